@@ -48,7 +48,8 @@ def _bar(title: str, unit: str) -> Iterator[Progress]:
         first: list[int] = []
 
         def report(done: float | None, count: int) -> None:
-            first or first.append(count)  # a resumed job does not claim what an earlier run made
+            if not first:
+                first.append(count)  # a resumed job does not claim what an earlier run made
             rate = (count - first[0]) / max(time.monotonic() - began, 1e-9)
             total = None if done is None else 1.0
             bar.update(task, total=total, completed=done or 0.0, count=count, rate=rate)

@@ -1,0 +1,158 @@
+"""Reading files as they lie there, compressed or not, and writing them so that a crash leaves the old one."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, BinaryIO, cast
+
+from whichsense.errors import BadInput
+
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+LONGEST_LINE = 32 * 2**20
+# Real text shrinks 3 to 30 times. A stream that grows far beyond that is not text but an attack or a mistake.
+_BOMB_RATIO, _BOMB_FLOOR = 300, 2**28
+
+
+class Source(io.RawIOBase):
+    """A file read from front to back, decompressed on the way; `done` is the share of it that was read."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            self._raw: BinaryIO = open(self.path, "rb")
+        except FileNotFoundError:
+            raise BadInput(f"There is no file '{path}'. Check the path.") from None
+        except IsADirectoryError:
+            raise BadInput(f"'{path}' is a folder; a file is needed here.") from None
+        self._size = os.fstat(self._raw.fileno()).st_size
+        self._body = _decompressed(self.path.suffix.lower(), self._raw)
+        self._given = 0
+
+    @property
+    def done(self) -> float:
+        return self._raw.tell() / self._size if self._size else 1.0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            chunk = self._body.read(len(buffer))
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            raise BadInput(f"'{self.path}' is broken or cut short: {error}. Fetch or pack it again.") from None
+        except Exception as error:
+            if type(error).__name__ != "ZstdError":  # zstandard is imported only for .zst
+                raise
+            raise BadInput(f"'{self.path}' is broken or cut short: {error}. Fetch or pack it again.") from None
+        buffer[: len(chunk)] = chunk
+        self._given += len(chunk)
+        if self._given > _BOMB_FLOOR and self._given > _BOMB_RATIO * self._raw.tell():
+            raise BadInput(f"'{self.path}' unpacks to over {_BOMB_RATIO} times its size: refused. Unpack it yourself.")
+        return len(chunk)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._raw.close()
+        super().close()
+
+
+def _decompressed(suffix: str, raw: BinaryIO) -> IO[bytes]:
+    if suffix == ".gz":
+        return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
+    if suffix == ".bz2":  # reads multistream files (Wikipedia's) to the end
+        return bz2.BZ2File(raw)
+    if suffix == ".xz":
+        return lzma.LZMAFile(raw)
+    if suffix == ".zst":
+        import zstandard
+
+        return zstandard.ZstdDecompressor(max_window_size=2**31).stream_reader(raw, read_across_frames=True)
+    return raw
+
+
+def open_source(path: str | Path) -> tuple[Source, io.BufferedReader]:
+    """The source (for its progress) and a buffered reader over it. Close the reader."""
+    source = Source(path)
+    return source, io.BufferedReader(source, buffer_size=2**18)
+
+
+def lines(reader: io.BufferedReader, longest: int = LONGEST_LINE) -> Iterator[tuple[int, bytes | None]]:
+    """Each line with its number, from 1; None in place of one that is longer than `longest`, which is passed over."""
+    number = 0
+    while line := reader.readline(longest + 1):
+        number += 1
+        if len(line) <= longest:
+            yield number, line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = reader.readline(2**20)
+        yield number, None
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """A whole file, decompressed."""
+    with open_source(path)[1] as reader:
+        return reader.read()
+
+
+def read_json(path: str | Path) -> Any:
+    """A JSON file, or the list of a JSON-lines file, compressed or not; an error names file, line and fix."""
+    if plain_suffix(path) == ".jsonl":
+        return list(read_jsonl(path))
+    body = read_bytes(path)
+    try:
+        return json.loads(body.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise BadInput(f"'{path}' is not UTF-8 (byte {error.start}). Save it as UTF-8.") from None
+    except json.JSONDecodeError as error:
+        raise BadInput(f"'{path}', line {error.lineno}: not valid JSON ({error.msg}).") from None
+
+
+def read_jsonl(path: str | Path) -> Iterator[Any]:
+    """The values of a JSON-lines file, one by one. Empty lines are passed over."""
+    with open_source(path)[1] as reader:
+        for number, line in lines(reader):
+            if line is None:
+                raise BadInput(f"'{path}', line {number}: over {LONGEST_LINE // 2**20} MB long. Is it JSON lines?")
+            if not line.strip():
+                continue
+            try:
+                yield json.loads(line.decode("utf-8-sig"))
+            except UnicodeDecodeError:
+                raise BadInput(f"'{path}', line {number}: not UTF-8. Save it as UTF-8.") from None
+            except json.JSONDecodeError as error:
+                raise BadInput(f"'{path}', line {number}: not valid JSON ({error.msg}).") from None
+
+
+def plain_suffix(path: str | Path) -> str:
+    """The kind of a file under its compression.
+
+    >>> plain_suffix("train.JSONL.zst")
+    '.jsonl'
+    """
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    if suffixes and suffixes[-1] in COMPRESSED:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def write_atomically(path: str | Path, body: bytes | str) -> None:
+    """Write beside, flush to disk, rename into place: readers see the old file or the new one, never a half."""
+    path = Path(path)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(beside, "wb") as file:
+            file.write(body.encode() if isinstance(body, str) else body)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
