@@ -32,6 +32,8 @@ class Source(io.RawIOBase):
             raise BadInput(f"There is no file '{path}'. Check the path.") from None
         except IsADirectoryError:
             raise BadInput(f"'{path}' is a folder; a file is needed here.") from None
+        except OSError as error:
+            raise BadInput(f"'{path}' cannot be opened: {error.strerror}. Check its rights.") from None
         self._size = os.fstat(self._raw.fileno()).st_size
         self._body = _decompressed(self.path.suffix.lower(), self._raw)
         self._given = 0
@@ -72,10 +74,41 @@ def _decompressed(suffix: str, raw: BinaryIO) -> IO[bytes]:
     if suffix == ".xz":
         return lzma.LZMAFile(raw)
     if suffix == ".zst":
+        return cast(IO[bytes], _Zstd(raw))
+    return raw
+
+
+class _Zstd:
+    """The frames of a .zst file, one after another. zstandard's own reader takes a file cut short for a whole one."""
+
+    def __init__(self, raw: BinaryIO) -> None:
         import zstandard
 
-        return zstandard.ZstdDecompressor(max_window_size=2**31).stream_reader(raw, read_across_frames=True)
-    return raw
+        self._raw, self._unpacker = raw, zstandard.ZstdDecompressor(max_window_size=2**31)
+        self._frame: Any = None
+        self._ready, self._at = b"", 0
+
+    def read(self, size: int) -> bytes:
+        while self._at >= len(self._ready):
+            chunk = self._raw.read(2**12)  # small: 4 KB of a bomb unpack to 128 MB at most
+            if not chunk:
+                if self._frame is not None:
+                    raise EOFError("the last frame is not complete")
+                return b""
+            self._ready, self._at = self._unpacked(chunk), 0
+        piece = self._ready[self._at : self._at + size]
+        self._at += len(piece)
+        return piece
+
+    def _unpacked(self, chunk: bytes) -> bytes:
+        pieces = []
+        while chunk:
+            self._frame = self._frame or self._unpacker.decompressobj()
+            pieces.append(self._frame.decompress(chunk))
+            chunk = self._frame.unused_data
+            if self._frame.eof:
+                self._frame = None
+        return b"".join(pieces)
 
 
 def open_source(path: str | Path) -> tuple[Source, io.BufferedReader]:
