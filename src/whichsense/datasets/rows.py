@@ -1,0 +1,132 @@
+"""Records as their files hold them, checked field by field: an error names file, record, field and fix."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from whichsense.errors import BadInput, require
+from whichsense.files import LONGEST_LINE, lines, open_source, plain_suffix, read_json
+
+from .faults import DamagedData
+
+
+class Row:
+    """One JSON object, and where it stands."""
+
+    def __init__(self, value: Any, where: str, fix: str) -> None:
+        self.where, self.fix = where, fix
+        if not isinstance(value, Mapping):
+            raise self.bad(f"an object was expected, not {_named(value)}")
+        self.value = value
+
+    def bad(self, problem: str) -> DamagedData:
+        return DamagedData(f"{self.where}: {problem}. {self.fix}")
+
+    def has(self, key: str) -> bool:
+        return self.value.get(key) is not None
+
+    def field(self, *keys: str) -> Any:
+        """The first of several names that is there: releases differ in how they spell a field."""
+        for key in keys:
+            if self.has(key):
+                return self.value[key]
+        raise self.bad(f"no field '{keys[0]}'")
+
+    def text(self, *keys: str, default: str | None = None) -> str:
+        if default is not None and not any(self.has(key) for key in keys):
+            return default
+        value = self.field(*keys)
+        if isinstance(value, int) and not isinstance(value, bool):  # ids are numbers in some releases
+            return str(value)
+        if not isinstance(value, str):
+            raise self.bad(f"'{keys[0]}' must be a text, not {_named(value)}")
+        return value
+
+    def texts(self, *keys: str, optional: bool = False) -> tuple[str, ...]:
+        if optional and not any(self.has(key) for key in keys):
+            return ()
+        value = self.field(*keys)
+        if isinstance(value, str):
+            return (value,)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.bad(f"'{keys[0]}' must be a list of texts, not {_named(value)}")
+        return tuple(value)
+
+    def rows(self, *keys: str, optional: bool = False) -> list[Row]:
+        if optional and not any(self.has(key) for key in keys):
+            return []
+        value = self.field(*keys)
+        if isinstance(value, Mapping):  # Hugging Face turns a list of objects into an object of lists
+            value = _transposed(value)
+        if not isinstance(value, list):
+            raise self.bad(f"'{keys[0]}' must be a list, not {_named(value)}")
+        flat = [part for item in value for part in (item if isinstance(item, list) else [item])]
+        return [Row(item, f"{self.where}, {keys[0]}[{number}]", self.fix) for number, item in enumerate(flat)]
+
+    def row(self, key: str) -> Row:
+        return Row(self.field(key), f"{self.where}, {key}", self.fix)
+
+
+def _named(value: Any) -> str:
+    shown = json.dumps(value, ensure_ascii=False, default=str)
+    return shown if len(shown) < 60 else shown[:57] + "…"
+
+
+def _transposed(columns: Mapping[str, Any]) -> Any:
+    lists = [column for column in columns.values() if isinstance(column, list)]
+    if len(lists) != len(columns) or len({len(column) for column in lists}) > 1:
+        return columns
+    return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
+
+
+def json_lines(path: Path, fix: str) -> Iterator[Row]:
+    """The objects of a JSON-lines file with their line numbers, read as they are asked for."""
+    with open_source(path)[1] as reader:
+        for number, line in lines(reader):
+            where = f"'{path}', line {number}"
+            if line is None:
+                raise DamagedData(f"{where}: over {LONGEST_LINE // 2**20} MB long. {fix}")
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line.decode("utf-8-sig"))
+            except UnicodeDecodeError:
+                raise DamagedData(f"{where}: not UTF-8. {fix}") from None
+            except json.JSONDecodeError as error:
+                raise DamagedData(f"{where}: not valid JSON ({error.msg}). {fix}") from None
+            yield Row(value, where, fix)
+
+
+def _whole(path: Path, fix: str) -> Any:
+    if plain_suffix(path) == ".parquet":
+        return require("pyarrow.parquet", "documents").read_table(path).to_pylist()
+    try:
+        return read_json(path)
+    except BadInput as error:
+        raise DamagedData(f"{error} {fix}") from None
+
+
+def records(path: Path, fix: str, *inside: str) -> Iterator[Row]:
+    """The objects of a file: JSON lines, a list, or a list under one of the keys `inside` (the first one there).
+
+    An object of objects counts as a list of them, each with its key as "id": ASQA is released so.
+    """
+    if plain_suffix(path) == ".jsonl":
+        yield from json_lines(path, fix)
+        return
+    value = _whole(path, fix)
+    for key in inside:
+        if isinstance(value, Mapping) and key in value:
+            value = value[key]
+    if isinstance(value, Mapping):
+        yield from (
+            Row({"id": key, **item} if isinstance(item, Mapping) else item, f"'{path}', record '{key}'", fix)
+            for key, item in value.items()
+        )
+    elif isinstance(value, list):
+        yield from (Row(item, f"'{path}', record {number}", fix) for number, item in enumerate(value, 1))
+    else:
+        raise DamagedData(f"'{path}': a list of records was expected. {fix}")
