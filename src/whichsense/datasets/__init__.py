@@ -9,8 +9,10 @@ True
 from __future__ import annotations
 
 from .catalog import Entry, entry, names
+from .check import Report, check
 from .dataset import Dataset, load
 from .faults import DamagedData, MissingData, NoDataset
+from .fetch import fetch
 from .folder import data_folder, find
 from .near import near_duplicates
 from .records import (
@@ -50,10 +52,13 @@ __all__ = [
     "NoDataset",
     "QAPair",
     "Question",
+    "Report",
     "SearchQuery",
     "SituatedQuestion",
+    "check",
     "data_folder",
     "entry",
+    "fetch",
     "find",
     "load",
     "names",

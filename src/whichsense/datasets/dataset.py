@@ -10,7 +10,7 @@ from whichsense.errors import BadInput
 
 from . import readers, readers_rich
 from .catalog import Entry, entry
-from .folder import located
+from .folder import how_again, located
 from .near import near_duplicates
 from .readers import Reader
 from .records import Question
@@ -78,8 +78,7 @@ class Dataset(Generic[Record_co]):
         yield from (question for number, question in enumerate(everything) if number not in repeated)
 
     def _read(self) -> Iterator[Record_co]:
-        fix = f"Fetch it again, or run: whichsense data info {self.name}"
-        for record in read_file(self.about, self.path, fix):
+        for record in read_file(self.about, self.path, f"Get the file again ({how_again(self.about)})."):
             if not isinstance(record, self._kind):
                 found = type(record).__name__
                 raise BadInput(f"'{self.name}' holds {found} records, not {self._kind.__name__}. Ask for kind={found}.")

@@ -55,6 +55,11 @@ def how_to_get(entry: Entry, folder: str | Path | None = None) -> str:
     return f"{get}; or set {_VARIABLE} to the folder that has it."
 
 
+def how_again(entry: Entry) -> str:
+    """What a person does when the file that is there is no good."""
+    return f"run: whichsense data fetch --force {entry.name}" if entry.download else f"from {entry.family.homepage}"
+
+
 def home(entry: Entry, folder: str | Path | None = None) -> Path:
     """The folder that a fetched file is written to."""
     return data_folder(folder) / entry.family.folders[0]

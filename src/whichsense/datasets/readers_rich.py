@@ -50,14 +50,17 @@ def _searches(row: Row) -> tuple[SearchQuery, ...]:
 
 
 def cambignq(path: Path, split: str, fix: str) -> Iterator[Question]:
-    """CAmbigNQ: AmbigNQ's full record with the clarification question and the answers of its options."""
+    """CAmbigNQ: AmbigNQ's full record with the clarification question and the answers of its options.
+
+    The release has `dqs`, the rewrites that the options stand for, in place of AmbigNQ's annotations.
+    """
     for row in records(path, fix):
         question, answers = row.text("clarification_question"), _answer_lists(row, "clarification_answers")
         category, options = parse(question, expected=len(answers))
         yield ClarifiedQuestion(
             row.text("id"),
             row.text("question"),
-            annotated(row),
+            annotated(row) if row.has("annotations") else _folded(row.texts("dqs"), answers),
             viewed_titles=row.texts("viewed_doc_titles", optional=True),
             searches=_searches(row),
             nq_answers=row.texts("nq_answer", optional=True),
@@ -67,6 +70,13 @@ def cambignq(path: Path, split: str, fix: str) -> Iterator[Question]:
             category=category,
             options=options,
         )
+
+
+def _folded(rewrites: tuple[str, ...], answers: tuple[tuple[str, ...], ...]) -> tuple[Annotation, ...]:
+    wordings = [references(rewrite) for rewrite in rewrites]
+    if len(wordings) != len(answers):  # which rewrite belongs to which answer cannot be told then
+        wordings = [()] * len(answers)
+    return (Annotation("multipleQAs", tuple(map(QAPair, answers, wordings))),) if answers else ()
 
 
 def _answer_lists(row: Row, key: str) -> tuple[tuple[str, ...], ...]:

@@ -1,0 +1,166 @@
+"""Fetch a dataset by name, for users who are online; a clear message for those who are not."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import os
+import shutil
+import tarfile
+import urllib.error
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from whichsense.progress import Progress, silent
+
+from .catalog import Download, Entry, entry, names
+from .faults import DamagedData, MissingData
+from .folder import find, home, how_to_get, plain_name
+
+_TIMEOUT = 60
+_CHUNK = 2**18
+
+
+def fetch(name: str, data_dir: str | Path | None = None, force: bool = False, progress: Progress = silent) -> Path:
+    """Download a dataset into the data folder, check it, and put it in its place in one step.
+
+    What is there already is not fetched again, unless `force` says so. An interrupted download goes on where it
+    stopped, if the server can do that and its file is still the same.
+    """
+    about = entry(name)
+    present = find(about, data_dir)
+    if about.family.packaged or (present and not force):
+        if present is None:
+            raise MissingData(f"'{name}' is missing. {how_to_get(about, data_dir)}")
+        return present
+    if about.download is None:
+        raise MissingData(f"'{name}' cannot be fetched. {how_to_get(about, data_dir)}")
+    folder = home(about, data_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    part = folder / f".{about.download.url.rsplit('/', 1)[-1]}.part"
+    try:
+        _download(about.download, part, progress)
+    except (urllib.error.URLError, OSError, http.client.HTTPException) as error:
+        reason = error.reason if type(error) is urllib.error.URLError else error
+        raise MissingData(
+            f"'{name}' could not be fetched from {about.download.url}: {reason}. Are you offline? "
+            f"{how_to_get(about, data_dir)}"
+        ) from None
+    try:
+        return _put_in_place(about, part, data_dir)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _download(source: Download, part: Path, progress: Progress) -> None:
+    """Bring the whole of it into `part`; the file beside it remembers which version was begun."""
+    if part.exists() and source.sha256 and _sha256(part) == source.sha256:
+        return
+    resumed = _receive(source.url, part, progress)
+    if source.sha256 and _sha256(part) != source.sha256:
+        part.unlink()
+        if resumed:  # the rest may belong to a newer file: once more, from the beginning
+            _receive(source.url, part, progress)
+            if _sha256(part) == source.sha256:
+                return
+            part.unlink()
+        raise DamagedData(
+            f"{source.url} has the wrong checksum (expected sha256 {source.sha256}). Nothing was changed. "
+            "It was damaged on the way or has a new version: try again, or report it."
+        )
+
+
+def _receive(url: str, part: Path, progress: Progress) -> bool:
+    """Download, going on from what is there where the server allows it; True where it went on."""
+    tag_file = part.with_suffix(".tag")
+    begun = part.stat().st_size if part.exists() else 0
+    tag = json.loads(tag_file.read_text()) if begun and tag_file.exists() else ""
+    request = urllib.request.Request(url, headers={"User-Agent": "whichsense"})
+    if begun and tag:
+        request.add_header("Range", f"bytes={begun}-")
+        request.add_header("If-Range", tag)
+    try:
+        answer = urllib.request.urlopen(request, timeout=_TIMEOUT)
+    except urllib.error.HTTPError as error:
+        if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or not begun:
+            raise
+        error.close()
+        part.unlink()  # what was begun does not fit what is there now
+        return _receive(url, part, progress)
+    with answer:
+        resumed: bool = answer.status == http.HTTPStatus.PARTIAL_CONTENT
+        done = begun if resumed else 0
+        length = answer.headers.get("Content-Length")
+        total = done + int(length) if length else None
+        # A weak tag does not promise the same bytes, so it is of no use for going on.
+        tag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
+        tag_file.write_text(json.dumps("" if tag.startswith("W/") else tag))
+        with open(part, "ab" if resumed else "wb") as file:
+            while chunk := answer.read(_CHUNK):
+                file.write(chunk)
+                done += len(chunk)
+                progress(done / total if total else None, done // 1024)
+    if total is not None and done < total:
+        raise http.client.HTTPException(
+            f"the connection broke after {done:,} of {total:,} bytes; run it again to go on"
+        )
+    tag_file.unlink(missing_ok=True)
+    return resumed
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _put_in_place(about: Entry, part: Path, data_dir: str | Path | None) -> Path:
+    """Move a plain file to its place; unpack an archive, with all datasets that it holds."""
+    assert about.download is not None
+    folder = home(about, data_dir)
+    url = about.download.url
+    if not about.download.member:
+        place = folder / (plain_name(about) + (".gz" if url.endswith(".gz") else ""))
+        os.replace(part, place)
+        return place
+    for other in (entry(name) for name in names()):
+        if other.download is None or other.download.url != url:
+            continue
+        beside = folder / f".{plain_name(other)}.{os.getpid()}.tmp"
+        try:
+            with _member(part, other.download, url) as source, open(beside, "wb") as file:
+                shutil.copyfileobj(source, file)
+            os.replace(beside, folder / plain_name(other))
+        finally:
+            beside.unlink(missing_ok=True)
+    return folder / plain_name(about)
+
+
+@contextmanager
+def _member(archive: Path, download: Download, url: str) -> Iterator[IO[bytes]]:
+    """One file of an archive, found by its name wherever it lies in it; nothing else is unpacked."""
+    wanted = download.member.rsplit("/", 1)[-1]
+    try:
+        with zipfile.ZipFile(archive) if url.endswith(".zip") else tarfile.open(archive) as packed:
+            file = _zipped(packed, wanted) if isinstance(packed, zipfile.ZipFile) else _tarred(packed, wanted)
+            if file is None:
+                raise DamagedData(f"{url} does not hold '{wanted}'. It has a new version: report it.")
+            with file:
+                yield file
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error):
+        raise DamagedData(f"{url} is not a whole archive. Nothing was changed: try again.") from None
+
+
+def _zipped(packed: zipfile.ZipFile, wanted: str) -> IO[bytes] | None:
+    inside = next((item for item in packed.namelist() if item.rsplit("/", 1)[-1] == wanted), None)
+    return packed.open(inside) if inside else None
+
+
+def _tarred(packed: tarfile.TarFile, wanted: str) -> IO[bytes] | None:
+    inside = next((item for item in packed if item.isfile() and item.name.rsplit("/", 1)[-1] == wanted), None)
+    return packed.extractfile(inside) if inside else None
