@@ -58,8 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except WhichsenseError as error:
         _fail(str(error))
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("stopped", err=True)
+    except (KeyboardInterrupt, click.Abort) as stopped:
+        click.echo(str(stopped) or "Stopped.", err=True)
         sys.exit(130)
     except BrokenPipeError:  # `whichsense … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,189 @@
+"""whichsense index: build, add, delete, info, check, senses."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from whichsense.progress import shown
+
+if TYPE_CHECKING:
+    from whichsense.index import Manifest
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+folder_argument = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+sources_argument = click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+format_option = click.option("--format", "format_", metavar="NAME", help="How to read the sources, if not by name.")
+
+
+@click.group(help="Build, extend and check the folder that a corpus is searched in.")
+def command() -> None:
+    pass
+
+
+@command.command()
+@sources_argument
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="Where the index goes.")
+@click.option("--words", default=100, show_default=True, type=click.IntRange(10, 1000), help="Words in a passage.")
+@click.option("--sentences", is_flag=True, help="Cut at sentence ends instead of in mid-sentence.")
+@click.option("--dense", is_flag=True, help="Encode passages as vectors too, for search by meaning.")
+@click.option("--encoder", metavar="NAME", help="Which encoder for --dense: static, minilm, or a model folder.")
+@format_option
+@as_json
+def build(
+    sources: tuple[str, ...],
+    out: Path,
+    words: int,
+    sentences: bool,
+    dense: bool,
+    encoder: str | None,
+    format_: str | None,
+    as_json: bool,
+) -> None:
+    """Make an index of SOURCE... at DIR.
+
+    SOURCE is a Wikipedia dump, WikiExtractor or other JSON lines, DPR's TSV, CSV, Parquet, or a folder of text,
+    Markdown, HTML, PDF and Word files; compressed or not. Stopped with Ctrl-C, the same command resumes.
+    """
+    from whichsense import index
+    from whichsense.models.encoders import load_encoder
+
+    chosen = load_encoder(encoder) if dense or encoder else None
+    with shown("indexing", "passages") as progress:
+        manifest = index.build(
+            sources,
+            out,
+            cutting=index.Cutting(words, sentences),
+            encoder=chosen,
+            format=format_,
+            progress=progress,
+        )
+    _print_built(manifest, out, as_json)
+
+
+@command.command()
+@folder_argument
+@sources_argument
+@format_option
+@as_json
+def add(folder: Path, sources: tuple[str, ...], format_: str | None, as_json: bool) -> None:
+    """Add SOURCE... to the index at DIR, cut and encoded as the rest of it was."""
+    from whichsense import index
+
+    with shown("adding", "passages") as progress:
+        manifest = index.add(sources, folder, format=format_, progress=progress)
+    _print_built(manifest, folder, as_json)
+
+
+@command.command()
+@folder_argument
+@click.option("--id", "ids", multiple=True, metavar="ID", help="A document's or a passage's id.")
+@click.option("--source", "sources", multiple=True, metavar="NAME", help="Everything that came from this source.")
+@as_json
+def delete(folder: Path, ids: tuple[str, ...], sources: tuple[str, ...], as_json: bool) -> None:
+    """Remove passages from the index at DIR."""
+    from whichsense import index
+
+    if not ids and not sources:
+        raise click.UsageError("Say what to delete: --id ID or --source NAME.")
+    manifest, gone = index.delete(folder, ids, sources)
+    if as_json:
+        print(json.dumps({"deleted": gone, "passages": manifest.passages, "generation": manifest.generation}))
+    else:
+        print(f"{gone:,} passages deleted, {manifest.passages:,} left")
+
+
+@command.command()
+@folder_argument
+@as_json
+def info(folder: Path, as_json: bool) -> None:
+    """Say what the index at DIR holds and what it was made from."""
+    from whichsense.index.folder import read_manifest
+
+    manifest = read_manifest(folder)
+    table = _summary(manifest)
+    if as_json:
+        print(json.dumps(table | {"files": {name: dataclasses.asdict(f) for name, f in manifest.files.items()}}))
+    else:
+        _print_table(table)
+
+
+@command.command()
+@folder_argument
+@as_json
+def check(folder: Path, as_json: bool) -> None:
+    """Read every byte of the index at DIR, name any damage, and say which state is served."""
+    from whichsense import index
+
+    health = index.check(folder)
+    served = health.manifest
+    if as_json:
+        serving = {"generation": served.generation, "passages": served.passages} if served else None
+        table = {"sound": health.sound, "served": serving, "problems": health.problems, "notes": health.notes}
+        print(json.dumps(table))
+    else:
+        if served:
+            print(f"served: generation {served.generation}, {served.passages:,} passages, from {served.created}")
+        for problem in health.problems:
+            print(f"damage: {problem}")
+        for note in health.notes:
+            print(f"note:   {note}")
+        print("sound" if health.sound else "DAMAGED: build the index again, or restore the files named above")
+    sys.exit(0 if health.sound else 1)
+
+
+@command.command()
+@click.argument("name")
+@click.option("--index", "folder", type=click.Path(path_type=Path), required=True, metavar="DIR", help="The index.")
+@as_json
+def senses(name: str, folder: Path, as_json: bool) -> None:
+    """List what NAME may mean, from the corpus's disambiguation pages."""
+    from whichsense import index
+
+    found = index.Index.open(folder).senses(name)
+    if as_json:
+        print(json.dumps([dataclasses.asdict(sense) for sense in found], ensure_ascii=False))
+        return
+    for sense in found:
+        print(f"{sense.title}: {sense.gloss}")
+    if not found:
+        click.echo(f"No disambiguation page in this corpus is about '{name}'.", err=True)
+
+
+def _print_built(manifest: Manifest, folder: Path, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(_summary(manifest), ensure_ascii=False))
+        return
+    from whichsense.corpus import Report
+
+    click.echo(Report.from_dict(manifest.report).summary(), err=True)
+    print(f"{folder}: {manifest.passages:,} passages")
+
+
+def _summary(manifest: Manifest) -> dict[str, Any]:
+    return {
+        "passages": manifest.passages,
+        "generation": manifest.generation,
+        "created": manifest.created,
+        "bytes": sum(record.size for record in manifest.files.values()),
+        "encoder": manifest.encoder,
+        "settings": manifest.settings,
+        "sources": manifest.sources,
+        "report": manifest.report,
+    }
+
+
+def _print_table(table: dict[str, Any]) -> None:
+    for name, value in table.items():
+        if name == "sources":
+            value = ", ".join(path for source in value for path in source["paths"])
+        elif isinstance(value, dict):
+            value = ", ".join(f"{key} {item}" for key, item in value.items() if not isinstance(item, list))
+        elif isinstance(value, int):
+            value = f"{value:,}"
+        print(f"{name:<12}{value}")

@@ -1,0 +1,32 @@
+"""The dense half of a build: encode passages that have no vector yet, in an order that can stop and go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from whichsense.index.lexical import Lexical
+from whichsense.index.vectors import VectorsWriter
+from whichsense.progress import Progress
+from whichsense.stages import Encoder
+from whichsense.stopping import Stopped, stop_requested
+
+_CHUNK = 1024
+
+
+def encode_rows(content: Path, encoder: Encoder, rows: range, progress: Progress) -> None:
+    """Vectors for these rows of the staged passages. Rows that an earlier, stopped run encoded are passed over."""
+    lexical = Lexical(content / "lexical")
+    with stop_requested() as stop, VectorsWriter(content / "vectors", encoder.dimensions) as vectors:
+        for start in range(max(rows.start, vectors.next_row), rows.stop, _CHUNK):
+            chunk = range(start, min(start + _CHUNK, rows.stop))
+            passages = sorted(lexical.fetch(chunk).items())
+            texts = [f"{passage.title}. {passage.text}" for _, passage in passages]
+            numbers = np.array([row for row, _ in passages], dtype=np.uint64)
+            vectors.add(numbers, encoder.encode_passages(texts))
+            progress((chunk.stop - rows.start) / len(rows), chunk.stop - rows.start)
+            if stop():
+                vectors.checkpoint()
+                raise Stopped("Stopped. Run the same command again: it resumes where it was.")
+        vectors.save()

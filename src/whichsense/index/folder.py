@@ -1,0 +1,241 @@
+"""An index is a folder. This file knows how it changes: everything is written beside and moved into place.
+
+    DIR/manifest.json    names the generation that is served, and every file in it with size and checksum
+    DIR/generation-7/    immutable: lexical/ (tantivy), vectors/ (optional), names.sqlite, fingerprints.npy
+    DIR/staging/         the next generation while it grows, with the state that a stopped build resumes from
+    DIR/writer.lock      held (flock) by the one writer; the system frees it when that process dies
+
+The rename of manifest.json is the one moment at which an index changes. A crash before it leaves the old
+generation served, a crash after it the new one; what is left lying beside is swept by the next writer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from whichsense.errors import BadInput, DamagedIndex, IndexBusy, NoIndex
+from whichsense.files import write_atomically
+
+FORMAT = 1
+MANIFEST, STAGING, LOCK = "manifest.json", "staging", "writer.lock"
+# tantivy's own lock files come and go with readers and writers; they carry nothing.
+_TRANSIENT = (".tantivy-writer.lock", ".tantivy-meta.lock")
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """What a file must be, byte for byte."""
+
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What is served, and what it was made from."""
+
+    generation: int
+    passages: int
+    next_row: int
+    created: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    sources: tuple[Mapping[str, Any], ...] = ()
+    encoder: str | None = None
+    report: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, FileRecord] = field(default_factory=dict)
+    format: int = FORMAT
+
+    @property
+    def folder(self) -> str:
+        return f"generation-{self.generation}"
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False) + "\n"
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of an index folder, or an error that says what is the matter with the folder."""
+    path = folder / MANIFEST
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NoIndex(_why_no_index(folder)) from None
+    except NotADirectoryError:
+        raise NoIndex(f"'{folder}' is a file; an index is a folder.") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise DamagedIndex(f"'{path}' is not a manifest ({error}). Build the index again.") from None
+    try:
+        if table["format"] != FORMAT:
+            raise DamagedIndex(
+                f"'{folder}' has index format {table['format']}; this version reads {FORMAT}. "
+                "Build it again, or use the version of whichsense that wrote it."
+            )
+        table["files"] = {name: FileRecord(**record) for name, record in table["files"].items()}
+        table["sources"] = tuple(table["sources"])
+        return Manifest(**table)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DamagedIndex(f"'{path}' lacks what a manifest has ({error}). Build the index again.") from None
+
+
+def _why_no_index(folder: Path) -> str:
+    build = f"whichsense index build SOURCE --out {folder}"
+    if not folder.exists():
+        return f"There is no index at '{folder}'. Build one: {build}"
+    if (folder / STAGING).exists():
+        return f"The index at '{folder}' was never finished. Run the same `whichsense index build` again: it resumes."
+    return f"'{folder}' holds no index. Build one: {build}"
+
+
+def verify_sizes(folder: Path, manifest: Manifest) -> None:
+    """The quick check at opening: every file is there and has its size."""
+    for name, record in manifest.files.items():
+        path = folder / manifest.folder / name
+        try:
+            size = path.stat().st_size
+        except FileNotFoundError:
+            raise DamagedIndex(f"'{path}' is missing. Build the index again or restore the file.") from None
+        if size != record.size:
+            raise DamagedIndex(
+                f"'{path}' has {size:,} bytes, not {record.size:,}. Build the index again or restore the file."
+            )
+
+
+def damaged_files(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """The slow check: one line for each file that is not what the manifest says."""
+    root = folder / manifest.folder
+    for name, record in manifest.files.items():
+        path = root / name
+        if not path.exists():
+            yield f"{name}: missing"
+        elif path.stat().st_size != record.size:
+            yield f"{name}: {path.stat().st_size:,} bytes instead of {record.size:,}"
+        elif _sha256(path) != record.sha256:
+            yield f"{name}: content changed (checksum differs)"
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root).as_posix()
+        if path.is_file() and name not in manifest.files and path.name not in _TRANSIENT:
+            yield f"{name}: not in the manifest"
+
+
+def leftovers(folder: Path, manifest: Manifest | None) -> list[str]:
+    """What an interrupted writer left beside the served generation. Harmless."""
+    served = manifest.folder if manifest else None
+    names = [path.name for path in folder.glob("generation-*") if path.name != served]
+    return sorted(names) + ([STAGING] if (folder / STAGING).exists() else [])
+
+
+@contextlib.contextmanager
+def writing(folder: Path, what: str) -> Iterator[None]:
+    """Be the one writer of this folder, or learn who is."""
+    _ensure_usable(folder)
+    with open(folder / LOCK, "a+", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            who = lock.read().strip() or "another process"
+            raise IndexBusy(f"'{folder}' is being written by {who}. Wait until it ends, or stop it.") from None
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()} ({what}, since {time.strftime('%Y-%m-%d %H:%M:%S')})\n")
+        lock.flush()
+        yield
+
+
+def _ensure_usable(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"'{folder}' is a file. Choose a folder for the index.")
+    ours = {MANIFEST, STAGING, LOCK}
+    strangers = [p.name for p in folder.glob("*") if p.name not in ours and not p.name.startswith("generation-")]
+    if strangers and not (folder / MANIFEST).exists():
+        raise BadInput(f"'{folder}' holds other files ({strangers[0]}, …). Choose a new or empty folder for the index.")
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def stage(folder: Path, base: Manifest | None) -> Path:
+    """A fresh staging folder, filled with the files of `base` (hard links: they are immutable, so this is instant)."""
+    staging = folder / STAGING
+    discard_staging(folder)
+    content = staging / "content"
+    content.mkdir(parents=True)
+    for name in base.files if base else ():
+        target = content / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _link(folder / base.folder / name, target)  # type: ignore[union-attr]
+    return staging
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without hard links
+        shutil.copy2(source, target)
+
+
+def discard_staging(folder: Path) -> None:
+    shutil.rmtree(folder / STAGING, ignore_errors=True)
+
+
+def publish(folder: Path, base: Manifest | None, draft: Manifest) -> Manifest:
+    """Move the staged content into place and serve it: the moment at which the index changes."""
+    content = folder / STAGING / "content"
+    for name in _TRANSIENT:
+        (content / "lexical" / name).unlink(missing_ok=True)
+    manifest = dataclasses.replace(draft, files=_records(content, folder, base))
+    target = folder / manifest.folder
+    shutil.rmtree(target, ignore_errors=True)  # an orphan of a writer that was killed right here
+    os.rename(content, target)
+    _sync_folder(folder)
+    write_atomically(folder / MANIFEST, manifest.to_json())
+    _sync_folder(folder)
+    sweep(folder, manifest)
+    return manifest
+
+
+def sweep(folder: Path, manifest: Manifest) -> None:
+    """Remove what is not served. Readers that have old files open keep them until they close."""
+    for name in leftovers(folder, manifest):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def _records(content: Path, folder: Path, base: Manifest | None) -> dict[str, FileRecord]:
+    records = {}
+    for path in sorted(content.rglob("*")):
+        if not path.is_file():
+            continue
+        name = path.relative_to(content).as_posix()
+        known = base.files.get(name) if base else None
+        if known and base and _same_file(path, folder / base.folder / name):
+            records[name] = known
+            continue
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+        records[name] = FileRecord(path.stat().st_size, _sha256(path))
+    return records
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    return other.exists() and os.path.samefile(one, other)
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,141 @@
+"""An opened index: one immutable generation, searched by words, by meaning, or by both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whichsense.errors import BadInput, DamagedIndex, NoIndex
+from whichsense.index import folder as folders
+from whichsense.index.folder import Manifest
+from whichsense.index.fuse import fuse
+from whichsense.index.lexical import Lexical
+from whichsense.index.names import Names
+from whichsense.stages import Encoder
+from whichsense.types import Hit, Method, Passage, Sense
+
+if TYPE_CHECKING:
+    from whichsense.index.vectors import Vectors
+
+LONGEST_QUESTION = 10_000
+# How deep each half is searched before both are joined.
+_FUSION_DEPTH = 200
+
+
+class Index:
+    """Open with `Index.open(folder)`. Many may be open at once, in one process or in many."""
+
+    def __init__(self, folder: Path, manifest: Manifest, encoder: Encoder | None = None) -> None:
+        root = folder / manifest.folder
+        self.folder, self.manifest = folder, manifest
+        self._lexical = Lexical(root / "lexical")
+        self._names = Names(root / "names.sqlite")
+        self._vectors = _vectors(root / "vectors") if manifest.encoder else None
+        self._encoder = encoder
+
+    @classmethod
+    def open(cls, folder: str | Path, encoder: Encoder | None = None) -> Index:
+        """The generation that is served now. A writer may publish the next one in this very moment: then try again."""
+        folder, seen = Path(folder), None
+        while True:
+            manifest = folders.read_manifest(folder)
+            try:
+                folders.verify_sizes(folder, manifest)
+                return cls(folder, manifest, encoder)
+            except (DamagedIndex, NoIndex, OSError):
+                if manifest.generation == seen:
+                    raise
+                seen = manifest.generation
+
+    def refreshed(self) -> Index:
+        """This index, or its newer generation if one was published since."""
+        newest = folders.read_manifest(self.folder)
+        if newest.generation == self.manifest.generation:
+            return self
+        return Index.open(self.folder, self._encoder)
+
+    def __len__(self) -> int:
+        return self.manifest.passages
+
+    def search(self, question: str, k: int = 100, method: Method | None = None) -> list[Hit]:
+        """The best k passages for a question."""
+        return self.search_many([question], k, method)[0]
+
+    def search_many(self, questions: Sequence[str], k: int = 100, method: Method | None = None) -> list[list[Hit]]:
+        """The best k passages for each question; questions are encoded together."""
+        if k < 1:
+            raise BadInput(f"k is {k}; ask for at least one passage.")
+        asked = [_usable(question) for question in questions]
+        method = self.method(method)
+        if method == "bm25":
+            return [[hit for _, hit in self._lexical.search(question, k)] for question in asked]
+        dense = self._dense(asked, k if method == "dense" else max(k, _FUSION_DEPTH))
+        if method == "dense":
+            return [self._passages(ranked) for ranked in dense]
+        return [self._hybrid(question, ranked, k) for question, ranked in zip(asked, dense, strict=True)]
+
+    def passage(self, passage_id: str) -> Passage:
+        """A passage by its id."""
+        for passage in self._lexical.named([passage_id], []).values():
+            if passage.id == passage_id:
+                return passage
+        raise BadInput(f"No passage has the id '{passage_id}' in '{self.folder}'.")
+
+    def senses(self, name: str) -> list[Sense]:
+        """What a name may mean, from the corpus's disambiguation pages."""
+        return self._names.senses(name)
+
+    def redirect(self, name: str) -> str | None:
+        """Where a name is redirected to, if it is."""
+        return self._names.redirect(name)
+
+    def method(self, method: Method | None = None) -> Method:
+        """The method that a search will use: the given one, or the best that this index has."""
+        if method is None:
+            return "hybrid" if self._vectors else "bm25"
+        if method != "bm25" and self._vectors is None:
+            raise BadInput(
+                f"'{self.folder}' has no vectors, so it cannot be searched by '{method}'. "
+                "Build it with --dense, or use --method bm25."
+            )
+        return method
+
+    def _dense(self, questions: Sequence[str], k: int) -> list[list[tuple[int, float]]]:
+        assert self._vectors is not None and self.manifest.encoder is not None
+        if self._encoder is None:
+            from whichsense.models.encoders import load_encoder
+
+            self._encoder = load_encoder(self.manifest.encoder)
+        rows, scores = self._vectors.search(self._encoder.encode_questions(questions), k)
+        return [
+            list(zip(map(int, found), map(float, how_near), strict=True))
+            for found, how_near in zip(rows, scores, strict=True)
+        ]
+
+    def _passages(self, ranked: Sequence[tuple[int, float]]) -> list[Hit]:
+        stored = self._lexical.fetch([row for row, _ in ranked])
+        return [Hit(stored[row], score) for row, score in ranked if row in stored]
+
+    def _hybrid(self, question: str, dense: Sequence[tuple[int, float]], k: int) -> list[Hit]:
+        lexical = self._lexical.search(question, max(k, _FUSION_DEPTH))
+        known = {row: hit.passage for row, hit in lexical}
+        joined = fuse([(row, hit.score) for row, hit in lexical], dense)[:k]
+        known |= self._lexical.fetch([row for row, _ in joined if row not in known])
+        return [Hit(known[row], score) for row, score in joined if row in known]
+
+
+def _vectors(folder: Path) -> Vectors:
+    from whichsense.index.vectors import Vectors  # usearch is loaded only where it is used
+
+    return Vectors.open(folder)
+
+
+def _usable(question: str) -> str:
+    if not question.strip():
+        raise BadInput("The question is empty. Ask something.")
+    if len(question) > LONGEST_QUESTION:
+        raise BadInput(f"The question has {len(question):,} characters; at most {LONGEST_QUESTION:,} are read.")
+    if any("\ud800" <= character <= "\udfff" for character in question):
+        raise BadInput("The question is not valid UTF-8. Check the terminal's or the file's encoding.")
+    return question

@@ -1,0 +1,138 @@
+"""The next generation while it grows, and the state from which a stopped or killed build goes on.
+
+tantivy commits on its own, so a state is written before the commit that it describes and renamed after it:
+whichever of the two counts as many passages as tantivy holds is the true one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whichsense.corpus import Report, Seen, cut
+from whichsense.files import write_atomically
+from whichsense.index import folder as folders
+from whichsense.index.folder import Manifest
+from whichsense.index.lexical import LexicalWriter
+from whichsense.index.names import NamesWriter
+from whichsense.types import Document, Redirect, Sense
+
+_STATE, _NEXT_STATE = "state.json", "state.next.json"
+
+
+@dataclass(slots=True)
+class State:
+    """How far a build has come. `job` tells whether it is the same one."""
+
+    job: Mapping[str, Any]
+    position: int = 0
+    next_row: int = 0
+    passages: int = 0
+    read_all: bool = False
+    report: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Staging:
+    """Takes records in, drops duplicates, and can stop after any of them without losing or doubling one."""
+
+    def __init__(self, root: Path, state: State, lexical: LexicalWriter) -> None:
+        self.root, self.state, self.content = root, state, root / "content"
+        self.report = Report.from_dict(state.report) if state.report else Report()
+        self._lexical = lexical
+        self._names = NamesWriter(_own_copy(self.content / "names.sqlite"))
+        self._seen = _load_seen(root, state)
+
+    @classmethod
+    def resume_or_start(cls, folder: Path, base: Manifest | None, job: Mapping[str, Any]) -> Staging:
+        """Go on with the same job if it was stopped; otherwise begin anew on top of `base`."""
+        root = folder / folders.STAGING
+        states = [state for name in (_STATE, _NEXT_STATE) if (state := _load(root / name)) and state.job == job]
+        if states:
+            lexical = LexicalWriter(root / "content" / "lexical")
+            for state in states:
+                if state.passages == lexical.count:
+                    return cls(root, state, lexical)
+            lexical.close()
+        root = folders.stage(folder, base)
+        state = State(job, next_row=base.next_row if base else 0, passages=base.passages if base else 0)
+        return cls(root, state, LexicalWriter(root / "content" / "lexical"))
+
+    def put(self, record: Document | Redirect | Sense, words: int, sentences: bool) -> None:
+        if not isinstance(record, Document):
+            self._names.add(record)
+            return
+        for passage in cut(record, words=words, sentences=sentences):
+            if self._seen.new(passage.title, passage.text):
+                self._lexical.add(self.state.next_row, record.id, passage)
+                self.state.next_row += 1
+                self.state.passages += 1
+                self.report.passages += 1
+            else:
+                self.report.duplicates += 1
+
+    def checkpoint(self, position: int) -> None:
+        """From here on a crash loses nothing of what came before. `position`: records taken from the corpus."""
+        state = self.state
+        state.position, state.report = position, self.report.as_dict()
+        self._names.commit()
+        np.save(_seen_path(self.root, state), self._seen.to_array())
+        write_atomically(self.root / _NEXT_STATE, json.dumps(dataclasses.asdict(state)))
+        self._lexical.commit()
+        os.replace(self.root / _NEXT_STATE, self.root / _STATE)
+        for stale in self.root.glob("seen-*.npy"):
+            if stale != _seen_path(self.root, state):
+                stale.unlink()
+
+    def finish_reading(self, position: int) -> None:
+        self.state.read_all = True
+        self.checkpoint(position)
+        save_fingerprints(self.content, self._seen)
+
+    def close(self) -> None:
+        """Let merges end and files close, so that the content can be moved."""
+        self._names.close()
+        self._lexical.close()
+
+
+def save_fingerprints(content: Path, seen: Seen) -> None:
+    path = content / "fingerprints.npy"
+    path.unlink(missing_ok=True)  # it may be a hard link into the served generation: never write through it
+    np.save(path, seen.to_array())
+
+
+def load_fingerprints(content: Path) -> Seen:
+    return Seen.from_array(np.load(content / "fingerprints.npy"))
+
+
+def _seen_path(root: Path, state: State) -> Path:
+    return root / f"seen-{state.passages}.npy"
+
+
+def _load_seen(root: Path, state: State) -> Seen:
+    if (path := _seen_path(root, state)).exists():
+        return Seen.from_array(np.load(path))
+    content = root / "content"
+    return load_fingerprints(content) if (content / "fingerprints.npy").exists() else Seen()
+
+
+def _load(path: Path) -> State | None:
+    try:
+        return State(**json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, json.JSONDecodeError, TypeError):
+        return None
+
+
+def _own_copy(path: Path) -> Path:
+    """A file that may be written: SQLite changes files in place, and a hard link leads into the served generation."""
+    if path.exists() and path.stat().st_nlink > 1:
+        beside = path.with_suffix(".copy")
+        beside.write_bytes(path.read_bytes())
+        os.replace(beside, path)
+    return path

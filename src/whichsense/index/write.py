@@ -1,0 +1,168 @@
+"""Changing an index: build, add, delete. Each stages a whole next generation and publishes it at the end."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from whichsense.corpus import Corpus, Seen
+from whichsense.corpus.duplicates import fingerprint
+from whichsense.errors import BadInput
+from whichsense.index import folder as folders
+from whichsense.index.folder import Manifest
+from whichsense.index.lexical import Lexical, LexicalWriter
+from whichsense.index.staging import Staging, load_fingerprints, save_fingerprints
+from whichsense.progress import Progress, silent
+from whichsense.stages import Encoder
+from whichsense.stopping import Stopped, stop_requested
+from whichsense.types import Passage
+
+CHECKPOINT_SECONDS, PROGRESS_SECONDS = 60.0, 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Cutting:
+    """How documents become passages: `words` white-space words each, or whole sentences up to that many."""
+
+    words: int = 100
+    sentences: bool = False
+
+
+def build(
+    sources: Sequence[str | Path],
+    out: str | Path,
+    *,
+    cutting: Cutting = Cutting(),
+    encoder: Encoder | None = None,
+    format: str | None = None,
+    progress: Progress = silent,
+) -> Manifest:
+    """Make an index of the sources at `out`. What stood there is served until the new one is whole."""
+    out, corpus = Path(out), Corpus(sources, format=format)
+    with folders.writing(out, "index build"):
+        served = folders.read_manifest(out) if (out / folders.MANIFEST).exists() else None
+        return _grow(out, corpus, cutting, encoder=encoder, base=None, served=served, progress=progress)
+
+
+def add(
+    sources: Sequence[str | Path],
+    index: str | Path,
+    *,
+    encoder: Encoder | None = None,
+    format: str | None = None,
+    progress: Progress = silent,
+) -> Manifest:
+    """Add sources to an index, cut as the rest of it was."""
+    # The file's name goes into the ids, so that document 1 of this file is not document 1 of another.
+    index, corpus = Path(index), Corpus(sources, format=format, prefix=True)
+    folders.read_manifest(index)  # before the lock, so that a mistyped folder is not created
+    with folders.writing(index, "index add"):
+        base = folders.read_manifest(index)
+        if (encoder.name if encoder else None) != base.encoder:
+            raise BadInput(f"'{index}' was encoded with '{base.encoder}'; add to it with that encoder.")
+        cutting = Cutting(**base.settings)
+        return _grow(index, corpus, cutting, encoder=encoder, base=base, served=base, progress=progress)
+
+
+def delete(index: str | Path, ids: Iterable[str] = (), sources: Iterable[str] = ()) -> tuple[Manifest, int]:
+    """Remove passages by document id, passage id or source; says how many went."""
+    index = Path(index)
+    folders.read_manifest(index)
+    with folders.writing(index, "index delete"):
+        base = folders.read_manifest(index)
+        gone = Lexical(index / base.folder / "lexical").named(ids, sources)
+        if not gone:
+            return base, 0
+        content = folders.stage(index, base) / "content"
+        writer = LexicalWriter(content / "lexical")
+        for row in gone:
+            writer.delete(row)
+        writer.commit()
+        writer.close()
+        _forget(content, gone)
+        left = base.passages - len(gone)
+        draft = dataclasses.replace(base, generation=base.generation + 1, passages=left, created=_now())
+        return folders.publish(index, base, draft), len(gone)
+
+
+def _forget(content: Path, gone: Mapping[int, Passage]) -> None:
+    """A deleted passage may be added again later, and is not found by its vector any more."""
+    hashes = [fingerprint(passage.title, passage.text) for passage in gone.values()]
+    kept = np.setdiff1d(load_fingerprints(content).to_array(), np.array(hashes, dtype=np.uint64))
+    save_fingerprints(content, Seen.from_array(kept))
+    if (content / "vectors").exists():
+        from whichsense.index.vectors import VectorsWriter
+
+        with VectorsWriter(content / "vectors") as vectors:
+            vectors.remove(np.fromiter(gone, dtype=np.uint64))
+            vectors.save()
+
+
+def _grow(
+    out: Path,
+    corpus: Corpus,
+    cutting: Cutting,
+    *,
+    encoder: Encoder | None,
+    base: Manifest | None,
+    served: Manifest | None,
+    progress: Progress,
+) -> Manifest:
+    """Stage `base` (or nothing) and the corpus on top of it; publish what comes of it."""
+    job = {
+        "corpus": corpus.fingerprint,
+        "cutting": dataclasses.asdict(cutting),
+        "base": base.generation if base else None,
+    }
+    staging = Staging.resume_or_start(out, base, job)
+    try:
+        if not staging.state.read_all:
+            _read(corpus, cutting, staging, progress)
+    finally:
+        staging.close()
+    state = staging.state
+    if encoder is not None:
+        from whichsense.index.encode import encode_rows
+
+        encode_rows(staging.content, encoder, range(base.next_row if base else 0, state.next_row), progress)
+    draft = Manifest(
+        generation=served.generation + 1 if served else 1,
+        passages=state.passages,
+        next_row=state.next_row,
+        created=_now(),
+        settings=dataclasses.asdict(cutting),
+        sources=(
+            *(base.sources if base else ()),
+            {"paths": [str(path) for path in corpus.files], "fingerprint": corpus.fingerprint},
+        ),
+        encoder=encoder.name if encoder else None,
+        report=state.report,
+    )
+    return folders.publish(out, base, draft)
+
+
+def _read(corpus: Corpus, cutting: Cutting, staging: Staging, progress: Progress) -> None:
+    saved = shown = time.monotonic()
+    with stop_requested() as stop:
+        for record in corpus.records(staging.report, skip=staging.state.position):
+            staging.put(record, cutting.words, cutting.sentences)
+            now = time.monotonic()
+            if now - shown > PROGRESS_SECONDS:
+                progress(corpus.done, staging.state.passages)
+                shown = now
+            if stop() or now - saved > CHECKPOINT_SECONDS:
+                staging.checkpoint(corpus.position)
+                saved = time.monotonic()
+            if stop():
+                raise Stopped("Stopped. Run the same command again: it resumes where it was.")
+        progress(1.0, staging.state.passages)
+        staging.finish_reading(corpus.position)
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S%z")

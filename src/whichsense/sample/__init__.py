@@ -1,0 +1,41 @@
+"""The embedded sample: a small corpus of our own, full of real ambiguity, and questions over it with gold readings.
+
+It serves the first minute (`whichsense search` without an index), the tests and the pages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from whichsense import index as indexes
+from whichsense.errors import IndexBusy, IndexFault
+
+HERE = Path(__file__).parent
+PASSAGES, QUESTIONS, UNANSWERABLE = HERE / "passages.jsonl", HERE / "questions.jsonl", HERE / "unanswerable.jsonl"
+
+
+def cache_folder() -> Path:
+    """Where whichsense keeps what it can make again."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "whichsense"
+
+
+@cache
+def index() -> indexes.Index:
+    """The sample's index, built in a second on first use and kept in the user's cache."""
+    folder = cache_folder() / f"sample-{hashlib.sha256(PASSAGES.read_bytes()).hexdigest()[:12]}"
+    try:
+        return indexes.Index.open(folder)
+    except IndexFault:
+        pass  # not there yet, or damaged: it costs nothing to build
+    try:
+        indexes.build([PASSAGES], folder)
+        return indexes.Index.open(folder)
+    except (IndexBusy, OSError):  # another process builds it in this moment, or the home cannot be written to
+        temporary = Path(tempfile.mkdtemp(prefix="whichsense-sample-"))
+        indexes.build([PASSAGES], temporary)
+        return indexes.Index.open(temporary)

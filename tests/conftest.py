@@ -1,0 +1,53 @@
+"""What many tests share: small corpora, made on the spot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).parents[2] / "shared"
+
+Corpus = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Real datasets beside the checkout, for those who have them."""
+    if not (SHARED / "data").exists():
+        pytest.skip("needs the real datasets in ../shared/data, which are not part of the project")
+    return SHARED / "data"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests never touch the user's cache; they share one of their own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture
+def make_corpus(tmp_path: Path) -> Corpus:
+    """Writes JSON lines from (title, text) pairs and returns the path."""
+
+    def make(records: Iterable[tuple[str, str]], name: str = "corpus.jsonl") -> Path:
+        path = tmp_path / name
+        lines = (json.dumps({"id": str(n), "title": t, "text": x}) for n, (t, x) in enumerate(records))
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return path
+
+    return make
+
+
+ANIMALS = [
+    ("Jaguar", "The jaguar is a large cat of the Americas. It swims well and hunts caimans at the river."),
+    ("Jaguar Cars", "Jaguar is a British maker of cars, founded in Blackpool by William Lyons in 1922."),
+    ("Puma", "The puma, or cougar, is a cat of the Americas that screams but cannot roar."),
+    ("Puma (brand)", "Puma makes shoes in Herzogenaurach, Germany. Rudolf Dassler founded it in 1948."),
+]
+
+
+@pytest.fixture
+def animals(make_corpus: Corpus) -> Path:
+    return make_corpus(ANIMALS)

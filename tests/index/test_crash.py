@@ -1,0 +1,165 @@
+"""Killed at any moment, an index is the old one or the new one, and the same command goes on."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Corpus
+
+from whichsense import index
+from whichsense.errors import WhichsenseError
+from whichsense.index import Index, folder, staging, write
+from whichsense.index.lexical import LexicalWriter
+
+OLD = [(f"Old {n}", f"An old text number {n} about pumas.") for n in range(40)]
+NEW = [(f"New {n}", f"A new text number {n} about ocelots.") for n in range(60)]
+
+
+class Crash(BaseException):
+    """Stands for the power cut: nothing may catch it."""
+
+
+def state_of(place: Path) -> str:
+    """'old' or 'new', and nothing between: every answer is checked, not only the count."""
+    opened = Index.open(place)
+    old, new = len(opened.search("pumas", 100)), len(opened.search("ocelots", 100))
+    assert index.check(place).sound
+    assert (old, new) in ((40, 0), (40, 60), (0, 60)), (old, new)
+    return "new" if new else "old"
+
+
+def crash_at(monkeypatch: pytest.MonkeyPatch, moment: int) -> Callable[[], bool]:
+    """Crash just before the moment-th step that touches the disk; tells whether it came to that."""
+    count = 0
+
+    def armed(step: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(*arguments: Any, **options: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == moment:
+                raise Crash
+            return step(*arguments, **options)
+
+        return wrapper
+
+    for owner, name in (
+        (os, "rename"),
+        (os, "replace"),
+        (shutil, "rmtree"),
+        (folder, "write_atomically"),
+        (folder, "_sync_folder"),
+        (staging, "write_atomically"),
+        (staging.np, "save"),
+        (LexicalWriter, "commit"),
+        (LexicalWriter, "close"),
+    ):
+        monkeypatch.setattr(owner, name, armed(getattr(owner, name)))
+    return lambda: count >= moment
+
+
+@pytest.mark.parametrize("change", [write.build, write.add])
+def test_crash_before_every_step(
+    change: Callable[..., Any], tmp_path: Path, make_corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = make_corpus(OLD, "old.jsonl"), make_corpus(NEW, "new.jsonl")
+    seen = set()
+    for moment in range(1, 100):
+        place = tmp_path / f"index-{moment}"
+        index.build([old], place)
+        with monkeypatch.context() as patch:
+            crashed = crash_at(patch, moment)
+            try:
+                change([new], place)
+            except Crash:
+                pass
+        seen.add(state_of(place))
+        if not crashed():
+            break
+        change([new], place)  # the next writer sweeps up and succeeds
+        assert state_of(place) == "new"
+        assert index.check(place).notes == ()
+    assert moment > 8
+    assert seen == {"old", "new"}
+
+
+def test_stopped_build_resumes_exactly(
+    tmp_path: Path, make_corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Checkpoint at every record, crash at many points, resume: the same passages as without a crash."""
+    monkeypatch.setattr(write, "CHECKPOINT_SECONDS", 0.0)
+    source = make_corpus([*NEW[:6], NEW[3], *OLD[:6]])
+    index.build([source], tmp_path / "whole")
+    whole = {hit.passage for hit in Index.open(tmp_path / "whole").search("text number", 1000)}
+    for moment in (1, 2, 3, 4, 5, 8, 14, 23, 41):
+        place = tmp_path / f"resumed-{moment}"
+        with monkeypatch.context() as patch:
+            crash_at(patch, moment)
+            try:
+                index.build([source], place)
+            except Crash:
+                pass
+        manifest = index.build([source], place)
+        assert {hit.passage for hit in Index.open(place).search("text number", 1000)} == whole
+        assert manifest.passages == len(whole) == 12
+        assert manifest.report["duplicates"] == 1
+        assert index.check(place).sound
+
+
+def run(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-m", "whichsense", *map(str, arguments)], text=True, **options)
+
+
+@pytest.mark.slow
+def test_kill_9_at_random_moments(tmp_path: Path, make_corpus: Corpus) -> None:
+    texts = [f"A new text number {n} about ocelots. " + "Padding that takes time. " * 60 for n in range(3000)]
+    old, new = make_corpus(OLD, "old.jsonl"), make_corpus([("New", text) for text in texts], "new.jsonl")
+    chance = random.Random(7)
+    began = time.monotonic()
+    assert run("index", "build", new, "--out", tmp_path / "timed", stderr=subprocess.DEVNULL).wait() == 0
+    whole = time.monotonic() - began
+    for attempt in range(20):
+        place = tmp_path / "index"
+        shutil.rmtree(place, ignore_errors=True)
+        index.build([old], place)
+        words = ("index", "build", new, "--out", place) if attempt % 2 else ("index", "add", place, new)
+        writer = run(*words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(chance.uniform(0.2 * whole, 1.1 * whole))
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        opened = Index.open(place)
+        before, after = len(opened.search("pumas", 10_000)), len(opened.search("ocelots", 10_000))
+        assert (before, after > 0) in ((40, False), (40, True), (0, True))
+        assert after == 0 or len(opened) == opened.manifest.passages >= 3000
+        assert index.check(place).sound
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_command_resumes(tmp_path: Path, make_corpus: Corpus, number: int) -> None:
+    text = "words that fill a passage " * 400
+    source = make_corpus([(f"Title {n}", f"{text} {n}") for n in range(6000)])
+    writer = run("index", "build", source, "--out", tmp_path / "index", stderr=subprocess.PIPE)
+    state = tmp_path / "index" / "staging"
+    while not state.exists():
+        assert writer.poll() is None
+        time.sleep(0.02)
+    time.sleep(0.5)
+    writer.send_signal(number)
+    _, said = writer.communicate(timeout=60)
+    assert writer.returncode == 130, said
+    assert "it resumes" in said
+    assert (state / "state.json").exists()
+    with pytest.raises(WhichsenseError, match="never finished"):
+        Index.open(tmp_path / "index")
+    manifest = index.build([source], tmp_path / "index")
+    assert manifest.report["documents"] == 6000
+    assert index.check(tmp_path / "index").sound

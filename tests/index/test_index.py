@@ -1,0 +1,169 @@
+"""An index is built, searched, extended and cut down, and says clearly what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import ANIMALS, Corpus
+
+from whichsense import index
+from whichsense.errors import BadInput, DamagedIndex, IndexBusy, NoIndex
+from whichsense.index import Index
+from whichsense.index.folder import writing
+from whichsense.testing import FakeEncoder
+
+
+@pytest.fixture
+def built(animals: Path, tmp_path: Path) -> Path:
+    index.build([animals], tmp_path / "index")
+    return tmp_path / "index"
+
+
+def titles(folder: Path, question: str, **options: object) -> list[str]:
+    return [hit.passage.title for hit in Index.open(folder).search(question, **options)]  # type: ignore[arg-type]
+
+
+def test_finds_the_right_passage_first(built: Path) -> None:
+    assert titles(built, "Who founded Jaguar Cars?")[0] == "Jaguar Cars"
+    assert titles(built, "which cat cannot roar")[0] == "Puma"
+
+
+def test_scores_fall_and_k_holds(built: Path) -> None:
+    hits = Index.open(built).search("cat of the Americas founded", k=3)
+    assert len(hits) == 3
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_a_passage_knows_where_it_stands(built: Path) -> None:
+    passage = Index.open(built).search("shoes in Germany")[0].passage
+    assert passage.text == ANIMALS[3][1]
+    assert (passage.start, passage.end) == (0, len(ANIMALS[3][1]))
+    assert Index.open(built).passage(passage.id) == passage
+
+
+def test_stop_words_alone_still_search(built: Path) -> None:
+    assert titles(built, "of the") != []
+
+
+def test_operators_are_words(built: Path) -> None:
+    assert titles(built, 'AND ( " *') == ["Jaguar"]  # the one text with the word "and"
+
+
+@pytest.mark.parametrize("question", ["+-&&||!(){}[]^\"~*?:\\", "title:", "\x00"])
+def test_operators_are_no_syntax(built: Path, question: str) -> None:
+    assert titles(built, question) == []
+
+
+@pytest.mark.parametrize("question", ["", "  \n", "x" * 1_000_000, "\udcff"])
+def test_unusable_questions_are_named(built: Path, question: str) -> None:
+    with pytest.raises(BadInput, match="question"):
+        Index.open(built).search(question)
+
+
+def test_many_questions_equal_one_by_one(built: Path) -> None:
+    opened, questions = Index.open(built), ["Jaguar", "shoes", "roar"]
+    assert opened.search_many(questions, 3) == [opened.search(question, 3) for question in questions]
+
+
+def test_add_and_delete(built: Path, make_corpus: Corpus) -> None:
+    before = Index.open(built)
+    more = make_corpus([("Ocelot", "The ocelot is a spotted cat."), *ANIMALS[:1]], "more.jsonl")
+    manifest = index.add([more], built)
+    assert (manifest.passages, manifest.generation) == (5, 2)  # the repeated jaguar was dropped
+    assert titles(built, "ocelot")[0] == "Ocelot"
+    manifest, gone = index.delete(built, ids=[Index.open(built).search("ocelot")[0].passage.id])
+    assert (gone, manifest.passages) == (1, 4)
+    assert "Ocelot" not in titles(built, "ocelot")
+    assert before.search("jaguar")[0].passage.title.startswith("Jaguar")  # an opened index keeps its snapshot
+    assert index.check(built).sound
+    index.add([more], built)
+    assert titles(built, "ocelot")[0] == "Ocelot"  # what was deleted may come back
+
+
+def test_delete_by_document_and_source(built: Path) -> None:
+    assert index.delete(built, ids=["nobody"])[1] == 0
+    source = Index.open(built).search("puma")[0].passage.source
+    assert index.delete(built, sources=[source])[1] == len(ANIMALS)
+    assert titles(built, "puma") == []
+    assert index.check(built).sound
+
+
+def test_refreshed_follows_the_newest_generation(built: Path, make_corpus: Corpus) -> None:
+    opened = Index.open(built)
+    assert opened.refreshed() is opened
+    index.add([make_corpus([("Lynx", "A lynx has tufted ears.")], "lynx.jsonl")], built)
+    assert opened.search("lynx") == []
+    assert opened.refreshed().search("lynx")[0].passage.title == "Lynx"
+
+
+def test_rebuilding_replaces(built: Path, make_corpus: Corpus) -> None:
+    index.build([make_corpus([("Lynx", "A lynx has tufted ears.")], "lynx.jsonl")], built)
+    assert titles(built, "lynx jaguar puma") == ["Lynx"]
+    assert [path.name for path in built.glob("generation-*")] == ["generation-2"]
+
+
+def test_hybrid_and_dense(animals: Path, tmp_path: Path, make_corpus: Corpus) -> None:
+    folder, encoder = tmp_path / "dense", FakeEncoder()
+    index.build([animals], folder, encoder=encoder)
+    index.add([make_corpus([("Lynx", "A lynx has tufted ears.")], "lynx.jsonl")], folder, encoder=encoder)
+    opened = Index.open(folder, encoder)
+    for method in ("dense", "hybrid"):
+        assert opened.search("tufted ears", k=2, method=method)[0].passage.title == "Lynx"  # type: ignore[arg-type]
+    index.delete(folder, ids=[opened.search("lynx")[0].passage.id])
+    found = Index.open(folder, encoder).search("tufted ears", method="dense")
+    assert "Lynx" not in {hit.passage.title for hit in found}
+    assert len(found) == len(ANIMALS)
+    assert index.check(folder).sound
+
+
+def test_dense_search_needs_vectors(built: Path) -> None:
+    with pytest.raises(BadInput, match="--dense"):
+        Index.open(built).search("puma", method="dense")
+
+
+def test_no_index_says_how_to_build(tmp_path: Path) -> None:
+    with pytest.raises(NoIndex, match="whichsense index build"):
+        Index.open(tmp_path / "nowhere")
+    with pytest.raises(NoIndex):
+        index.add(["x.jsonl"], tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_foreign_folders_are_left_alone(tmp_path: Path, animals: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "letter.txt").write_text("dear")
+    with pytest.raises(BadInput, match="letter.txt"):
+        index.build([animals], tmp_path / "home")
+    assert (tmp_path / "home" / "letter.txt").read_text() == "dear"
+
+
+def test_second_writer_is_told(built: Path, animals: Path) -> None:
+    with writing(built, "a test"), pytest.raises(IndexBusy, match=r"process \d+ \(a test"):
+        index.add([animals], built)
+
+
+def test_damage_is_found_and_named(built: Path) -> None:
+    victim = next(path for path in built.rglob("*.store"))
+    body = bytearray(victim.read_bytes())
+    body[len(body) // 2] ^= 0xFF
+    victim.write_bytes(body)
+    health = index.check(built)
+    assert not health.sound
+    assert victim.name in health.problems[0]
+    victim.write_bytes(body[:-1])
+    with pytest.raises(DamagedIndex, match=victim.name):
+        Index.open(built)
+    victim.unlink()
+    assert "missing" in index.check(built).problems[0]
+
+
+def test_broken_and_foreign_manifests(built: Path) -> None:
+    path = built / "manifest.json"
+    table = json.loads(path.read_text())
+    for body, why in (("{", "not a manifest"), ("[]", "lacks"), (json.dumps(table | {"format": 99}), "format 99")):
+        path.write_text(body)
+        with pytest.raises(DamagedIndex, match=why):
+            Index.open(built)
+        assert not index.check(built).sound
