@@ -1,0 +1,76 @@
+"""Tokens as the Stanford PTB tokenizer 3.4.1 makes them, without Java: the first step of AmbigQA's question metrics."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from whichsense.metrics.ptb_rules import rules
+from whichsense.text import normalize
+
+# What the captioning toolkit drops after tokenizing. It lower-cases first, so that a bracket's "-lrb-" stays.
+DROPPED = frozenset("'' ' `` ` -LRB- -RRB- -LCB- -RCB- . ? ! , : - -- ... ;".split())
+
+# A plain word or number that nothing after it can change needs no rule.
+_PLAIN = re.compile(r"(?:[A-Za-z][A-Za-z0-9]*(?= |\?*\Z)|[0-9][A-Za-z0-9]*(?= [^0-9]|\?*\Z))|(?<=\w)\?\Z")
+_SPLIT = re.compile("cannot|gonna|gotta|lemme|gimme|wanna", re.IGNORECASE)
+_SKIPPED = re.compile("[ \t\u00a0\u2000-\u200b\u3000\u200e\u200f\ufeff\0\r\n\u2028\u2029\u000b\u000c]+|&nbsp;")
+_ASTRAL = re.compile("[\U00010000-\U0010ffff]")
+_SIMPLE = re.compile(r"[A-Za-z0-9 ]*\??")
+
+
+def lexemes(text: str) -> list[str]:
+    """All tokens in lower case, punctuation included.
+
+    >>> lexemes("Don't they (the U.S.) cost $5?")
+    ['do', "n't", 'they', '-lrb-', 'the', 'u.s.', '-rrb-', 'cost', '$', '5', '?']
+    >>> lexemes("I cannot say: rock'n'roll/pop")
+    ['i', 'can', 'not', 'say', ':', 'rock', "'n'", 'roll/pop']
+    """
+    text = _ASTRAL.sub("\u200b", text)  # it knows 16-bit characters only, and drops the others
+    tokens, position, end = [], 0, len(text)
+    while position < end:
+        if gap := _SKIPPED.match(text, position):
+            position = gap.end()
+        elif (plain := _PLAIN.match(text, position)) and not _SPLIT.fullmatch(plain[0]):
+            tokens.append(plain[0].lower())
+            position = plain.end()
+        else:
+            position = _longest(text, position, tokens)
+    return tokens
+
+
+def _longest(text: str, position: int, tokens: list[str]) -> int:
+    best, reach = None, position
+    for rule in rules():
+        match = rule.pattern.match(text, position)
+        if match and match.end() > reach:
+            best, reach = (rule, match), match.end()
+    if best is None:  # a character that it cannot tokenize is dropped
+        return position + 1
+    rule, match = best
+    end = match.end(1)
+    token = text[position : end - rule.again] if rule.again > 1 else match[1]
+    tokens.append((rule.make(token) if rule.make else token).lower())
+    return end - rule.again
+
+
+def tokenize(text: str) -> list[str]:
+    """The tokens that the captioning toolkit keeps.
+
+    >>> tokenize("Who's the actor, then?")
+    ['who', "'s", 'the', 'actor', 'then']
+    """
+    return [token for token in lexemes(text) if token not in DROPPED]
+
+
+@lru_cache(maxsize=2**16)
+def question_words(question: str) -> tuple[str, ...]:
+    """A question's words as AmbigQA compares them: tokenized, then normalized, so that articles vanish.
+
+    >>> question_words("Who made the play 'The Crucible' (1996)?")
+    ('who', 'made', 'play', 'crucible', 'lrb', '1996', 'rrb')
+    """
+    if _SIMPLE.fullmatch(question) and not _SPLIT.search(question):
+        return tuple(normalize(question).split())
+    return tuple(normalize(" ".join(tokenize(question.replace("\n", " ")))).split())
