@@ -1,0 +1,10 @@
+"""Any text becomes records and passages: Wikipedia dumps, JSON lines, tables, Parquet, folders of documents."""
+
+from whichsense.corpus.duplicates import Seen
+from whichsense.corpus.feed import Record
+from whichsense.corpus.formats import FORMATS
+from whichsense.corpus.passages import cut
+from whichsense.corpus.reading import Corpus, read
+from whichsense.corpus.report import Broken, Report
+
+__all__ = ["FORMATS", "Broken", "Corpus", "Record", "Report", "Seen", "cut", "read"]

@@ -1,0 +1,96 @@
+"""One file on its way through a reader: what every reader is given and gives back."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from whichsense import files
+from whichsense.corpus.report import Broken, Report
+from whichsense.errors import BadInput
+from whichsense.types import Document, Redirect, Sense
+
+Record = Document | Redirect | Sense
+Step = Record | Broken
+"""A reader turns each record of its file into exactly one of these (a disambiguation page: one for each entry)."""
+
+LARGEST_DOCUMENT = 128 * 2**20
+
+
+@dataclass
+class Feed:
+    """A file to read, how its ids begin, and how many of its records an earlier run consumed."""
+
+    path: Path
+    label: str
+    """The name under which the file stands in a report: its path, relative where a folder was given."""
+    name: str
+    """Short and unique among the files read: the source of its passages."""
+    prefix: str = ""
+    encoding: str | None = None
+    skip: int = 0
+    report: Report = None  # type: ignore[assignment]
+    done: Callable[[], float] = lambda: 0.0
+
+    def __post_init__(self) -> None:
+        self.report = self.report or Report()
+
+    def passed(self) -> bool:
+        """Whether the record at hand was consumed by an earlier run. Call it once for each step."""
+        if not self.skip:
+            return False
+        self.skip -= 1
+        return True
+
+    def broken(self, where: str, why: str) -> Broken:
+        return Broken(self.label, where, why)
+
+    def fault(self, why: str) -> BadInput:
+        """The error of a file that cannot be used at all."""
+        return BadInput(f"'{self.path}' {why}")
+
+    def open(self) -> io.BufferedReader:
+        """The file, decompressed, with its first bytes checked: empty and binary files end here."""
+        source, reader = files.open_source(self.path)
+        self.done = lambda: source.done if not source.closed else 1.0
+        try:
+            head = reader.peek(1)
+        except BadInput:
+            reader.close()
+            raise
+        if not head:
+            reader.close()
+            raise self.fault("is empty. Check that it was written or fetched to the end.")
+        return reader
+
+    def open_text(self) -> io.BufferedReader:
+        """As `open`, for formats made of lines of text."""
+        reader = self.open()
+        head = reader.peek(1)[:4096]
+        if head.startswith((b"\xff\xfe", b"\xfe\xff")) and not self.encoding:
+            reader.close()
+            raise self.fault("is UTF-16. Save it as UTF-8.")
+        if b"\0" in head and not self.encoding:
+            reader.close()
+            raise self.fault("is binary, not text. Give a file of a known format, or name it with format=….")
+        return reader
+
+    def lines(self, reader: io.BufferedReader) -> Iterator[tuple[int, bytes | None]]:
+        return files.lines(reader, files.LONGEST_LINE)
+
+    def body(self) -> bytes:
+        """The whole of a document file, within reason."""
+        with self.open() as reader:
+            body = reader.read(LARGEST_DOCUMENT + 1)
+        if len(body) > LARGEST_DOCUMENT:
+            raise self.fault(f"is over {LARGEST_DOCUMENT // 2**20} MB. Split it, or give it as JSON lines.")
+        return body
+
+
+def too_long() -> str:
+    return f"the line is over {files.LONGEST_LINE // 2**20} MB long. Split it into records, one on each line."
+
+
+Reader = Callable[[Feed], Iterator[Step]]

@@ -1,0 +1,88 @@
+"""JSON lines of {title, text, …}: ours, WikiExtractor's, BEIR's, Pyserini's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from whichsense.corpus.feed import Feed, Step, too_long
+from whichsense.types import Document
+
+
+def read_jsonl(feed: Feed) -> Iterator[Step]:
+    """A document for each line. Lines consumed earlier are passed over without being parsed."""
+    with feed.open_text() as reader:
+        head = reader.peek(1)[:64].removeprefix(b"\xef\xbb\xbf").lstrip()
+        if head.startswith(b"["):
+            raise feed.fault(
+                f"holds one JSON list, not JSON lines. Run: jq -c '.[]' {feed.path.name} > {feed.path.stem}.jsonl"
+            )
+        if head.startswith(b"<doc "):
+            raise feed.fault("is WikiExtractor's own format. Run WikiExtractor with --json.")
+        encoding = feed.encoding or "utf-8"
+        for number, line in feed.lines(reader):
+            if line is not None and (line.isspace() or line == b"\xef\xbb\xbf"):
+                continue
+            if not feed.passed():
+                yield _step(feed, number, line, encoding)
+
+
+def _step(feed: Feed, number: int, line: bytes | None, encoding: str) -> Step:
+    try:
+        if line is None:
+            raise ValueError(too_long())
+        return _document(feed, _record(line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line, encoding), number)
+    except ValueError as error:
+        return feed.broken(f"line {number}", str(error))
+
+
+def _record(line: bytes, encoding: str) -> dict[str, Any]:
+    """The object of a line; ValueError with the reason where there is none."""
+    try:
+        text = line.decode(encoding)
+        record = json.loads(text)
+        if "\\ud" in text or "\\uD" in text:  # half of a surrogate pair could be written nowhere
+            json.dumps(record, ensure_ascii=False).encode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not {encoding} (byte {error.start}). Save the file as UTF-8.") from None
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair (\\ud8… alone). Write whole characters.") from None
+    except (ValueError, RecursionError) as error:
+        why = error.msg if isinstance(error, json.JSONDecodeError) else "too deep, or a number too long"
+        raise ValueError(f"not valid JSON ({why}).") from None
+    if not isinstance(record, dict):
+        raise ValueError('not a JSON object. Write {"title": …, "text": …}.')
+    return record
+
+
+def _document(feed: Feed, record: dict[str, Any], number: int) -> Document:
+    title = record.get("title") or ""
+    text = record.get("text")
+    if text is None:
+        text = record.get("contents")
+        if isinstance(text, str) and not title and text.startswith('"'):  # Pyserini: "title" on the first line
+            first, _, rest = text.partition("\n")
+            title, text = (first.strip().strip('"'), rest) if rest else (title, text)
+    if not isinstance(text, str) or not text or text.isspace():
+        if text is None:
+            raise ValueError("no text. Each record needs a key 'text' (or 'contents').")
+        raise ValueError("the text is empty." if isinstance(text, str) else "the text is not a string.")
+    if not isinstance(title, str):
+        raise ValueError("the title is not a string.")
+    key = record.get("id", record.get("_id"))
+    section = record.get("section")
+    return Document(
+        f"{feed.prefix}{number if key is None or key == '' else key}",
+        title,
+        text,
+        _source(record.get("source")) or feed.name,
+        ((0, section),) if section and isinstance(section, str) else (),
+    )
+
+
+def _source(value: Any) -> str:
+    """A record's own source: a string, or a list of strings joined by a comma."""
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return value if isinstance(value, str) else ""

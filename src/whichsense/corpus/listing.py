@@ -1,0 +1,156 @@
+"""Which files a source means: one file, or all that can be read below a folder and nothing outside it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from whichsense import files
+from whichsense.corpus import formats
+from whichsense.errors import BadInput
+
+
+@dataclass
+class Entry:
+    """A file that will be read, or one that will be named as broken because it must not be (`wrong`)."""
+
+    path: Path
+    root: Path | None
+    """The folder in which it was found; None where the file itself was given."""
+    format: str = ""
+    wrong: str = ""
+    size: int = 0
+    mtime: int = 0
+    name: str = field(default="", init=False)
+
+    @property
+    def relative(self) -> str:
+        return self.path.relative_to(self.root).as_posix() if self.root else self.path.name
+
+    @property
+    def label(self) -> str:
+        return self.relative if self.root else str(self.path)
+
+    @property
+    def document(self) -> bool:
+        return self.format in formats.DOCUMENTS
+
+
+@dataclass
+class Listing:
+    """The files of all sources, in the order in which they are read."""
+
+    entries: list[Entry]
+    passed_over: int
+
+
+def listed(sources: Iterable[Path], format: str | None) -> Listing:
+    """Look into each source. A source that holds nothing to read is an error."""
+    listing = Listing([], 0)
+    for source in sources:
+        if source.is_dir():
+            found = list(_walk(source, format))
+            kept = [entry for entry in found if entry.format or entry.wrong]
+            listing.passed_over += len(found) - len(kept)
+            if not any(entry.format for entry in kept):
+                kinds = ".jsonl .csv .tsv .parquet .xml .txt .md .html .pdf .docx"
+                raise BadInput(f"The folder '{source}' holds no file that can be read. Kinds that can: {kinds}.")
+            listing.entries += kept
+        else:
+            listing.entries.append(_single(source, format))
+    _name(listing.entries)
+    return listing
+
+
+def _single(path: Path, format: str | None) -> Entry:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        raise BadInput(f"There is no file or folder '{path}'. Check the path.") from None
+    except OSError as error:
+        raise BadInput(f"'{path}' cannot be read: {error.strerror}. Check the path and its rights.") from None
+    except ValueError as error:  # a NUL in the name
+        raise BadInput(f"{str(path)!r} is not a path: {error}.") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise BadInput(f"'{path}' is neither a file nor a folder. Write its content to a file first.")
+    if not status.st_size:
+        raise BadInput(f"'{path}' is empty. Check that it was written or fetched to the end.")
+    kind = format or formats.by_name(path) or formats.by_content(path)
+    if kind is None:
+        raise BadInput(f"'{path}' is binary, in no known format. Known: {', '.join(formats.FORMATS)}.")
+    if format is None:
+        kind = formats.refined(path, kind)
+    return Entry(path, None, kind, size=status.st_size, mtime=status.st_mtime_ns)
+
+
+def _walk(root: Path, format: str | None) -> Iterator[Entry]:
+    """Every file below a folder, sorted; hidden ones are left alone, links that lead outside are named."""
+    real = Path(os.path.realpath(root))
+    for folder, folders, names in os.walk(root, onerror=_unreadable):
+        here = Path(folder)
+        linked = [name for name in folders if (here / name).is_symlink()]
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in linked)
+        for name in sorted(name for name in names + linked if not name.startswith(".")):
+            path = here / name
+            if not path.is_symlink():
+                yield _found(path, root, format)
+            elif not Path(os.path.realpath(path)).is_relative_to(real):
+                yield Entry(path, root, wrong="path outside the folder: the link is not followed. Copy the file in.")
+            elif not path.exists():
+                yield Entry(path, root, wrong="the link leads nowhere.")
+            # A link to a place inside is passed by: what it leads to is read where it stands.
+
+
+def _unreadable(error: OSError) -> None:
+    raise BadInput(f"The folder '{error.filename}' cannot be read: {error.strerror}. Check its rights.")
+
+
+def _found(path: Path, root: Path, format: str | None) -> Entry:
+    status = path.stat()
+    entry = Entry(path, root, size=status.st_size, mtime=status.st_mtime_ns)
+    if not stat.S_ISREG(status.st_mode):
+        return entry
+    kind = formats.by_name(path)
+    try:
+        if format:
+            kind = format
+        elif kind:
+            kind = formats.refined(path, kind)
+        elif files.plain_suffix(path) in ("", ".json") or _wikiextractor(path):
+            guess = formats.by_content(path)
+            kind = guess if guess in ("jsonl", "wikipedia", "dpr", "parquet") else None
+    except BadInput as error:
+        entry.wrong = str(error)
+    entry.format = kind or ""
+    return entry
+
+
+def _wikiextractor(path: Path) -> bool:
+    return path.name.startswith("wiki_")
+
+
+def _name(entries: list[Entry]) -> None:
+    """Give each file the shortest name that no other has: its stem, else its path, else with its folder."""
+    forms = [_names(entry) for entry in entries]
+    counts = [Counter(names) for names in zip(*forms, strict=True)]
+    taken: set[str] = set()
+    for entry, names in zip(entries, forms, strict=True):
+        name = next((name for name, count in zip(names, counts, strict=True) if count[name] == 1), names[-1])
+        while name in taken:  # the same file given twice
+            name += "+"
+        taken.add(name)
+        entry.name = name
+
+
+def _names(entry: Entry) -> tuple[str, ...]:
+    relative = entry.relative
+    folder = entry.root.resolve().name if entry.root else entry.path.resolve().parent.name
+    if entry.document:
+        return relative, relative, f"{folder}/{relative}", str(entry.path.resolve())
+    stem = entry.path.name.split(".")[0] or entry.path.name
+    path = relative[: len(relative) - len(entry.path.name)] + stem
+    return stem, path, f"{folder}/{relative}", str(entry.path.resolve())
