@@ -40,7 +40,7 @@ def test_commands_exist(line: str) -> None:
     """Each command line in the docs names a command and options that there are."""
     from whichsense.cli import command
 
-    words = shlex.split(line.split("|")[0].split(">")[0])[1:]
+    words = shlex.split(line.split("|", maxsplit=1)[0].split(">", maxsplit=1)[0])[1:]
     context = None
     current = command
     while words and hasattr(current, "get_command"):

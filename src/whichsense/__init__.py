@@ -27,7 +27,7 @@ _HOME = {
     "WhichsenseError": "whichsense.errors",
 }
 
-__all__ = ["Hit", "Index", "Passage", "Pipeline", "Reading", "WhichsenseError", "__version__"]  # noqa: F822
+__all__ = ["Hit", "Index", "Passage", "Pipeline", "Reading", "WhichsenseError", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

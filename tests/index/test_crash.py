@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Corpus
 
+from conftest import Corpus
 from whichsense import index
 from whichsense.errors import WhichsenseError
 from whichsense.index import Index, folder, staging, write

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import ANIMALS, Corpus
 
+from conftest import ANIMALS, Corpus
 from whichsense import index
 from whichsense.errors import BadInput, DamagedIndex, IndexBusy, NoIndex
 from whichsense.index import Index
@@ -134,7 +134,7 @@ def test_no_index_says_how_to_build(tmp_path: Path) -> None:
 def test_foreign_folders_are_left_alone(tmp_path: Path, animals: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "letter.txt").write_text("dear")
-    with pytest.raises(BadInput, match="letter.txt"):
+    with pytest.raises(BadInput, match="letter"):
         index.build([animals], tmp_path / "home")
     assert (tmp_path / "home" / "letter.txt").read_text() == "dear"
 

@@ -161,7 +161,7 @@ def _print_built(manifest: Manifest, folder: Path, as_json: bool) -> None:
         return
     from whichsense.corpus import Report
 
-    click.echo(Report.from_dict(manifest.report).summary(), err=True)
+    click.echo(Report.from_dict(dict(manifest.report)).summary(), err=True)
     print(f"{folder}: {manifest.passages:,} passages")
 
 
@@ -180,10 +180,12 @@ def _summary(manifest: Manifest) -> dict[str, Any]:
 
 def _print_table(table: dict[str, Any]) -> None:
     for name, value in table.items():
-        if name == "sources":
-            value = ", ".join(path for source in value for path in source["paths"])
-        elif isinstance(value, dict):
-            value = ", ".join(f"{key} {item}" for key, item in value.items() if not isinstance(item, list))
-        elif isinstance(value, int):
-            value = f"{value:,}"
-        print(f"{name:<12}{value}")
+        print(f"{name:<12}{_readable(name, value)}")
+
+
+def _readable(name: str, value: Any) -> str:
+    if name == "sources":
+        return ", ".join(path for source in value for path in source["paths"])
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {item}" for key, item in value.items() if not isinstance(item, list))
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import textwrap
 from pathlib import Path
+from typing import cast
 
 import click
 
@@ -20,8 +21,6 @@ from whichsense.types import Hit
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: {question, method, hits: [...]}.")
 def command(question: str, folder: Path | None, k: int, method: str | None, as_json: bool) -> None:
     """Find the passages that may answer QUESTION, best first. A '-' reads the question from standard input."""
-    from typing import cast
-
     from whichsense import sample
     from whichsense.index import Index
     from whichsense.types import Method

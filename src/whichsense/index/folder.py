@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from whichsense.errors import BadInput, DamagedIndex, IndexBusy, NoIndex
 from whichsense.files import write_atomically
@@ -143,13 +143,23 @@ def writing(folder: Path, what: str) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            lock.seek(0)
-            who = lock.read().strip() or "another process"
-            raise IndexBusy(f"'{folder}' is being written by {who}. Wait until it ends, or stop it.") from None
+            raise IndexBusy(
+                f"'{folder}' is being written by {_holder(lock)}. Wait until it ends, or stop it."
+            ) from None
         lock.truncate(0)
         lock.write(f"process {os.getpid()} ({what}, since {time.strftime('%Y-%m-%d %H:%M:%S')})\n")
         lock.flush()
         yield
+
+
+def _holder(lock: TextIO) -> str:
+    """Who holds the lock. It signs right after taking it, so an empty lock is worth a second look."""
+    for _ in range(5):
+        lock.seek(0)
+        if signed := lock.read().strip():
+            return signed
+        time.sleep(0.02)
+    return "another process"
 
 
 def _ensure_usable(folder: Path) -> None:

@@ -44,7 +44,7 @@ class Staging:
 
     def __init__(self, root: Path, state: State, lexical: LexicalWriter) -> None:
         self.root, self.state, self.content = root, state, root / "content"
-        self.report = Report.from_dict(state.report) if state.report else Report()
+        self.report = Report.from_dict(dict(state.report)) if state.report else Report()
         self._lexical = lexical
         self._names = NamesWriter(_own_copy(self.content / "names.sqlite"))
         self._seen = _load_seen(root, state)

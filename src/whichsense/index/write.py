@@ -37,7 +37,7 @@ def build(
     sources: Sequence[str | Path],
     out: str | Path,
     *,
-    cutting: Cutting = Cutting(),
+    cutting: Cutting | None = None,
     encoder: Encoder | None = None,
     format: str | None = None,
     progress: Progress = silent,
@@ -46,6 +46,7 @@ def build(
     out, corpus = Path(out), Corpus(sources, format=format)
     with folders.writing(out, "index build"):
         served = folders.read_manifest(out) if (out / folders.MANIFEST).exists() else None
+        cutting = cutting or Cutting()
         return _grow(out, corpus, cutting, encoder=encoder, base=None, served=served, progress=progress)
 
 

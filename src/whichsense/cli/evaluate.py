@@ -1,0 +1,43 @@
+"""whichsense evaluate: measure a system over a dataset."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import cast
+
+import click
+
+from whichsense.progress import shown
+
+
+@click.group(help="Measure a system over a dataset.")
+def command() -> None:
+    pass
+
+
+@command.command()
+@click.option("--dataset", required=True, metavar="NAME", help="For example ambignq/dev or sample/questions.")
+@click.option("--index", "folder", type=click.Path(path_type=Path), metavar="DIR", help="[default: embedded sample]")
+@click.option("--method", type=click.Choice(["bm25", "dense", "hybrid"]), help="[default: hybrid if there are vectors]")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with where the numbers come from.")
+def retrieval(dataset: str, folder: Path | None, method: str | None, limit: int | None, as_json: bool) -> None:
+    """Print how many gold answers are among the first 1, 5, 10, 20 and 100 passages."""
+    from whichsense import sample
+    from whichsense.evaluate import evaluate_retrieval
+    from whichsense.index import Index
+    from whichsense.types import Method
+
+    index = Index.open(folder) if folder else sample.index()
+    chosen = cast("Method | None", method)
+    with shown("searching", "questions") as progress:
+        result = evaluate_retrieval(dataset, index, method=chosen, limit=limit, progress=progress)
+    if as_json:
+        print(json.dumps(result.as_dict()))
+        return
+    print(f"{result.dataset}, {result.method}: {result.questions:,} questions, {result.answers:,} answers")
+    print(f"{'top':<18}" + "".join(f"{k:>8}" for k in result.answer_recall))
+    print(f"{'gold answers':<18}" + "".join(f"{share:>8.3f}" for share in result.answer_recall.values()))
+    print(f"{'any answer':<18}" + "".join(f"{share:>8.3f}" for share in result.any_recall.values()))
+    print(f"MRR {result.mrr:.3f}, {1000 * result.seconds_per_question:.1f} ms a question")
