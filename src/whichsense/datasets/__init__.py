@@ -9,10 +9,10 @@ True
 from __future__ import annotations
 
 from .catalog import Entry, entry, names
-from .check import Report, check
+from .checking import Report, check
 from .dataset import Dataset, load
 from .faults import DamagedData, MissingData, NoDataset
-from .fetch import fetch
+from .fetching import fetch
 from .folder import data_folder, find
 from .near import near_duplicates
 from .records import (

@@ -47,6 +47,8 @@ def fetch(name: str, data_dir: str | Path | None = None, force: bool = False, pr
     try:
         _download(about.download, part, progress)
     except (urllib.error.URLError, OSError, http.client.HTTPException) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
         reason = error.reason if type(error) is urllib.error.URLError else error
         raise MissingData(
             f"'{name}' could not be fetched from {about.download.url}: {reason}. Are you offline? "

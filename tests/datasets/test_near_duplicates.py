@@ -1,0 +1,54 @@
+"""near_duplicates equals the obvious slow way, and is fast."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whichsense.datasets import near_duplicates
+from whichsense.text import words
+
+TEXTS = st.lists(st.lists(st.sampled_from("abcdefghi"), max_size=9).map(" ".join), max_size=12)
+
+
+def slowly(questions: list[str], against: list[str], threshold: float) -> dict[int, int]:
+    found = {}
+    for number, question in enumerate(questions):
+        for other, text in enumerate(against):
+            one, two = set(words(question)), set(words(text))
+            same = one == two or len(one & two) / len(one | two) >= threshold
+            if same:
+                found[number] = other
+                break
+    return found
+
+
+@given(TEXTS, TEXTS, st.sampled_from([0.1, 0.3, 0.5, 0.6, 2 / 3, 0.75, 0.8, 0.9, 1.0]))
+def test_it_equals_the_slow_way(questions: list[str], against: list[str], threshold: float) -> None:
+    assert near_duplicates(questions, against, threshold) == slowly(questions, against, threshold)
+
+
+def test_case_and_punctuation_do_not_matter() -> None:
+    assert near_duplicates(["WHO sang 'Hurt'?", "???"], ["who sang hurt", "!"]) == {0: 0, 1: 1}
+
+
+def test_a_threshold_out_of_range_is_refused() -> None:
+    with pytest.raises(ValueError, match="threshold"):
+        near_duplicates(["a"], ["a"], 0)
+
+
+def test_forty_thousand_against_two_thousand_takes_seconds() -> None:
+    chance = random.Random(7)
+    vocabulary = [f"w{int(chance.paretovariate(0.8))}" for _ in range(60_000)]
+
+    def texts(count: int) -> list[str]:
+        return [" ".join(chance.choices(vocabulary, k=9)) for _ in range(count)]
+
+    questions, against = texts(40_000), texts(2_000)
+    began = time.perf_counter()
+    near_duplicates(questions, against)
+    assert time.perf_counter() - began < 30
