@@ -33,7 +33,7 @@ def near_duplicates(questions: Sequence[str], against: Sequence[str], threshold:
     found: dict[int, int] = {}
     for number, tokens in enumerate(asked):
         candidates = {other for word in _rarest(tokens, count, threshold) for other in index[word]}
-        hits = [other for other in candidates if _overlap(tokens, known[other]) >= threshold]
+        hits = [other for other in candidates if _repeats(tokens, known[other], threshold)]
         if not tokens and empty is not None:  # nothing but punctuation equals nothing but punctuation
             hits = [empty]
         if hits:
@@ -41,9 +41,12 @@ def near_duplicates(questions: Sequence[str], against: Sequence[str], threshold:
     return found
 
 
-def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
+def _repeats(one: frozenset[str], other: frozenset[str], threshold: float) -> bool:
+    small, large = sorted((len(one), len(other)))
+    if small / large < threshold:  # even if the small one lies within the large one
+        return False
     shared = len(one & other)
-    return shared / (len(one) + len(other) - shared)
+    return shared / (small + large - shared) >= threshold
 
 
 def _rarest(tokens: frozenset[str], count: Counter[str], threshold: float) -> list[str]:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import permutations
 
 from whichsense.datasets import LongQuestion, Question
-from whichsense.text import normalize
+from whichsense.metrics.ambignq import f1_answers
+from whichsense.metrics.rouge import rouge_l
 
 from .shape import mean
 
@@ -40,23 +41,13 @@ def answer_agreement(questions: Iterable[Question]) -> tuple[float, int]:
     """F1ans of each annotation taken as the prediction against each other one, and the number of questions."""
     compared = [question.answer_sets for question in questions if len(question.annotations) > 1]
     scores = [
-        mean(_f1(gold, [aliases[0] for aliases in said]) for gold, said in permutations(sets, 2)) for sets in compared
+        mean(f1_answers(gold, [aliases[0] for aliases in said]) for gold, said in permutations(sets, 2))
+        for sets in compared
     ]
     return mean(scores), len(compared)
-
-
-def _f1(gold: Sequence[Sequence[str]], said: Sequence[str]) -> float:
-    free = [normalize(answer) for answer in said]
-    matched = 0
-    for aliases in gold:
-        hit = next((answer for answer in free if answer in {normalize(alias) for alias in aliases}), None)
-        if hit is not None:
-            free.remove(hit)
-            matched += 1
-    return 2 * matched / (len(gold) + len(said))
 
 
 def long_agreement(questions: Iterable[LongQuestion]) -> tuple[float, int]:
     """ROUGE-L between the long answers of a question, and the number of questions that have two."""
     compared = [[answer.text for answer in q.long_answers] for q in questions if len(q.long_answers) > 1]
-    return 0.0, len(compared)
+    return mean(mean(rouge_l(one, other) for one, other in permutations(texts, 2)) for texts in compared), len(compared)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from whichsense.datasets import LongQuestion, LongReference
+from whichsense.metrics.rouge import rouge_1_recall
 
 from .agreement import long_agreement
 from .shape import Bars, Table, mean, percent
@@ -47,33 +47,27 @@ def _lengths(questions: Sequence[LongQuestion], printed: bool) -> Table:
     return Table("Lengths (table 2)", ("", "here", "paper"), rows)
 
 
-def recall(answer: str, support: str) -> float:
-    """ROUGE-1 recall: the share of the answer's tokens that the support has.
-
-    >>> recall("The cat sat", "A cat sat on the mat")
-    1.0
-    """
-    wanted, there = _tokens(answer), _tokens(support)
-    return (wanted & there).total() / wanted.total() if wanted else 0.0
-
-
-def _tokens(text: str) -> Counter[str]:
-    return Counter(re.findall(r"[a-z0-9]+", text.lower()))
-
-
 def _evidence(questions: Sequence[LongQuestion], printed: bool) -> Table:
     """How much of each answer stands in what its annotator was shown or found, with the disambiguations or not."""
     shown = [(answer.text, _support(q, answer), _given(q)) for q in questions for answer in q.long_answers]
     with_all = [(text, f"{given} {support}") for text, support, given in shown]
     rows = (
         ("words of support", mean(len(s.split()) for _, s in with_all), SUPPORT_WORDS if printed else None),
-        ("% of answer tokens in it", 100 * mean(recall(t, s) for t, s in with_all), SUPPORTED if printed else None),
+        (
+            "% of answer tokens in it",
+            100 * mean(rouge_1_recall(t, s) for t, s in with_all),
+            SUPPORTED if printed else None,
+        ),
         (
             "words without disambiguations",
             mean(len(s.split()) for _, s, _ in shown),
             EVIDENCE_WORDS if printed else None,
         ),
-        ("% of tokens in that", 100 * mean(recall(t, s) for t, s, _ in shown), IN_EVIDENCE if printed else None),
+        (
+            "% of tokens in that",
+            100 * mean(rouge_1_recall(t, s) for t, s, _ in shown),
+            IN_EVIDENCE if printed else None,
+        ),
     )
     contexts = sum(any(question.contexts) for question in questions)
     return Table(

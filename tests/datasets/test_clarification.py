@@ -1,0 +1,33 @@
+"""Clarification questions taken apart: the traps of the released parser, done right."""
+
+from __future__ import annotations
+
+import pytest
+
+from whichsense.datasets.clarification import parse
+
+
+@pytest.mark.parametrize(
+    ("question", "category", "options"),
+    [
+        ("Which version: the 2002 film, the book, or the play?", "version", ("the 2002 film", "the book", "the play")),
+        ("Which one: film or book?", "one", ("film", "book")),
+        ("Which colour: orange, or red?", "colour", ("orange", "red")),
+        ("Which day: July 4, 1776, or August 2, 1776?", "day", ("July 4, 1776", "August 2, 1776")),
+        ("Which series: F, E variant or E?", "series", ("F", "E variant", "E")),
+        ("In which context: in the season, or with playoffs?", "context", ("in the season", "with playoffs")),
+        ("For which year? 2010, 2007, current, or plans?", "year", ("2010", "2007", "current", "plans")),
+        ("Which time: 10:30, or noon?", "time", ("10:30", "noon")),
+        ("which one: a", "one", ("a",)),
+        ("Do you mean the film or the book?", "", ()),
+        ("", "", ()),
+    ],
+)  # fmt: skip
+def test_category_and_options(question: str, category: str, options: tuple[str, ...]) -> None:
+    assert parse(question) == (category, options)
+
+
+def test_the_number_of_options_settles_what_a_comma_means() -> None:
+    assert parse("Which place: Paris, or London, England?")[1] == ("Paris", "London, England")
+    assert parse("Which place: Paris, or London, Oslo?", expected=3)[1] == ("Paris", "London", "Oslo")
+    assert parse("Which city: Rome, Paris, France?", expected=2)[1] == ("Rome", "Paris, France")
