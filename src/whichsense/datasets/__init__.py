@@ -8,11 +8,14 @@ True
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from whichsense.progress import Progress, silent
+
 from .catalog import Entry, entry, names
 from .checking import Report, check
 from .dataset import Dataset, load
 from .faults import DamagedData, MissingData, NoDataset
-from .fetching import fetch
 from .folder import data_folder, find
 from .near import near_duplicates
 from .records import (
@@ -64,3 +67,14 @@ __all__ = [
     "names",
     "near_duplicates",
 ]
+
+
+def fetch(name: str, data_dir: str | Path | None = None, force: bool = False, progress: Progress = silent) -> Path:
+    """Download a dataset into the data folder, check it, and put it in its place in one step.
+
+    What is there already is not fetched again, unless `force` says so. An interrupted download goes on where it
+    stopped, if the server can do that and its file is still the same.
+    """
+    from .fetching import fetch as fetch_now  # brings the network modules, which loading does not need
+
+    return fetch_now(name, data_dir, force, progress)

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from whichsense.progress import Progress, silent
+from whichsense.progress import Progress
 
 from .catalog import Download, Entry, entry, names
 from .faults import DamagedData, MissingData
@@ -27,12 +27,8 @@ _TIMEOUT = 60
 _CHUNK = 2**18
 
 
-def fetch(name: str, data_dir: str | Path | None = None, force: bool = False, progress: Progress = silent) -> Path:
-    """Download a dataset into the data folder, check it, and put it in its place in one step.
-
-    What is there already is not fetched again, unless `force` says so. An interrupted download goes on where it
-    stopped, if the server can do that and its file is still the same.
-    """
+def fetch(name: str, data_dir: str | Path | None, force: bool, progress: Progress) -> Path:
+    """The work of `datasets.fetch`."""
     about = entry(name)
     present = find(about, data_dir)
     if about.family.packaged or (present and not force):
