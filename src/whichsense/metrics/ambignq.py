@@ -7,9 +7,9 @@ first free gold answer that it matches, and brings that pair's question score.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, get_args
 
 from whichsense.errors import BadInput
@@ -111,15 +111,20 @@ def edit_f1(prompt: Words, reference: Words, prediction: Words) -> float:
     gold, ours = _edits(prompt, reference), _edits(prompt, prediction)
     if not gold or not ours:
         return float(gold == ours)
-    common = sum((gold & ours).values())
-    return 2 * common / (sum(gold.values()) + sum(ours.values()))
+    common = 0
+    for word in gold.keys() & ours.keys():
+        theirs, mine = gold[word], ours[word]
+        if (theirs > 0) == (mine > 0):
+            common += min(abs(theirs), abs(mine))
+    return 2 * common / (sum(map(abs, gold.values())) + sum(map(abs, ours.values())))
 
 
-def _edits(before: Words, after: Words) -> Counter[tuple[str, str]]:
+@lru_cache(maxsize=2**14)
+def _edits(before: Words, after: Words) -> dict[str, int]:
+    """How often each word was added (above zero) or deleted (below)."""
     # The script splits at blanks, so that a question without any word has one word: the empty one.
     deleted, added = edits(list(before) or [""], list(after) or [""])
-    both = {("-", word): count for word, count in deleted.items()} | {("+", word): n for word, n in added.items()}
-    return Counter(both)
+    return {word: -count for word, count in deleted.items()} | dict(added)
 
 
 def references(question: str) -> tuple[Words, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -22,7 +21,20 @@ def ngrams(words: tuple[str, ...], order: int = 4) -> Grams:
     >>> ngrams(("a", "b", "a"), 1)
     ({('a',): 2, ('b',): 1},)
     """
-    return tuple(dict(Counter(zip(*(words[i:] for i in range(n)), strict=False))) for n in range(1, order + 1))
+    tables: list[dict[tuple[str, ...], int]] = []
+    for n in range(1, order + 1):
+        counts: dict[tuple[str, ...], int] = {}
+        for gram in zip(*(words[i:] for i in range(n)), strict=False):
+            counts[gram] = counts.get(gram, 0) + 1
+        tables.append(counts)
+    return tuple(tables)
+
+
+def _common(counts: dict[tuple[str, ...], int], tables: Sequence[dict[tuple[str, ...], int]]) -> int:
+    if len(tables) == 1:
+        table = tables[0]
+        return sum(min(counts[gram], table[gram]) for gram in counts.keys() & table.keys())
+    return sum(min(count, max(table.get(gram, 0) for table in tables)) for gram, count in counts.items())
 
 
 def sentence_bleu(references: Sequence[tuple[str, ...]], prediction: tuple[str, ...]) -> tuple[float, ...]:
@@ -37,7 +49,7 @@ def sentence_bleu(references: Sequence[tuple[str, ...]], prediction: tuple[str, 
     tables = [ngrams(reference) for reference in references]
     product, scores = 1.0, []
     for n, counts in enumerate(ngrams(prediction)):
-        correct = sum(min(count, max(table[n].get(gram, 0) for table in tables)) for gram, count in counts.items())
+        correct = _common(counts, [table[n] for table in tables])
         product *= (correct + _MATCH_GUARD) / (max(0, length - n) + _GUESS_GUARD)
         scores.append(product ** (1 / (n + 1)))
     ratio = (length + _MATCH_GUARD) / (closest + _GUESS_GUARD)
@@ -81,7 +93,7 @@ def corpus_bleu(references: Sequence[str], predictions: Sequence[str], order: in
         ours, theirs = ours + len(guess), theirs + len(gold)
         for n, (table, counts) in enumerate(zip(ngrams(gold, order), ngrams(guess, order), strict=True)):
             guesses[n] += max(0, len(guess) - n)
-            correct[n] += sum(min(count, table.get(gram, 0)) for gram, count in counts.items())
+            correct[n] += _common(counts, [table])
     if not all(correct):
         return 0.0
     precision = math.exp(sum(math.log(c / g) for c, g in zip(correct, guesses, strict=True)) / order)

@@ -11,8 +11,17 @@ from whichsense.text import normalize
 # What the captioning toolkit drops after tokenizing. It lower-cases first, so that a bracket's "-lrb-" stays.
 DROPPED = frozenset("'' ' `` ` -LRB- -RRB- -LCB- -RCB- . ? ! , : - -- ... ;".split())
 
-# A plain word or number that nothing after it can change needs no rule.
-_PLAIN = re.compile(r"(?:[A-Za-z][A-Za-z0-9]*(?= |\?*\Z)|[0-9][A-Za-z0-9]*(?= [^0-9]|\?*\Z))|(?<=\w)\?\Z")
+# What needs no rule, as nothing that follows can make a longer token of it: the bulk of every question.
+_PLAIN = re.compile(
+    r"""[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*(?=[ "()]|[,:;]\ |\?*\Z)  # a word, whole or hyphenated
+    |[0-9][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*(?=\ [^0-9]|[")]|\?*\Z)         # a number, unless another one may join it
+    |[A-Za-z]{2,}(?='(?:s|m|d|re|ve|ll)(?:\ |\?*\Z))                    # the word before 's
+    |'(?:s|m|d|re|ve|ll)(?=\ |\?*\Z)
+    |[A-Za-z]*[A-MO-Za-mo-z](?=n't(?:\ |\?*\Z))                         # the word before n't
+    |n't(?=\ |\?*\Z)
+    |,(?=\ )|:(?=\ )|\?(?=\ |\Z)""",
+    re.VERBOSE,
+)
 _SPLIT = re.compile("cannot|gonna|gotta|lemme|gimme|wanna", re.IGNORECASE)
 _SKIPPED = re.compile("[ \t\u00a0\u2000-\u200b\u3000\u200e\u200f\ufeff\0\r\n\u2028\u2029\u000b\u000c]+|&nbsp;")
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
