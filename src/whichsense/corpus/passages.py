@@ -38,7 +38,9 @@ def cut(document: Document, words: int = 100, sentences: bool = False) -> Iterat
         pieces = ((start, end),) if end - start <= longest else _shortened(text, start, end, longest)
         for begin, stop in pieces:
             section = _section(document, begin) if sections else ""
-            yield Passage(f"{stem}{number}", title, text[begin:stop], source, section, begin, stop)
+            alone = not number and not text[stop:].strip()  # a document of one passage lends it its own id
+            name = document.id if alone else f"{stem}{number}"
+            yield Passage(name, title, text[begin:stop], source, section, begin, stop)
             number += 1
 
 

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import tantivy
 
 from whichsense.errors import DamagedIndex, WhichsenseError
-from whichsense.index.query import ANALYZER, analyzer, lexical_query
+from whichsense.index.query import ANALYZER, analyzer, body_text, lexical_query
 from whichsense.types import Hit, Passage
 
 _HEAP = 256 * 2**20
 
 
 def _schema() -> tantivy.Schema:
+    """`body` is searched, `document`, `source` and `row` are looked up, `stored` is the passage itself."""
     builder = tantivy.SchemaBuilder()
-    builder.add_text_field("title", stored=True, tokenizer_name=ANALYZER, index_option="position")
-    builder.add_text_field("text", stored=True, tokenizer_name=ANALYZER, index_option="position")
+    builder.add_text_field("body", tokenizer_name=ANALYZER, index_option="freq")
     builder.add_text_field("document", tokenizer_name="raw", index_option="basic")
-    builder.add_integer_field("row", stored=True, indexed=True, fast=True)
-    for name in ("id", "source", "section"):
-        builder.add_text_field(name, stored=True, tokenizer_name="raw", index_option="basic")
-    for name in ("start", "end"):
-        builder.add_integer_field(name, stored=True)
+    builder.add_text_field("source", tokenizer_name="raw", index_option="basic")
+    builder.add_integer_field("row", indexed=True)
+    builder.add_bytes_field("stored", stored=True)
     return builder.build()
+
+
+def _packed(row: int, passage: Passage) -> bytes:
+    """One stored field instead of eight, so that 100 passages are fetched quickly."""
+    fields = (row, passage.id, passage.title, passage.text, passage.source, passage.section, passage.start, passage.end)
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def _unpacked(stored: bytes) -> tuple[int, Passage]:
+    row, *fields = json.loads(stored)
+    return row, Passage(*fields)
 
 
 def _opened(folder: Path) -> tantivy.Index:
@@ -68,15 +78,11 @@ class LexicalWriter:
 
     def add(self, row: int, document: str, passage: Passage) -> None:
         entry = tantivy.Document(
-            row=row,
+            body=body_text(passage),
             document=document,
-            id=passage.id,
-            title=passage.title,
-            text=passage.text,
             source=passage.source,
-            section=passage.section,
-            start=passage.start,
-            end=passage.end,
+            row=row,
+            stored=_packed(row, passage),
         )
         with _explained(self._folder):
             self._writer.add_document(entry)
@@ -119,13 +125,14 @@ class Lexical:
         if query is None:
             return []
         found = self._searcher.search(query, limit=k, count=False).hits
-        return [self._hit(score, address) for score, address in found]
+        stored = ((score, self._stored(address)) for score, address in found)
+        return [(row, Hit(passage, float(score))) for score, (row, passage) in stored]
 
     def fetch(self, rows: Sequence[int]) -> dict[int, Passage]:
         """Passages by row number; deleted ones are left out."""
         query = tantivy.Query.term_set_query(self._schema, "row", list(rows))
         found = self._searcher.search(query, limit=max(len(rows), 1), count=False).hits
-        return {row: hit.passage for row, hit in (self._hit(0.0, address) for _, address in found)}
+        return dict(self._stored(address) for _, address in found)
 
     def of_document(self, document: str) -> list[tuple[int, Passage]]:
         """All passages of a document, with their row numbers."""
@@ -145,15 +152,8 @@ class Lexical:
     def _matching(self, query: tantivy.Query) -> Iterator[tuple[int, Passage]]:
         if self.count == 0:
             return
-        for score, address in self._searcher.search(query, limit=self.count, count=False).hits:
-            row, hit = self._hit(score, address)
-            yield row, hit.passage
+        for _, address in self._searcher.search(query, limit=self.count, count=False).hits:
+            yield self._stored(address)
 
-    def _hit(self, score: float, address: tantivy.DocAddress) -> tuple[int, Hit]:
-        stored = self._searcher.doc(address)
-        passage = Passage(*(stored.get_first(name) for name in _STORED))
-        row: int = stored.get_first("row")
-        return row, Hit(passage, float(score))
-
-
-_STORED: Iterable[str] = ("id", "title", "text", "source", "section", "start", "end")
+    def _stored(self, address: tantivy.DocAddress) -> tuple[int, Passage]:
+        return _unpacked(bytes(self._searcher.doc(address).get_first("stored") or b""))
