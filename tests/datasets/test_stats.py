@@ -70,6 +70,31 @@ def test_agreement_of_answers(ambignq: Statistics) -> None:
     )
 
 
+def test_the_full_release_also_tells_how_annotators_searched(tmp_path: Path) -> None:
+    search = {"query": "dig", "results": []}
+    row = {"id": "1", "question": "Who dug it?", "annotations": [multi(y1901="Ann", y1902="Bob")], "nq_answer": ["Ann"]}
+    put(
+        tmp_path, "ambignq-full/dev.json", [{**row, "viewed_doc_titles": ["A", "B", "A"], "used_queries": [search] * 9}]
+    )
+    charts = {chart.title: dict(chart.bars) for chart in statistics("ambignq-full/dev", tmp_path).charts}
+    assert charts["Pages viewed (figure 2a)"]["2"] == 100
+    assert charts["Search queries (figure 2b)"]["6+"] == 100
+
+
+def test_situated_questions_have_edits_and_conditions_have_none(tmp_path: Path) -> None:
+    row = {"id": 1, "question": "who leads", "edited_question": "who leads as of 1999", "date": "1999",
+           "answer": ["Ann"], "any_answer": ["Ann"]}  # fmt: skip
+    (tmp_path / "situatedqa").mkdir()
+    (tmp_path / "situatedqa" / "temp.dev.jsonl").write_text(json.dumps(row))
+    charts = {chart.title: dict(chart.bars) for chart in statistics("situatedqa/temp.dev", tmp_path).charts}
+    assert charts["Kinds of edits"]["adds a number"] == 100
+    conditions = [{"condition": "once", "groundtruth": ["Ann did."], "citations": []}] * 2
+    put(tmp_path, "condambigqa/open.json", [{"id": "c", "question": "Who?", "properties": conditions, "ctxs": []}])
+    found = statistics("condambigqa/open", tmp_path)
+    assert table(found, "Answers per question").rows == (("open", 1, 0, 100, 0, 0),)
+    assert not [chart for chart in found.charts if "edits" in chart.title]
+
+
 def test_kappa_at_its_ends() -> None:
     assert kappa([(1, 1), (2, 2)]) == 1
     assert kappa([(1, 2), (2, 1)]) == -1

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from whichsense import datasets
-from whichsense.datasets import ClarifiedQuestion, LongQuestion, Question
+from whichsense.datasets import ClarifiedQuestion, ConditionalQuestion, LongQuestion, Question
+from whichsense.datasets.folder import claimed
 
 from . import ambignq, asqa, cambignq
 from .agreement import kappa
 from .draw import to_html, to_svg
+from .edits import rewrites
 from .shape import Bars, Statistics, Table, mean, percent
 
 __all__ = ["Bars", "Statistics", "Table", "kappa", "statistics", "to_html", "to_svg"]
 
 
+_TOP = 20
+
+
 def statistics(name: str, data_dir: str | Path | None = None) -> Statistics:
     """Everything that is counted about one dataset."""
-    questions = list(datasets.load(name, data_dir=data_dir))
+    dataset = datasets.load(name, data_dir=data_dir)
+    questions = list(dataset)
     tables, charts = [_general(questions)], [_words(questions)]
     clarified = [question for question in questions if isinstance(question, ClarifiedQuestion)]
     long = [question for question in questions if isinstance(question, LongQuestion)]
@@ -25,17 +32,22 @@ def statistics(name: str, data_dir: str | Path | None = None) -> Statistics:
         more = cambignq.tables(name, clarified)
     elif long:
         more = asqa.tables(name, long)
-    elif any(pair.question for q in questions for a in q.annotations for pair in a.pairs):
+    elif all(isinstance(question, ConditionalQuestion) for question in questions):  # conditions are no rewrites
+        more = ambignq.sizes(name, questions)
+    elif any(rewrite for question in questions for rewrite in rewrites(question)):
         more = ambignq.tables(name, questions)
     else:
         more = ([], [])
-    return Statistics(name, _release(name, len(questions)), (*tables, *more[0]), (*more[1], *charts))
+    charts += _kinds(questions)
+    return Statistics(
+        name, _release(dataset.about, dataset.path, len(questions)), (*tables, *more[0]), (*more[1], *charts)
+    )
 
 
-def _release(name: str, count: int) -> str:
-    """Which release has this many records: not proved by a checksum here, only told."""
-    for release in datasets.entry(name).releases:
-        if release.count == count:
+def _release(about: datasets.Entry, path: Path, count: int) -> str:
+    """Which release has this name and this many records: told, not proved by a checksum (`data check` does that)."""
+    for release in claimed(about, path):
+        if release.count in (None, count):
             return f"{release.name}: {release.note}" if release.note else release.name
     return "unknown"
 
@@ -53,6 +65,13 @@ def _general(questions: list[Question]) -> Table:
         ("words in an answer", mean(len(alias.split()) for aliases in answers for alias in aliases)),
     )
     return Table("In general", ("", "here"), rows)
+
+
+def _kinds(questions: list[Question]) -> list[Bars]:
+    """What the dataset itself says about its questions, where it does."""
+    counts = Counter(kind for question in questions for kind in question.kinds)
+    bars = tuple((kind, percent(count, len(questions))) for kind, count in counts.most_common(_TOP))
+    return [Bars("Kinds of questions", bars, "% of questions")] if bars else []
 
 
 def _words(questions: list[Question]) -> Bars:

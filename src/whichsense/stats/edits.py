@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from whichsense.datasets import Question
+from whichsense.datasets import Question, SituatedQuestion
 from whichsense.text import edits, words
 
 from .shape import Bars, Cell, Table, percent
@@ -33,6 +33,8 @@ def grouped(word: str) -> str:
 
 def rewrites(question: Question) -> Iterator[str]:
     """Every rewrite that an annotator gave a question."""
+    if isinstance(question, SituatedQuestion):
+        yield question.rewrite
     for annotation in question.annotations:
         yield from (pair.question for pair in annotation.pairs if pair.question)
 
