@@ -19,9 +19,7 @@ _STEP_2 = {
     "fulli": "ful", "logi": "log",
 }  # fmt: skip
 _STEP_3 = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
-_STEP_4 = dict.fromkeys(
-    "al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize".split(), ""
-)
+_STEP_4 = dict.fromkeys("al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize".split(), "")
 
 
 def _shape(word: str) -> str:

@@ -8,6 +8,7 @@ lists are the trained English model's, distributed with NLTK (Apache License 2.0
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 _ABBREVIATIONS = frozenset(
     "a.a a.c a.d a.g a.h a.m a.m.e a.s a.t adm ala ariz aug ave b.f b.v bros c c.i.t c.o.m.b c.v calif chg cie co col "
@@ -75,7 +76,7 @@ def _candidates(text: str) -> list[tuple[int, re.Match[str]]]:
 
 def _breaks(context: str) -> bool:
     tokens = _TOKEN.findall(context)
-    return any(_ends(token, following) for token, following in zip(tokens, tokens[1:], strict=False))
+    return any(_ends(token, following) for token, following in pairwise(tokens))
 
 
 def _ends(token: str, following: str) -> bool:
@@ -98,8 +99,8 @@ def _ends(token: str, following: str) -> bool:
 def _realigned(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Closing quotes and brackets go back to the sentence that they close."""
     aligned, moved = [], 0
-    for (start, end), following in zip(spans, [*spans[1:], None], strict=True):
-        begin = start + moved
+    for (start, stop), following in zip(spans, [*spans[1:], None], strict=True):
+        begin, end = start + moved, stop
         moved = 0
         if following and (closing := _CLOSING.match(text[following[0] : following[1]])):
             end = following[0] + len(closing[0].rstrip())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def combined(f1_answers: float, f1_edit: float) -> float:
-    """Comb.: the sum of F1ans (multi) and F1EDIT-F1, by which REFUEL ranks systems.
+    """Comb.: the sum of F1ans over all questions and F1EDIT-F1, by which the AmbigQA leaderboard ranks systems.
 
     >>> combined(0.375, 0.25)
     0.625
