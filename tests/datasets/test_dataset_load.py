@@ -128,3 +128,10 @@ def test_every_catalog_entry_is_complete() -> None:
         for release in about.releases:
             assert len(release.sha256) in (0, 64), name
             assert release.files
+
+
+def test_the_sample_comes_with_the_package() -> None:
+    questions, unanswerable = list(datasets.load("sample/questions")), list(datasets.load("sample/unanswerable"))
+    assert any(question.is_ambiguous for question in questions)
+    assert all(pair.evidence for q in questions for annotation in q.annotations for pair in annotation.pairs)
+    assert not any(question.is_answerable for question in unanswerable)

@@ -10,12 +10,11 @@ from whichsense.datasets import ClarifiedQuestion, ConditionalQuestion, LongQues
 from whichsense.datasets.folder import claimed
 
 from . import ambignq, asqa, cambignq
-from .agreement import kappa
 from .draw import to_html, to_svg
 from .edits import rewrites
 from .shape import Bars, Statistics, Table, mean, percent
 
-__all__ = ["Bars", "Statistics", "Table", "kappa", "statistics", "to_html", "to_svg"]
+__all__ = ["Bars", "Statistics", "Table", "statistics", "to_html", "to_svg"]
 
 
 _TOP = 20

@@ -61,10 +61,9 @@ def pairs_per_question(split: str, questions: Sequence[Question], paper: tuple[i
 
 def _agreement(questions: Sequence[Question], published: bool) -> Table:
     score, compared = answer_agreement(questions)
-    agreed, _ = multi_kappa(questions)
     rows = (
         ("F1ans of each annotation against each other", 100 * score, GENERATORS if published else None),
-        ("kappa: one answer or several", agreed, None),
+        ("kappa: one answer or several", multi_kappa(questions), None),
         ("questions with two annotations or more", compared, None),
     )
     return Table(
