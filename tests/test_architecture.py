@@ -15,7 +15,6 @@ SOURCE = ROOT / "src" / "whichsense"
 
 # Read from the picture in docs/architecture.md, so that picture and rule cannot differ.
 FLOOR_LINE = re.compile(r"^  (?P<names>[\w./ ]+?)\s{2,}(?P<floor>\d)\s{2,}\S", re.MULTILINE)
-PEERS_ON_ONE_FLOOR = {"types", "errors", "text"}  # the ground floor may lean on itself
 HEAVY = {"torch", "transformers", "onnxruntime", "onnx", "safetensors"}
 
 
