@@ -11,7 +11,7 @@ from typing import Any
 from whichsense.datasets import load
 from whichsense.errors import BadInput
 from whichsense.index import Index
-from whichsense.metrics.retrieval import answer_ranks, reciprocal_rank
+from whichsense.metrics.retrieval import answer_ranks, answer_recall, any_answer_recall, reciprocal_rank
 from whichsense.progress import Progress, silent
 from whichsense.provenance import provenance
 from whichsense.retrieve import IndexRetriever
@@ -69,20 +69,16 @@ def evaluate_retrieval(
             ranks.append(answer_ranks(question.answers, texts))
         progress((start + len(batch)) / len(questions), start + len(batch))
     every = [rank for found_at in ranks for rank in found_at]
-    best = [min((rank for rank in found_at if rank is not None), default=None) for found_at in ranks]
+    count = len(questions)
     return RetrievalResult(
         dataset=dataset,
         method=index.method(method),
-        questions=len(questions),
+        questions=count,
         answers=len(every),
-        answer_recall={k: _share(every, k) for k in cutoffs},
-        any_recall={k: _share(best, k) for k in cutoffs},
-        mrr=sum(map(reciprocal_rank, best)) / len(best),
-        seconds_per_question=seconds / len(questions),
+        answer_recall={k: answer_recall(every, k) for k in cutoffs},
+        any_recall={k: sum(any_answer_recall(found_at, k) for found_at in ranks) / count for k in cutoffs},
+        mrr=sum(map(reciprocal_rank, ranks)) / count,
+        seconds_per_question=seconds / count,
         provenance=provenance([data.path]) | {"index": index.manifest.sources},
     )
 
-
-def _share(ranks: Sequence[int | None], k: int) -> float:
-    """The share of ranks (from 1) that are at most k."""
-    return sum(rank is not None and rank <= k for rank in ranks) / len(ranks)

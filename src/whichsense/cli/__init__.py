@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import click
 
 from whichsense import __version__
-from whichsense.errors import WhichsenseError
+from whichsense.errors import WhichsenseError, did_you_mean
 
 # name → (module under whichsense.cli, its line in the overview)
 COMMANDS = {
@@ -32,7 +32,7 @@ class _LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            return None
+            raise click.UsageError(f"No command '{cmd_name}'. {did_you_mean(cmd_name, COMMANDS)}", ctx)
         module = importlib.import_module(f"whichsense.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = module.command
         return command

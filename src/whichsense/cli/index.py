@@ -14,6 +14,7 @@ from whichsense.progress import shown
 
 if TYPE_CHECKING:
     from whichsense.index import Manifest
+    from whichsense.stages import Encoder
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 folder_argument = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
@@ -51,9 +52,8 @@ def build(
     Markdown, HTML, PDF and Word files; compressed or not. Stopped with Ctrl-C, the same command resumes.
     """
     from whichsense import index
-    from whichsense.models.encoders import load_encoder
 
-    chosen = load_encoder(encoder) if dense or encoder else None
+    chosen = _encoder(encoder) if dense or encoder else None
     with shown("indexing", "passages") as progress:
         manifest = index.build(
             sources,
@@ -153,6 +153,12 @@ def senses(name: str, folder: Path, as_json: bool) -> None:
         print(f"{sense.title}: {sense.gloss}")
     if not found:
         click.echo(f"No disambiguation page in this corpus is about '{name}'.", err=True)
+
+
+def _encoder(name: str | None) -> Encoder:
+    from whichsense.models import encoders
+
+    return encoders.load_encoder(name or encoders.DEFAULT)
 
 
 def _print_built(manifest: Manifest, folder: Path, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from whichsense.errors import BadInput, DamagedIndex, NoIndex
 from whichsense.index import folder as folders
+from whichsense.index.encode import encoder_of
 from whichsense.index.folder import Manifest
 from whichsense.index.fuse import fuse
 from whichsense.index.lexical import Lexical
@@ -103,10 +104,8 @@ class Index:
 
     def _dense(self, questions: Sequence[str], k: int) -> list[list[tuple[int, float]]]:
         assert self._vectors is not None and self.manifest.encoder is not None
-        if self._encoder is None:
-            from whichsense.models.encoders import load_encoder
-
-            self._encoder = load_encoder(self.manifest.encoder)
+        self._encoder = encoder_of(self.manifest.encoder, self._encoder)
+        assert self._encoder is not None
         rows, scores = self._vectors.search(self._encoder.encode_questions(questions), k)
         return [
             list(zip(map(int, found), map(float, how_near), strict=True))

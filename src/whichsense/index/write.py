@@ -12,8 +12,8 @@ import numpy as np
 
 from whichsense.corpus import Corpus, Seen
 from whichsense.corpus.duplicates import fingerprint
-from whichsense.errors import BadInput
 from whichsense.index import folder as folders
+from whichsense.index.encode import encode_rows, encoder_of
 from whichsense.index.folder import Manifest
 from whichsense.index.lexical import Lexical, LexicalWriter
 from whichsense.index.staging import Staging, load_fingerprints, save_fingerprints
@@ -58,14 +58,13 @@ def add(
     format: str | None = None,
     progress: Progress = silent,
 ) -> Manifest:
-    """Add sources to an index, cut as the rest of it was."""
+    """Add sources to an index, cut and encoded as the rest of it was."""
     # The file's name goes into the ids, so that document 1 of this file is not document 1 of another.
     index, corpus = Path(index), Corpus(sources, format=format, prefix=True)
     folders.read_manifest(index)  # before the lock, so that a mistyped folder is not created
     with folders.writing(index, "index add"):
         base = folders.read_manifest(index)
-        if (encoder.name if encoder else None) != base.encoder:
-            raise BadInput(f"'{index}' was encoded with '{base.encoder}'; add to it with that encoder.")
+        encoder = encoder_of(base.encoder, encoder)
         cutting = Cutting(**base.settings)
         return _grow(index, corpus, cutting, encoder=encoder, base=base, served=base, progress=progress)
 
@@ -128,8 +127,6 @@ def _grow(
         staging.close()
     state = staging.state
     if encoder is not None:
-        from whichsense.index.encode import encode_rows
-
         encode_rows(staging.content, encoder, range(base.next_row if base else 0, state.next_row), progress)
     draft = Manifest(
         generation=served.generation + 1 if served else 1,
