@@ -51,7 +51,8 @@ def rouge_l_better_average(scores: Sequence[Sequence[float]]) -> float:
     >>> rouge_l_better_average([(0.5, 0.25), (0.25, 1.0)])
     0.625
     """
-    return max(sum(column) / len(column) for column in zip(*scores, strict=True))
+    by_reference: list[tuple[float, ...]] = list(zip(*scores, strict=True))
+    return max(sum(column) / len(column) for column in by_reference)
 
 
 def str_em(answers: Sequence[Sequence[str]], prediction: str) -> float:

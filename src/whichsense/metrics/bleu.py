@@ -86,15 +86,22 @@ def corpus_bleu(references: Sequence[str], predictions: Sequence[str], order: in
     >>> corpus_bleu(["Which one: party, leader, or faction?"], ["Which one: party, leader, or faction?"])
     1.0
     """
-    correct, guesses = [0] * order, [0] * order
-    ours = theirs = 0
-    for reference, prediction in zip(references, predictions, strict=True):
-        gold, guess = tokens_13a(reference), tokens_13a(prediction)
-        ours, theirs = ours + len(guess), theirs + len(gold)
-        for n, (table, counts) in enumerate(zip(ngrams(gold, order), ngrams(guess, order), strict=True)):
-            guesses[n] += max(0, len(guess) - n)
-            correct[n] += _common(counts, [table])
+    rows = [bleu_counts(*pair, order=order) for pair in zip(references, predictions, strict=True)]
+    sums = [sum(column) for column in zip(*rows, strict=True)]
+    correct, guesses, (ours, theirs) = sums[:order], sums[order : 2 * order], sums[2 * order :]
     if not all(correct):
         return 0.0
     precision = math.exp(sum(math.log(c / g) for c, g in zip(correct, guesses, strict=True)) / order)
     return precision * (1.0 if ours > theirs else math.exp(1 - theirs / ours))
+
+
+def bleu_counts(reference: str, prediction: str, order: int = 4) -> list[int]:
+    """What one pair adds to a corpus BLEU: matches and guesses for each n, then both lengths.
+
+    >>> bleu_counts("a b c", "a b d", order=2)
+    [2, 1, 3, 2, 3, 3]
+    """
+    gold, guess = tokens_13a(reference), tokens_13a(prediction)
+    tables = zip(ngrams(gold, order), ngrams(guess, order), strict=True)
+    correct = [_common(counts, [table]) for table, counts in tables]
+    return [*correct, *(max(0, len(guess) - n) for n in range(order)), len(guess), len(gold)]

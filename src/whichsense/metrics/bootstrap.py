@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[np.float64]]
 
-SAMPLES = 2000
+SAMPLES = 1000
 SEED = 13
 _CHUNK = 2**22  # numbers drawn at once: a bound on memory
 
@@ -60,21 +60,43 @@ def _percentiles(scores: Sequence[float], samples: int, seed: int) -> tuple[floa
 
     if not len(scores):
         raise BadInput("An interval needs at least one score.")
-    values = np.asarray(scores, dtype=np.float64)
-    means = resampled(len(values), lambda draws: values[draws].mean(axis=1), samples, seed)
+    means = resampled_sums(np.asarray(scores, dtype=np.float64)[:, None], samples, seed)[:, 0] / len(scores)
     low, mid, high = np.percentile(means, [2.5, 50, 97.5])
     return float(low), float(mid), float(high)
 
 
-def resampled(n: int, statistic: Callable[[Any], Array], samples: int = SAMPLES, seed: int = SEED) -> Array:
-    """A statistic of many resamples of n questions. It gets a table of question numbers, one row per resample."""
+def resampled_sums(table: Array, samples: int = SAMPLES, seed: int = SEED) -> Array:
+    """Sums over resampled questions: from a row per question to a row per resample.
+
+    Any statistic that is made of sums (a mean, a micro average, a corpus BLEU) gets its interval from these.
+
+    >>> import numpy as np
+    >>> resampled_sums(np.ones((4, 2)), samples=3)
+    array([[4., 4.], [4., 4.], [4., 4.]])
+    """
     import numpy as np
 
-    generator = np.random.default_rng(seed)
+    generator, n = np.random.default_rng(seed), len(table)
     rows = max(1, min(samples, _CHUNK // n))
     parts = []
     for start in range(0, samples, rows):
-        parts.append(statistic(generator.integers(0, n, size=(min(rows, samples - start), n), dtype=np.int32)))
+        size = min(rows, samples - start)
+        draws = generator.integers(0, n, size=(size, n), dtype=np.int32) + n * np.arange(size)[:, None]
+        counts = np.bincount(draws.ravel(), minlength=size * n).reshape(size, n)
+        parts.append(counts.astype(np.float64) @ table)
+    return np.concatenate(parts)
+
+
+def _flipped_means(differences: Array, samples: int, seed: int) -> Array:
+    """Means of the differences with random signs: what chance alone gives."""
+    import numpy as np
+
+    generator, n = np.random.default_rng(seed), len(differences)
+    rows = max(1, min(samples, _CHUNK // n))
+    parts = []
+    for start in range(0, samples, rows):
+        signs = generator.integers(0, 2, size=(min(rows, samples - start), n), dtype=np.int8)
+        parts.append((2.0 * signs - 1.0) @ differences / n)
     return np.concatenate(parts)
 
 
@@ -91,9 +113,9 @@ def paired_test(a: Sequence[float], b: Sequence[float], samples: int = 10_000, s
         raise BadInput(f"A paired test needs the same questions on both sides: {len(a)} and {len(b)} given.")
     differences = np.asarray(b, dtype=np.float64) - np.asarray(a, dtype=np.float64)
     observed, n = float(differences.mean()), len(differences)
-    means = resampled(n, lambda draws: differences[draws].mean(axis=1), samples, seed)
+    means = resampled_sums(differences[:, None], samples, seed)[:, 0] / n
     low, high = np.percentile(means, [2.5, 97.5])
-    flips = resampled(n, lambda draws: (differences * np.where(draws % 2, 1, -1)).mean(axis=1), samples, seed + 1)
+    flips = _flipped_means(differences, samples, seed + 1)
     # One is added: the observed difference is itself one of the possible outcomes.
     tail = 1e-12 * max(1.0, abs(observed))
     extreme = int((np.abs(flips) >= abs(observed) - tail).sum())

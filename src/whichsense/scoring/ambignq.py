@@ -1,0 +1,121 @@
+"""AmbigNQ: F1 over answers, and over answers with their questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from whichsense.errors import BadInput
+from whichsense.metrics import ambignq as metrics
+from whichsense.metrics.refuel import answers_per_question
+from whichsense.scoring.inputs import aliases, aligned, as_answers, by_id, read_gold, read_predictions
+from whichsense.scoring.result import Result, intervals, mean, share
+
+
+def score_ambignq(
+    gold: str | Path,
+    predicted: str | Path,
+    *,
+    variant: metrics.Variant = "released",
+    allow_missing: bool = False,
+    name: str = "",
+) -> Result:
+    """Score a prediction file against a gold file, both in the official forms."""
+    records = by_id(read_gold(gold), gold)
+    annotations = {key: _annotations(record, gold, key) for key, record in records.items()}
+    predictions = aligned(records, read_predictions(predicted), predicted, _prediction, allow_missing=allow_missing)
+    given = [one for one in predictions.values() if one]
+    with_questions = bool(given[0].questions)
+    if any(bool(one.questions) != with_questions for one in given):
+        raise BadInput(f"'{predicted}': some predictions have questions and some do not. All must, or none.")
+    names = metrics.METRICS if with_questions else metrics.METRICS[:1]
+    questions = {}
+    for key, record in records.items():
+        scores = dict.fromkeys(names, 0.0)
+        if prediction := predictions[key]:
+            scores = metrics.score_question(record["question"], annotations[key], prediction, variant)
+        questions[key] = _shown(record, annotations[key], predictions[key], scores)
+    notes = () if with_questions else ("The predictions hold no questions: BLEU and EDIT-F1 are left out.",)
+    lengths = answers_per_question([one.answers for one in given])
+    settings = {"variant": variant, "answers_per_prediction": round(lengths, 4)}
+    return _result(questions, name or Path(predicted).stem, settings, notes, with_questions)
+
+
+def _result(
+    questions: Mapping[str, Mapping[str, Any]], name: str, settings: dict[str, Any], notes: tuple[str, ...], pairs: bool
+) -> Result:
+    multi = [one for one in questions.values() if one["multi"]]
+    values: dict[str, float | None] = {
+        "f1_ans": mean([one["f1_ans"] for one in questions.values()]),
+        "f1_ans_multi": mean([one["f1_ans"] for one in multi]),
+    }
+    names = metrics.QUESTION_METRICS
+    values |= {metric: mean([one[metric] for one in multi]) if pairs else None for metric in names}
+    columns = ("f1_ans", *(names if pairs else ()))
+    rows = [
+        [1.0, float(one["multi"]), one["f1_ans"], *(one[metric] * one["multi"] for metric in columns)]
+        for one in questions.values()
+    ]
+    measures = {"f1_ans": share(2, 0)}
+    if multi:
+        measures |= {"f1_ans_multi": share(3, 1)}
+        measures |= {metric: share(4 + i, 1) for i, metric in enumerate(columns[1:])}
+    counts = {"n": len(questions), "n_multi": len(multi)}
+    return Result("ambignq", name, values, counts, intervals(rows, measures), questions, settings, notes)
+
+
+def _shown(
+    record: Mapping[str, Any],
+    annotations: tuple[metrics.Annotation, ...],
+    prediction: metrics.Prediction | None,
+    scores: Mapping[str, float],
+) -> dict[str, Any]:
+    multi = not any(one.single for one in annotations)
+    predicted = [] if prediction is None else list(prediction.answers)
+    if prediction and prediction.questions:
+        predicted = [f"{q} → {a}" for q, a in zip(prediction.questions, prediction.answers, strict=True)]
+    gold = [" / ".join(names) for one in annotations for names in one.answers]
+    return {
+        **scores,
+        "f1_ans_multi": scores["f1_ans"] if multi else None,
+        "multi": multi,
+        "question": record["question"],
+        "gold": list(dict.fromkeys(gold)),
+        "predicted": predicted,
+    }
+
+
+def _annotations(record: Mapping[str, Any], where: str | Path, key: str) -> tuple[metrics.Annotation, ...]:
+    if not isinstance(record.get("question"), str):
+        raise BadInput(f"'{where}': '{key}' has no 'question'.")
+    given = record.get("annotations")
+    if not isinstance(given, list) or not given:
+        raise BadInput(f"'{where}': '{key}' has no 'annotations'.")
+    return tuple(_annotation(one, where, key) for one in given)
+
+
+def _annotation(given: Any, where: str | Path, key: str) -> metrics.Annotation:
+    kind = given.get("type") if isinstance(given, dict) else None
+    if kind == "singleAnswer":
+        return metrics.Annotation((aliases(given.get("answer"), where, key),))
+    pairs = given.get("qaPairs") if kind == "multipleQAs" else None
+    if not isinstance(pairs, list) or not pairs or not all(isinstance(pair, dict) for pair in pairs):
+        raise BadInput(f"'{where}': an annotation of '{key}' is neither a 'singleAnswer' nor a list of 'qaPairs'.")
+    if not all(isinstance(pair.get("question"), str) for pair in pairs):
+        raise BadInput(f"'{where}': a question-answer pair of '{key}' has no 'question'.")
+    answers = tuple(aliases(pair.get("answer"), where, key) for pair in pairs)
+    return metrics.Annotation(answers, tuple(pair["question"] for pair in pairs))
+
+
+def _prediction(value: Any) -> metrics.Prediction:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        if not all(isinstance(one, dict) and _is_pair(one) for one in value):
+            raise TypeError("Each pair needs a 'question' and an 'answer', both texts.")
+        pairs = cast("list[dict[str, str]]", value)
+        return metrics.Prediction(tuple(one["answer"] for one in pairs), tuple(one["question"] for one in pairs))
+    return metrics.Prediction(as_answers(value))
+
+
+def _is_pair(value: Mapping[str, Any]) -> bool:
+    return isinstance(value.get("question"), str) and isinstance(value.get("answer"), str)
