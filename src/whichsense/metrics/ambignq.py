@@ -16,7 +16,6 @@ from whichsense.errors import BadInput
 from whichsense.metrics.answers import matches
 from whichsense.metrics.bleu import sentence_bleu
 from whichsense.metrics.ptb import question_words
-from whichsense.text import edits
 
 Variant = Literal["released", "paper", "in_order"]
 VARIANTS: tuple[str, ...] = get_args(Variant)
@@ -76,6 +75,8 @@ def _take_in_order(pairs: Sequence[Pair], metric: int, n_gold: int, n_predicted:
 
 
 def _greedy(pairs: Sequence[Pair], metric: int, size: int) -> float:
+    if len(pairs) == 1:
+        return 2 * pairs[0][2][metric] / size
     golds: set[int] = set()
     predictions: set[int] = set()
     total = 0.0
@@ -123,8 +124,12 @@ def edit_f1(prompt: Words, reference: Words, prediction: Words) -> float:
 def _edits(before: Words, after: Words) -> dict[str, int]:
     """How often each word was added (above zero) or deleted (below)."""
     # The script splits at blanks, so that a question without any word has one word: the empty one.
-    deleted, added = edits(list(before) or [""], list(after) or [""])
-    return {word: -count for word, count in deleted.items()} | dict(added)
+    net: dict[str, int] = {}
+    for word in after or ("",):
+        net[word] = net.get(word, 0) + 1
+    for word in before or ("",):
+        net[word] = net.get(word, 0) - 1
+    return {word: count for word, count in net.items() if count}
 
 
 def references(question: str) -> tuple[Words, ...]:
@@ -160,6 +165,8 @@ def score_question(
     best = dict.fromkeys(names, 0.0)
     for annotation in annotations:
         pairs = _scored_pairs(prompt, annotation, prediction)
+        if not pairs:
+            continue
         sizes = len(annotation.answers), len(prediction.answers)
         for metric, name in enumerate(names):
             # With a single answer there is no question to compare: every metric is F1 over answers.

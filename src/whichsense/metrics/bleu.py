@@ -23,9 +23,10 @@ def ngrams(words: tuple[str, ...], order: int = 4) -> Grams:
     """
     tables: list[dict[tuple[str, ...], int]] = []
     for n in range(1, order + 1):
-        counts: dict[tuple[str, ...], int] = {}
-        for gram in zip(*(words[i:] for i in range(n)), strict=False):
-            counts[gram] = counts.get(gram, 0) + 1
+        grams = list(zip(*(words[i:] for i in range(n)), strict=False))
+        counts = dict.fromkeys(grams, 1)
+        if len(counts) < len(grams):  # rare: questions hardly repeat themselves
+            counts = {gram: grams.count(gram) for gram in counts}
         tables.append(counts)
     return tuple(tables)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -87,16 +87,16 @@ def resampled_sums(table: Array, samples: int = SAMPLES, seed: int = SEED) -> Ar
     return np.concatenate(parts)
 
 
-def _flipped_means(differences: Array, samples: int, seed: int) -> Array:
-    """Means of the differences with random signs: what chance alone gives."""
+def _flipped_sums(table: Array, samples: int, seed: int) -> Array:
+    """Sums of the differences with random signs, one sign for each question: what chance alone gives."""
     import numpy as np
 
-    generator, n = np.random.default_rng(seed), len(differences)
+    generator, n = np.random.default_rng(seed), len(table)
     rows = max(1, min(samples, _CHUNK // n))
     parts = []
     for start in range(0, samples, rows):
         signs = generator.integers(0, 2, size=(min(rows, samples - start), n), dtype=np.int8)
-        parts.append((2.0 * signs - 1.0) @ differences / n)
+        parts.append((2.0 * signs - 1.0) @ table)
     return np.concatenate(parts)
 
 
@@ -107,26 +107,38 @@ def paired_test(a: Sequence[float], b: Sequence[float], samples: int = 10_000, s
     >>> result.difference, result.p_permutation < 0.001, (result.better, result.worse, result.equal)
     (0.75, True, (30, 0, 10))
     """
+    return paired_tests({"": a}, {"": b}, samples, seed)[""]
+
+
+def paired_tests(
+    a: Mapping[str, Sequence[float]], b: Mapping[str, Sequence[float]], samples: int = 10_000, seed: int = SEED
+) -> dict[str, PairedTest]:
+    """The same for several metrics of the same questions, with the same resamples for all."""
     import numpy as np
 
-    if len(a) != len(b) or not len(a):
-        raise BadInput(f"A paired test needs the same questions on both sides: {len(a)} and {len(b)} given.")
-    differences = np.asarray(b, dtype=np.float64) - np.asarray(a, dtype=np.float64)
-    observed, n = float(differences.mean()), len(differences)
-    means = resampled_sums(differences[:, None], samples, seed)[:, 0] / n
-    low, high = np.percentile(means, [2.5, 97.5])
-    flips = _flipped_means(differences, samples, seed + 1)
+    sizes = {len(scores) for side in (a, b) for scores in side.values()}
+    if len(sizes) != 1 or not min(sizes):
+        raise BadInput(f"A paired test needs the same questions on both sides; there are {sorted(sizes)} scores.")
+    n = sizes.pop()
+    table = np.array([b[name] for name in a], dtype=np.float64).T - np.array(list(a.values()), dtype=np.float64).T
+    observed = table.mean(axis=0)
+    means = resampled_sums(table, samples, seed) / n
+    flips = _flipped_sums(table, samples, seed + 1) / n
+    low, high = np.percentile(means, [2.5, 97.5], axis=0)
     # One is added: the observed difference is itself one of the possible outcomes.
-    tail = 1e-12 * max(1.0, abs(observed))
-    extreme = int((np.abs(flips) >= abs(observed) - tail).sum())
-    shifted = int((np.abs(means - observed) >= abs(observed) - tail).sum())
-    return PairedTest(
-        observed,
-        float(low),
-        float(high),
-        min(1.0, (shifted + 1) / (samples + 1)),
-        min(1.0, (extreme + 1) / (samples + 1)),
-        int((differences > 1e-12).sum()),
-        int((differences < -1e-12).sum()),
-        int((np.abs(differences) <= 1e-12).sum()),
-    )
+    least = np.abs(observed) - 1e-12
+    shifted = ((np.abs(means - observed) >= least).sum(axis=0) + 1) / (samples + 1)
+    extreme = ((np.abs(flips) >= least).sum(axis=0) + 1) / (samples + 1)
+    return {
+        name: PairedTest(
+            float(observed[i]),
+            float(low[i]),
+            float(high[i]),
+            float(shifted[i]),
+            float(extreme[i]),
+            int((table[:, i] > 1e-12).sum()),
+            int((table[:, i] < -1e-12).sum()),
+            int((np.abs(table[:, i]) <= 1e-12).sum()),
+        )
+        for i, name in enumerate(a)
+    }

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 from whichsense.errors import BadInput
 from whichsense.metrics import ambignq as metrics
-from whichsense.metrics.refuel import answers_per_question
+from whichsense.metrics.refuel import answers_per_question, combined
 from whichsense.scoring.inputs import aliases, aligned, as_answers, by_id, read_gold, read_predictions
-from whichsense.scoring.result import Result, intervals, mean, share
+from whichsense.scoring.result import Interval, Result, intervals, mean, share
 
 
 def score_ambignq(
@@ -37,32 +37,39 @@ def score_ambignq(
             scores = metrics.score_question(record["question"], annotations[key], prediction, variant)
         questions[key] = _shown(record, annotations[key], predictions[key], scores)
     notes = () if with_questions else ("The predictions hold no questions: BLEU and EDIT-F1 are left out.",)
-    lengths = answers_per_question([one.answers for one in given])
-    settings = {"variant": variant, "answers_per_prediction": round(lengths, 4)}
-    return _result(questions, name or Path(predicted).stem, settings, notes, with_questions)
+    lengths = answers_per_question([one.answers if one else () for one in predictions.values()])
+    values = {**_means(questions, with_questions), "answers_per_question": lengths}
+    multi = sum(one["multi"] for one in questions.values())
+    counts = {"n": len(questions), "n_multi": multi}
+    found = _intervals(questions, with_questions and multi > 0, multi > 0)
+    label = name or Path(predicted).stem
+    return Result("ambignq", label, values, counts, found, questions, {"variant": variant}, notes)
 
 
-def _result(
-    questions: Mapping[str, Mapping[str, Any]], name: str, settings: dict[str, Any], notes: tuple[str, ...], pairs: bool
-) -> Result:
+def _means(questions: Mapping[str, Mapping[str, Any]], pairs: bool) -> dict[str, float | None]:
     multi = [one for one in questions.values() if one["multi"]]
     values: dict[str, float | None] = {
         "f1_ans": mean([one["f1_ans"] for one in questions.values()]),
         "f1_ans_multi": mean([one["f1_ans"] for one in multi]),
     }
-    names = metrics.QUESTION_METRICS
-    values |= {metric: mean([one[metric] for one in multi]) if pairs else None for metric in names}
-    columns = ("f1_ans", *(names if pairs else ()))
+    for metric in metrics.QUESTION_METRICS:
+        values[metric] = mean([one[metric] for one in multi]) if pairs else None
+    answers, edit = values["f1_ans"], values["f1_edit"]
+    values["comb"] = combined(answers, edit) if answers is not None and edit is not None else None
+    return values
+
+
+def _intervals(questions: Mapping[str, Mapping[str, Any]], pairs: bool, multi: bool) -> dict[str, Interval]:
+    columns = ("f1_ans", *(metrics.QUESTION_METRICS if pairs else ()))
     rows = [
         [1.0, float(one["multi"]), one["f1_ans"], *(one[metric] * one["multi"] for metric in columns)]
         for one in questions.values()
     ]
     measures = {"f1_ans": share(2, 0)}
     if multi:
-        measures |= {"f1_ans_multi": share(3, 1)}
+        measures["f1_ans_multi"] = share(3, 1)
         measures |= {metric: share(4 + i, 1) for i, metric in enumerate(columns[1:])}
-    counts = {"n": len(questions), "n_multi": len(multi)}
-    return Result("ambignq", name, values, counts, intervals(rows, measures), questions, settings, notes)
+    return intervals(rows, measures)
 
 
 def _shown(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from whichsense.errors import BadInput
-from whichsense.metrics.bootstrap import PairedTest, paired_test
+from whichsense.metrics.ambignq import QUESTION_METRICS
+from whichsense.metrics.bootstrap import PairedTest, paired_tests
 from whichsense.scoring.inputs import named
 from whichsense.scoring.result import Result
 
@@ -54,26 +55,37 @@ def compare(a: Result, b: Result) -> Comparison:
     ]
     if only:
         raise BadInput(f"The two results have different questions; only one of them has {named(only)}.")
-    tests, means = {}, {}
-    for metric in _metrics(a, b):
-        keys = [key for key in a.questions if a.questions[key][metric] is not None]
-        ours, theirs = ([float(one.questions[key][metric]) for key in keys] for one in (a, b))
-        tests[metric] = paired_test(ours, theirs)
-        means[metric] = sum(ours) / len(ours), sum(theirs) / len(theirs)
+    tests: dict[str, PairedTest] = {}
+    means: dict[str, tuple[float, float]] = {}
+    for keys, metrics in _groups(a, b).items():
+        ours, theirs = ({m: [float(one.questions[key][m]) for key in keys] for m in metrics} for one in (a, b))
+        tests |= paired_tests(ours, theirs)
+        means |= {m: (sum(ours[m]) / len(keys), sum(theirs[m]) / len(keys)) for m in metrics}
     if not tests:
         raise BadInput(f"'{a.name}' and '{b.name}' have no metric in common.")
     names = (a.name, b.name) if a.name != b.name else (f"{a.name} (A)", f"{b.name} (B)")
     return Comparison(*names, a.dataset, len(a.questions), tests, means)
 
 
-def _metrics(a: Result, b: Result) -> list[str]:
-    """The metrics that both have a number for on the same questions."""
-
-    def scores(result: Result, metric: str) -> list[bool]:
-        return [isinstance(result.questions[key].get(metric), int | float) for key in a.questions]
-
+def _groups(a: Result, b: Result) -> dict[tuple[str, ...], list[str]]:
+    """The metrics that both have a number for, by the questions that they have it for."""
     first = next(iter(a.questions.values()))
-    candidates = [
-        name for name, value in first.items() if name not in _NOT_SCORES and not isinstance(value, str | list)
-    ]
-    return [name for name in candidates if any(scores(a, name)) and scores(a, name) == scores(b, name)]
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for metric, value in first.items():
+        if metric in _NOT_SCORES or isinstance(value, str | list):
+            continue
+        mine, theirs = (_scored(one, metric, list(a.questions)) for one in (a, b))
+        if mine and mine == theirs:
+            groups.setdefault(mine, []).append(metric)
+    return groups
+
+
+def _scored(result: Result, metric: str, keys: Sequence[str]) -> tuple[str, ...]:
+    """The questions over which a metric is reported: AmbigQA's question metrics leave single answers out."""
+    multi_only = metric in QUESTION_METRICS
+    return tuple(
+        key
+        for key in keys
+        if isinstance(result.questions[key].get(metric), int | float)
+        and not (multi_only and not result.questions[key].get("multi"))
+    )
