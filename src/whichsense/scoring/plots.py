@@ -43,18 +43,20 @@ def spread_plot(scores: Mapping[str, Sequence[float]], bins: int = 10) -> str:
     parts = []
     shares = [_shares(values, bins) for values in scores.values()]
     highest = max((share for one in shares for share in one), default=0.0) or 1.0
-    slot = (_WIDTH - 40 - 16) / bins
+    slot = (_WIDTH - 56 - 16) / bins
     bar = (slot - 6) / max(len(shares), 1)
     for column, (name, one) in enumerate(zip(scores, shares, strict=True)):
         for i, share in enumerate(one):
             tall = (base - top) * share / highest
-            x = 40 + i * slot + column * bar
+            x = 56 + i * slot + column * bar
             label = f"<title>{escape(name)}: {share:.1%} of the questions score {_range(i, bins)}</title>"
             box = f'x="{x:.1f}" y="{base - tall:.1f}" width="{bar * 0.9:.1f}" height="{tall:.1f}"'
             parts.append(f'<g class="s{column % COLOURS}">{label}<rect {box}/></g>')
-    parts += [f'<text x="{40 + i * slot:.1f}" y="{base + 16}">{_range(i, bins)}</text>' for i in range(0, bins, 3)]
-    parts.append(f'<text x="34" y="{top + 8}" text-anchor="end">{highest:.0%}</text>')
-    parts.append(f'<line class="axis" x1="40" x2="{_WIDTH - 16}" y1="{base}" y2="{base}"/>')
+    for i in range(0, bins, 3):
+        x = 56 + (i + 0.5) * slot - 3
+        parts.append(f'<text x="{x:.1f}" y="{base + 20}" text-anchor="middle">{_range(i, bins)}</text>')
+    parts.append(f'<text x="50" y="{top + 10}" text-anchor="end">{highest:.0%}</text>')
+    parts.append(f'<line class="axis" x1="56" x2="{_WIDTH - 16}" y1="{base}" y2="{base}"/>')
     return _svg(height, parts, "How the questions' scores are spread")
 
 

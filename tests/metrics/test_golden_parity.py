@@ -1,0 +1,77 @@
+"""The official scripts' own outputs, value by value. They lie beside the checkout, not in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from whichsense.files import read_json
+from whichsense.metrics import ambignq
+from whichsense.metrics.asqa import length, rouge_l_best, str_em
+from whichsense.metrics.cambignq import option_overlap
+from whichsense.metrics.clarification import parse_released
+from whichsense.metrics.ptb import question_words
+
+SHARED = Path(__file__).parents[2].parent / "shared"
+OFFICIAL = {"F1 answer": "f1_ans", "F1 edit-f1": "f1_edit"} | {f"F1 bleu{n}": f"f1_bleu{n}" for n in range(1, 5)}
+
+
+def golden(name: str) -> Any:
+    path = SHARED / "golden" / f"{name}.json.zst"
+    if not path.exists():
+        pytest.skip("needs the official outputs in ../shared/golden, which are not part of the project")
+    return read_json(path)
+
+
+def dataset(name: str) -> dict[str, Any]:
+    path = SHARED / "data" / f"{name}.json.zst"
+    if not path.exists():
+        pytest.skip("needs the datasets in ../shared/data, which are not part of the project")
+    return {record["id"]: record for record in read_json(path)}
+
+
+def test_tokens_of_real_questions() -> None:
+    table = golden("ptb_tokens")
+    wrong = [text for text, tokens in table.items() if " ".join(question_words(text)) != tokens]
+    assert (len(table), wrong) == (4146, [])
+
+
+def annotation(given: dict[str, Any]) -> ambignq.Annotation:
+    if given["type"] == "singleAnswer":
+        return ambignq.Annotation((tuple(given["answer"]),))
+    pairs = given["qaPairs"]
+    return ambignq.Annotation(tuple(tuple(p["answer"]) for p in pairs), tuple(p["question"] for p in pairs))
+
+
+def test_ambignq_every_question_and_metric() -> None:
+    official, records = golden("ambignq_official"), dataset("ambignq/dev")
+    for key, expected in official.items():
+        annotations = [annotation(one) for one in records[key]["annotations"]]
+        answers, questions = (tuple(pair[name] for pair in expected["pred"]) for name in ("answer", "question"))
+        scores = ambignq.score_question(records[key]["question"], annotations, ambignq.Prediction(answers, questions))
+        assert not any(one.single for one in annotations) == expected["multi"]
+        for theirs, ours in OFFICIAL.items():
+            assert scores[ours] == pytest.approx(expected["scores"][theirs], abs=1e-9), (key, ours)
+    assert len(official) == 1003
+
+
+def test_asqa_every_answer() -> None:
+    official, records = golden("asqa_official"), dataset("asqa/dev")
+    for system in official.values():
+        for key, expected in system.items():
+            references = [one["long_answer"] for one in records[key]["annotations"]]
+            text = expected["prediction"]
+            assert rouge_l_best(references, text) == pytest.approx(expected["rougeLsum"], abs=1e-9), key
+            aliases = [pair["short_answers"] for pair in records[key]["qa_pairs"]]
+            assert str_em(aliases, text) == pytest.approx(expected["str_em"], abs=1e-9), key
+            assert length(text) == expected["words"]
+
+
+def test_clarification_questions_exactly() -> None:
+    for record in golden("askcq_official"):
+        for side in ("gold", "pred"):
+            assert list(parse_released(record[side])) == record[f"{side}_parsed"]
+        overlap = option_overlap(record["gold_parsed"][1], record["pred_parsed"][1])
+        assert [overlap.precision_sum, overlap.recall_sum] == record["overlap_p_r"]
