@@ -10,7 +10,7 @@ from xml.parsers import expat
 
 from whichsense.corpus.feed import Feed
 
-LARGEST_PAGE = 2**24
+LARGEST_PAGE, LONGEST_TAG = 2**24, 2**25
 _CHUNK = 2**18
 _KEPT = frozenset(("title", "ns", "id", "text"))
 
@@ -94,7 +94,7 @@ def pages(feed: Feed, reader: io.BufferedReader) -> Iterator[RawPage]:
     while chunk:
         chunk = reader.read(_CHUNK)
         fed += len(chunk)
-        if fed - parser.CurrentByteIndex > 2 * LARGEST_PAGE:
+        if fed - parser.CurrentByteIndex > LONGEST_TAG:
             raise feed.fault("holds an endless XML tag: refused. Fetch it again.")
         try:
             parser.Parse(chunk, not chunk)

@@ -12,7 +12,7 @@ from whichsense.errors import BadInput, did_you_mean, require
 
 DOCUMENTS = ("text", "markdown", "html", "pdf", "docx")
 """Formats of one document a file; the others hold many records."""
-FORMATS = ("wikipedia", "jsonl", "dpr", "csv", "tsv", "parquet", *DOCUMENTS)
+FORMATS = ("wikipedia", "jsonl", "passages", "dpr", "csv", "tsv", "parquet", *DOCUMENTS)
 
 _SUFFIXES = {
     ".xml": "wikipedia",
@@ -54,7 +54,12 @@ def by_name(path: Path) -> str | None:
 
 
 def refined(path: Path, name: str) -> str:
-    """The format when the first line has been seen too: DPR's passages are a TSV with a known header."""
+    """The format when more than the suffix is looked at: records that are passages already are not cut again.
+
+    DPR's are a TSV with a known header; JSON lines are passages where their file is called so (passages.jsonl).
+    """
+    if name == "jsonl" and path.name.lower().startswith(("passages", "psgs")):
+        return "passages"
     return "dpr" if name == "tsv" and is_dpr(_head(path)) else name
 
 
@@ -110,7 +115,13 @@ def reader_of(name: str) -> Reader:
         return read_parquet
     from whichsense.corpus import jsonlines, tables
 
-    return {"jsonl": jsonlines.read_jsonl, "csv": tables.read_csv, "tsv": tables.read_tsv, "dpr": tables.read_dpr}[name]
+    return {
+        "jsonl": jsonlines.read_jsonl,
+        "passages": jsonlines.read_passages,
+        "csv": tables.read_csv,
+        "tsv": tables.read_tsv,
+        "dpr": tables.read_dpr,
+    }[name]
 
 
 __all__ = ["DOCUMENTS", "FORMATS", "Feed", "by_content", "by_name", "check", "reader_of", "refined"]

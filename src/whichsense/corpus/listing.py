@@ -52,7 +52,7 @@ def listed(sources: Iterable[Path], format: str | None) -> Listing:
     """Look into each source. A source that holds nothing to read is an error."""
     listing = Listing([], 0)
     for source in sources:
-        if source.is_dir():
+        if os.path.isdir(source):  # unlike Path.is_dir, False for what cannot be a path
             found = list(_walk(source, format))
             kept = [entry for entry in found if entry.format or entry.wrong]
             listing.passed_over += len(found) - len(kept)

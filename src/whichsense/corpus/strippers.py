@@ -20,8 +20,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar
 
-SECONDS_A_PAGE = 20.0
+from whichsense.errors import WhichsenseError
+
+SECONDS_A_PAGE, PAGES_A_SECOND = 20.0, 2
 _BATCH_PAGES, _BATCH_SIZE = 128, 2**20
+
+_READY = b"ready"
 
 T = TypeVar("T")
 
@@ -66,6 +70,11 @@ class _Process:
                     env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
                     start_new_session=True,  # Ctrl-C is for the parent, which ends its workers in order
                 )
+                assert self._process.stdout is not None
+                if self._process.stdout.read(len(_READY)) != _READY:  # its start does not count as a page's time
+                    raise WhichsenseError(
+                        f"'{sys.executable}' cannot run whichsense to strip wiki markup. Reinstall it."
+                    )
             return self._process
 
     def end(self, for_good: bool = False) -> None:
@@ -118,7 +127,7 @@ class Strippers:
             return []
         process = self._idle.get()
         try:
-            answer = process.ask(texts, self.seconds + len(texts) / 2)
+            answer = process.ask(texts, self.seconds + len(texts) / PAGES_A_SECOND)
             if answer is not None:
                 return answer
             return [one[0] if (one := process.ask([text], self.seconds)) else _by_patterns(text) for text in texts]
@@ -171,7 +180,11 @@ def strip_one(text: str) -> Stripped:
 
 def serve() -> None:
     """The worker's side: batches in, batches out, until the input ends."""
+    from whichsense.corpus import wikitext  # noqa: F401 (loaded before the first page's time begins to count)
+
     batches, answers = sys.stdin.buffer, sys.stdout.buffer
+    answers.write(_READY)
+    answers.flush()
     while True:
         try:
             texts = pickle.load(batches)

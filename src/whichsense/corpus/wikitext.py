@@ -48,6 +48,10 @@ _OTHER_BLOCK = re.compile(
 )
 
 
+# A table that holds no other: lines from "{|" to "|}". Repeated, it takes nested ones from the inside outwards.
+_TABLE = re.compile(r"^[ \t:*]*\{\|[^\n]*\n(?:(?![ \t:*]*(?:\{\||\|\}))[^\n]*\n)*+[ \t:*]*\|\}(?!\})", re.MULTILINE)
+
+
 def plain(wikitext: str) -> Page:
     """The text of a page by the parser, heading by heading."""
     page = Page()
@@ -68,8 +72,13 @@ def plain(wikitext: str) -> Page:
 
 
 def _lightened(wikitext: str) -> str:
-    wikitext = _COMMENT.sub("", wikitext)
-    return _OTHER_BLOCK.sub("", _REF.sub("", wikitext))
+    """Without what holds no text of the article, whichever way the rest is parsed."""
+    wikitext = _OTHER_BLOCK.sub("", _REF.sub("", _COMMENT.sub("", wikitext)))
+    for _ in range(10):
+        wikitext, changed = _TABLE.subn("", wikitext)
+        if not changed:
+            break
+    return wikitext
 
 
 def _open(page: Page, level: int, heading: str) -> bool:
@@ -159,6 +168,7 @@ _INNERMOST = re.compile(r"\{\{[^{}]*\}\}|\{\|[^{}]*?\|\}")
 _MEDIA = re.compile(
     r"\[\[\s*(?:file|image|category|media)\s*:[^\[\]]*+(?:\[\[[^\[\]]*+\]\][^\[\]]*+)*+\]\]", re.IGNORECASE
 )
+_OTHER_LANGUAGE = re.compile(r"\[\[(?:[a-z]{2,3}|simple)(?:-[a-z]+)*:[^\[\]|\s][^\[\]|]*\]\]")
 _INTERNAL = re.compile(r"\[\[(?:[^\[\]|]*\|)*+([^\[\]|]*)\]\]")
 _EXTERNAL = re.compile(r"\[(?:https?:)?//[^\s\[\]]*\s?([^\[\]\n]*)\]")
 _ANY_TAG = re.compile(r"<[^<>]*>")
@@ -173,7 +183,7 @@ def rough_line(wikitext: str) -> str:
         wikitext, changed = _INNERMOST.subn("", wikitext)
         if not changed:
             break
-    wikitext = _INTERNAL.sub(r"\1", _MEDIA.sub("", wikitext))
+    wikitext = _INTERNAL.sub(r"\1", _OTHER_LANGUAGE.sub("", _MEDIA.sub("", wikitext)))
     wikitext = _ANY_TAG.sub("", _EXTERNAL.sub(r"\1", wikitext))
     return tidied(_LIST.sub("", unescape(wikitext)))
 

@@ -1,0 +1,111 @@
+"""Input that was made to break things: a clear error or a correct reading, never a traceback."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import tracemalloc
+
+import pytest
+import zstandard
+
+from whichsense import files
+from whichsense.errors import BadInput, WhichsenseError
+
+GOOD = b'{"title": "t", "text": "some words"}\n' * 5_000
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.tsv", "a.xml", "a.txt", "a.pdf", "a.docx", "a.parquet", "a"])
+@pytest.mark.parametrize("body", [b"", b"\0" * 5000, bytes(range(256)) * 40, b"\x89PNG\r\n\x1a\n\0\0", b"\xff" * 5000])
+def test_empty_and_binary_files(tmp_path, records, name, body):
+    path = tmp_path / name
+    path.write_bytes(body)
+    with pytest.raises(BadInput, match=name):
+        records(path)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
+@pytest.mark.parametrize("body", [b"", b"garbage, not packed at all"])
+def test_packed_files_that_are_not(tmp_path, records, suffix, body):
+    path = tmp_path / f"a.jsonl{suffix}"
+    path.write_bytes(body)
+    with pytest.raises(BadInput, match=r"a\.jsonl"):
+        records(path)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "pack"),
+    [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress), (".zst", zstandard.compress)],
+)
+@pytest.mark.parametrize("kept", [0.3, 0.6, -1])
+def test_packed_files_cut_short(tmp_path, records, suffix, pack, kept):
+    body = pack(os.urandom(1000).hex().encode().join([GOOD, GOOD]))
+    path = tmp_path / f"a.jsonl{suffix}"
+    path.write_bytes(body[: int(len(body) * kept) if kept > 0 else kept])
+    with pytest.raises(BadInput, match=r"cut short.*Fetch or pack it again"):
+        records(path)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
+def test_bombs(tmp_path, records, suffix, monkeypatch):
+    monkeypatch.setattr(files, "_BOMB_FLOOR", 2**22)
+    pack = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress}[suffix]
+    path = tmp_path / f"a.jsonl{suffix}"
+    path.write_bytes(pack(b" " * 2**25))
+    with pytest.raises(BadInput, match="refused"):
+        records(path)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.tsv", "a.xml", "psgs.tsv", "a.txt", "a.md", "a.html"])
+def test_a_line_of_200_mb(tmp_path, records, name):
+    """The file is sparse; what is measured is that it is never held in memory."""
+    head = {"a.xml": b"<mediawiki>", "a.csv": b"text\n", "a.tsv": b"text\n", "psgs.tsv": b"id\ttext\ttitle\n"}
+    path = tmp_path / name
+    with open(path, "wb") as file:
+        file.write(head.get(name, b"x" * 5_000))
+        if name != "a.xml":
+            file.write(b"x" * 5_000)
+        file.truncate(200 * 2**20)
+    tracemalloc.start()
+    with pytest.raises(WhichsenseError, match=name):
+        records(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 500 * 2**20
+
+
+def test_a_long_line_among_good_ones(tmp_path, records):
+    path = tmp_path / "a.jsonl"
+    with open(path, "wb") as file:
+        file.write(b'{"text": "first"}\n{"text": "' + b"x" * 5_000)
+        file.seek(200 * 2**20, os.SEEK_CUR)
+        file.write(b'"}\n{"text": "last"}\n')
+    found, report = records(path)
+    assert [document.text for document in found] == ["first", "last"]
+    assert report.broken == 1 and "32 MB" in report.named[0].why
+
+
+def test_other_people_s_files(tmp_path, records, monkeypatch):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(GOOD)
+    real = open
+
+    def refuse(name, *args, **options):
+        if str(name) == str(path):
+            raise PermissionError(13, "Permission denied")
+        return real(name, *args, **options)
+
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(BadInput, match="Permission denied"):
+        records(path)
+
+
+@pytest.mark.parametrize(
+    "source", ["", "no/such/file.jsonl", pytest.param("a\0b", id="nul"), pytest.param("x" * 5000, id="long")]
+)
+def test_paths_that_are_none(tmp_path, records, source, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput):
+        records(source)
