@@ -14,8 +14,6 @@ from pathlib import Path
 from whichsense import index as indexes
 from whichsense.errors import IndexBusy, IndexFault
 
-# Long enough that every passage of the sample stays whole and keeps its id, to which the questions' evidence refers.
-_CUTTING = indexes.Cutting(words=200)
 HERE = Path(__file__).parent
 PASSAGES, QUESTIONS, UNANSWERABLE = HERE / "passages.jsonl", HERE / "questions.jsonl", HERE / "unanswerable.jsonl"
 
@@ -35,9 +33,9 @@ def index() -> indexes.Index:
     except IndexFault:
         pass  # not there yet, or damaged: it costs nothing to build
     try:
-        indexes.build([PASSAGES], folder, cutting=_CUTTING)
+        indexes.build([PASSAGES], folder)
         return indexes.Index.open(folder)
     except (IndexBusy, OSError):  # another process builds it in this moment, or the home cannot be written to
         temporary = Path(tempfile.mkdtemp(prefix="whichsense-sample-"))
-        indexes.build([PASSAGES], temporary, cutting=_CUTTING)
+        indexes.build([PASSAGES], temporary)
         return indexes.Index.open(temporary)
