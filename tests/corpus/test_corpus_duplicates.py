@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whichsense.corpus import Seen
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.text(max_size=2), st.text(max_size=2))), st.integers(0, 50))
 def test_as_a_set_would(pairs, stop):
     seen, told = Seen(), set()

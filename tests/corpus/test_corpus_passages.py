@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whichsense.corpus import cut
@@ -15,6 +15,7 @@ TEXT = st.text(
 )
 
 
+@settings(deadline=None)
 @given(TEXT, st.integers(1, 7), st.booleans())
 def test_no_word_is_lost(text, words, sentences):
     passages = list(cut(Document("d", "T", text, "s"), words, sentences))
@@ -31,6 +32,7 @@ def test_no_word_is_lost(text, words, sentences):
     assert starts == sorted(starts)
 
 
+@settings(deadline=None)
 @given(TEXT, st.integers(1, 7))
 def test_all_but_the_last_are_full(text, words):
     passages = list(cut(Document("d", "T", text), words))
@@ -39,6 +41,7 @@ def test_all_but_the_last_are_full(text, words):
         assert len(passage.text.split()) == words or len(text) > longest
 
 
+@settings(deadline=None)
 @given(st.text(min_size=1, max_size=300).filter(str.strip))
 def test_whole_documents_stay_whole(text):
     (passage,) = cut(Document("7", "T", text, whole=True), words=3)

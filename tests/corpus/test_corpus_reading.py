@@ -85,7 +85,7 @@ ROW = st.one_of(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(ROW, max_size=8), min_size=1, max_size=3), st.integers(0, 25))
 def test_a_stopped_reading_goes_on_where_it_stopped(tmp_path_factory, parts, stop):
     folder = tmp_path_factory.mktemp("parts")

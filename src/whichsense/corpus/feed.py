@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from whichsense import files
@@ -31,11 +31,8 @@ class Feed:
     prefix: str = ""
     encoding: str | None = None
     skip: int = 0
-    report: Report = None  # type: ignore[assignment]
+    report: Report = field(default_factory=Report)
     done: Callable[[], float] = lambda: 0.0
-
-    def __post_init__(self) -> None:
-        self.report = self.report or Report()
 
     def passed(self) -> bool:
         """Whether the record at hand was consumed by an earlier run. Call it once for each step."""

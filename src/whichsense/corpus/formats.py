@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from whichsense import files
-from whichsense.corpus.feed import Feed, Reader
+from whichsense.corpus.feed import Reader
 from whichsense.corpus.tables import is_dpr
 from whichsense.errors import BadInput, did_you_mean, require
 
@@ -122,6 +122,3 @@ def reader_of(name: str) -> Reader:
         "tsv": tables.read_tsv,
         "dpr": tables.read_dpr,
     }[name]
-
-
-__all__ = ["DOCUMENTS", "FORMATS", "Feed", "by_content", "by_name", "check", "reader_of", "refined"]

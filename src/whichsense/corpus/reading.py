@@ -14,8 +14,6 @@ from whichsense.corpus.report import Broken, Report
 from whichsense.errors import BadInput
 from whichsense.types import Document, Redirect
 
-_READ_WHOLE = 1.0
-
 
 class Corpus:
     """What one or several sources hold. Making one costs nothing; files are looked for on first use.
@@ -39,7 +37,8 @@ class Corpus:
         self.format = formats.check(format) if format else None
         self.encoding = _known(encoding)
         self.prefix = prefix
-        self._position, self._feed, self._bytes_before = 0, Feed(Path(), "", ""), 0
+        self._position, self._feed = 0, Feed(Path(), "", "")
+        self._bytes_before = self._feed_size = 0
 
     @cached_property
     def _listing(self) -> Listing:
@@ -69,8 +68,6 @@ class Corpus:
         if not total:
             return 1.0
         return min(1.0, (self._bytes_before + self._feed_size * self._feed.done()) / total)
-
-    _feed_size = 0
 
     def records(self, report: Report, skip: int = 0) -> Iterator[Record]:
         """Every record from the `skip`-th on. The report counts those handed over and those found broken.
@@ -132,12 +129,14 @@ class Corpus:
         if not good and not resumed and not lenient:
             raise feed.fault(f"holds nothing usable. {first or 'It has no records at all.'}")
 
+    @cached_property
+    def _mixed(self) -> set[Path | None]:
+        """The folders that hold documents."""
+        return {entry.root for entry in self._listing.entries if entry.document and entry.root}
+
     def _lenient(self, entry: Entry) -> bool:
-        """One bad page does not spoil a folder of documents; a bad dump among dumps would be missed by nobody else."""
-        entries = self._listing.entries
-        if entry.document:
-            return len(entries) > 1
-        return entry.root is not None and any(other.document and other.root == entry.root for other in entries)
+        """One bad page does not spoil a folder of documents; a dump that is missing from a folder of dumps does."""
+        return len(self._listing.entries) > 1 if entry.document else entry.root in self._mixed
 
 
 def _count(report: Report, record: Record) -> None:
