@@ -30,7 +30,9 @@ class RetrievalResult:
     questions: int
     answers: int
     answer_recall: dict[int, float]
-    """Share of gold answers, over all questions, that some passage among the first k holds."""
+    """Share of gold answers, over all questions, that some passage among the first k holds. Each distinct one once."""
+    annotated_recall: dict[int, float]
+    """The same over the answers of every annotation: what two annotators both wrote counts twice."""
     any_recall: dict[int, float]
     """Share of questions with at least one gold answer among the first k."""
     mrr: float
@@ -58,6 +60,7 @@ def evaluate_retrieval(
         raise BadInput(f"'{dataset}' has no question with an answer to look for.")
     retriever, depth = IndexRetriever(index, method), max(cutoffs)
     ranks: list[list[int | None]] = []
+    annotated: list[int | None] = []
     seconds = 0.0
     for start in range(0, len(questions), _BATCH):
         batch = questions[start : start + _BATCH]
@@ -67,6 +70,7 @@ def evaluate_retrieval(
         for question, hits in zip(batch, found, strict=True):
             texts = [f"{hit.passage.title} {hit.passage.text}" for hit in hits]
             ranks.append(answer_ranks(question.answers, texts))
+            annotated += answer_ranks([answer for answers in question.answer_sets for answer in answers], texts)
         progress((start + len(batch)) / len(questions), start + len(batch))
     every = [rank for found_at in ranks for rank in found_at]
     count = len(questions)
@@ -76,9 +80,9 @@ def evaluate_retrieval(
         questions=count,
         answers=len(every),
         answer_recall={k: answer_recall(every, k) for k in cutoffs},
+        annotated_recall={k: answer_recall(annotated, k) for k in cutoffs},
         any_recall={k: sum(any_answer_recall(found_at, k) for found_at in ranks) / count for k in cutoffs},
         mrr=sum(map(reciprocal_rank, ranks)) / count,
         seconds_per_question=seconds / count,
         provenance=provenance([data.path]) | {"index": index.manifest.sources},
     )
-

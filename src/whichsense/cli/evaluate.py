@@ -39,5 +39,6 @@ def retrieval(dataset: str, folder: Path | None, method: str | None, limit: int 
     print(f"{result.dataset}, {result.method}: {result.questions:,} questions, {result.answers:,} answers")
     print(f"{'top':<18}" + "".join(f"{k:>8}" for k in result.answer_recall))
     print(f"{'gold answers':<18}" + "".join(f"{share:>8.3f}" for share in result.answer_recall.values()))
+    print(f"{'of each annotation':<18}" + "".join(f"{share:>8.3f}" for share in result.annotated_recall.values()))
     print(f"{'any answer':<18}" + "".join(f"{share:>8.3f}" for share in result.any_recall.values()))
     print(f"MRR {result.mrr:.3f}, {1000 * result.seconds_per_question:.1f} ms a question")

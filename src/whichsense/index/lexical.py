@@ -17,8 +17,8 @@ from whichsense.index.rescore import rescored
 from whichsense.types import Hit, Passage
 
 _HEAP = 512 * 2**20
-# How many of BM25's hits are rescored. Fewer lose answers among the first hundred, more cost time for little.
-_SECOND_LOOK = 150
+# How many of BM25's hits are rescored: at 150 two thirds of a point more among the first 100, for half the speed.
+_SECOND_LOOK = 50
 
 
 def _schema() -> tantivy.Schema:

@@ -19,7 +19,8 @@ _EMPTY_WORDS = frozenset(
 # What every question has: dropped from questions only ("The Who" can still be found).
 QUESTION_WORDS = _EMPTY_WORDS | frozenset(
     "who whom whose what which when where why how does did do has have had were been being many much i you he she "
-    "its s t we our your from".split()
+    "its s t we our your from about after over than out up all can his her him them also one would could "
+    "should".split()
 )
 # tantivy's BM25 has b = 0.75 built in, which punishes long passages too much. Filler about as long as a mean passage
 # makes lengths vary half as much, as b = 0.375 would. It is indexed but not stored, and costs no disk.
