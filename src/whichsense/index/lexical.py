@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from shutil import disk_usage
 
 import numpy as np
 import tantivy
@@ -33,18 +34,18 @@ def _schema() -> tantivy.Schema:
 
 
 # In the stored form the text comes last, so that it may hold line breaks; the other fields may not.
-_SEPARATOR, _FIELDS = "\n", 8
+_TITLE, _TEXT = 1, 7
 
 
 def _packed(row: int, passage: Passage) -> bytes:
     """One stored field instead of eight: fetching a hundred passages is most of a search's time."""
     names = (passage.id, passage.title, passage.source, passage.section)
-    lines = (*(name.replace(_SEPARATOR, " ") for name in names), str(row), str(passage.start), str(passage.end))
-    return _SEPARATOR.join((*lines, passage.text)).encode("utf-8", "replace")
+    lines = (*(name.replace("\n", " ") for name in names), str(row), str(passage.start), str(passage.end))
+    return "\n".join((*lines, passage.text)).encode("utf-8", "replace")
 
 
 def _unpacked(stored: bytes) -> tuple[int, Passage]:
-    name, title, source, section, row, start, end, text = stored.decode().split(_SEPARATOR, _FIELDS - 1)
+    name, title, source, section, row, start, end, text = stored.decode().split("\n", _TEXT)
     return int(row), Passage(name, title, text, source, section, int(start), int(end))
 
 
@@ -54,18 +55,36 @@ def _opened(folder: Path) -> tantivy.Index:
     return index
 
 
+def _write_fault(folder: Path, error: Exception) -> WhichsenseError:
+    """tantivy reports everything as ValueError: what it means for the person at the keyboard."""
+    full = "No space left" in str(error) or "os error 28" in str(error) or disk_usage(folder.parent).free < 2**20
+    if full:
+        return WhichsenseError(
+            f"The disk is full: '{folder}' could not be written. Free some space and run the same command again; "
+            "the index that was there is untouched."
+        )
+    return WhichsenseError(f"The lexical index at '{folder}' could not be written: {error}")
+
+
 @contextlib.contextmanager
 def _explained(folder: Path) -> Iterator[None]:
-    """tantivy reports everything as ValueError: say what it means for the person at the keyboard."""
     try:
         yield
     except (ValueError, OSError) as error:
-        if "No space left" in str(error) or "os error 28" in str(error):
-            raise WhichsenseError(
-                f"The disk is full: '{folder}' could not be written. Free some space and run the same command again; "
-                "the index that was there is untouched."
+        raise _write_fault(folder, error) from error
+
+
+@contextlib.contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    """What tantivy says of damaged files, and its panics, which are no ordinary exceptions."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, ValueError | OSError) or type(error).__name__ == "PanicException":
+            raise DamagedIndex(
+                f"'{folder}' cannot be read ({error}). `whichsense index check` names the damage; build it again."
             ) from None
-        raise WhichsenseError(f"The lexical index at '{folder}' could not be written: {error}") from error
+        raise
 
 
 class LexicalWriter:
@@ -94,8 +113,10 @@ class LexicalWriter:
             row=row,
             stored=_packed(row, passage),
         )
-        with _explained(self._folder):
+        try:  # not the context manager: this is the hot path of a build
             self._writer.add_document(entry)
+        except ValueError as error:
+            raise _write_fault(self._folder, error) from error
 
     def delete(self, row: int) -> None:
         self._writer.delete_documents_by_term("row", row)
@@ -117,14 +138,12 @@ class Lexical:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        try:
+        with _readable(folder):
             index = _opened(folder)
             index.config_reader(reload_policy="manual")
             self._searcher = index.searcher()
             self._schema = index.schema
-            self._rarities: dict[str, float] = {}
-        except (ValueError, OSError) as error:
-            raise DamagedIndex(f"'{folder}' cannot be opened ({error}). Build the index again.") from None
+        self._rarities: dict[str, float] = {}
 
     @property
     def count(self) -> int:
@@ -136,17 +155,18 @@ class Lexical:
         query = any_of(self._schema, "body", content_words(words))
         if query is None:
             return []
-        found = self._searcher.search(query, limit=max(k, _SECOND_LOOK), count=False).hits
-        stored = [self._stored(address) for _, address in found]
-        texts = [(passage.title, passage.text) for _, passage in stored[:_SECOND_LOOK]]
-        scores = rescored(words, self._rarity, [score for score, _ in found[:_SECOND_LOOK]], texts)
-        order = np.argsort(-scores, kind="stable").tolist()
-        best = [(stored[place][0], Hit(stored[place][1], float(scores[place]))) for place in order]
+        found = self._found(query, max(k, _SECOND_LOOK))
+        stored = [entry for _, entry in found]
+        scores = [score for score, _ in found]
+        fields = [entry.split(b"\n", _TEXT) for entry in stored[:_SECOND_LOOK]]
+        texts = [(field[_TITLE], field[_TEXT]) for field in fields]
+        new = rescored(words, self._rarity, scores[:_SECOND_LOOK], texts)
+        order = [*np.argsort(-new, kind="stable").tolist(), *range(len(texts), len(stored))]
         # Beyond the second look BM25's order stands; its scores lack what the features add, so they go on below.
-        gap = best[-1][1].score - found[len(best) - 1][0] if len(found) > len(best) else 0.0
-        rest = zip(stored[len(best) :], found[len(best) :], strict=True)
-        best += [(row, Hit(passage, score + gap)) for (row, passage), (score, _) in rest]
-        return best[:k]
+        gap = new.min(initial=np.inf) - scores[len(texts) - 1] if texts else 0.0
+        scores[: len(texts)] = new.tolist()
+        scores[len(texts) :] = [score + gap for score in scores[len(texts) :]]
+        return [(row, Hit(passage, scores[at])) for at in order[:k] for row, passage in [_unpacked(stored[at])]]
 
     def _rarity(self, term: str) -> float:
         """The idf of a term, as BM25 has it."""
@@ -158,29 +178,26 @@ class Lexical:
     def fetch(self, rows: Sequence[int]) -> dict[int, Passage]:
         """Passages by row number; deleted ones are left out."""
         query = tantivy.Query.term_set_query(self._schema, "row", list(rows))
-        found = self._searcher.search(query, limit=max(len(rows), 1), count=False).hits
-        return dict(self._stored(address) for _, address in found)
-
-    def of_document(self, document: str) -> list[tuple[int, Passage]]:
-        """All passages of a document, with their row numbers."""
-        return list(self._matching(tantivy.Query.term_query(self._schema, "document", document)))
+        return dict(_unpacked(entry) for _, entry in self._found(query, max(len(rows), 1)))
 
     def named(self, ids: Iterable[str], sources: Iterable[str]) -> dict[int, Passage]:
         """Passages by row number that bear one of these document ids, passage ids or sources."""
         found: dict[int, Passage] = {}
         for wanted in ids:
-            found |= dict(self.of_document(wanted))
-            parent = self.of_document(wanted.rpartition("#")[0])
-            found |= {row: passage for row, passage in parent if passage.id == wanted}
+            found |= self._with("document", wanted)
+            parent = self._with("document", wanted.rpartition("#")[0])
+            found |= {row: passage for row, passage in parent.items() if passage.id == wanted}
         for source in sources:
-            found |= dict(self._matching(tantivy.Query.term_query(self._schema, "source", source)))
+            found |= self._with("source", source)
         return found
 
-    def _matching(self, query: tantivy.Query) -> Iterator[tuple[int, Passage]]:
-        if self.count == 0:
-            return
-        for _, address in self._searcher.search(query, limit=self.count, count=False).hits:
-            yield self._stored(address)
+    def _with(self, field: str, value: str) -> dict[int, Passage]:
+        """All passages that have this value, by row number."""
+        query = tantivy.Query.term_query(self._schema, field, value)
+        return dict(_unpacked(entry) for _, entry in self._found(query, max(self.count, 1)))
 
-    def _stored(self, address: tantivy.DocAddress) -> tuple[int, Passage]:
-        return _unpacked(bytes(self._searcher.doc(address).get_first("stored") or b""))
+    def _found(self, query: tantivy.Query, limit: int) -> list[tuple[float, bytes]]:
+        """Score and stored form of the best passages."""
+        with _readable(self.folder):
+            hits = self._searcher.search(query, limit=limit, count=False).hits
+            return [(score, self._searcher.doc(address).get_first("stored") or b"") for score, address in hits]
