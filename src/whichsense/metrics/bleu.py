@@ -11,17 +11,17 @@ from functools import lru_cache
 # no 4-gram, and its BLEU-4 is 0.0316.
 _MATCH_GUARD, _GUESS_GUARD = 1e-15, 1e-9
 
-Grams = tuple[dict[tuple[str, ...], int], ...]
+Counts = dict[tuple[str, ...], int]
 
 
 @lru_cache(maxsize=2**15)
-def ngrams(words: tuple[str, ...], order: int = 4) -> Grams:
+def ngrams(words: tuple[str, ...], order: int = 4) -> tuple[Counts, ...]:
     """How often each n-gram occurs, one table for each n from 1 to `order`.
 
     >>> ngrams(("a", "b", "a"), 1)
     ({('a',): 2, ('b',): 1},)
     """
-    tables: list[dict[tuple[str, ...], int]] = []
+    tables: list[Counts] = []
     for n in range(1, order + 1):
         grams = list(zip(*(words[i:] for i in range(n)), strict=False))
         counts = dict.fromkeys(grams, 1)
@@ -31,11 +31,12 @@ def ngrams(words: tuple[str, ...], order: int = 4) -> Grams:
     return tuple(tables)
 
 
-def _common(counts: dict[tuple[str, ...], int], tables: Sequence[dict[tuple[str, ...], int]]) -> int:
-    if len(tables) == 1:
-        table = tables[0]
-        return sum(min(counts[gram], table[gram]) for gram in counts.keys() & table.keys())
-    return sum(min(count, max(table.get(gram, 0) for table in tables)) for gram, count in counts.items())
+def _common(counts: Counts, tables: Sequence[Counts], guesses: int) -> int:
+    """How many n-grams of a prediction stand in a reference, each at most as often as in one of them."""
+    shared = counts.keys() & tables[0].keys() if len(tables) == 1 else counts.keys() & set().union(*tables)
+    if len(counts) == guesses:  # none repeats, as in most questions
+        return len(shared)
+    return sum(min(counts[gram], max(table.get(gram, 0) for table in tables)) for gram in shared)
 
 
 def sentence_bleu(references: Sequence[tuple[str, ...]], prediction: tuple[str, ...]) -> tuple[float, ...]:
@@ -50,8 +51,9 @@ def sentence_bleu(references: Sequence[tuple[str, ...]], prediction: tuple[str, 
     tables = [ngrams(reference) for reference in references]
     product, scores = 1.0, []
     for n, counts in enumerate(ngrams(prediction)):
-        correct = _common(counts, [table[n] for table in tables])
-        product *= (correct + _MATCH_GUARD) / (max(0, length - n) + _GUESS_GUARD)
+        guesses = max(0, length - n)
+        correct = _common(counts, [table[n] for table in tables], guesses)
+        product *= (correct + _MATCH_GUARD) / (guesses + _GUESS_GUARD)
         scores.append(product ** (1 / (n + 1)))
     ratio = (length + _MATCH_GUARD) / (closest + _GUESS_GUARD)
     penalty = math.exp(1 - 1 / ratio) if ratio < 1 else 1.0
@@ -103,6 +105,7 @@ def bleu_counts(reference: str, prediction: str, order: int = 4) -> list[int]:
     [2, 1, 3, 2, 3, 3]
     """
     gold, guess = tokens_13a(reference), tokens_13a(prediction)
-    tables = zip(ngrams(gold, order), ngrams(guess, order), strict=True)
-    correct = [_common(counts, [table]) for table, counts in tables]
-    return [*correct, *(max(0, len(guess) - n) for n in range(order)), len(guess), len(gold)]
+    guesses = [max(0, len(guess) - n) for n in range(order)]
+    tables = zip(ngrams(guess, order), ngrams(gold, order), guesses, strict=True)
+    correct = [_common(counts, [table], n) for counts, table, n in tables]
+    return [*correct, *guesses, len(guess), len(gold)]

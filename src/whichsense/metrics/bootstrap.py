@@ -61,8 +61,21 @@ def _percentiles(scores: Sequence[float], samples: int, seed: int) -> tuple[floa
     if not len(scores):
         raise BadInput("An interval needs at least one score.")
     means = resampled_sums(np.asarray(scores, dtype=np.float64)[:, None], samples, seed)[:, 0] / len(scores)
-    low, mid, high = np.percentile(means, [2.5, 50, 97.5])
-    return float(low), float(mid), float(high)
+    return quantile(means, 0.025), quantile(means, 0.5), quantile(means, 0.975)
+
+
+def quantile(values: Array, share: float) -> float:
+    """The value below which a share of the values lies, interpolated.
+
+    >>> import numpy as np
+    >>> quantile(np.array([4.0, 1.0, 2.0, 3.0]), 0.5)
+    2.5
+    """
+    ordered = sorted(values.tolist())  # numpy's own percentile takes 50 ms to warm up
+    place = share * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return float(ordered[below] + (place - below) * (ordered[above] - ordered[below]))
 
 
 def resampled_sums(table: Array, samples: int = SAMPLES, seed: int = SEED) -> Array:
@@ -81,7 +94,8 @@ def resampled_sums(table: Array, samples: int = SAMPLES, seed: int = SEED) -> Ar
     parts = []
     for start in range(0, samples, rows):
         size = min(rows, samples - start)
-        draws = generator.integers(0, n, size=(size, n), dtype=np.int32) + n * np.arange(size)[:, None]
+        draws = generator.integers(0, n, size=(size, n), dtype=np.int32)
+        draws += n * np.arange(size, dtype=np.int32)[:, None]
         counts = np.bincount(draws.ravel(), minlength=size * n).reshape(size, n)
         parts.append(counts.astype(np.float64) @ table)
     return np.concatenate(parts)
@@ -124,7 +138,6 @@ def paired_tests(
     observed = table.mean(axis=0)
     means = resampled_sums(table, samples, seed) / n
     flips = _flipped_sums(table, samples, seed + 1) / n
-    low, high = np.percentile(means, [2.5, 97.5], axis=0)
     # One is added: the observed difference is itself one of the possible outcomes.
     least = np.abs(observed) - 1e-12
     shifted = ((np.abs(means - observed) >= least).sum(axis=0) + 1) / (samples + 1)
@@ -132,8 +145,8 @@ def paired_tests(
     return {
         name: PairedTest(
             float(observed[i]),
-            float(low[i]),
-            float(high[i]),
+            quantile(means[:, i], 0.025),
+            quantile(means[:, i], 0.975),
             float(shifted[i]),
             float(extreme[i]),
             int((table[:, i] > 1e-12).sum()),

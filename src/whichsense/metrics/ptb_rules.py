@@ -167,10 +167,13 @@ def _words() -> list[Rule]:
         _exact(_VOWEL_BREAK),
         _as_is(f"y{a}", _LETTER),
         _exact(rf"(?i:ftp|https?)://{_PLACE}+[^ \t\n\f\r\"<>|.!?(){{}},\-]"),
-        _exact(
-            r"(?:(?i:www)\.(?:[^ \t\n\f\r\"<>|.!?(){},]+\.)+[a-zA-Z]{2,4}"
-            r"|(?:[^ \t\n\f\r\"`'<>|.!?(){},-_$]+\.)+(?i:com|net|org|edu))"
-            r"(?:/[^ \t\n\f\r\"<>|()]+[^ \t\n\f\r\"<>|.!?(){},\-])?"
+        *(
+            _exact(
+                rf"(?:(?i:www)\.(?:[^ \t\n\f\r\"<>|.!?(){{}},{slash}]+\.)+[a-zA-Z]{{2,4}}"
+                r"|(?:[^ \t\n\f\r\"`'<>|.!?(){},-_$]+\.)+(?i:com|net|org|edu))"
+                r"(?:/[^ \t\n\f\r\"<>|()]+[^ \t\n\f\r\"<>|.!?(){},\-])?"
+            )
+            for slash in ("", "/")  # what stands after a slash may be host or path, whichever reaches farther
         ),
         _as_is(
             '(?:&lt;|<)?[a-zA-Z0-9][^ \t\n\f\r"<>|()\u00a0{}]*@(?:[^ \t\n\f\r"<>|().\u00a0{}]+\\.)*'

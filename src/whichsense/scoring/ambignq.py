@@ -84,8 +84,9 @@ def _shown(
         predicted = [f"{q} → {a}" for q, a in zip(prediction.questions, prediction.answers, strict=True)]
     gold = [" / ".join(names) for one in annotations for names in one.answers]
     return {
-        **scores,
+        "f1_ans": scores["f1_ans"],
         "f1_ans_multi": scores["f1_ans"] if multi else None,
+        **scores,
         "multi": multi,
         "question": record["question"],
         "gold": list(dict.fromkeys(gold)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from importlib.resources import files
 from itertools import combinations
@@ -110,24 +111,25 @@ def _pair(first: tuple[str, Result], second: tuple[str, Result], differences: in
     (a, one), (b, other) = first, second
     title = f"<h3>{escape(a)} and {escape(b)}</h3>"
     try:
-        found = compare(one, other)
+        found = compare(replace(one, name=a), replace(other, name=b))
     except BadInput as error:  # for example different questions: the tables above still stand
         return f"{title}<p>{escape(str(error))}</p>"
     metric = MAIN.get(one.dataset, "")
     metric = metric if metric in found.tests else next(iter(found.tests))
     cards = _cards(one, other, (a, b), metric, differences)
-    return f"{title}{_tests(found, a, b)}{cards}"
+    return f"{title}{_tests(found)}{cards}"
 
 
-def _tests(found: Comparison, a: str, b: str) -> str:
+def _tests(found: Comparison) -> str:
     rows = []
     for name, test in found.tests.items():
-        verdict = found.verdict(name).replace(found.a, a, 1) if test.difference <= 0 else found.verdict(name)
         span = f"<small>[{test.low:+.4f}, {test.high:+.4f}]</small>"
         cells = (f"{test.difference:+.4f}{span}", f"{test.p_permutation:.4f}", f"{test.better:,} / {test.worse:,}")
-        inner = "".join(f"<td>{cell}</td>" for cell in (escape(name), *cells, escape(verdict)))
+        inner = "".join(f"<td>{cell}</td>" for cell in (escape(name), *cells, escape(found.verdict(name))))
         rows.append(f"<tr>{inner}</tr>")
-    head = f"<th>metric</th><th>{escape(b)} − {escape(a)}</th><th>p</th><th>wins / losses</th><th>verdict</th>"
+    head = (
+        f"<th>metric</th><th>{escape(found.b)} − {escape(found.a)}</th><th>p</th><th>wins / losses</th><th>verdict</th>"
+    )
     return f'<div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
 
 

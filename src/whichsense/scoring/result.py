@@ -72,15 +72,15 @@ def intervals(rows: Sequence[Sequence[float]], measures: Mapping[str, Measure]) 
     """95% bootstrap intervals of several statistics over the same resamples of the questions."""
     import numpy as np
 
-    from whichsense.metrics.bootstrap import resampled_sums
+    from whichsense.metrics.bootstrap import quantile, resampled_sums
 
     if not rows:
         return {}
     sums = resampled_sums(np.asarray(rows, dtype=np.float64))
     found = {}
     for name, measure in measures.items():
-        low, high = np.percentile(measure(sums), [2.5, 97.5])
-        found[name] = (float(low), float(high))
+        values = measure(sums)
+        found[name] = (quantile(values, 0.025), quantile(values, 0.975))
     return found
 
 
