@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Literal, get_args
 
 from whichsense.errors import BadInput
-from whichsense.metrics.answers import matches
+from whichsense.metrics.answers import normal_form
 from whichsense.metrics.bleu import sentence_bleu
 from whichsense.metrics.ptb import question_words
 
@@ -62,7 +62,12 @@ def f1_answers(gold: Sequence[Aliases], predicted: Sequence[str], variant: Varia
 def _matching(gold: Sequence[Aliases], predicted: Sequence[str]) -> list[tuple[int, int]]:
     if not gold or not predicted:
         raise BadInput("F1 over answers needs at least one gold and one predicted answer.")
-    return [(i, j) for i, aliases in enumerate(gold) for j, answer in enumerate(predicted) if matches(answer, aliases)]
+    forms = [normal_form(answer) for answer in predicted]
+    pairs = []
+    for i, aliases in enumerate(gold):
+        names = {normal_form(alias) for alias in aliases}
+        pairs += [(i, j) for j, form in enumerate(forms) if form in names]
+    return pairs
 
 
 def _take_best(pairs: Sequence[Pair], metric: int, n_gold: int, n_predicted: int) -> float:

@@ -22,7 +22,8 @@ _PLAIN = re.compile(
     |,(?=\ )|:(?=\ )|\?(?=\ |\Z)""",
     re.VERBOSE,
 )
-_SPLIT = re.compile("cannot|gonna|gotta|lemme|gimme|wanna", re.IGNORECASE)
+_SPLIT = frozenset(("cannot", "gonna", "gotta", "lemme", "gimme", "wanna"))
+_ARTICLES = frozenset(("a", "an", "the"))
 _SKIPPED = re.compile("[ \t\u00a0\u2000-\u200b\u3000\u200e\u200f\ufeff\0\r\n\u2028\u2029\u000b\u000c]+|&nbsp;")
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 _SIMPLE = re.compile(r"[A-Za-z0-9 ]*\??")
@@ -39,11 +40,13 @@ def lexemes(text: str) -> list[str]:
     text = _ASTRAL.sub("\u200b", text)  # it knows 16-bit characters only, and drops the others
     tokens, position, end = [], 0, len(text)
     while position < end:
-        if gap := _SKIPPED.match(text, position):
-            position = gap.end()
-        elif (plain := _PLAIN.match(text, position)) and not _SPLIT.fullmatch(plain[0]):
-            tokens.append(plain[0].lower())
+        if text[position] == " ":
+            position += 1
+        elif (plain := _PLAIN.match(text, position)) and (token := plain[0].lower()) not in _SPLIT:
+            tokens.append(token)
             position = plain.end()
+        elif gap := _SKIPPED.match(text, position):
+            position = gap.end()
         else:
             position = _longest(text, position, tokens)
     return tokens
@@ -80,6 +83,8 @@ def question_words(question: str) -> tuple[str, ...]:
     >>> question_words("Who made the play 'The Crucible' (1996)?")
     ('who', 'made', 'play', 'crucible', 'lrb', '1996', 'rrb')
     """
-    if _SIMPLE.fullmatch(question) and not _SPLIT.search(question):
-        return tuple(normalize(question).split())
+    if _SIMPLE.fullmatch(question):
+        words = question.lower().rstrip("?").split()
+        if _SPLIT.isdisjoint(words):
+            return tuple([word for word in words if word not in _ARTICLES])
     return tuple(normalize(" ".join(tokenize(question.replace("\n", " ")))).split())
