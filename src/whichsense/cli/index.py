@@ -20,6 +20,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 folder_argument = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 sources_argument = click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 format_option = click.option("--format", "format_", metavar="NAME", help="How to read the sources, if not by name.")
+encoding_option = click.option("--encoding", metavar="NAME", help="Of text that is not UTF-8, for example cp1252.")
 
 
 @click.group(help="Build, extend and check the folder that a corpus is searched in.")
@@ -35,6 +36,7 @@ def command() -> None:
 @click.option("--dense", is_flag=True, help="Encode passages as vectors too, for search by meaning.")
 @click.option("--encoder", metavar="NAME", help="Which encoder for --dense: static, minilm, or a model folder.")
 @format_option
+@encoding_option
 @as_json
 def build(
     sources: tuple[str, ...],
@@ -44,6 +46,7 @@ def build(
     dense: bool,
     encoder: str | None,
     format_: str | None,
+    encoding: str | None,
     as_json: bool,
 ) -> None:
     """Make an index of SOURCE... at DIR.
@@ -61,6 +64,7 @@ def build(
             cutting=index.Cutting(words, sentences),
             encoder=chosen,
             format=format_,
+            encoding=encoding,
             progress=progress,
         )
     _print_built(manifest, out, as_json)
@@ -70,13 +74,14 @@ def build(
 @folder_argument
 @sources_argument
 @format_option
+@encoding_option
 @as_json
-def add(folder: Path, sources: tuple[str, ...], format_: str | None, as_json: bool) -> None:
+def add(folder: Path, sources: tuple[str, ...], format_: str | None, encoding: str | None, as_json: bool) -> None:
     """Add SOURCE... to the index at DIR, cut and encoded as the rest of it was."""
     from whichsense import index
 
     with shown("adding", "passages") as progress:
-        manifest = index.add(sources, folder, format=format_, progress=progress)
+        manifest = index.add(sources, folder, format=format_, encoding=encoding, progress=progress)
     _print_built(manifest, folder, as_json)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,10 +41,11 @@ def build(
     cutting: Cutting | None = None,
     encoder: Encoder | None = None,
     format: str | None = None,
+    encoding: str | None = None,
     progress: Progress = silent,
 ) -> Manifest:
     """Make an index of the sources at `out`. What stood there is served until the new one is whole."""
-    out, corpus = Path(out), Corpus(sources, format=format)
+    out, corpus = Path(out), Corpus(sources, format=format, encoding=encoding)
     with folders.writing(out, "index build"):
         served = folders.read_manifest(out) if (out / folders.MANIFEST).exists() else None
         cutting = cutting or Cutting()
@@ -56,11 +58,12 @@ def add(
     *,
     encoder: Encoder | None = None,
     format: str | None = None,
+    encoding: str | None = None,
     progress: Progress = silent,
 ) -> Manifest:
     """Add sources to an index, cut and encoded as the rest of it was."""
     # The file's name goes into the ids, so that document 1 of this file is not document 1 of another.
-    index, corpus = Path(index), Corpus(sources, format=format, prefix=True)
+    index, corpus = Path(index), Corpus(sources, format=format, encoding=encoding, prefix=True)
     folders.read_manifest(index)  # before the lock, so that a mistyped folder is not created
     with folders.writing(index, "index add"):
         base = folders.read_manifest(index)
@@ -146,8 +149,9 @@ def _grow(
 
 def _read(corpus: Corpus, cutting: Cutting, staging: Staging, progress: Progress) -> None:
     saved = shown = time.monotonic()
-    with stop_requested() as stop:
-        for record in corpus.records(staging.report, skip=staging.state.position):
+    records = corpus.records(staging.report, skip=staging.state.position)
+    with stop_requested() as stop, contextlib.closing(records):  # a dump's reader has processes to end
+        for record in records:
             staging.put(record, cutting.words, cutting.sentences)
             now = time.monotonic()
             if now - shown > PROGRESS_SECONDS:
