@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "whichsense"
 
 # Read from the picture in docs/architecture.md, so that picture and rule cannot differ.
-FLOOR_LINE = re.compile(r"^  (?P<names>[\w./ ]+?)\s{2,}(?P<floor>\d)\s{2,}\S", re.MULTILINE)
+FLOOR_LINE = re.compile(r"^  (?P<names>[\w./ ]+?)\s+(?P<floor>\d)\s{2,}\S", re.MULTILINE)
 HEAVY = {"torch", "transformers", "onnxruntime", "onnx", "safetensors"}
 
 

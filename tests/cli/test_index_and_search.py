@@ -60,12 +60,10 @@ def test_check_names_the_damage(index: Path) -> None:
 
 
 def test_senses(tmp_path: Path) -> None:
-    page = "<title>{}</title><ns>0</ns><revision><text>{}</text></revision>"
+    page = "<title>{}</title><ns>0</ns><id>{}</id><revision><text>{}</text></revision>"
     pages = [
-        page.format("Mercury (planet)", "'''Mercury''' is the first [[planet]] from the Sun."),
-        page.format(
-            "Mercury", "May refer to:\n* [[Mercury (planet)]], the first planet\n{{disambiguation}}"
-        ),
+        page.format("Mercury (planet)", 1, "'''Mercury''' is the first [[planet]] from the Sun."),
+        page.format("Mercury", 2, "May refer to:\n* [[Mercury (planet)]], the first planet\n{{disambiguation}}"),
     ]
     body = "<mediawiki>" + "".join(f"<page>{body}</page>" for body in pages) + "</mediawiki>"
     dump = tmp_path / "wiki-pages-articles.xml.bz2"

@@ -92,9 +92,7 @@ def test_crash_before_every_step(
     assert seen == {"old", "new"}
 
 
-def test_stopped_build_resumes_exactly(
-    tmp_path: Path, make_corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopped_build_resumes_exactly(tmp_path: Path, make_corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     """Checkpoint at every record, crash at many points, resume: the same passages as without a crash."""
     monkeypatch.setattr(write, "CHECKPOINT_SECONDS", 0.0)
     source = make_corpus([*NEW[:6], NEW[3], *OLD[:6]])

@@ -48,7 +48,7 @@ def test_question_words_alone_still_search(built: Path) -> None:
     assert len(titles(built, "has")) == 0
 
 
-@pytest.mark.parametrize("question", ['AND ( " *', "+-&&||!(){}[]^\"~*?:\\", "title:", "\x00"])
+@pytest.mark.parametrize("question", ['AND ( " *', '+-&&||!(){}[]^"~*?:\\', "title:", "\x00"])
 def test_operators_are_no_syntax(built: Path, question: str) -> None:
     assert titles(built, question) == []
 

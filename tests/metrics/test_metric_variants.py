@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from whichsense.clarification import parse
 from whichsense.metrics import ambignq
 from whichsense.metrics.agreement import kappa, pairwise_f1, pairwise_rouge_l
 from whichsense.metrics.asqa import Disambiguation, dr, read_all, rouge_l_better_average
@@ -11,7 +12,7 @@ from whichsense.metrics.bleu import corpus_bleu, tokens_13a
 from whichsense.metrics.bootstrap import interval, middle, paired_test
 from whichsense.metrics.cambignq import option_overlap
 from whichsense.metrics.citations import citation_scores
-from whichsense.metrics.clarification import parse, parse_released
+from whichsense.metrics.clarification import parse_released
 from whichsense.metrics.porter import stem
 from whichsense.metrics.punkt import sentences
 from whichsense.metrics.retrieval import answer_ranks

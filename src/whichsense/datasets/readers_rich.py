@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from .clarification import parse
+from whichsense.clarification import parse
+from whichsense.types import Clarification
+
 from .readers import Ids, annotated, references, single
 from .records import (
     Annotation,
@@ -56,7 +58,7 @@ def cambignq(path: Path, split: str, fix: str) -> Iterator[Question]:
     """
     for row in records(path, fix):
         question, answers = row.text("clarification_question"), _answer_lists(row, "clarification_answers")
-        category, options = parse(question, expected=len(answers))
+        asked = parse(question, expected=len(answers)) or Clarification("", ())
         yield ClarifiedQuestion(
             row.text("id"),
             row.text("question"),
@@ -67,8 +69,8 @@ def cambignq(path: Path, split: str, fix: str) -> Iterator[Question]:
             nq_title=row.text("nq_doc_title", default=""),
             clarification=question,
             clarified_answers=answers,
-            category=category,
-            options=options,
+            category=asked.category,
+            options=asked.options,
         )
 
 

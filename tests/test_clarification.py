@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from whichsense.datasets.clarification import parse
+from whichsense.clarification import parse
 
 
 @pytest.mark.parametrize(
@@ -24,10 +24,21 @@ from whichsense.datasets.clarification import parse
     ],
 )  # fmt: skip
 def test_category_and_options(question: str, category: str, options: tuple[str, ...]) -> None:
-    assert parse(question) == (category, options)
+    found = parse(question)
+    assert ((found.category, found.options) if found else ("", ())) == (category, options)
 
 
-def test_the_number_of_options_settles_what_a_comma_means() -> None:
-    assert parse("Which place: Paris, or London, England?")[1] == ("Paris", "London, England")
-    assert parse("Which place: Paris, or London, Oslo?", expected=3)[1] == ("Paris", "London", "Oslo")
-    assert parse("Which city: Rome, Paris, France?", expected=2)[1] == ("Rome", "Paris, France")
+@pytest.mark.parametrize(
+    ("question", "expected", "options"),
+    [
+        ("Which place: Paris, or London, England?", None, ("Paris", "London, England")),
+        ("Which place: Paris, or London, Oslo?", 3, ("Paris", "London", "Oslo")),
+        ("Which city: Rome, Paris, France?", 2, ("Rome", "Paris, France")),
+    ],
+)
+def test_the_number_of_options_settles_what_a_comma_means(
+    question: str, expected: int | None, options: tuple[str, ...]
+) -> None:
+    found = parse(question, expected)
+    assert found is not None
+    assert found.options == options
