@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,18 +13,18 @@ from whichsense.errors import BadConfig, MissingExtra, require
 
 def test_reads_toml(tmp_path: Path) -> None:
     path = tmp_path / "whichsense.toml"
-    path.write_text('[retrieve]\nindex = "wiki"\nmethod = "bm25"\ndepth = 50\n')
-    assert config.load(path).retrieve == config.RetrieveConfig("wiki", "bm25", 50)
+    path.write_text('[retrieve]\nindex = "wiki"\nmethod = "bm25"\n')
+    assert config.load(path).retrieve == config.RetrieveConfig("wiki", "bm25")
 
 
 @pytest.mark.parametrize(
     ("body", "why"),
     [
         ("[retreive]\n", "Did you mean 'retrieve'"),
-        ("[retrieve]\ndepht = 1\n", "'retrieve.depht'. Did you mean 'depth'"),
+        ("[retrieve]\nmetod = 1\n", "'retrieve.metod'. Did you mean 'method'"),
         ('[retrieve]\nmethod = "bm52"\n', "'retrieve.method' must be"),
-        ("[retrieve]\ndepth = true\n", "must be int, not True"),
-        ('[retrieve]\ndepth = "5"\n', "must be int, not '5'"),
+        ("[retrieve]\nindex = true\n", "must be str, not True"),
+        ("[retrieve]\nindex = 5\n", "must be str, not 5"),
         ("retrieve = 3\n", "must be a table"),
         ("= = =", "not valid TOML"),
     ],
@@ -33,6 +34,34 @@ def test_mistakes_are_named(tmp_path: Path, body: str, why: str) -> None:
     path.write_text(body)
     with pytest.raises(BadConfig, match=why.replace(".", r"\.")):
         config.load(path)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    steps: int
+    rate: float = 0.1
+    layers: tuple[int, ...] = ()
+
+
+def test_any_record_can_be_read() -> None:
+    assert config.from_table(Recipe, {"steps": 3, "rate": 1, "layers": [1, 2]}) == Recipe(3, 1.0, (1, 2))
+    for table, why in (
+        ({}, "missing steps"),
+        ({"steps": True}, "must be int"),
+        ({"steps": 1, "layers": ["a"]}, "layers"),
+    ):
+        with pytest.raises(BadConfig, match=why):
+            config.from_table(Recipe, table)
+
+
+def test_the_folder_s_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert config.found() == config.Config()
+    (tmp_path / "whichsense.toml").write_text('[retrieve]\nindex = "here"\n')
+    assert config.found().retrieve.index == "here"
+    (tmp_path / "other.toml").write_text('[retrieve]\nindex = "there"\n')
+    monkeypatch.setenv("WHICHSENSE_CONFIG", "other.toml")
+    assert config.found().retrieve.index == "there"
 
 
 def test_missing_file() -> None:

@@ -57,3 +57,14 @@ def test_commands_exist(line: str) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     missing = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
     assert not missing
+
+
+def test_command_reference_is_up_to_date() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import commands; print(commands.page(), end='')"],
+        cwd=ROOT / "scripts",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == done.stdout, "run: python scripts/commands.py"

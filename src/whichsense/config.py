@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import tomllib
 import types
 import typing
@@ -15,6 +16,7 @@ from whichsense.errors import BadConfig, did_you_mean
 from whichsense.types import Method
 
 Record = TypeVar("Record")
+NAME = "whichsense.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +25,6 @@ class RetrieveConfig:
 
     index: str = ""
     method: Method | None = None
-    depth: int = 100
-    keep: int = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,14 @@ class Config:
     """Everything that a `whichsense.toml` may say."""
 
     retrieve: RetrieveConfig = field(default_factory=RetrieveConfig)
+
+
+def found() -> Config:
+    """The settings of this folder: the file that WHICHSENSE_CONFIG names, or whichsense.toml, or the defaults."""
+    named = os.environ.get("WHICHSENSE_CONFIG")
+    if named:
+        return load(named)
+    return load(NAME) if Path(NAME).exists() else Config()
 
 
 def load(path: str | Path) -> Config:
@@ -53,12 +61,12 @@ def load_as(record: type[Record], path: str | Path) -> Record:
 def from_table(record: type[Record], table: Mapping[str, Any], where: str = "config") -> Record:
     """Build a dataclass from a table, checking names and types all the way down.
 
-    >>> from_table(Config, {"retrieve": {"depth": 50}}).retrieve.depth
-    50
-    >>> from_table(Config, {"retrieve": {"dept": 50}})
+    >>> from_table(Config, {"retrieve": {"method": "bm25"}}).retrieve.method
+    'bm25'
+    >>> from_table(Config, {"retrieve": {"metod": "bm25"}})
     Traceback (most recent call last):
     ...
-    whichsense.errors.BadConfig: config: unknown key 'retrieve.dept'. Did you mean 'depth'?
+    whichsense.errors.BadConfig: config: unknown key 'retrieve.metod'. Did you mean 'method'?
     """
     return typing.cast(Record, _build(record, table, where, ""))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import cast
 
 import click
 
+from whichsense.cli.evidence import evidence_options, open_evidence
 from whichsense.progress import shown
 
 
@@ -18,19 +18,14 @@ def command() -> None:
 
 @command.command()
 @click.option("--dataset", required=True, metavar="NAME", help="For example ambignq/dev or sample/questions.")
-@click.option("--index", "folder", type=click.Path(path_type=Path), metavar="DIR", help="[default: embedded sample]")
-@click.option("--method", type=click.Choice(["bm25", "dense", "hybrid"]), help="[default: hybrid if there are vectors]")
+@evidence_options
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with where the numbers come from.")
 def retrieval(dataset: str, folder: Path | None, method: str | None, limit: int | None, as_json: bool) -> None:
     """Print how many gold answers are among the first 1, 5, 10, 20 and 100 passages."""
-    from whichsense import sample
     from whichsense.evaluate import evaluate_retrieval
-    from whichsense.index import Index
-    from whichsense.types import Method
 
-    index = Index.open(folder) if folder else sample.index()
-    chosen = cast("Method | None", method)
+    index, chosen = open_evidence(folder, method)
     with shown("searching", "questions") as progress:
         result = evaluate_retrieval(dataset, index, method=chosen, limit=limit, progress=progress)
     if as_json:
