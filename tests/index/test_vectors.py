@@ -36,6 +36,7 @@ def saved(folder: Path, count: int = 300) -> NDArray[np.float32]:
 @pytest.fixture
 def many_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lists, "FEWEST", 100)
+    monkeypatch.setattr(lists, "_ALWAYS_READ", 100)
 
 
 def test_finds_what_an_exact_search_finds(tmp_path: Path) -> None:

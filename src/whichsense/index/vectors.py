@@ -115,9 +115,9 @@ class Vectors:
         return f"{part}-{self.header['set']}.npy"
 
     def _nearest(self, query: NDArray[np.float32], k: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        count = len(self.centres)
-        wanted = lists.how_many_to_read(count)
-        near = np.argpartition(-(self.centres @ query), wanted - 1)[:wanted] if wanted < count else np.arange(count)
+        parted = len(self.centres)
+        wanted = lists.how_many_to_read(parted, self.count)
+        near = np.argpartition(-(self.centres @ query), wanted - 1)[:wanted] if wanted < parted else np.arange(parted)
         ranges = [(int(self.starts[at]), int(self.starts[at + 1])) for at in np.sort(near)]
         code = codes.coded(query[None])[0]
         rough = [self._products(code, self.codes[a:b]) * self.scales[a:b] for a, b in ranges]
