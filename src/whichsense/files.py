@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import io
 import json
 import lzma
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,30 +141,53 @@ def read_bytes(path: str | Path) -> bytes:
 def read_json(path: str | Path) -> Any:
     """A JSON file, or the list of a JSON-lines file, compressed or not; an error names file, line and fix."""
     if plain_suffix(path) == ".jsonl":
-        return list(read_jsonl(path))
-    body = read_bytes(path)
-    try:
-        return json.loads(body.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise BadInput(f"'{path}' is not UTF-8 (byte {error.start}). Save it as UTF-8.") from None
-    except json.JSONDecodeError as error:
-        raise BadInput(f"'{path}', line {error.lineno}: not valid JSON ({error.msg}).") from None
+        return [value for _, value in read_jsonl(path)]
+    return _parsed(read_bytes(path), path)
 
 
-def read_jsonl(path: str | Path) -> Iterator[Any]:
-    """The values of a JSON-lines file, one by one. Empty lines are passed over."""
+def read_jsonl(path: str | Path) -> Iterator[tuple[int, Any]]:
+    """The values of a JSON-lines file with their line numbers, one by one. Empty lines are passed over."""
     with open_source(path)[1] as reader:
         for number, line in lines(reader):
             if line is None:
                 raise BadInput(f"'{path}', line {number}: over {LONGEST_LINE // 2**20} MB long. Is it JSON lines?")
-            if not line.strip():
-                continue
-            try:
-                yield json.loads(line.decode("utf-8-sig"))
-            except UnicodeDecodeError:
-                raise BadInput(f"'{path}', line {number}: not UTF-8. Save it as UTF-8.") from None
-            except json.JSONDecodeError as error:
-                raise BadInput(f"'{path}', line {number}: not valid JSON ({error.msg}).") from None
+            if line := line.strip():
+                yield number, _parsed(line, path, number)
+
+
+def _parsed(body: bytes, path: str | Path, line: int = 1) -> Any:
+    """The value of some JSON that begins at a line of a file."""
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line += body.count(b"\n", 0, error.start)
+        raise BadInput(f"'{path}', line {line}: not UTF-8. Save it as UTF-8.") from None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise BadInput(f"'{path}', line {line + error.lineno - 1}: not valid JSON ({error.msg}).") from None
+    except RecursionError:
+        line += text.count("\n", 0, _deepest(text))
+        raise BadInput(f"'{path}', line {line}: brackets nested too deep. Is it the right file?") from None
+    except ValueError:  # Python turns no text of over 4,300 digits into an integer
+        number = _LONG_NUMBER.search(text)
+        line += text.count("\n", 0, number.start()) if number else 0
+        raise BadInput(f"'{path}', line {line}: a number with too many digits. Write it as a text.") from None
+
+
+_LONG_NUMBER = re.compile(r"\d{4300}")
+_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|([\[{])|[\]}]')
+
+
+def _deepest(text: str) -> int:
+    """Where brackets are nested deepest."""
+    depth = deepest = place = 0
+    for found in _BRACKET.finditer(text):
+        if found[0][0] != '"':
+            depth += 1 if found[1] else -1
+            if depth > deepest:
+                deepest, place = depth, found.start()
+    return place
 
 
 def plain_suffix(path: str | Path) -> str:
@@ -189,3 +214,24 @@ def write_atomically(path: str | Path, body: bytes | str) -> None:
         os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def sha256(path: str | Path) -> str:
+    """The checksum of a file as it lies there, packed or not."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sha256_unpacked(path: str | Path) -> str:
+    """The checksum of what a file holds once it is decompressed: the same for every way to pack it."""
+    digest = hashlib.sha256()
+    with open_source(path)[1] as reader:
+        while chunk := reader.read(2**20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def cache_folder() -> Path:
+    """Where whichsense keeps what it can make or fetch again: in the user's cache (XDG_CACHE_HOME is honoured)."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "whichsense"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from whichsense import __version__
+from whichsense.files import sha256
 
 
 def provenance(data: Iterable[str | Path] = (), seed: int | None = None) -> dict[str, Any]:
@@ -27,22 +27,20 @@ def provenance(data: Iterable[str | Path] = (), seed: int | None = None) -> dict
     }
 
 
-def sha256(path: str | Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _commit() -> str | None:
-    """The commit of the checkout that this code runs from; None for an installed release."""
-    here = Path(__file__).parent
+    """The commit of the checkout that this code runs from; None for an installed release.
+
+    A release may be installed inside the checkout of another project, so the file must be tracked in what was found.
+    """
+    if _git("ls-files", "--error-unmatch", Path(__file__).name) is None:
+        return None
+    return _git("describe", "--always", "--dirty", "--abbrev=12")
+
+
+def _git(*arguments: str) -> str | None:
+    """What git says about this folder; None where it fails or is not there."""
+    call = ["git", "-C", str(Path(__file__).parent), *arguments]
     try:
-        found = subprocess.run(
-            ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=12"],
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=True,
-        )
+        return subprocess.run(call, capture_output=True, text=True, timeout=5, check=True).stdout.strip() or None
     except (OSError, subprocess.SubprocessError):
         return None
-    return found.stdout.strip() or None

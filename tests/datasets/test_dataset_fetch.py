@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
+import os
 import tarfile
 import threading
 import zipfile
@@ -205,3 +207,30 @@ def test_no_network_and_no_such_file(
 def test_what_has_no_address_says_where_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(MissingData, match=r"cannot be downloaded automatically: get it from https://"):
         datasets.fetch("cambignq/train", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (errno.ENOSPC, r"No space left on device\. Free some"),
+        (errno.EACCES, r"Permission denied\. Check"),
+    ],
+)
+def test_a_full_disk_is_not_a_missing_network(
+    server: tuple[str, type[Handler]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    message: str,
+) -> None:
+    url, handler = server
+    handler.files["/dev.json"] = BODY
+    use(monkeypatch, Download(f"{url}/dev.json"))
+
+    def full(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("whichsense.datasets.fetching._receive", full)
+    with pytest.raises(MissingData, match=message) as error:
+        datasets.fetch("ambignq/dev", tmp_path)
+    assert "offline" not in str(error.value)

@@ -135,3 +135,14 @@ def test_the_sample_comes_with_the_package() -> None:
     assert any(question.is_ambiguous for question in questions)
     assert all(pair.evidence for q in questions for annotation in q.annotations for pair in annotation.pairs)
     assert not any(question.is_answerable for question in unanswerable)
+
+
+@pytest.mark.parametrize("bad", ["[" * 200_000, "7" * 5_000], ids=["deep", "long"])
+@pytest.mark.parametrize("name", ["ambignq/dev", "nq_open/dev"])
+def test_json_made_to_break_parsers(tmp_path: Path, name: str, bad: str) -> None:
+    path = tmp_path / datasets.entry(name).family.folders[0] / ("dev.json" if name == "ambignq/dev" else "dev.jsonl")
+    path.parent.mkdir()
+    path.write_text(f"\n{bad}\n")
+    with pytest.raises(DamagedData, match=r", line 2: .*Get the file again"):
+        list(datasets.load(name, data_dir=tmp_path))
+    assert not datasets.check(name, tmp_path).ok

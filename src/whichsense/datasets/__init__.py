@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from whichsense.progress import Progress, silent
-
-from .catalog import Entry, entry, names
-from .checking import Report, check
-from .dataset import Dataset, load
-from .faults import DamagedData, MissingData, NoDataset
-from .folder import data_folder, find
-from .near import near_duplicates
-from .records import (
+from whichsense.datasets.catalog import Entry, entry, names
+from whichsense.datasets.checking import Report, check
+from whichsense.datasets.dataset import Dataset, load
+from whichsense.datasets.faults import DamagedData, MissingData, NoDataset
+from whichsense.datasets.folder import data_folder, find
+from whichsense.datasets.near import near_duplicates
+from whichsense.datasets.records import (
     Annotation,
     ClarifiedQuestion,
     Condition,
@@ -35,6 +33,7 @@ from .records import (
     SearchQuery,
     SituatedQuestion,
 )
+from whichsense.progress import Progress, silent
 
 __all__ = [
     "Annotation",
@@ -75,6 +74,8 @@ def fetch(name: str, data_dir: str | Path | None = None, force: bool = False, pr
     What is there already is not fetched again, unless `force` says so. An interrupted download goes on where it
     stopped, if the server can do that and its file is still the same.
     """
-    from .fetching import fetch as fetch_now  # brings the network modules, which loading does not need
+    from whichsense.datasets.fetching import (
+        fetch as fetch_now,  # brings the network modules, which loading does not need
+    )
 
     return fetch_now(name, data_dir, force, progress)

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from whichsense.config import from_table
+from whichsense.datasets.faults import NoDataset
 from whichsense.errors import BadConfig, did_you_mean
-
-from .faults import NoDataset
 
 _FOLDER = Path(__file__).parent / "catalog"
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from whichsense.datasets.catalog import Entry, Release, entry
+from whichsense.datasets.dataset import read_file
+from whichsense.datasets.faults import DamagedData
+from whichsense.datasets.folder import claimed, find, how_again, how_to_get
 from whichsense.errors import WhichsenseError
-from whichsense.files import open_source
-
-from .catalog import Entry, Release, entry
-from .dataset import read_file
-from .faults import DamagedData
-from .folder import claimed, find, how_again, how_to_get
+from whichsense.files import sha256_unpacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +28,6 @@ class Report:
     @property
     def ok(self) -> bool:
         return not self.problem
-
-
-def sha256(path: str | Path) -> str:
-    """The checksum of a file as it is when unpacked."""
-    digest = hashlib.sha256()
-    with open_source(path)[1] as reader:
-        while chunk := reader.read(2**20):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def check(name: str, data_dir: str | Path | None = None) -> Report:
@@ -73,7 +62,7 @@ def _identified(about: Entry, path: Path) -> tuple[Release | None, str]:
     """The release that the checksum tells; None where only the count can tell."""
     if not any(release.sha256 for release in about.releases):
         return None, "not on record"
-    digest = sha256(path)
+    digest = sha256_unpacked(path)
     for release in about.releases:
         if release.sha256 == digest:
             return release, "matches"
@@ -91,7 +80,7 @@ def _by_count(about: Entry, path: Path, count: int) -> Release:
         if release.count in (None, count):
             return release
     if len(unknown) < len(claims):
-        raise _wrong_checksum(about, path, sha256(path), claims)
+        raise _wrong_checksum(about, path, sha256_unpacked(path), claims)
     return unknown[0]
 
 

@@ -6,31 +6,30 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar, overload
 
+from whichsense.datasets import readers, readers_ambiguous, readers_grounded
+from whichsense.datasets.catalog import Entry, entry
+from whichsense.datasets.folder import how_again, located
+from whichsense.datasets.near import near_duplicates
+from whichsense.datasets.readers import Reader
+from whichsense.datasets.records import Question
 from whichsense.errors import BadInput
-
-from . import readers, readers_rich
-from .catalog import Entry, entry
-from .folder import how_again, located
-from .near import near_duplicates
-from .readers import Reader
-from .records import Question
 
 Record_co = TypeVar("Record_co", bound=Question, covariant=True)
 
 READERS: dict[str, Reader] = {
     "ambignq": readers.ambignq,
-    "ambignq_full": readers_rich.ambignq_full,
-    "asqa": readers_rich.asqa,
-    "cambignq": readers_rich.cambignq,
-    "condambigqa": readers_rich.condambigqa,
+    "ambignq_full": readers_ambiguous.ambignq_full,
+    "asqa": readers_ambiguous.asqa,
+    "cambignq": readers_ambiguous.cambignq,
+    "condambigqa": readers_ambiguous.condambigqa,
     "efficientqa_test": readers.efficientqa_test,
-    "gold_passages": readers_rich.gold_passages,
-    "hotpotqa": readers_rich.hotpotqa,
-    "musique": readers_rich.musique,
+    "gold_passages": readers_grounded.gold_passages,
+    "hotpotqa": readers_grounded.hotpotqa,
+    "musique": readers_grounded.musique,
     "nq_open": readers.nq_open,
     "popqa": readers.popqa,
-    "situatedqa": readers_rich.situatedqa,
-    "squad": readers_rich.squad,
+    "situatedqa": readers_ambiguous.situatedqa,
+    "squad": readers_grounded.squad,
     "triviaqa": readers.triviaqa,
     "unanswerable": readers.unanswerable,
     "webquestions": readers.webquestions,

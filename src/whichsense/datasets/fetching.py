@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import errno
 import http.client
 import json
 import os
@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from whichsense.datasets.catalog import Download, Entry, entry, names
+from whichsense.datasets.faults import DamagedData, MissingData
+from whichsense.datasets.folder import find, home, how_to_get, plain_name
+from whichsense.files import sha256
 from whichsense.progress import Progress
-
-from .catalog import Download, Entry, entry, names
-from .faults import DamagedData, MissingData
-from .folder import find, home, how_to_get, plain_name
 
 _TIMEOUT = 60
 _CHUNK = 2**18
@@ -37,35 +37,53 @@ def fetch(name: str, data_dir: str | Path | None, force: bool, progress: Progres
         return present
     if about.download is None:
         raise MissingData(f"'{name}' cannot be fetched. {how_to_get(about, data_dir)}")
-    folder = home(about, data_dir)
-    folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f".{about.download.url.rsplit('/', 1)[-1]}.part"
-    try:
+    with _explained(about, about.download, data_dir):
+        folder = home(about, data_dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        part = folder / f".{about.download.url.rsplit('/', 1)[-1]}.part"
         _download(about.download, part, progress)
-    except (urllib.error.URLError, OSError, http.client.HTTPException) as error:
+        try:
+            return _put_in_place(about, part, data_dir)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+_HERE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EIO}
+"""What can be wrong with a disk. A network has other numbers, or comes as URLError."""
+
+
+@contextmanager
+def _explained(about: Entry, source: Download, data_dir: str | Path | None) -> Iterator[None]:
+    """Errors of disk and network in words, each with its own advice."""
+    try:
+        yield
+    except (OSError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
+        if isinstance(error, OSError) and not isinstance(error, urllib.error.URLError) and error.errno in _HERE:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            raise MissingData(
+                f"'{about.name}' could not be written to '{home(about, data_dir)}': {error.strerror}. "
+                f"{'Free some space' if full else 'Check its rights'} and run it again, or name another folder "
+                "with --data-dir."
+            ) from None
         reason = error.reason if type(error) is urllib.error.URLError else error
         raise MissingData(
-            f"'{name}' could not be fetched from {about.download.url}: {reason}. Are you offline? "
+            f"'{about.name}' could not be fetched from {source.url}: {reason}. Are you offline? "
             f"{how_to_get(about, data_dir)}"
         ) from None
-    try:
-        return _put_in_place(about, part, data_dir)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _download(source: Download, part: Path, progress: Progress) -> None:
     """Bring the whole of it into `part`; the file beside it remembers which version was begun."""
-    if part.exists() and source.sha256 and _sha256(part) == source.sha256:
+    if part.exists() and source.sha256 and sha256(part) == source.sha256:
         return
     resumed = _receive(source.url, part, progress)
-    if source.sha256 and _sha256(part) != source.sha256:
+    if source.sha256 and sha256(part) != source.sha256:
         part.unlink()
         if resumed:  # the rest may belong to a newer file: once more, from the beginning
             _receive(source.url, part, progress)
-            if _sha256(part) == source.sha256:
+            if sha256(part) == source.sha256:
                 return
             part.unlink()
         raise DamagedData(
@@ -110,11 +128,6 @@ def _receive(url: str, part: Path, progress: Progress) -> bool:
         )
     tag_file.unlink(missing_ok=True)
     return resumed
-
-
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _put_in_place(about: Entry, part: Path, data_dir: str | Path | None) -> Path:

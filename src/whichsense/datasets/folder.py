@@ -6,10 +6,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from whichsense.files import COMPRESSED
-
-from .catalog import Entry, Release
-from .faults import MissingData
+from whichsense.datasets.catalog import Entry, Release
+from whichsense.datasets.faults import MissingData
+from whichsense.files import COMPRESSED, cache_folder
 
 _PACKAGE = Path(__file__).parents[1]
 _VARIABLE = "WHICHSENSE_DATA"
@@ -18,10 +17,7 @@ _VARIABLE = "WHICHSENSE_DATA"
 def data_folder(given: str | Path | None = None) -> Path:
     """The folder that was given, or the one named by WHICHSENSE_DATA, or the user's cache."""
     chosen = given or os.environ.get(_VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser()
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "whichsense" / "data"
+    return Path(chosen).expanduser() if chosen else cache_folder() / "data"
 
 
 def find(entry: Entry, folder: str | Path | None = None) -> Path | None:

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from .records import Annotation, EntityQuestion, JudgedQuestion, QAPair, Question
-from .rows import Row, records
+from whichsense.datasets.records import Annotation, EntityQuestion, JudgedQuestion, QAPair, Question
+from whichsense.datasets.rows import Row, records
 
 Reader = Callable[[Path, str, str], Iterator[Question]]
 """(file, the split's name inside a file that holds several, what to advise on an error) → records."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from whichsense.datasets.faults import DamagedData
 from whichsense.errors import BadInput, require
-from whichsense.files import LONGEST_LINE, lines, open_source, plain_suffix, read_json
-
-from .faults import DamagedData
+from whichsense.files import plain_suffix, read_json, read_jsonl
 
 
 class Row:
@@ -82,31 +82,37 @@ def _transposed(columns: Mapping[str, Any]) -> Any:
     return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
 
 
+@contextmanager
+def _damage(fix: str) -> Iterator[None]:
+    """What is wrong with the file as such, told with what to do about it."""
+    try:
+        yield
+    except BadInput as error:
+        raise DamagedData(f"{error} {fix}") from None
+
+
 def json_lines(path: Path, fix: str) -> Iterator[Row]:
     """The objects of a JSON-lines file with their line numbers, read as they are asked for."""
-    with open_source(path)[1] as reader:
-        for number, line in lines(reader):
-            where = f"'{path}', line {number}"
-            if line is None:
-                raise DamagedData(f"{where}: over {LONGEST_LINE // 2**20} MB long. {fix}")
-            if not line.strip():
-                continue
-            try:
-                value = json.loads(line.decode("utf-8-sig"))
-            except UnicodeDecodeError:
-                raise DamagedData(f"{where}: not UTF-8. {fix}") from None
-            except json.JSONDecodeError as error:
-                raise DamagedData(f"{where}: not valid JSON ({error.msg}). {fix}") from None
-            yield Row(value, where, fix)
+    for number, value in _numbered(path, fix):
+        yield Row(value, f"'{path}', line {number}", fix)
+
+
+def _numbered(path: Path, fix: str) -> Iterator[tuple[int, Any]]:
+    with _damage(fix):
+        yield from read_jsonl(path)
 
 
 def _whole(path: Path, fix: str) -> Any:
-    if plain_suffix(path) == ".parquet":
-        return require("pyarrow.parquet", "documents").read_table(path).to_pylist()
+    with _damage(fix):
+        return _table(path) if plain_suffix(path) == ".parquet" else read_json(path)
+
+
+def _table(path: Path) -> Any:
+    arrow, parquet = require("pyarrow", "documents"), require("pyarrow.parquet", "documents")
     try:
-        return read_json(path)
-    except BadInput as error:
-        raise DamagedData(f"{error} {fix}") from None
+        return parquet.read_table(path).to_pylist()
+    except (arrow.ArrowException, OSError) as error:
+        raise BadInput(f"'{path}' is not a Parquet file, or is broken: {str(error)[:200]}.") from None
 
 
 def records(path: Path, fix: str, *inside: str) -> Iterator[Row]:

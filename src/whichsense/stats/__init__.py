@@ -8,11 +8,10 @@ from pathlib import Path
 from whichsense import datasets
 from whichsense.datasets import ClarifiedQuestion, ConditionalQuestion, LongQuestion, Question
 from whichsense.datasets.folder import claimed
-
-from . import ambignq, asqa, cambignq
-from .draw import to_html, to_svg
-from .edits import rewrites
-from .shape import Bars, Statistics, Table, mean, percent
+from whichsense.stats import ambignq, asqa, cambignq
+from whichsense.stats.draw import to_html, to_svg
+from whichsense.stats.edits import rewrites
+from whichsense.stats.shape import Bars, Statistics, Table, mean, percent
 
 __all__ = ["Bars", "Statistics", "Table", "statistics", "to_html", "to_svg"]
 

@@ -7,8 +7,7 @@ from itertools import permutations
 
 from whichsense.datasets import LongQuestion, Question
 from whichsense.metrics.agreement import kappa, pairwise_f1, pairwise_rouge_l
-
-from .shape import mean
+from whichsense.stats.shape import mean
 
 
 def multi_kappa(questions: Sequence[Question]) -> float | None:

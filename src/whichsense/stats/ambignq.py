@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from whichsense.datasets import FullQuestion, Question
-
-from .agreement import answer_agreement, multi_kappa
-from .edits import edit_table, kinds_chart
-from .shape import Bars, Table, percent, shares
+from whichsense.stats.agreement import answer_agreement, multi_kappa
+from whichsense.stats.edits import edit_table, kinds_chart
+from whichsense.stats.shape import Bars, Table, percent, shares
 
 # Table 2 of the paper: questions, then % with 1, 2, 3, 4+ question-answer pairs.
 TABLE_2 = {"train": (10036, 53, 24, 14, 10), "dev": (2002, 49, 23, 14, 13), "test": (2004, 44, 24, 16, 16)}

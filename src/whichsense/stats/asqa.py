@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from whichsense.datasets import LongQuestion, LongReference
 from whichsense.metrics.rouge import rouge_1_recall
-
-from .agreement import long_agreement
-from .shape import Bars, Table, mean, percent
+from whichsense.stats.agreement import long_agreement
+from whichsense.stats.shape import Bars, Table, mean, percent
 
 # Table 1: questions, annotations for each. Table 2 and section 3.3: dev.
 TABLE_1 = {"train": (4353, 1), "dev": (948, 2), "test": (1015, 2)}

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from whichsense.datasets import ClarifiedQuestion
-
-from .shape import Bars, Table, mean, percent
+from whichsense.stats.shape import Bars, Table, mean, percent
 
 # Table 1 of the paper: questions, words in the clarification question and its category, options, words in an option.
 TABLE_1 = {"train": (4699, 13.6, 2.8, 2.9, 3.3), "dev": (461, 15.9, 2.5, 3.3, 3.8), "test": (493, 17.8, 2.8, 3.4, 4.1)}

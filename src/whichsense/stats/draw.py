@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from .shape import Bars, Cell, Statistics, Table
+from whichsense.stats.shape import Bars, Cell, Statistics, Table
 
 _WIDTH, _LEFT, _RIGHT, _ROW, _HEAD, _GAP = 720, 250, 90, 22, 52, 28
 _FONT = "font-family='system-ui, -apple-system, Segoe UI, sans-serif'"

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from whichsense.datasets import Question, SituatedQuestion
+from whichsense.stats.shape import Bars, Cell, Table, percent
 from whichsense.text import edits, words
-
-from .shape import Bars, Cell, Table, percent
 
 WH = frozenset("who whom whose which what when where why how".split())
 # Function words that carry no sense of their own. Wh-words are not among them: changing one is an edit that matters.
