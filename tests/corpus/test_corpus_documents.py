@@ -118,6 +118,24 @@ def test_single_files_packed(packed, records, name):
     assert "Some words." in document.text and document.title == "note" and document.id.startswith(name)
 
 
+def test_indexes_in_a_folder_are_passed_over(tmp_path, records):
+    (tmp_path / "a.txt").write_text("words")
+    served, begun, other = tmp_path / "idx", tmp_path / "deep" / "new", tmp_path / "other"
+    (served / "generation-1" / "lexical").mkdir(parents=True)
+    (begun / "staging" / "content").mkdir(parents=True)
+    (other / "generation-x").mkdir(parents=True)
+    for path in (served / "manifest.json", served / "generation-1" / "x.jsonl", begun / "writer.lock"):
+        path.write_text('{"text": "not a corpus"}\n')
+    for path in (begun / "staging" / "state.json", other / "generation-x" / "b.txt"):
+        path.write_text('{"text": "not a corpus"}\n')
+    found, report = records(tmp_path)
+    assert [document.id for document in found] == ["a.txt", "other/generation-x/b.txt"]
+    assert report.passed_over == 2
+    assert "2 of a kind that is not read" in report.summary()
+    with pytest.raises(BadInput, match="is an index"):
+        records(served)
+
+
 def test_a_text_of_an_unknown_suffix(tmp_path, records):
     path = tmp_path / "notes.rst"
     path.write_text("Some words.")
@@ -136,7 +154,7 @@ def test_an_encoding_is_not_guessed(tmp_path, records):
     (tmp_path / "new.txt").write_text("Zürich")
     found, report = records(tmp_path)
     assert [document.id for document in found] == ["new.txt"]
-    assert report.named[0].file == "old.txt" and "encoding=" in report.named[0].why
+    assert report.named[0].file == "old.txt" and "--encoding cp1252" in report.named[0].why
     assert records(tmp_path / "old.txt", encoding="cp1252")[0][0].text == "Zürich"
     with pytest.raises(BadInput, match="not cp1252"):
         (tmp_path / "x.txt").write_bytes(b"\x81")

@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from whichsense import files
-from whichsense.corpus import Broken, Corpus, Report, cut, read
+from whichsense.corpus import Broken, Corpus, cut
 from whichsense.errors import BadInput
 from whichsense.types import Document
 
@@ -169,6 +169,11 @@ def test_other_encoding_on_request(tmp_path, records):
     with pytest.raises(BadInput, match="nothing usable"):
         records(path)
     assert records(path, encoding="cp1252")[0][0].text == "schön"
+    path = tmp_path / "psgs.tsv"
+    path.write_bytes("id\ttext\ttitle\n1\tschön\tZürich\n".encode("cp1252"))
+    with pytest.raises(BadInput, match=r"nothing usable.*--encoding"):
+        records(path)
+    assert records(path, encoding="cp1252")[0][0].title == "Zürich"
     with pytest.raises(BadInput, match="No encoding named 'klingon'"):
         Corpus(path, encoding="klingon")
 
@@ -205,9 +210,3 @@ def test_parquet_with_bytes_that_are_not_text(tmp_path, records):
     pyarrow.parquet.write_table(pyarrow.table({"text": bad}), tmp_path / "some.parquet")
     found, report = records(tmp_path / "some.parquet")
     assert [document.text for document in found] == ["ok"] and "UTF-8" in report.named[0].why
-
-
-def test_read_is_the_short_way(jsonl):
-    report = Report()
-    assert [record.title for record in read(jsonl(ROWS), report)] == ["Paris", "Zürich"]
-    assert report.documents == 2

@@ -83,5 +83,11 @@ def test_a_passage_has_a_word(words):
         list(cut(Document("d", "T", "text"), words))
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_title_stands_on_one_line(whole):
+    (passage,) = cut(Document("d", " New\n  York\u2028City ", "text", whole=whole))
+    assert passage.title == "New York City"
+
+
 def test_white_space_only():
     assert list(cut(Document("d", "T", " \n\t "))) == []

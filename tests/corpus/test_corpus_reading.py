@@ -111,7 +111,7 @@ def test_report_names_the_first_and_counts_all():
     assert Report.from_dict(json.loads(json.dumps(report.as_dict()))) == report
     assert report.summary(examples=1).splitlines() == [
         "1 document, 2 passages, 1 sense",
-        "left out: 150 broken records, 1 duplicate, 2 files of an unknown kind",
+        "left out: 150 broken records, 1 duplicate, 2 of a kind that is not read",
         "  f, line 0: bad",
         "  … and 149 more",
         "markup too tangled for the parser, stripped roughly: 1 page",

@@ -4,7 +4,7 @@ from whichsense.corpus.duplicates import Seen
 from whichsense.corpus.feed import Record
 from whichsense.corpus.formats import FORMATS
 from whichsense.corpus.passages import cut
-from whichsense.corpus.reading import Corpus, read
+from whichsense.corpus.reading import Corpus
 from whichsense.corpus.report import Broken, Report
 
-__all__ = ["FORMATS", "Broken", "Corpus", "Record", "Report", "Seen", "cut", "read"]
+__all__ = ["FORMATS", "Broken", "Corpus", "Record", "Report", "Seen", "cut"]

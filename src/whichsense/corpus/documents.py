@@ -75,7 +75,7 @@ def decoded(feed: Feed, body: bytes) -> str:
     try:
         text = body.decode(encoding)
     except UnicodeDecodeError as error:
-        fix = "Save it as UTF-8, or say what it is with encoding=…, for example cp1252."
+        fix = "Save it as UTF-8, or say what it is, for example --encoding cp1252."
         raise feed.fault(f"is not {encoding.removesuffix('-sig')} (byte {error.start}). {fix}") from None
     if "\0" in text:
         raise feed.fault("is binary, not text. Give it the suffix of its format.")

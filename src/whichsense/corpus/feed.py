@@ -71,7 +71,7 @@ class Feed:
             raise self.fault("is UTF-16. Save it as UTF-8.")
         if b"\0" in head and not self.encoding:
             reader.close()
-            raise self.fault("is binary, not text. Give a file of a known format, or name it with format=….")
+            raise self.fault("is binary, not text. Give a file of a known format, or name it with --format.")
         return reader
 
     def lines(self, reader: io.BufferedReader) -> Iterator[tuple[int, bytes | None]]:
@@ -84,6 +84,10 @@ class Feed:
         if len(body) > LARGEST_DOCUMENT:
             raise self.fault(f"is over {LARGEST_DOCUMENT // 2**20} MB. Split it, or give it as JSON lines.")
         return body
+
+
+def not_in(encoding: str) -> str:
+    return f"not {encoding}. Save the file as UTF-8, or name its encoding with --encoding."
 
 
 def too_long() -> str:

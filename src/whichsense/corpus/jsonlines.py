@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from whichsense.corpus.feed import Feed, Step, too_long
+from whichsense.corpus.feed import Feed, Step, not_in, too_long
 from whichsense.types import Document
 
 
@@ -51,8 +51,8 @@ def _record(line: bytes, encoding: str) -> dict[str, Any]:
         record = json.loads(text)
         if "\\ud" in text or "\\uD" in text:  # half of a surrogate pair could be written nowhere
             json.dumps(record, ensure_ascii=False).encode()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"not {encoding} (byte {error.start}). Save the file as UTF-8.") from None
+    except UnicodeDecodeError:
+        raise ValueError(not_in(encoding)) from None
     except UnicodeEncodeError:
         raise ValueError("half of a surrogate pair (\\ud8… alone). Write whole characters.") from None
     except (ValueError, RecursionError) as error:

@@ -56,6 +56,8 @@ def listed(sources: Iterable[Path], format: str | None) -> Listing:
             found = list(_walk(source, format))
             kept = [entry for entry in found if entry.format or entry.wrong]
             listing.passed_over += len(found) - len(kept)
+            if [entry.path for entry in found] == [source]:
+                raise BadInput(f"The folder '{source}' is an index. Give the text that it was made from.")
             if not any(entry.format for entry in kept):
                 kinds = ".jsonl .csv .tsv .parquet .xml .txt .md .html .pdf .docx"
                 raise BadInput(f"The folder '{source}' holds no file that can be read. Kinds that can: {kinds}.")
@@ -88,12 +90,19 @@ def _single(path: Path, format: str | None) -> Entry:
 
 
 def _walk(root: Path, format: str | None) -> Iterator[Entry]:
-    """Every file below a folder, sorted; hidden ones are left alone, links that lead outside are named."""
+    """Every file below a folder, sorted; hidden ones are left alone, links that lead outside are named.
+
+    A folder that is an index comes as one entry without a format: `index build . --out idx` must not read idx.
+    """
     real = Path(os.path.realpath(root))
     for folder, folders, names in os.walk(root, onerror=_unreadable):
         here = Path(folder)
         linked = [name for name in folders if (here / name).is_symlink()]
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in linked)
+        if _is_index(folders, names):  # what was made from text is not text: passed over as one thing
+            folders.clear()
+            yield Entry(here, root)
+            continue
         for name in sorted(name for name in names + linked if not name.startswith(".")):
             path = here / name
             if not path.is_symlink():
@@ -103,6 +112,12 @@ def _walk(root: Path, format: str | None) -> Iterator[Entry]:
             elif not path.exists():
                 yield Entry(path, root, wrong="the link leads nowhere.")
             # A link to a place inside is passed by: what it leads to is read where it stands.
+
+
+def _is_index(folders: list[str], names: list[str]) -> bool:
+    """Whether a folder with these in it is an index of ours, or one that is being built."""
+    served = "manifest.json" in names and any(name.startswith("generation-") for name in folders)
+    return served or ("staging" in folders and "writer.lock" in names)
 
 
 def _unreadable(error: OSError) -> None:

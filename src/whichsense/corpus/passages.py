@@ -27,7 +27,8 @@ def cut(document: Document, words: int = 100, sentences: bool = False) -> Iterat
     """
     if words < 1:
         raise ValueError("a passage has at least one word")
-    text, title, source = document.text, document.title, document.source
+    text, source = document.text, document.source
+    title = " ".join(document.title.split())  # on one line, as it is stored: fingerprints are of this form too
     if document.whole:
         yield Passage(document.id, title, text, source, _section(document, 0), 0, len(text))
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -69,7 +69,7 @@ class Corpus:
             return 1.0
         return min(1.0, (self._bytes_before + self._feed_size * self._feed.done()) / total)
 
-    def records(self, report: Report, skip: int = 0) -> Iterator[Record]:
+    def records(self, report: Report, skip: int = 0) -> Generator[Record, None, None]:
         """Every record from the `skip`-th on. The report counts those handed over and those found broken.
 
         `position` and `report` always agree: both hold the record just handed over, and nothing beyond it.
@@ -159,14 +159,3 @@ def _known(encoding: str | None) -> str | None:
         except LookupError:
             raise BadInput(f"No encoding named '{encoding}'. Try cp1252 or latin-1.") from None
     return encoding
-
-
-def read(source: str | Path | Sequence[str | Path], report: Report) -> Iterator[Record]:
-    """The records of a source, in order; the report says what was read and what was left out.
-
-    >>> from whichsense.corpus import Report, read
-    >>> report = Report()
-    >>> len([record.title for record in read("README.md", report)])  # doctest: +SKIP
-    1
-    """
-    return Corpus(source).records(report)

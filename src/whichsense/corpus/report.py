@@ -33,7 +33,7 @@ class Report:
     passages: int = 0
     duplicates: int = 0
     passed_over: int = 0
-    """Files of a folder that are of no kind that can be read."""
+    """Files of a folder that are of no kind that can be read, and index folders in it."""
     rough: int = 0
     """Pages whose markup the parser could not manage and that were stripped by simpler means."""
     named: list[Broken] = field(default_factory=list)
@@ -63,8 +63,8 @@ class Report:
         """
         read = [_counted(self.documents, "document"), _counted(self.passages, "passage")]
         read += [_counted(n, what) for n, what in ((self.redirects, "redirect"), (self.senses, "sense")) if n]
-        left = ((self.broken, "broken record"), (self.duplicates, "duplicate"), (self.passed_over, "file"))
-        out = [_counted(n, what) + (" of an unknown kind" if what == "file" else "") for n, what in left if n]
+        out = [_counted(n, what) for n, what in ((self.broken, "broken record"), (self.duplicates, "duplicate")) if n]
+        out += [f"{self.passed_over:,} of a kind that is not read"] if self.passed_over else []
         lines = [", ".join(read)]
         if out:
             lines.append(f"left out: {', '.join(out)}")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from whichsense import files
-from whichsense.corpus.feed import Feed, Step, too_long
+from whichsense.corpus.feed import Feed, Step, not_in, too_long
 from whichsense.types import Document
 
 _NAMES = {
@@ -75,7 +75,7 @@ class _Lines:
             try:
                 text = line.decode(self.encoding)
             except UnicodeDecodeError:
-                self.wrong = f"not {self.encoding}. Save the file as UTF-8."
+                self.wrong = not_in(self.encoding)
                 text = line.decode(self.encoding, "replace")
             yield text.removeprefix("\ufeff") if number == 1 else text
 
@@ -135,7 +135,7 @@ def read_dpr(feed: Feed) -> Iterator[Step]:
         for number, line in feed.lines(reader):
             if number == 1 and line is not None:
                 if not is_dpr(line):
-                    raise feed.fault("does not begin with the header 'id<TAB>text<TAB>title'. Give format='tsv'.")
+                    raise feed.fault("does not begin with the header 'id<TAB>text<TAB>title'. Give --format tsv.")
                 continue
             if (line is None or not line.isspace()) and not feed.passed():
                 yield _passage(feed, number, line)
@@ -146,12 +146,13 @@ def is_dpr(head: bytes) -> bool:
 
 
 def _passage(feed: Feed, number: int, line: bytes | None) -> Step:
+    encoding = feed.encoding or "utf-8"
     if line is None:
         return feed.broken(f"line {number}", too_long())
     try:
-        cells = line.decode().rstrip("\r\n").split("\t")
+        cells = line.decode(encoding).rstrip("\r\n").split("\t")
     except UnicodeDecodeError:
-        return feed.broken(f"line {number}", "not utf-8. Save the file as UTF-8.")
+        return feed.broken(f"line {number}", not_in(encoding))
     if len(cells) != 3:
         return feed.broken(f"line {number}", f"{len(cells)} columns in place of 3 (id, text, title).")
     key, text, title = cells
