@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-SHARED = Path(__file__).parents[2] / "shared"
+from small_corpora import ANIMALS, Corpus
 
-Corpus = Callable[..., Path]
+SHARED = Path(__file__).parents[2] / "shared"
 
 
 @pytest.fixture(scope="session")
@@ -38,14 +38,6 @@ def make_corpus(tmp_path: Path) -> Corpus:
         return path
 
     return make
-
-
-ANIMALS = [
-    ("Jaguar", "The jaguar is a large cat of the Americas. It swims well and hunts caimans at the river."),
-    ("Jaguar Cars", "Jaguar is a British maker of cars, founded in Blackpool by William Lyons in 1922."),
-    ("Puma", "The puma, or cougar, is a cat of the Americas that screams but cannot roar."),
-    ("Puma (brand)", "Puma makes shoes in Herzogenaurach, Germany. Rudolf Dassler founded it in 1948."),
-]
 
 
 @pytest.fixture

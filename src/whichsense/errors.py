@@ -36,6 +36,16 @@ class IndexBusy(IndexFault):
     """Another process is writing to the index."""
 
 
+class DiskFull(IndexFault):
+    """There is no room for what is being written."""
+
+    def __init__(self, place: object) -> None:
+        super().__init__(
+            f"The disk is full: '{place}' could not be written. Free some space and run the same command again. "
+            "The index that was there is untouched."
+        )
+
+
 class MissingExtra(WhichsenseError):
     """An optional dependency is not installed."""
 

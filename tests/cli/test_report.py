@@ -109,8 +109,27 @@ def test_without_questions_there_are_still_tables(tmp_path: Path) -> None:
     assert "0.5000" in html
 
 
-def test_a_file_that_is_no_result(tmp_path: Path) -> None:
+def test_a_score_by_a_reader_names_it(tmp_path: Path) -> None:
+    base = {**result("one", [1, 0.0], dataset="asqa"), "disambig_f1": 0.25}
+    html = page(tmp_path, {**base, "reader": "models/a"}, {**base, "reader": "models/b <own>"})
+    assert "<td>disambig_f1 (reader: models/a) / disambig_f1 (reader: models/b &lt;own&gt;)</td>" in html
+    assert "<td>em</td>" in html
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[]",
+        "{}",
+        '{"intervals": 5}',
+        '{"intervals": {"em": 5}}',
+        '{"intervals": {"em": ["x", 1]}}',
+        '{"intervals": {}, "questions": []}',
+        '{"intervals": {}, "questions": {"1": 5}}',
+    ],
+)
+def test_a_file_that_is_no_result(tmp_path: Path, body: str) -> None:
     path = tmp_path / "x.json"
-    path.write_text("[]", encoding="utf-8")
+    path.write_text(body, encoding="utf-8")
     with pytest.raises(BadInput, match="is no result"):
         CliRunner().invoke(command, [str(path), "--out", str(tmp_path / "p.html")], catch_exceptions=False)

@@ -145,13 +145,16 @@ def test_missing_and_empty_score_zero_if_allowed(gold: Path, tmp_path: Path) -> 
     ("records", "message"),
     [
         ([], "no questions"),
-        ([{"question": "x"}], "has no 'id'"),
+        ([{"question": "x"}], "record 1: no field 'id'"),
         ([AMBIG[0], AMBIG[0]], "more than once: 1 ('1')"),
-        ([{"id": "1", "question": "x", "annotations": []}], "no 'annotations'"),
-        ([{"id": "1", "question": "x", "annotations": [{"type": "y"}]}], "neither a 'singleAnswer'"),
-        ([{"id": "1", "question": "x", "annotations": [{"type": "singleAnswer", "answer": []}]}], "not empty"),
-        ([{"id": "1", "annotations": []}], "no 'question'"),
-        (["x"], "no objects"),
+        ([{"id": "1", "question": "x", "annotations": []}], "record 1: 'annotations' is empty"),
+        (
+            [{"id": "1", "question": "x", "annotations": [{"type": "y"}]}],
+            "'type' must be 'singleAnswer' or 'multipleQAs', not 'y'",
+        ),
+        ([{"id": "1", "question": "x", "annotations": [{"type": "singleAnswer", "answer": []}]}], "'answer' is empty"),
+        ([{"id": "1", "annotations": []}], "no field 'question'"),
+        (["x"], "record 1: an object was expected"),
     ],
 )
 def test_bad_gold_is_named(tmp_path: Path, records: Any, message: str) -> None:
@@ -169,6 +172,19 @@ def test_nq(tmp_path: Path) -> None:
         run("nq", gold, write(tmp_path / "list.json", ["a", "b", "c"]))
     with pytest.raises(BadInput, match="empty predictions"):
         run("nq", gold, write(tmp_path / "p.json", {"q1": "", "q2": "c"}))
+
+
+def test_triviaqa_as_released(tmp_path: Path) -> None:
+    answer = {"Value": "AC/DC", "Aliases": ["AC/DC", "Acca Dacca"], "NormalizedAliases": ["ac dc", "acca dacca"]}
+    body = {"Data": [{"QuestionId": "tc_1", "Question": "Who?", "Answer": answer}], "Domain": "x", "Version": 1.0}
+    gold = write(tmp_path / "web-dev.json", body)
+    for ours, expected in (("ac dc", (1.0, 0.0)), ("AC/DC", (1.0, 1.0)), ("abba", (0.0, 0.0))):
+        result = run("nq", gold, write(tmp_path / "p.json", {"tc_1": ours}), "--per-question")
+        assert (result["em"], result["em_first"]) == expected
+    assert result["questions"]["tc_1"]["question"] == "Who?"
+    del body["Data"][0]["Answer"]  # type: ignore[attr-defined, index]
+    with pytest.raises(BadInput, match="record 1: no field 'answer'"):
+        run("nq", write(tmp_path / "web-dev.json", body), tmp_path / "p.json")
 
 
 def test_cambignq(tmp_path: Path) -> None:
@@ -205,7 +221,7 @@ def test_asqa(tmp_path: Path) -> None:
     assert result["questions"]["7"]["rouge_l"] == 1.0
     with pytest.raises(BadInput, match="'7'"):
         run("asqa", gold, write(tmp_path / "p.json", {"7": ["x"]}))
-    with pytest.raises(BadInput, match="no split 'train'"):
+    with pytest.raises(BadInput, match="no 'train'. It has: dev"):
         run("asqa", gold, tmp_path / "p.json", "--split", "train")
 
 
@@ -224,7 +240,11 @@ def test_asqa_with_the_readers_answers(tmp_path: Path) -> None:
     result = run("asqa", gold, pred, "--reader-answers", answers)
     assert (result["disambig_f1"], result["qa_em"], result["qa_hit"]) == (0.5, 0.5, 0.0)
     assert result["dr"] == pytest.approx(0.5**0.5)
-    assert result["reader"] == "roberta"
+    assert result["reader"] == str(answers)
+    shown = CliRunner().invoke(command, ["asqa", str(gold), str(pred), "--reader-answers", str(answers)]).output
+    for metric in ("disambig_f1", "qa_em", "qa_hit", "dr"):
+        assert f"\n{metric} (reader: {answers}) " in shown
+    assert "rouge_l (" not in shown
     with pytest.raises(BadInput, match="7_1"):
         run("asqa", gold, pred, "--reader-answers", write(tmp_path / "x.json", {"7_0": "1953"}))
 
@@ -249,6 +269,30 @@ def test_compare(gold: Path, tmp_path: Path) -> None:
     assert "f1_ans_multi" in shown
 
 
+def test_numbers_of_two_readers_are_not_compared(tmp_path: Path) -> None:
+    one = {"disambig_f1": 0.5, "rouge_l": 0.5, "question": "?", "gold": [], "predicted": []}
+    body = {"dataset": "asqa", "name": "x", "intervals": {}, "questions": {"1": one, "2": one}}
+    a, b, c = (
+        write(tmp_path / f"{i}.json", {**body, "reader": reader}) for i, reader in enumerate(["r", "r", "other"])
+    )
+    assert set(run("compare", a, b)["metrics"]) == {"disambig_f1", "rouge_l"}
+    assert set(run("compare", a, c)["metrics"]) == {"rouge_l"}
+
+
+@pytest.mark.parametrize("bad", ["[" * 200_000, "7" * 5_000], ids=["deep", "long"])
+@pytest.mark.parametrize("place", ["gold", "predictions", "result"])
+def test_json_made_to_break_parsers(gold: Path, tmp_path: Path, place: str, bad: str) -> None:
+    broken = tmp_path / "broken.json"
+    broken.write_text(f'{{"1":\n{bad}', encoding="utf-8")
+    calls = {
+        "gold": ("ambignq", broken, gold),
+        "predictions": ("ambignq", gold, broken),
+        "result": ("compare", broken, broken),
+    }
+    with pytest.raises(BadInput, match=r"broken\.json', line 2: "):
+        run(*calls[place])
+
+
 def test_compare_needs_the_same_questions(gold: Path, tmp_path: Path) -> None:
     a, b = results(gold, tmp_path)
     body = json.loads(a.read_text())
@@ -266,7 +310,9 @@ def test_human_output_and_usage(gold: Path, tmp_path: Path) -> None:
     shown = CliRunner().invoke(command, ["ambignq", str(gold), str(pred)], catch_exceptions=False)
     assert "f1_ans_multi" in shown.output
     assert "[" in shown.output
-    assert CliRunner().invoke(command, ["ambignq", str(gold), str(pred), "--per-question"]).exit_code == 2
+    early = CliRunner().invoke(command, ["ambignq", str(gold), str(tmp_path / "none"), "--per-question"])
+    assert early.exit_code == 2, "refused before a file is opened"
+    assert "--per-question needs --json" in early.output
     assert CliRunner().invoke(command, ["ambignq", str(gold)]).exit_code == 2
 
 

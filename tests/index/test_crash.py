@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 
-from conftest import Corpus
+from small_corpora import Corpus
 from whichsense import index
 from whichsense.errors import WhichsenseError
 from whichsense.index import Index, folder, staging, write
 from whichsense.index.lexical import LexicalWriter
+from whichsense.index.passages import PassagesWriter
 
 OLD = [(f"Old {n}", f"An old text number {n} about pumas.") for n in range(40)]
 NEW = [(f"New {n}", f"A new text number {n} about ocelots.") for n in range(60)]
@@ -59,7 +60,8 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, moment: int) -> Callable[[], bool]
         (folder, "write_atomically"),
         (folder, "_sync_folder"),
         (staging, "write_atomically"),
-        (staging.np, "save"),
+        (staging, "_save"),
+        (PassagesWriter, "flush"),
         (LexicalWriter, "commit"),
         (LexicalWriter, "close"),
     ):
@@ -88,6 +90,8 @@ def test_crash_before_every_step(
         change([new], place)  # the next writer sweeps up and succeeds
         assert state_of(place) == "new"
         assert index.check(place).notes == ()
+        assert change([new], place).passages == len(Index.open(place))  # the same again: nothing but duplicates
+        assert state_of(place) == "new"
     assert moment > 8
     assert seen == {"old", "new"}
 

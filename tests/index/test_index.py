@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ANIMALS, Corpus
+from small_corpora import ANIMALS, Corpus
 from whichsense import index
 from whichsense.errors import BadInput, DamagedIndex, IndexBusy, NoIndex
 from whichsense.index import Index

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conftest import Corpus
+from small_corpora import Corpus
 from whichsense import index
 from whichsense.index import Index
 

@@ -8,7 +8,8 @@ import pytest
 
 from whichsense.errors import BadInput
 from whichsense.metrics.bertscore import bert_score
-from whichsense.metrics.reader import SquadReader, _best_span
+from whichsense.models.squad_reader import SquadReader, _best_span
+from whichsense.models.token_vectors import TokenVectors
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] who wrote it when did open ann lee play in 1953 the by and bo".split()
 
@@ -32,7 +33,7 @@ def test_reader_gives_spans_of_the_text(folder: Path) -> None:
     reader = SquadReader(folder, batch=2)
     text = "ann lee wrote the play in 1953 and bo did open it " * 60  # several windows
     answers = reader([("who wrote it", text), ("when did it open", "in 1953"), ("who", "")])
-    assert reader.name == folder.name
+    assert reader.name == str(folder)
     assert len(answers) == 3
     assert answers[0] in text
     assert answers[1] in "in 1953"
@@ -49,15 +50,17 @@ def test_no_answer_wins_by_its_score() -> None:
 def test_a_folder_without_a_model(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"config\.json"):
         SquadReader(tmp_path)
+    with pytest.raises(BadInput, match=r"config\.json"):
+        TokenVectors(tmp_path)
 
 
 def test_bert_score(folder: Path) -> None:
-    scores = bert_score(["who wrote it", "ann lee", "in 1953"], ["who wrote it", "bo", ""], folder)
+    scores = bert_score(["who wrote it", "ann lee", "in 1953"], ["who wrote it", "bo", ""], TokenVectors(folder))
     assert scores[0] == pytest.approx(1.0, abs=1e-5)
     assert scores[1] < 1
     assert scores[2] == 0.0
-    assert bert_score(["a b"], ["a b"], folder, layer=1)[0] == pytest.approx(1.0, abs=1e-5)
+    assert bert_score(["a b"], ["a b"], TokenVectors(folder, layer=1))[0] == pytest.approx(1.0, abs=1e-5)
     with pytest.raises(BadInput, match="layers 1 to 2"):
-        bert_score(["x"], ["x"], folder, layer=3)
+        bert_score(["x"], ["x"], TokenVectors(folder, layer=3))
     with pytest.raises(BadInput, match="pairs"):
-        bert_score(["x"], [], folder)
+        bert_score(["x"], [], TokenVectors(folder))

@@ -6,7 +6,6 @@ Commands are imported when they are called, so that `whichsense --help` stays fa
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 
@@ -58,12 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except WhichsenseError as error:
         _fail(str(error))
-    except (KeyboardInterrupt, click.Abort) as stopped:
-        click.echo(str(stopped) or "Stopped.", err=True)
+    except (KeyboardInterrupt, click.Abort) as stopped:  # click hides what was raised behind its own Abort
+        click.echo(str(stopped.__cause__ or stopped) or "Stopped.", err=True)
         sys.exit(130)
-    except BrokenPipeError:  # `whichsense … | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
     except OSError as error:
         _fail(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
 

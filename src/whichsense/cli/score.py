@@ -23,13 +23,25 @@ def command() -> None:
     """
 
 
+def _with_json(context: click.Context, parameter: click.Parameter, value: bool) -> bool:
+    """Refused at once: nobody waits for a score to hear that an option is missing."""
+    if value and not context.params.get("as_json"):
+        raise click.UsageError("--per-question needs --json.", context)
+    return value
+
+
 def _scored(function: Callable[..., None]) -> Callable[..., None]:
     """The arguments and options that every dataset has."""
     for decorate in (
         click.option("--name", default="", metavar="TEXT", help="What to call the system. [default: PRED's file name]"),
         click.option("--allow-missing", is_flag=True, help="Score missing and empty predictions as zero."),
-        click.option("--per-question", is_flag=True, help="Add every question's own scores (with --json)."),
-        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        click.option(
+            "--per-question",
+            is_flag=True,
+            callback=_with_json,
+            help="Add every question's own scores (with --json).",
+        ),
+        click.option("--json", "as_json", is_flag=True, is_eager=True, help="Print JSON."),
         click.argument("pred", type=_FILE),
         click.argument("gold", type=_FILE),
     ):
@@ -61,7 +73,8 @@ def ambignq(gold: Path, pred: Path, as_json: bool, per_question: bool, **options
 def nq(gold: Path, pred: Path, as_json: bool, per_question: bool, **options: Any) -> None:
     """Exact match, for NQ-open, TriviaQA and their like.
 
-    PRED is {id or question: answer or [answer…]}, or a list in the order of GOLD.
+    GOLD is NQ-open's JSON lines, TriviaQA's official JSON, or records with question and answer. PRED is {id or
+    question: answer or [answer…]}, or a list in the order of GOLD.
     """
     from whichsense.scoring.nq import score_nq
 
@@ -119,7 +132,7 @@ def asqa(
         raise click.UsageError("--reader and --reader-answers exclude each other.")
     model = None
     if reader:
-        from whichsense.metrics.reader import SquadReader
+        from whichsense.models.squad_reader import SquadReader
 
         model = SquadReader(reader)
     result = score_asqa(gold, pred, reader=model, reader_answers=reader_answers, **options)
@@ -157,18 +170,14 @@ def _show(result: Result, as_json: bool, per_question: bool) -> None:
     if as_json:
         print(json.dumps(result.as_dict(per_question), ensure_ascii=False))
         return
-    if per_question:
-        raise click.UsageError("--per-question needs --json.")
     variant = f" ({result.settings['variant']})" if "variant" in result.settings else ""
     counts = ", ".join(f"{name} {count:,}" for name, count in result.counts.items())
     print(f"{result.dataset}{variant}: {result.name}, {counts}")
+    width = max(22, *(len(result.label(name)) for name in result.metrics))
     for name, value in result.metrics.items():
-        if value is None:
-            print(f"{name:<22}{'–':>8}")
-            continue
         low_high = result.intervals.get(name)
-        span = f"   [{low_high[0]:.4f}, {low_high[1]:.4f}]" if low_high else ""
-        print(f"{name:<22}{value:>8.4f}{span}")
+        span = f"   [{low_high[0]:.4f}, {low_high[1]:.4f}]" if low_high and value is not None else ""
+        print(f"{result.label(name):<{width}}{'–' if value is None else f'{value:.4f}':>8}{span}")
     print("In brackets: 95% bootstrap intervals.")
     for note in result.notes:
         print(note)

@@ -110,11 +110,15 @@ def efficientqa_test(path: Path, split: str, fix: str) -> Iterator[Question]:
 def triviaqa(path: Path, split: str, fix: str) -> Iterator[Question]:
     """TriviaQA's official JSON. The test set comes without answers."""
     for row in records(path, fix, "Data"):
-        answers: tuple[str, ...] = ()
-        if row.has("Answer"):
-            answer = row.row("Answer")
-            answers = tuple(dict.fromkeys((answer.text("Value"), *answer.texts("Aliases", optional=True))))
+        answers = trivia_answers(row) if row.has("Answer") else ()
         yield Question(row.text("QuestionId"), row.text("Question"), single(answers))
+
+
+def trivia_answers(row: Row, *more: str) -> tuple[str, ...]:
+    """A TriviaQA answer with its aliases, the main one first; `more` names other lists of them in the file."""
+    answer = row.row("Answer")
+    lists = (answer.texts(key, optional=True) for key in ("Aliases", *more))
+    return tuple(dict.fromkeys((answer.text("Value"), *(alias for names in lists for alias in names))))
 
 
 def webquestions(path: Path, split: str, fix: str) -> Iterator[Question]:

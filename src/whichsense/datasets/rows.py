@@ -115,10 +115,14 @@ def _table(path: Path) -> Any:
         raise BadInput(f"'{path}' is not a Parquet file, or is broken: {str(error)[:200]}.") from None
 
 
-def records(path: Path, fix: str, *inside: str) -> Iterator[Row]:
+_SPLITS = frozenset(("train", "dev", "test", "val", "validation"))
+
+
+def records(path: Path, fix: str, *inside: str, plain: str = "") -> Iterator[Row]:
     """The objects of a file: JSON lines, a list, or a list under one of the keys `inside` (the first one there).
 
-    An object of objects counts as a list of them, each with its key as "id": ASQA is released so.
+    An object of objects counts as a list of them, each with its key as "id": ASQA is released so. With `plain`, an
+    object of anything else does too, with that as the name of the value: `{id: text}`.
     """
     if plain_suffix(path) == ".jsonl":
         yield from json_lines(path, fix)
@@ -128,10 +132,12 @@ def records(path: Path, fix: str, *inside: str) -> Iterator[Row]:
         if isinstance(value, Mapping) and key in value:
             value = value[key]
     if isinstance(value, Mapping):
-        yield from (
-            Row({"id": key, **item} if isinstance(item, Mapping) else item, f"'{path}', record '{key}'", fix)
-            for key, item in value.items()
-        )
+        if inside and value and _SPLITS.issuperset(value):
+            raise DamagedData(f"'{path}' has no '{inside[0]}'. It has: {', '.join(value)}.")
+        for key, item in value.items():
+            named = {plain: item} if plain and not isinstance(item, Mapping) else item
+            found = {"id": key, **named} if isinstance(named, Mapping) else named
+            yield Row(found, f"'{path}', record '{key}'", fix)
     elif isinstance(value, list):
         yield from (Row(item, f"'{path}', record {number}", fix) for number, item in enumerate(value, 1))
     else:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from whichsense.errors import IndexFault
 from whichsense.index import folder as folders
 from whichsense.index.folder import Manifest
-from whichsense.index.lexical import Lexical
+from whichsense.index.names import Names
+from whichsense.index.texts import Texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +46,43 @@ def check(folder: str | Path) -> Health:
 
 def _contradictions(root: Path, manifest: Manifest) -> Iterator[str]:
     """Parts that are whole but do not belong together."""
-    try:
-        count = Lexical(root / "lexical").count
-        if count != manifest.passages:
-            yield f"lexical: {count:,} passages instead of {manifest.passages:,}"
-    except IndexFault as error:
-        yield f"lexical: {error}"
-    try:
-        with sqlite3.connect(root / "names.sqlite") as database:
-            (verdict,) = database.execute("PRAGMA quick_check").fetchone()
-        database.close()
-        if verdict != "ok":
-            yield f"names.sqlite: {verdict}"
-    except sqlite3.DatabaseError as error:
-        yield f"names.sqlite: {error}"
+    for part, check_part in (
+        ("texts", _texts),
+        ("names", _names),
+        ("fingerprints", _fingerprints),
+        ("vectors", _vectors),
+    ):
+        try:
+            yield from (f"{part}: {problem}" for problem in check_part(root, manifest))
+        except (IndexFault, OSError, ValueError, EOFError) as error:
+            yield f"{part}: {error}"
+
+
+def _texts(root: Path, manifest: Manifest) -> Iterator[str]:
+    texts = Texts(root)
+    yield from _miscounted(texts.lexical.count, manifest.passages)
+    yield from texts.passages.problems()
+    yield from _miscounted(texts.passages.next_row, manifest.next_row)
+
+
+def _names(root: Path, manifest: Manifest) -> Iterator[str]:
+    if problem := Names(root / "names.sqlite").problem():
+        yield problem
+
+
+def _fingerprints(root: Path, manifest: Manifest) -> Iterator[str]:
+    yield from _miscounted(len(np.load(root / "fingerprints.npy")), manifest.passages)
+
+
+def _vectors(root: Path, manifest: Manifest) -> Iterator[str]:
     if manifest.encoder:
         from whichsense.index.vectors import Vectors
 
-        try:
-            vectors = Vectors.open(root / "vectors")
-            yield from (f"vectors: {problem}" for problem in vectors.check())
-            if vectors.count != manifest.passages:
-                yield f"vectors: {vectors.count:,} instead of {manifest.passages:,}"
-        except IndexFault as error:
-            yield f"vectors: {error}"
+        vectors = Vectors.open(root / "vectors")
+        yield from vectors.check()
+        yield from _miscounted(vectors.count, manifest.passages)
+
+
+def _miscounted(found: int, expected: int) -> Iterator[str]:
+    if found != expected:
+        yield f"{found:,} passages instead of {expected:,}"

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from whichsense.errors import BadInput
-from whichsense.index.lexical import Lexical
+from whichsense.index.texts import Texts
 from whichsense.progress import Progress
 from whichsense.stages import Encoder
 from whichsense.stopping import Stopped, stop_requested
@@ -30,14 +30,12 @@ def encode_rows(content: Path, encoder: Encoder, rows: range, progress: Progress
     """Vectors for these rows of the staged passages. Rows that an earlier, stopped run encoded are passed over."""
     from whichsense.index.vectors import VectorsWriter
 
-    lexical = Lexical(content / "lexical")
+    texts = Texts(content)
     with stop_requested() as stop, VectorsWriter(content / "vectors", encoder.dimensions) as vectors:
         for start in range(max(rows.start, vectors.next_row), rows.stop, _CHUNK):
             chunk = range(start, min(start + _CHUNK, rows.stop))
-            passages = sorted(lexical.fetch(chunk).items())
-            texts = [f"{passage.title}. {passage.text}" for _, passage in passages]
-            numbers = np.array([row for row, _ in passages], dtype=np.uint64)
-            vectors.add(numbers, encoder.encode_passages(texts))
+            encoded = encoder.encode_passages([f"{passage.title}\n{passage.text}" for passage in texts.fetch(chunk)])
+            vectors.add(np.arange(chunk.start, chunk.stop, dtype=np.uint64), encoded)
             progress((chunk.stop - rows.start) / len(rows), chunk.stop - rows.start)
             if stop():
                 vectors.checkpoint()

@@ -13,23 +13,27 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import fcntl
-import hashlib
 import json
 import os
+import re
 import shutil
+import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from whichsense.errors import BadInput, DamagedIndex, IndexBusy, NoIndex
-from whichsense.files import write_atomically
+from whichsense.errors import BadInput, DamagedIndex, DiskFull, IndexBusy, NoIndex
+from whichsense.files import sha256, write_atomically
 
+# Raised whenever anything about the files changes meaning: how words are indexed, how passages are stored.
 FORMAT = 1
 MANIFEST, STAGING, LOCK = "manifest.json", "staging", "writer.lock"
 # tantivy's own lock files come and go with readers and writers; they carry nothing.
+_OURS = re.compile(r"manifest\.json|\.manifest\.json\.\d+\.tmp|staging|writer\.lock|generation-\d+")
 _TRANSIENT = (".tantivy-writer.lock", ".tantivy-meta.lock")
 
 
@@ -120,7 +124,7 @@ def damaged_files(folder: Path, manifest: Manifest) -> Iterator[str]:
             yield f"{name}: missing"
         elif path.stat().st_size != record.size:
             yield f"{name}: {path.stat().st_size:,} bytes instead of {record.size:,}"
-        elif _sha256(path) != record.sha256:
+        elif sha256(path) != record.sha256:
             yield f"{name}: content changed (checksum differs)"
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
@@ -132,12 +136,24 @@ def leftovers(folder: Path, manifest: Manifest | None) -> list[str]:
     """What an interrupted writer left beside the served generation. Harmless."""
     served = manifest.folder if manifest else None
     names = [path.name for path in folder.glob("generation-*") if path.name != served]
+    names += [path.name for path in folder.glob(f".{MANIFEST}.*.tmp")]
     return sorted(names) + ([STAGING] if (folder / STAGING).exists() else [])
 
 
 @contextlib.contextmanager
 def writing(folder: Path, what: str) -> Iterator[None]:
     """Be the one writer of this folder, or learn who is."""
+    try:
+        with _locked(folder, what):
+            yield
+    except (OSError, sqlite3.OperationalError) as error:
+        if getattr(error, "errno", None) == errno.ENOSPC or "disk is full" in str(error):
+            raise DiskFull(folder) from error
+        raise
+
+
+@contextlib.contextmanager
+def _locked(folder: Path, what: str) -> Iterator[None]:
     _ensure_usable(folder)
     with open(folder / LOCK, "a+", encoding="utf-8") as lock:
         try:
@@ -165,9 +181,9 @@ def _holder(lock: TextIO) -> str:
 def _ensure_usable(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"'{folder}' is a file. Choose a folder for the index.")
-    ours = {MANIFEST, STAGING, LOCK}
-    strangers = [p.name for p in folder.glob("*") if p.name not in ours and not p.name.startswith("generation-")]
-    if strangers and not (folder / MANIFEST).exists():
+    strangers = [path.name for path in folder.glob("*") if not _OURS.fullmatch(path.name)]
+    recognised = (folder / LOCK).exists() and ((folder / STAGING).exists() or any(folder.glob("generation-*")))
+    if strangers and not recognised:
         raise BadInput(f"'{folder}' holds other files ({strangers[0]}, …). Choose a new or empty folder for the index.")
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -196,14 +212,21 @@ def discard_staging(folder: Path) -> None:
     shutil.rmtree(folder / STAGING, ignore_errors=True)
 
 
+def next_generation(folder: Path) -> int:
+    """One more than any that is there, served or not: a damaged manifest must not stand in the way of a new build."""
+    numbers = [path.name.removeprefix("generation-") for path in folder.glob("generation-*")]
+    return 1 + max((int(number) for number in numbers if number.isdigit()), default=0)
+
+
 def publish(folder: Path, base: Manifest | None, draft: Manifest) -> Manifest:
     """Move the staged content into place and serve it: the moment at which the index changes."""
     content = folder / STAGING / "content"
     for name in _TRANSIENT:
         (content / "lexical" / name).unlink(missing_ok=True)
     manifest = dataclasses.replace(draft, files=_records(content, folder, base))
+    for inner in (content, *(path for path in content.rglob("*") if path.is_dir())):
+        _sync_folder(inner)
     target = folder / manifest.folder
-    shutil.rmtree(target, ignore_errors=True)  # an orphan of a writer that was killed right here
     os.rename(content, target)
     _sync_folder(folder)
     write_atomically(folder / MANIFEST, manifest.to_json())
@@ -215,7 +238,10 @@ def publish(folder: Path, base: Manifest | None, draft: Manifest) -> Manifest:
 def sweep(folder: Path, manifest: Manifest) -> None:
     """Remove what is not served. Readers that have old files open keep them until they close."""
     for name in leftovers(folder, manifest):
-        shutil.rmtree(folder / name, ignore_errors=True)
+        if (folder / name).is_dir():
+            shutil.rmtree(folder / name, ignore_errors=True)
+        else:
+            (folder / name).unlink(missing_ok=True)
 
 
 def _records(content: Path, folder: Path, base: Manifest | None) -> dict[str, FileRecord]:
@@ -230,17 +256,12 @@ def _records(content: Path, folder: Path, base: Manifest | None) -> dict[str, Fi
             continue
         with open(path, "rb") as file:
             os.fsync(file.fileno())
-        records[name] = FileRecord(path.stat().st_size, _sha256(path))
+        records[name] = FileRecord(path.stat().st_size, sha256(path))
     return records
 
 
 def _same_file(one: Path, other: Path) -> bool:
     return other.exists() and os.path.samefile(one, other)
-
-
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sync_folder(folder: Path) -> None:

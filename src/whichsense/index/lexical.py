@@ -1,52 +1,32 @@
-"""The lexical half of an index: tantivy, which also keeps the passages themselves."""
+"""The lexical half of an index: tantivy, which knows for each word the rows of the passages that have it."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shutil import disk_usage
+from tempfile import TemporaryDirectory
 
-import numpy as np
 import tantivy
 
-from whichsense.errors import DamagedIndex, WhichsenseError
-from whichsense.index.query import ANALYZER, any_of, body_text, content_analyzer, content_words, question_words
-from whichsense.index.rescore import rescored
-from whichsense.types import Hit, Passage
+from whichsense.errors import DamagedIndex, DiskFull, WhichsenseError
+from whichsense.index.query import ANALYZER, any_of, body_text, content_analyzer
+from whichsense.types import Passage
 
 _HEAP = 512 * 2**20
-# How many of BM25's hits are rescored: at 150 two thirds of a point more among the first 100, for half the speed.
-_SECOND_LOOK = 50
 
 
 def _schema() -> tantivy.Schema:
-    """`body` is searched, `document`, `source` and `row` are looked up, `stored` is the passage itself."""
+    """`body` is searched; `document` and `source` are looked up; `row` says which passage it is."""
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("body", tokenizer_name=ANALYZER, index_option="freq")
     builder.add_text_field("document", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("source", tokenizer_name="raw", index_option="basic")
-    builder.add_integer_field("row", indexed=True)
-    builder.add_bytes_field("stored", stored=True)
+    builder.add_integer_field("row", indexed=True, fast=True)
     return builder.build()
-
-
-# In the stored form the text comes last, so that it may hold line breaks; the other fields may not.
-_TITLE, _TEXT = 1, 7
-
-
-def _packed(row: int, passage: Passage) -> bytes:
-    """One stored field instead of eight: fetching a hundred passages is most of a search's time."""
-    names = (passage.id, passage.title, passage.source, passage.section)
-    lines = (*(name.replace("\n", " ") for name in names), str(row), str(passage.start), str(passage.end))
-    return "\n".join((*lines, passage.text)).encode("utf-8", "replace")
-
-
-def _unpacked(stored: bytes) -> tuple[int, Passage]:
-    name, title, source, section, row, start, end, text = stored.decode().split("\n", _TEXT)
-    return int(row), Passage(name, title, text, source, section, int(start), int(end))
 
 
 def _opened(folder: Path) -> tantivy.Index:
@@ -57,12 +37,8 @@ def _opened(folder: Path) -> tantivy.Index:
 
 def _write_fault(folder: Path, error: Exception) -> WhichsenseError:
     """tantivy reports everything as ValueError: what it means for the person at the keyboard."""
-    full = "No space left" in str(error) or "os error 28" in str(error) or disk_usage(folder.parent).free < 2**20
-    if full:
-        return WhichsenseError(
-            f"The disk is full: '{folder}' could not be written. Free some space and run the same command again; "
-            "the index that was there is untouched."
-        )
+    if "No space left" in str(error) or "os error 28" in str(error) or disk_usage(folder.parent).free < 2**20:
+        return DiskFull(folder)
     return WhichsenseError(f"The lexical index at '{folder}' could not be written: {error}")
 
 
@@ -85,6 +61,18 @@ def _readable(folder: Path) -> Iterator[None]:
                 f"'{folder}' cannot be read ({error}). `whichsense index check` names the damage; build it again."
             ) from None
         raise
+
+
+@contextlib.contextmanager
+def _lockable(folder: Path) -> Iterator[Path]:
+    """tantivy takes a lock in the folder even to read. Where that is not allowed, it is given links to the files."""
+    if os.access(folder, os.W_OK) or not folder.is_dir():
+        yield folder
+        return
+    with TemporaryDirectory(prefix="whichsense-") as place:
+        for path in folder.iterdir():
+            (Path(place) / path.name).symlink_to(path.resolve())
+        yield Path(place)
 
 
 class LexicalWriter:
@@ -111,7 +99,6 @@ class LexicalWriter:
             document=document,
             source=passage.source,
             row=row,
-            stored=_packed(row, passage),
         )
         try:  # not the context manager: this is the hot path of a build
             self._writer.add_document(entry)
@@ -138,8 +125,8 @@ class Lexical:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        with _readable(folder):
-            index = _opened(folder)
+        with _readable(folder), _lockable(folder) as place:
+            index = _opened(place)
             index.config_reader(reload_policy="manual")
             self._searcher = index.searcher()
             self._schema = index.schema
@@ -149,55 +136,28 @@ class Lexical:
     def count(self) -> int:
         return self._searcher.num_docs
 
-    def search(self, question: str, k: int) -> list[tuple[int, Hit]]:
-        """The best k passages with their row numbers: BM25's best, looked at a second time."""
-        words = question_words(question)
-        query = any_of(self._schema, "body", content_words(words))
-        if query is None:
-            return []
-        found = self._found(query, max(k, _SECOND_LOOK))
-        stored = [entry for _, entry in found]
-        scores = [score for score, _ in found]
-        fields = [entry.split(b"\n", _TEXT) for entry in stored[:_SECOND_LOOK]]
-        texts = [(field[_TITLE], field[_TEXT]) for field in fields]
-        new = rescored(words, self._rarity, scores[:_SECOND_LOOK], texts)
-        order = [*np.argsort(-new, kind="stable").tolist(), *range(len(texts), len(stored))]
-        # Beyond the second look BM25's order stands; its scores lack what the features add, so they go on below.
-        gap = new.min(initial=np.inf) - scores[len(texts) - 1] if texts else 0.0
-        scores[: len(texts)] = new.tolist()
-        scores[len(texts) :] = [score + gap for score in scores[len(texts) :]]
-        return [(row, Hit(passage, scores[at])) for at in order[:k] for row, passage in [_unpacked(stored[at])]]
+    def search(self, words: Sequence[str], k: int) -> list[tuple[int, float]]:
+        """The rows of the best k passages by BM25, with their scores."""
+        query = any_of(self._schema, "body", words)
+        return self._found(query, k) if query is not None else []
 
-    def _rarity(self, term: str) -> float:
-        """The idf of a term, as BM25 has it."""
+    def rows_with(self, field: str, value: str) -> list[int]:
+        """The rows of all passages whose document or source this is."""
+        query = tantivy.Query.term_query(self._schema, field, value)
+        return [row for row, _ in self._found(query, self.count)]
+
+    def rarity(self, term: str) -> float:
+        """The idf of a word, as BM25 has it."""
         if term not in self._rarities:
             among = self._searcher.doc_freq("body", term)
             self._rarities[term] = math.log(1 + (self.count - among + 0.5) / (among + 0.5))
         return self._rarities[term]
 
-    def fetch(self, rows: Sequence[int]) -> dict[int, Passage]:
-        """Passages by row number; deleted ones are left out."""
-        query = tantivy.Query.term_set_query(self._schema, "row", list(rows))
-        return dict(_unpacked(entry) for _, entry in self._found(query, max(len(rows), 1)))
-
-    def named(self, ids: Iterable[str], sources: Iterable[str]) -> dict[int, Passage]:
-        """Passages by row number that bear one of these document ids, passage ids or sources."""
-        found: dict[int, Passage] = {}
-        for wanted in ids:
-            found |= self._with("document", wanted)
-            parent = self._with("document", wanted.rpartition("#")[0])
-            found |= {row: passage for row, passage in parent.items() if passage.id == wanted}
-        for source in sources:
-            found |= self._with("source", source)
-        return found
-
-    def _with(self, field: str, value: str) -> dict[int, Passage]:
-        """All passages that have this value, by row number."""
-        query = tantivy.Query.term_query(self._schema, field, value)
-        return dict(_unpacked(entry) for _, entry in self._found(query, max(self.count, 1)))
-
-    def _found(self, query: tantivy.Query, limit: int) -> list[tuple[float, bytes]]:
-        """Score and stored form of the best passages."""
+    def _found(self, query: tantivy.Query, limit: int) -> list[tuple[int, float]]:
+        limit = min(limit, self.count)
+        if not limit:
+            return []
         with _readable(self.folder):
             hits = self._searcher.search(query, limit=limit, count=False).hits
-            return [(score, self._searcher.doc(address).get_first("stored") or b"") for score, address in hits]
+            rows = self._searcher.fast_field_values("row", [address for _, address in hits])
+        return [(int(row or 0), float(score)) for row, (score, _) in zip(rows, hits, strict=True)]

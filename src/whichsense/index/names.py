@@ -49,7 +49,9 @@ class Names:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+            self._database = sqlite3.connect(
+                f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
+            )
         except sqlite3.OperationalError as error:
             raise DamagedIndex(f"'{path}' cannot be opened ({error}). Build the index again.") from None
 
@@ -66,8 +68,13 @@ class Names:
             found = list(self._rows(query, target.removesuffix(" (disambiguation)")))
         return [Sense(*row) for row in found]
 
-    def close(self) -> None:
-        self._database.close()
+    def problem(self) -> str | None:
+        """What SQLite finds wrong with the file."""
+        try:
+            (verdict,) = self._database.execute("PRAGMA quick_check").fetchone()
+        except sqlite3.DatabaseError as error:
+            return str(error)
+        return None if verdict == "ok" else str(verdict)
 
     def _rows(self, query: str, name: str) -> Iterable[tuple[str, ...]]:
         try:

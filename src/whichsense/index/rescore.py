@@ -45,7 +45,7 @@ def rescored(
     texts: Sequence[Text],
     weights: Weights | None = None,
 ) -> NDArray[np.float64]:
-    """New scores of the hits, in their order. `words` are the question's; `rarity` is the idf of a stem."""
+    """New scores of the hits, in their order. `words` are the question's; `rarity` is the idf of a word."""
     weights = weights or Weights()
     new = np.array(scores, dtype=np.float64)
     new += _word_signs(words, rarity, texts, weights)
@@ -60,7 +60,7 @@ def rescored(
 def _word_signs(
     words: Sequence[str], rarity: Callable[[str], float], texts: Sequence[Text], weights: Weights
 ) -> list[float]:
-    rare = [(_prefix(word), rarity(stem(word))) for word in content_words(words)]
+    rare = [(_prefix(word), rarity(word)) for word in content_words(words)]
     total = sum(value for _, value in rare) or 1.0
     keys = [(prefix, weights.coverage * value / total) for prefix, value in rare]
     pairs = [f"{a} {b}".encode() for a, b in itertools.pairwise(words) if not QUESTION_WORDS & {a, b}]
@@ -79,9 +79,9 @@ def _word_signs(
                 sign += per_pair
         head = both[1 : len(title) + 1]
         named = head.partition(b"(")[0].split()
-        if known.issuperset(named) or known.issuperset(map(_stem, named)):
+        if named and (known.issuperset(named) or known.issuperset(map(_stem, named))):
             sign += weights.title
-        if both.startswith(head, len(title) + 3):
+        if head and both.startswith(head, len(title) + 3):
             sign += weights.lead
         signs.append(sign)
     return signs
@@ -99,11 +99,14 @@ def _prefix(word: str) -> bytes:
 
 
 def _count(marks: Callable[[NDArray[np.uint8]], NDArray[np.bool_]], texts: Sequence[Text]) -> NDArray[np.int32]:
-    """How often a mark stands in each text: counted over the bytes of all of them at once."""
-    bodies = [b"%b\n%b" % text for text in texts]
+    """How often a mark stands in each text: counted over the bytes of all of them at once.
+
+    Each text begins with a line break, because a mark is noted at the byte before the thing it marks.
+    """
+    bodies = [b"\n%b\n%b" % text for text in texts]
     starts = np.zeros(len(bodies), dtype=np.int64)
-    np.cumsum([len(body) + 1 for body in bodies[:-1]], out=starts[1:])
-    joined = np.frombuffer(b"\n".join(bodies) + b"\n    ", dtype=np.uint8)
+    np.cumsum([len(body) for body in bodies[:-1]], out=starts[1:])
+    joined = np.frombuffer(b"".join(bodies) + b"\n    ", dtype=np.uint8)
     return np.asarray(np.add.reduceat(marks(joined), starts, dtype=np.int32), dtype=np.int32)
 
 

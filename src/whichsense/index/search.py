@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
-from whichsense.errors import BadInput, DamagedIndex, NoIndex
+from whichsense.errors import BadInput, DamagedIndex, NoIndex, did_you_mean
 from whichsense.index import folder as folders
 from whichsense.index.encode import encoder_of
 from whichsense.index.folder import Manifest
 from whichsense.index.fuse import fuse
-from whichsense.index.lexical import Lexical
 from whichsense.index.names import Names
+from whichsense.index.texts import Texts
 from whichsense.stages import Encoder
 from whichsense.types import Hit, Method, Passage, Sense
 
@@ -30,7 +30,7 @@ class Index:
     def __init__(self, folder: Path, manifest: Manifest, encoder: Encoder | None = None) -> None:
         root = folder / manifest.folder
         self.folder, self.manifest = folder, manifest
-        self._lexical = Lexical(root / "lexical")
+        self._texts = Texts(root)
         self._names = Names(root / "names.sqlite")
         self._vectors = _vectors(root / "vectors") if manifest.encoder else None
         self._encoder = encoder
@@ -67,10 +67,11 @@ class Index:
         """The best k passages for each question; questions are encoded together."""
         if k < 1:
             raise BadInput(f"k is {k}; ask for at least one passage.")
+        k = min(k, max(len(self), 1))
         asked = [_usable(question) for question in questions]
         method = self.method(method)
         if method == "bm25":
-            return [[hit for _, hit in self._lexical.search(question, k)] for question in asked]
+            return [[hit for _, hit in self._texts.search(question, k)] for question in asked]
         dense = self._dense(asked, k if method == "dense" else max(k, _FUSION_DEPTH))
         if method == "dense":
             return [self._passages(ranked) for ranked in dense]
@@ -78,7 +79,7 @@ class Index:
 
     def passage(self, passage_id: str) -> Passage:
         """A passage by its id."""
-        for passage in self._lexical.named([passage_id], []).values():
+        for passage in self._texts.named([passage_id]).values():
             if passage.id == passage_id:
                 return passage
         raise BadInput(f"No passage has the id '{passage_id}' in '{self.folder}'.")
@@ -95,6 +96,8 @@ class Index:
         """The method that a search will use: the given one, or the best that this index has."""
         if method is None:
             return "hybrid" if self._vectors else "bm25"
+        if method not in get_args(Method):
+            raise BadInput(f"There is no method '{method}'. {did_you_mean(method, get_args(Method))}")
         if method != "bm25" and self._vectors is None:
             raise BadInput(
                 f"'{self.folder}' has no vectors, so it cannot be searched by '{method}'. "
@@ -113,15 +116,16 @@ class Index:
         ]
 
     def _passages(self, ranked: Sequence[tuple[int, float]]) -> list[Hit]:
-        stored = self._lexical.fetch([row for row, _ in ranked])
-        return [Hit(stored[row], score) for row, score in ranked if row in stored]
+        passages = self._texts.fetch([row for row, _ in ranked])
+        return [Hit(passage, score) for passage, (_, score) in zip(passages, ranked, strict=True)]
 
     def _hybrid(self, question: str, dense: Sequence[tuple[int, float]], k: int) -> list[Hit]:
-        lexical = self._lexical.search(question, max(k, _FUSION_DEPTH))
+        lexical = self._texts.search(question, max(k, _FUSION_DEPTH))
         known = {row: hit.passage for row, hit in lexical}
         joined = fuse([(row, hit.score) for row, hit in lexical], dense)[:k]
-        known |= self._lexical.fetch([row for row, _ in joined if row not in known])
-        return [Hit(known[row], score) for row, score in joined if row in known]
+        unknown = [row for row, _ in joined if row not in known]
+        known |= zip(unknown, self._texts.fetch(unknown), strict=True)
+        return [Hit(known[row], score) for row, score in joined]
 
 
 def _vectors(folder: Path) -> Vectors:

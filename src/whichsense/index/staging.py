@@ -6,7 +6,9 @@ whichever of the two counts as many passages as tantivy holds is the true one.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
 import json
 import os
 from collections.abc import Mapping
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whichsense.corpus import Report, Seen, cut
 from whichsense.files import write_atomically
@@ -22,6 +25,7 @@ from whichsense.index import folder as folders
 from whichsense.index.folder import Manifest
 from whichsense.index.lexical import LexicalWriter
 from whichsense.index.names import NamesWriter
+from whichsense.index.passages import PassagesWriter
 from whichsense.types import Document, Redirect, Sense
 
 _STATE, _NEXT_STATE = "state.json", "state.next.json"
@@ -46,6 +50,7 @@ class Staging:
         self.root, self.state, self.content = root, state, root / "content"
         self.report = Report.from_dict(dict(state.report)) if state.report else Report()
         self._lexical = lexical
+        self._passages = PassagesWriter(self.content / "passages", state.next_row)
         self._names = NamesWriter(_own_copy(self.content / "names.sqlite"))
         self._seen = _load_seen(root, state)
 
@@ -71,6 +76,7 @@ class Staging:
         for passage in cut(record, words=words, sentences=sentences):
             if self._seen.new(passage.title, passage.text):
                 self._lexical.add(self.state.next_row, record.id, passage)
+                self._passages.add(passage)
                 self.state.next_row += 1
                 self.state.passages += 1
                 self.report.passages += 1
@@ -82,7 +88,8 @@ class Staging:
         state = self.state
         state.position, state.report = position, self.report.as_dict()
         self._names.commit()
-        np.save(_seen_path(self.root, state), self._seen.to_array())
+        self._passages.flush()
+        _save(_seen_path(self.root, state), self._seen.to_array())
         write_atomically(self.root / _NEXT_STATE, json.dumps(dataclasses.asdict(state)))
         self._lexical.commit()
         os.replace(self.root / _NEXT_STATE, self.root / _STATE)
@@ -91,24 +98,30 @@ class Staging:
                 stale.unlink()
 
     def finish_reading(self, position: int) -> None:
+        save_fingerprints(self.content, self._seen)  # first: once `read_all` is written nobody comes back here
         self.state.read_all = True
         self.checkpoint(position)
-        save_fingerprints(self.content, self._seen)
 
     def close(self) -> None:
         """Let merges end and files close, so that the content can be moved."""
-        self._names.close()
-        self._lexical.close()
+        with contextlib.ExitStack() as parts:  # each is closed even if another cannot be
+            for part in (self._names, self._passages, self._lexical):
+                parts.callback(part.close)
 
 
 def save_fingerprints(content: Path, seen: Seen) -> None:
-    path = content / "fingerprints.npy"
-    path.unlink(missing_ok=True)  # it may be a hard link into the served generation: never write through it
-    np.save(path, seen.to_array())
+    """Beside and renamed: it may be a hard link into the served generation, which is never written through."""
+    _save(content / "fingerprints.npy", seen.to_array())
 
 
 def load_fingerprints(content: Path) -> Seen:
     return Seen.from_array(np.load(content / "fingerprints.npy"))
+
+
+def _save(path: Path, array: NDArray[np.uint64]) -> None:
+    body = io.BytesIO()
+    np.save(body, array)
+    write_atomically(path, body.getvalue())
 
 
 def _seen_path(root: Path, state: State) -> Path:

@@ -16,8 +16,9 @@ from whichsense.corpus.duplicates import fingerprint
 from whichsense.index import folder as folders
 from whichsense.index.encode import encode_rows, encoder_of
 from whichsense.index.folder import Manifest
-from whichsense.index.lexical import Lexical, LexicalWriter
+from whichsense.index.lexical import LexicalWriter
 from whichsense.index.staging import Staging, load_fingerprints, save_fingerprints
+from whichsense.index.texts import Texts
 from whichsense.progress import Progress, silent
 from whichsense.stages import Encoder
 from whichsense.stopping import Stopped, stop_requested
@@ -46,10 +47,9 @@ def build(
 ) -> Manifest:
     """Make an index of the sources at `out`. What stood there is served until the new one is whole."""
     out, corpus = Path(out), Corpus(sources, format=format, encoding=encoding)
+    corpus.fingerprint  # noqa: B018 (looks for the files: a wrong path is told before a folder is made)
     with folders.writing(out, "index build"):
-        served = folders.read_manifest(out) if (out / folders.MANIFEST).exists() else None
-        cutting = cutting or Cutting()
-        return _grow(out, corpus, cutting, encoder=encoder, base=None, served=served, progress=progress)
+        return _grow(out, corpus, cutting or Cutting(), encoder=encoder, base=None, progress=progress)
 
 
 def add(
@@ -64,12 +64,13 @@ def add(
     """Add sources to an index, cut and encoded as the rest of it was."""
     # The file's name goes into the ids, so that document 1 of this file is not document 1 of another.
     index, corpus = Path(index), Corpus(sources, format=format, encoding=encoding, prefix=True)
-    folders.read_manifest(index)  # before the lock, so that a mistyped folder is not created
+    folders.read_manifest(index)  # before the lock, so that a mistyped folder is not made
+    corpus.fingerprint  # noqa: B018 (nor for a mistyped source)
     with folders.writing(index, "index add"):
         base = folders.read_manifest(index)
         encoder = encoder_of(base.encoder, encoder)
         cutting = Cutting(**base.settings)
-        return _grow(index, corpus, cutting, encoder=encoder, base=base, served=base, progress=progress)
+        return _grow(index, corpus, cutting, encoder=encoder, base=base, progress=progress)
 
 
 def delete(index: str | Path, ids: Iterable[str] = (), sources: Iterable[str] = ()) -> tuple[Manifest, int]:
@@ -78,7 +79,7 @@ def delete(index: str | Path, ids: Iterable[str] = (), sources: Iterable[str] = 
     folders.read_manifest(index)
     with folders.writing(index, "index delete"):
         base = folders.read_manifest(index)
-        gone = Lexical(index / base.folder / "lexical").named(ids, sources)
+        gone = Texts(index / base.folder).named(ids, sources)
         if not gone:
             return base, 0
         content = folders.stage(index, base) / "content"
@@ -89,7 +90,7 @@ def delete(index: str | Path, ids: Iterable[str] = (), sources: Iterable[str] = 
         writer.close()
         _forget(content, gone)
         left = base.passages - len(gone)
-        draft = dataclasses.replace(base, generation=base.generation + 1, passages=left, created=_now())
+        draft = dataclasses.replace(base, generation=folders.next_generation(index), passages=left, created=_now())
         return folders.publish(index, base, draft), len(gone)
 
 
@@ -113,7 +114,6 @@ def _grow(
     *,
     encoder: Encoder | None,
     base: Manifest | None,
-    served: Manifest | None,
     progress: Progress,
 ) -> Manifest:
     """Stage `base` (or nothing) and the corpus on top of it; publish what comes of it."""
@@ -121,6 +121,7 @@ def _grow(
         "corpus": corpus.fingerprint,
         "cutting": dataclasses.asdict(cutting),
         "base": base.generation if base else None,
+        "encoder": encoder.name if encoder else None,
     }
     staging = Staging.resume_or_start(out, base, job)
     try:
@@ -132,7 +133,7 @@ def _grow(
     if encoder is not None:
         encode_rows(staging.content, encoder, range(base.next_row if base else 0, state.next_row), progress)
     draft = Manifest(
-        generation=served.generation + 1 if served else 1,
+        generation=folders.next_generation(out),
         passages=state.passages,
         next_row=state.next_row,
         created=_now(),

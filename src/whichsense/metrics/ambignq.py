@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import Literal
 
 from whichsense.errors import BadInput
 from whichsense.metrics.answers import normal_form
@@ -18,7 +18,6 @@ from whichsense.metrics.bleu import sentence_bleu
 from whichsense.metrics.ptb import question_words
 
 Variant = Literal["released", "paper", "in_order"]
-VARIANTS: tuple[str, ...] = get_args(Variant)
 QUESTION_METRICS = ("f1_bleu1", "f1_bleu2", "f1_bleu3", "f1_bleu4", "f1_edit")
 METRICS = ("f1_ans", *QUESTION_METRICS)
 

@@ -27,7 +27,6 @@ class PairedTest:
     low: float
     high: float
     """The 95% interval of the difference."""
-    p_bootstrap: float
     p_permutation: float
     """How often chance alone gives a difference this large (two-sided)."""
     better: int
@@ -36,32 +35,18 @@ class PairedTest:
     """On how many questions B is better, worse, the same."""
 
 
-def interval(scores: Sequence[float], samples: int = SAMPLES, seed: int = SEED) -> tuple[float, float]:
-    """The 95% bootstrap interval of the mean.
-
-    >>> interval([0.5, 0.5, 0.5])
-    (0.5, 0.5)
-    """
-    low, _, high = _percentiles(scores, samples, seed)
-    return low, high
-
-
-def middle(scores: Sequence[float], samples: int = 1000, seed: int = SEED) -> float:
+def middle(scores: Sequence[float], samples: int = SAMPLES, seed: int = SEED) -> float:
     """The bootstrap's middle value, which ASQA's script prints in place of the mean.
 
     >>> middle([0.25, 0.25])
     0.25
     """
-    return _percentiles(scores, samples, seed)[1]
-
-
-def _percentiles(scores: Sequence[float], samples: int, seed: int) -> tuple[float, float, float]:
     import numpy as np
 
     if not len(scores):
-        raise BadInput("An interval needs at least one score.")
+        raise BadInput("A bootstrap needs at least one score.")
     means = resampled_sums(np.asarray(scores, dtype=np.float64)[:, None], samples, seed)[:, 0] / len(scores)
-    return quantile(means, 0.025), quantile(means, 0.5), quantile(means, 0.975)
+    return quantile(means, 0.5)
 
 
 def quantile(values: Array, share: float) -> float:
@@ -140,14 +125,12 @@ def paired_tests(
     flips = _flipped_sums(table, samples, seed + 1) / n
     # One is added: the observed difference is itself one of the possible outcomes.
     least = np.abs(observed) - 1e-12
-    shifted = ((np.abs(means - observed) >= least).sum(axis=0) + 1) / (samples + 1)
     extreme = ((np.abs(flips) >= least).sum(axis=0) + 1) / (samples + 1)
     return {
         name: PairedTest(
             float(observed[i]),
             quantile(means[:, i], 0.025),
             quantile(means[:, i], 0.975),
-            float(shifted[i]),
             float(extreme[i]),
             int((table[:, i] > 1e-12).sum()),
             int((table[:, i] < -1e-12).sum()),

@@ -6,28 +6,23 @@ It serves the first minute (`whichsense search` without an index), the tests and
 from __future__ import annotations
 
 import hashlib
-import os
 import tempfile
 from functools import cache
 from pathlib import Path
 
 from whichsense import index as indexes
 from whichsense.errors import IndexBusy, IndexFault
+from whichsense.files import cache_folder
+from whichsense.index.folder import FORMAT
 
 HERE = Path(__file__).parent
 PASSAGES, QUESTIONS, UNANSWERABLE = HERE / "passages.jsonl", HERE / "questions.jsonl", HERE / "unanswerable.jsonl"
 
 
-def cache_folder() -> Path:
-    """Where whichsense keeps what it can make again."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "whichsense"
-
-
 @cache
 def index() -> indexes.Index:
     """The sample's index, built in a second on first use and kept in the user's cache."""
-    folder = cache_folder() / f"sample-{hashlib.sha256(PASSAGES.read_bytes()).hexdigest()[:12]}"
+    folder = cache_folder() / f"sample-{FORMAT}-{hashlib.sha256(PASSAGES.read_bytes()).hexdigest()[:12]}"
     try:
         return indexes.Index.open(folder)
     except IndexFault:

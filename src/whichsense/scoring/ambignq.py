@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from whichsense.datasets.readers import ambignq
+from whichsense.datasets.records import Annotation
 from whichsense.errors import BadInput
 from whichsense.metrics import ambignq as metrics
 from whichsense.metrics.refuel import answers_per_question, combined
-from whichsense.scoring.inputs import aliases, aligned, as_answers, by_id, read_gold, read_predictions
+from whichsense.scoring.inputs import aligned, as_answers, by_id, read_predictions
 from whichsense.scoring.result import Interval, Result, intervals, mean, share
+
+_FIX = "Is it AmbigNQ's file, light or full?"
 
 
 def score_ambignq(
@@ -22,20 +26,20 @@ def score_ambignq(
     name: str = "",
 ) -> Result:
     """Score a prediction file against a gold file, both in the official forms."""
-    records = by_id(read_gold(gold), gold)
-    annotations = {key: _annotations(record, gold, key) for key, record in records.items()}
-    predictions = aligned(records, read_predictions(predicted), predicted, _prediction, allow_missing=allow_missing)
+    golds = by_id(((one.id, one) for one in ambignq(Path(gold), "", _FIX)), gold)
+    predictions = aligned(golds, read_predictions(predicted), predicted, _prediction, allow_missing=allow_missing)
     given = [one for one in predictions.values() if one]
     with_questions = bool(given[0].questions)
     if any(bool(one.questions) != with_questions for one in given):
         raise BadInput(f"'{predicted}': some predictions have questions and some do not. All must, or none.")
     names = metrics.METRICS if with_questions else metrics.METRICS[:1]
     questions = {}
-    for key, record in records.items():
+    for key, one in golds.items():
+        annotations = [_annotation(annotation) for annotation in one.annotations]
         scores = dict.fromkeys(names, 0.0)
         if prediction := predictions[key]:
-            scores = metrics.score_question(record["question"], annotations[key], prediction, variant)
-        questions[key] = _shown(record, annotations[key], predictions[key], scores)
+            scores = metrics.score_question(one.text, annotations, prediction, variant)
+        questions[key] = _shown(one.text, annotations, prediction, scores)
     notes = () if with_questions else ("The predictions hold no questions: BLEU and EDIT-F1 are left out.",)
     lengths = answers_per_question([one.answers if one else () for one in predictions.values()])
     values = {**_means(questions, with_questions), "answers_per_question": lengths}
@@ -73,8 +77,8 @@ def _intervals(questions: Mapping[str, Mapping[str, Any]], pairs: bool, multi: b
 
 
 def _shown(
-    record: Mapping[str, Any],
-    annotations: tuple[metrics.Annotation, ...],
+    question: str,
+    annotations: Sequence[metrics.Annotation],
     prediction: metrics.Prediction | None,
     scores: Mapping[str, float],
 ) -> dict[str, Any]:
@@ -88,32 +92,15 @@ def _shown(
         "f1_ans_multi": scores["f1_ans"] if multi else None,
         **scores,
         "multi": multi,
-        "question": record["question"],
+        "question": question,
         "gold": list(dict.fromkeys(gold)),
         "predicted": predicted,
     }
 
 
-def _annotations(record: Mapping[str, Any], where: str | Path, key: str) -> tuple[metrics.Annotation, ...]:
-    if not isinstance(record.get("question"), str):
-        raise BadInput(f"'{where}': '{key}' has no 'question'.")
-    given = record.get("annotations")
-    if not isinstance(given, list) or not given:
-        raise BadInput(f"'{where}': '{key}' has no 'annotations'.")
-    return tuple(_annotation(one, where, key) for one in given)
-
-
-def _annotation(given: Any, where: str | Path, key: str) -> metrics.Annotation:
-    kind = given.get("type") if isinstance(given, dict) else None
-    if kind == "singleAnswer":
-        return metrics.Annotation((aliases(given.get("answer"), where, key),))
-    pairs = given.get("qaPairs") if kind == "multipleQAs" else None
-    if not isinstance(pairs, list) or not pairs or not all(isinstance(pair, dict) for pair in pairs):
-        raise BadInput(f"'{where}': an annotation of '{key}' is neither a 'singleAnswer' nor a list of 'qaPairs'.")
-    if not all(isinstance(pair.get("question"), str) for pair in pairs):
-        raise BadInput(f"'{where}': a question-answer pair of '{key}' has no 'question'.")
-    answers = tuple(aliases(pair.get("answer"), where, key) for pair in pairs)
-    return metrics.Annotation(answers, tuple(pair["question"] for pair in pairs))
+def _annotation(given: Annotation) -> metrics.Annotation:
+    rewrites = () if given.is_single else tuple("|".join(pair.questions) for pair in given.pairs)
+    return metrics.Annotation(given.answers, rewrites)
 
 
 def _prediction(value: Any) -> metrics.Prediction:

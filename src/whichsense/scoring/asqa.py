@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple
 
+from whichsense.datasets.readers_ambiguous import asqa
+from whichsense.datasets.records import LongQuestion
 from whichsense.errors import BadInput
 from whichsense.metrics import asqa as metrics
 from whichsense.metrics.bootstrap import middle
 from whichsense.metrics.rouge import rouge_l
-from whichsense.scoring.inputs import aliases, aligned, as_text, by_id, named, read_gold, read_predictions
+from whichsense.scoring.inputs import aligned, as_text, by_id, named, read_predictions
 from whichsense.scoring.result import Interval, Measure, Result, intervals, mean, share
 
 Variant = Literal["best", "average"]
-VARIANTS: tuple[str, ...] = get_args(Variant)
+_FIX = "Is it an ASQA file?"
+
+
+class _Gold(NamedTuple):
+    question: str
+    references: list[str]
+    pairs: list[metrics.Disambiguation]
 
 
 def score_asqa(
@@ -31,42 +39,32 @@ def score_asqa(
     """Score long answers, `{id: text}`. `reader` answers the disambiguated questions from them; so does a file of
     the official reader's answers, `{id_number: answer}`.
     """
-    records = by_id(read_gold(gold, split), gold, ("id", "sample_id"))
-    golds = {key: _Gold(record, gold, key) for key, record in records.items()}
-    predictions = aligned(records, read_predictions(predicted), predicted, as_text, allow_missing=allow_missing)
+    golds = by_id(_golds(Path(gold), split), gold)
+    predictions = aligned(golds, read_predictions(predicted), predicted, as_text, allow_missing=allow_missing)
     ours = {key: predictions[key] or "" for key in golds}
     questions = {key: _scored(golds[key], ours[key]) for key in golds}
     _add_reader_scores(questions, golds, ours, reader, reader_answers)
     values, found = _summary(questions, variant)
     settings: dict[str, Any] = {"variant": variant}
     notes = []
-    if reader is not None or reader_answers is not None:
-        settings["reader"] = getattr(reader, "name", None) or (Path(reader_answers).stem if reader_answers else "own")
+    if reader_answers is not None:
+        settings["reader"] = str(reader_answers)
+    elif reader is not None:
+        settings["reader"] = str(getattr(reader, "name", "own"))
     else:
         notes.append("disambig_f1 and dr need a reader: --reader PATH of a SQuAD 2.0 model.")
     counts = {"n": len(questions)}
     return Result("asqa", name or Path(predicted).stem, values, counts, found, questions, settings, notes)
 
 
-class _Gold:
-    """A question's references and disambiguations, checked."""
-
-    def __init__(self, record: Mapping[str, Any], where: str | Path, key: str) -> None:
-        self.question = str(record.get("ambiguous_question") or record.get("question") or "")
-        annotations, pairs = record.get("annotations"), record.get("qa_pairs")
-        if not isinstance(annotations, list) or not isinstance(pairs, list) or not annotations or not pairs:
-            raise BadInput(f"'{where}': '{key}' lacks 'annotations' or 'qa_pairs'. Is it an ASQA file?")
-        texts = [one.get("long_answer") if isinstance(one, dict) else None for one in annotations]
-        if not all(isinstance(text, str) for text in texts):
-            raise BadInput(f"'{where}': an annotation of '{key}' has no 'long_answer'.")
-        self.references = [str(text) for text in texts]
-        self.pairs = [_disambiguation(pair, where, key) for pair in pairs]
-
-
-def _disambiguation(pair: Any, where: str | Path, key: str) -> metrics.Disambiguation:
-    if not isinstance(pair, dict):
-        raise BadInput(f"'{where}': a 'qa_pairs' entry of '{key}' is no object.")
-    return metrics.Disambiguation(str(pair.get("question", "")), aliases(pair.get("short_answers"), where, key))
+def _golds(path: Path, split: str) -> Iterator[tuple[str, _Gold]]:
+    """The questions of a file with their references and disambiguations."""
+    for question in asqa(path, split, _FIX):
+        assert isinstance(question, LongQuestion)
+        pairs = [
+            metrics.Disambiguation("|".join(pair.questions), pair.answers) for pair in question.annotations[0].pairs
+        ]
+        yield question.id, _Gold(question.text, [answer.text for answer in question.long_answers], pairs)
 
 
 def _scored(gold: _Gold, prediction: str) -> dict[str, Any]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from whichsense.errors import BadInput
+from whichsense.datasets.rows import records as rows_of
 from whichsense.metrics import cambignq as metrics
 from whichsense.metrics.bleu import bleu_counts, corpus_bleu
 from whichsense.metrics.clarification import parse_released
-from whichsense.scoring.inputs import aligned, as_text, by_id, read_gold, read_predictions
+from whichsense.scoring.inputs import aligned, as_text, by_id, read_predictions
 from whichsense.scoring.result import Measure, Result, intervals, mean, share
 
 Variant = Literal["released", "paper"]
-VARIANTS: tuple[str, ...] = get_args(Variant)
+_FIX = "Is it CAmbigNQ's file, or one of the form {id: text}?"
 
 
 def score_cambignq(
@@ -27,11 +27,11 @@ def score_cambignq(
     name: str = "",
 ) -> Result:
     """Score clarification questions, `{id: text}`, against CAmbigNQ's file or a plain `{id: text}` one."""
-    records = by_id(read_gold(gold), gold)
-    golds = {key: _question(record, gold, key) for key, record in records.items()}
-    predictions = aligned(records, read_predictions(predicted), predicted, as_text, allow_missing=allow_missing)
+    records = by_id(_golds(Path(gold)), gold)
+    golds = {key: clarification for key, (_, clarification) in records.items()}
+    predictions = aligned(golds, read_predictions(predicted), predicted, as_text, allow_missing=allow_missing)
     ours = {key: predictions[key] or "" for key in golds}
-    questions = {key: _scored(golds[key], predictions[key], records[key], variant) for key in golds}
+    questions = {key: _scored(golds[key], predictions[key], records[key][0], variant) for key in golds}
     pairs = list(golds.values()), list(ours.values())
     categories = [[parse_released(text)[0] for text in side] for side in pairs]
     overlaps = [one.pop("overlap") for one in questions.values()]
@@ -51,12 +51,11 @@ def score_cambignq(
         values["bert_score"] = _bert_score(questions, pairs, bert)
     found = _intervals(questions, overlaps, pairs, categories)
     counts = {"n": len(questions)}
-    return Result(
-        "cambignq", name or Path(predicted).stem, values, counts, found, questions, {"variant": variant}, notes
-    )
+    settings = {"variant": variant, **({"bert": str(bert)} if bert else {})}
+    return Result("cambignq", name or Path(predicted).stem, values, counts, found, questions, settings, notes)
 
 
-def _scored(gold: str, prediction: str | None, record: Mapping[str, Any], variant: Variant) -> dict[str, Any]:
+def _scored(gold: str, prediction: str | None, question: str, variant: Variant) -> dict[str, Any]:
     ours = prediction or ""
     options = parse_released(ours)[1] if prediction is not None else []
     overlap = metrics.option_overlap(parse_released(gold)[1], options, one_assignment=variant == "paper")
@@ -67,7 +66,7 @@ def _scored(gold: str, prediction: str | None, record: Mapping[str, Any], varian
         "option_recall": alone.recall,
         "option_f1": alone.f1,
         "options": len(options),
-        "question": record.get("question", ""),
+        "question": question,
         "gold": [gold],
         "predicted": [ours],
         "overlap": overlap,
@@ -78,8 +77,9 @@ def _bert_score(
     questions: Mapping[str, dict[str, Any]], pairs: tuple[list[str], list[str]], model: str | Path
 ) -> float:
     from whichsense.metrics.bertscore import bert_score
+    from whichsense.models.token_vectors import TokenVectors
 
-    scores = bert_score(*pairs, model)
+    scores = bert_score(*pairs, TokenVectors(model))
     for one, score in zip(questions.values(), scores, strict=True):
         one["bert_score"] = score
     return sum(scores) / len(scores)
@@ -131,8 +131,10 @@ def _bleu(first: int, order: int) -> Measure:
     return measure
 
 
-def _question(record: Mapping[str, Any], where: str | Path, key: str) -> str:
-    question = record.get("clarification_question", record.get("gold"))
-    if not isinstance(question, str) or not question.strip():
-        raise BadInput(f"'{where}': '{key}' has no 'clarification_question'.")
-    return question
+def _golds(path: Path) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Each id with the ambiguous question, where the file has it, and the one that asks back."""
+    for row in rows_of(path, _FIX, plain="clarification_question"):
+        clarification = row.text("clarification_question")
+        if not clarification.strip():
+            raise row.bad("'clarification_question' is empty")
+        yield row.text("id"), (row.text("question", default=""), clarification)

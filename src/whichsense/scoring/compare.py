@@ -10,7 +10,7 @@ from whichsense.errors import BadInput
 from whichsense.metrics.ambignq import QUESTION_METRICS
 from whichsense.metrics.bootstrap import PairedTest, paired_tests
 from whichsense.scoring.inputs import named
-from whichsense.scoring.result import Result
+from whichsense.scoring.result import BY_MODEL, Result
 
 ALPHA = 0.05
 _NOT_SCORES = {"multi", "options", "length"}
@@ -72,12 +72,18 @@ def _groups(a: Result, b: Result) -> dict[tuple[str, ...], list[str]]:
     first = next(iter(a.questions.values()))
     groups: dict[tuple[str, ...], list[str]] = {}
     for metric, value in first.items():
-        if metric in _NOT_SCORES or isinstance(value, str | list):
+        if metric in _NOT_SCORES or isinstance(value, str | list) or not _same_model(a, b, metric):
             continue
         mine, theirs = (_scored(one, metric, list(a.questions)) for one in (a, b))
         if mine and mine == theirs:
             groups.setdefault(mine, []).append(metric)
     return groups
+
+
+def _same_model(a: Result, b: Result, metric: str) -> bool:
+    """Two numbers that two readers gave cannot be compared."""
+    setting = BY_MODEL.get(metric, "")
+    return a.settings.get(setting) == b.settings.get(setting)
 
 
 def _scored(result: Result, metric: str, keys: Sequence[str]) -> tuple[str, ...]:

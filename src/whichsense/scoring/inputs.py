@@ -26,40 +26,17 @@ def named(ids: Iterable[str]) -> str:
     return f"{len(found)} ({', '.join(repr(one) for one in found[:_SHOWN])}{more})"
 
 
-def read_gold(path: str | Path, split: str | None = None) -> list[dict[str, Any]]:
-    """The records of a gold file: a list, JSON lines, or an object keyed by id, perhaps under a split's name."""
-    body = read_json(path)
-    if isinstance(body, dict) and split is not None and split in body:
-        body = body[split]
-    elif isinstance(body, dict) and split is not None and set(body) <= {"train", "dev", "test", "val", "validation"}:
-        raise BadInput(f"'{path}' has no split '{split}'. It has: {', '.join(body)}.")
-    if isinstance(body, dict):
-        body = [
-            {"id": key, **value} if isinstance(value, dict) else {"id": key, "gold": value}
-            for key, value in body.items()
-        ]
-    if not isinstance(body, list) or not body:
-        raise BadInput(f"'{path}' holds no questions: a list of records, or an object keyed by id, is needed.")
-    wrong = [str(i) for i, record in enumerate(body) if not isinstance(record, dict)]
-    if wrong:
-        raise BadInput(f"'{path}': records that are no objects, by position: {named(wrong)}.")
-    return body
-
-
-def by_id(
-    records: Sequence[dict[str, Any]], where: str | Path, keys: Sequence[str] = ("id",)
-) -> dict[str, dict[str, Any]]:
-    """Gold records by their id; an id that is missing or stands there twice is an error."""
-    table: dict[str, dict[str, Any]] = {}
+def by_id(golds: Iterable[tuple[str, Value]], where: str | Path) -> dict[str, Value]:
+    """Gold questions by their id; an id that stands there twice, or a file without any, is an error."""
+    table: dict[str, Value] = {}
     twice = []
-    for number, record in enumerate(records, 1):
-        key = next((str(record[name]) for name in keys if record.get(name) is not None), None)
-        if key is None:
-            raise BadInput(f"'{where}': record {number} has no {' or '.join(repr(name) for name in keys)}.")
+    for key, value in golds:
         twice += [key] if key in table else []
-        table[key] = record
+        table[key] = value
     if twice:
         raise BadInput(f"'{where}': ids that stand there more than once: {named(twice)}. Each question needs its own.")
+    if not table:
+        raise BadInput(f"'{where}' holds no questions: a list of records, or an object keyed by id, is needed.")
     return table
 
 
@@ -151,11 +128,3 @@ def as_answers(value: Any) -> tuple[str, ...]:
     if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
         raise TypeError(f"An answer or a list of answers is needed, not {_kind(value)} of something else.")
     return tuple(values)
-
-
-def aliases(value: Any, where: str | Path, key: str) -> tuple[str, ...]:
-    """A gold answer's names: a list of texts that is not empty."""
-    names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list) or not names or not all(isinstance(one, str) for one in names):
-        raise BadInput(f"'{where}': the answer of '{key}' must be a list of texts that is not empty.")
-    return tuple(names)

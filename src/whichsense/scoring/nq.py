@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from whichsense.errors import BadInput
+from whichsense.datasets.readers import trivia_answers
+from whichsense.datasets.rows import Row, records
 from whichsense.metrics.answers import exact_match, exact_match_first, oracle_exact_match
-from whichsense.scoring.inputs import aliases, aligned, as_answers, by_id, read_gold, read_predictions
+from whichsense.scoring.inputs import aligned, as_answers, by_id, read_predictions
 from whichsense.scoring.result import Result, intervals, mean, share
 
 METRICS = ("em", "em_first", "em_oracle")
-_ANSWER_KEYS = ("answer", "answers", "golden_answers")
+_FIX = "Is it NQ-open's, TriviaQA's or a file of their form?"
+
+
+class _Gold(NamedTuple):
+    question: str
+    answers: tuple[str, ...]
 
 
 def score_nq(gold: str | Path, predicted: str | Path, *, allow_missing: bool = False, name: str = "") -> Result:
@@ -20,21 +26,20 @@ def score_nq(gold: str | Path, predicted: str | Path, *, allow_missing: bool = F
 
     Gold records without an id go by their question.
     """
-    records = by_id(read_gold(gold), gold, ("id", "question"))
-    answers = {key: aliases(_answer(record, gold, key), gold, key) for key, record in records.items()}
-    given = read_predictions(predicted, list(records))
+    golds = by_id(_golds(Path(gold)), gold)
+    given = read_predictions(predicted, list(golds))
     predictions = aligned(
-        records, given, predicted, as_answers, allow_missing=allow_missing, empty=lambda value: value in ([], "")
+        golds, given, predicted, as_answers, allow_missing=allow_missing, empty=lambda value: value in ([], "")
     )
-    questions = {}
-    for key, record in records.items():
+    questions: dict[str, dict[str, Any]] = {}
+    for key, (question, answers) in golds.items():
         ours = predictions[key] or ()
         scores = dict.fromkeys(METRICS, 0.0)
         if ours:
-            scores["em"] = exact_match(ours[0], answers[key])
-            scores["em_first"] = exact_match_first(ours[0], answers[key])
-            scores["em_oracle"] = oracle_exact_match(ours, answers[key])
-        shown = {"question": record.get("question", key), "gold": list(answers[key]), "predicted": list(ours)}
+            scores["em"] = exact_match(ours[0], answers)
+            scores["em_first"] = exact_match_first(ours[0], answers)
+            scores["em_oracle"] = oracle_exact_match(ours, answers)
+        shown = {"question": question, "gold": list(answers), "predicted": list(ours)}
         questions[key] = {**scores, **shown}
     values = {metric: mean([one[metric] for one in questions.values()]) for metric in METRICS}
     rows = [[1.0, *(one[metric] for metric in METRICS)] for one in questions.values()]
@@ -43,8 +48,16 @@ def score_nq(gold: str | Path, predicted: str | Path, *, allow_missing: bool = F
     return Result("nq", name or Path(predicted).stem, values, counts, intervals(rows, measures), questions)
 
 
-def _answer(record: Mapping[str, Any], where: str | Path, key: str) -> Any:
-    found = next((record[name] for name in _ANSWER_KEYS if name in record), None)
-    if found is None:
-        raise BadInput(f"'{where}': '{key}' has no 'answer'.")
-    return found
+def _golds(path: Path) -> Iterator[tuple[str, _Gold]]:
+    for row in records(path, _FIX, "Data"):
+        key = row.text("id", "QuestionId", "question", "Question")
+        answers = _answers(row)
+        if not answers:
+            raise row.bad("the list of answers is empty")
+        yield key, _Gold(row.text("question", "Question", default=key), answers)
+
+
+def _answers(row: Row) -> tuple[str, ...]:
+    if row.has("Answer"):  # TriviaQA's script goes by the normalized aliases
+        return trivia_answers(row, "NormalizedAliases", "HumanAnswers")
+    return row.texts("answer", "answers", "golden_answers")

@@ -82,7 +82,8 @@ def _table(results: Sequence[Result], names: Sequence[str], metrics: Sequence[st
             span = f"<small>[{low_high[0]:.4f}, {low_high[1]:.4f}]</small>" if low_high and value is not None else ""
             kind = ' class="best"' if mark and value == best else ""
             cells.append(f"<td{kind}><b>{'–' if value is None else f'{value:.4f}'}</b>{span}</td>")
-        rows.append(f"<tr><td>{escape(metric)}</td>{''.join(cells)}</tr>")
+        label = " / ".join(dict.fromkeys(one.label(metric) for one in results if one.metrics.get(metric) is not None))
+        rows.append(f"<tr><td>{escape(label)}</td>{''.join(cells)}</tr>")
     return f'<div class="scroll"><table><tr><th>metric</th>{head}</tr>{"".join(rows)}</table></div>'
 
 

@@ -12,6 +12,9 @@ from whichsense.files import read_json
 
 Interval = tuple[float, float]
 
+BY_MODEL = {"disambig_f1": "reader", "qa_em": "reader", "qa_hit": "reader", "dr": "reader", "bert_score": "bert"}
+"""Metrics that say nothing without the model behind them, and the setting that names it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -25,6 +28,11 @@ class Result:
     questions: Mapping[str, Mapping[str, Any]]
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
+
+    def label(self, metric: str) -> str:
+        """A metric's name for people, with the model that it depends on: "disambig_f1 (reader: models/roberta)"."""
+        setting = BY_MODEL.get(metric, "")
+        return f"{metric} ({setting}: {self.settings[setting]})" if setting in self.settings else metric
 
     def as_dict(self, per_question: bool = False) -> dict[str, Any]:
         """The JSON form: metrics and counts by name, then intervals, settings and notes."""
@@ -40,16 +48,23 @@ class Result:
 def load_result(path: str | Path) -> Result:
     """Read what `score … --json` wrote."""
     table = read_json(path)
-    if not isinstance(table, dict) or not isinstance(table.get("intervals"), dict):
-        raise BadInput(f"'{path}' is no result. Make one with: whichsense score … --json --per-question > {path}")
+    try:
+        return _result(table, Path(path).stem)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        advice = f"Make one with: whichsense score … --json --per-question > {path}"
+        raise BadInput(f"'{path}' is no result. {advice}") from None
+
+
+def _result(table: dict[str, Any], stem: str) -> Result:
     rest = {key: value for key, value in table.items() if key not in ("dataset", "name", "intervals", "notes")}
     questions = rest.pop("questions", {})
     metrics = {k: v for k, v in rest.items() if v is None or isinstance(v, float)}
     counts = {k: v for k, v in rest.items() if isinstance(v, int) and not isinstance(v, bool)}
     settings = {k: v for k, v in rest.items() if k not in metrics and k not in counts}
     intervals = {name: (float(low), float(high)) for name, (low, high) in table["intervals"].items()}
-    name = str(table.get("name") or Path(path).stem)
-    dataset = str(table.get("dataset", "?"))
+    if not all(isinstance(question, dict) for question in questions.values()):
+        raise TypeError("questions must be objects")
+    name, dataset = str(table.get("name") or stem), str(table.get("dataset", "?"))
     return Result(dataset, name, metrics, counts, intervals, questions, settings, table.get("notes", ()))
 
 
