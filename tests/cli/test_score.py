@@ -221,7 +221,7 @@ def test_asqa(tmp_path: Path) -> None:
     assert result["questions"]["7"]["rouge_l"] == 1.0
     with pytest.raises(BadInput, match="'7'"):
         run("asqa", gold, write(tmp_path / "p.json", {"7": ["x"]}))
-    with pytest.raises(BadInput, match="no 'train'. It has: dev"):
+    with pytest.raises(BadInput, match=r"no 'train'\. It has: dev"):
         run("asqa", gold, tmp_path / "p.json", "--split", "train")
 
 
