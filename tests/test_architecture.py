@@ -68,7 +68,8 @@ def test_imports_point_down(path: Path) -> None:
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_model_runtimes_live_in_models(path: Path) -> None:
-    used = {name.split(".")[0] for name in imported(path)} & HEAVY
+    required = re.findall(r'require\("(\w+)', path.read_text(encoding="utf-8"))
+    used = {name.split(".")[0] for name in (*imported(path), *required)} & HEAVY
     assert not used or unit(path) in {"models", "train"}, f"{path.name} imports {used}"
 
 

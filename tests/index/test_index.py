@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -77,6 +79,51 @@ def test_add_and_delete(built: Path, make_corpus: Corpus) -> None:
     assert index.check(built).sound
     index.add([more], built)
     assert titles(built, "ocelot")[0] == "Ocelot"  # what was deleted may come back
+
+
+def test_ids_stay_unique_over_files_of_one_name(built: Path, tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "more.jsonl").write_text(
+            json.dumps({"title": "Cat", "text": f"A cat in folder {folder}."})
+        )
+        index.add([tmp_path / folder / "more.jsonl"], built)
+    ids = [hit.passage.id for hit in Index.open(built).search("folder")]
+    assert len(set(ids)) == len(ids) == 2
+
+
+def test_a_new_build_heals_a_damaged_index(built: Path, animals: Path) -> None:
+    (built / "manifest.json").write_text("{")
+    index.build([animals], built)
+    assert index.check(built).sound
+    assert titles(built, "puma shoes")[0] == "Puma (brand)"
+
+
+def test_an_index_that_may_not_be_written_is_searched(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """tantivy locks even to read; where it may not, the lock goes elsewhere."""
+    for lock in built.rglob(".tantivy-*"):
+        lock.unlink()
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert titles(built, "shoes in Germany")[0] == "Puma (brand)"
+    assert not list(built.rglob(".tantivy-*"))
+
+
+def test_threads_share_an_index(built: Path) -> None:
+    opened, asked = Index.open(built), ["puma", "jaguar", "shoes", "cat"] * 25
+    alone = [opened.search(question) for question in asked]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(opened.search, asked)) == alone
+        assert list(pool.map(opened.senses, asked)) == [[]] * len(asked)
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_k_is_checked(built: Path, k: int) -> None:
+    with pytest.raises(BadInput, match="at least one"):
+        Index.open(built).search("puma", k=k)
+
+
+def test_k_may_exceed_the_corpus(built: Path) -> None:
+    assert len(Index.open(built).search("puma jaguar", k=10**12)) == 4
 
 
 def test_delete_by_document_and_source(built: Path) -> None:

@@ -19,15 +19,18 @@ def command() -> None:
 @command.command()
 @click.option("--dataset", required=True, metavar="NAME", help="For example ambignq/dev or sample/questions.")
 @evidence_options
+@click.option("--data-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where the datasets lie.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with where the numbers come from.")
-def retrieval(dataset: str, folder: Path | None, method: str | None, limit: int | None, as_json: bool) -> None:
+def retrieval(
+    dataset: str, folder: Path | None, method: str | None, data_dir: Path | None, limit: int | None, as_json: bool
+) -> None:
     """Print how many gold answers are among the first 1, 5, 10, 20 and 100 passages."""
     from whichsense.evaluate import evaluate_retrieval
 
     index, chosen = open_evidence(folder, method)
     with shown("searching", "questions") as progress:
-        result = evaluate_retrieval(dataset, index, method=chosen, limit=limit, progress=progress)
+        result = evaluate_retrieval(dataset, index, method=chosen, limit=limit, data_dir=data_dir, progress=progress)
     if as_json:
         print(json.dumps(result.as_dict()))
         return

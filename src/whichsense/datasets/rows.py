@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ class Row:
 
     def __init__(self, value: Any, where: str, fix: str) -> None:
         self.where, self.fix = where, fix
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             raise self.bad(f"an object was expected, not {_named(value)}")
         self.value = value
 
@@ -31,8 +31,8 @@ class Row:
     def field(self, *keys: str) -> Any:
         """The first of several names that is there: releases differ in how they spell a field."""
         for key in keys:
-            if self.has(key):
-                return self.value[key]
+            if (value := self.value.get(key)) is not None:
+                return value
         raise self.bad(f"no field '{keys[0]}'")
 
     def text(self, *keys: str, default: str | None = None) -> str:
@@ -59,7 +59,7 @@ class Row:
         if optional and not any(self.has(key) for key in keys):
             return []
         value = self.field(*keys)
-        if isinstance(value, Mapping):  # Hugging Face turns a list of objects into an object of lists
+        if isinstance(value, dict):  # Hugging Face turns a list of objects into an object of lists
             value = _transposed(value)
         if not isinstance(value, list):
             raise self.bad(f"'{keys[0]}' must be a list, not {_named(value)}")
@@ -75,7 +75,7 @@ def _named(value: Any) -> str:
     return shown if len(shown) < 60 else shown[:57] + "…"
 
 
-def _transposed(columns: Mapping[str, Any]) -> Any:
+def _transposed(columns: dict[str, Any]) -> Any:
     lists = [column for column in columns.values() if isinstance(column, list)]
     if len(lists) != len(columns) or len({len(column) for column in lists}) > 1:
         return columns
@@ -129,14 +129,14 @@ def records(path: Path, fix: str, *inside: str, plain: str = "") -> Iterator[Row
         return
     value = _whole(path, fix)
     for key in inside:
-        if isinstance(value, Mapping) and key in value:
+        if isinstance(value, dict) and key in value:
             value = value[key]
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         if inside and value and _SPLITS.issuperset(value):
             raise DamagedData(f"'{path}' has no '{inside[0]}'. It has: {', '.join(value)}.")
         for key, item in value.items():
-            named = {plain: item} if plain and not isinstance(item, Mapping) else item
-            found = {"id": key, **named} if isinstance(named, Mapping) else named
+            named = {plain: item} if plain and not isinstance(item, dict) else item
+            found = {"id": key, **named} if isinstance(named, dict) else named
             yield Row(found, f"'{path}', record '{key}'", fix)
     elif isinstance(value, list):
         yield from (Row(item, f"'{path}', record {number}", fix) for number, item in enumerate(value, 1))

@@ -46,8 +46,9 @@ class State:
 class Staging:
     """Takes records in, drops duplicates, and can stop after any of them without losing or doubling one."""
 
-    def __init__(self, root: Path, state: State, lexical: LexicalWriter) -> None:
+    def __init__(self, root: Path, state: State, lexical: LexicalWriter, id_prefix: str) -> None:
         self.root, self.state, self.content = root, state, root / "content"
+        self._id_prefix = id_prefix
         self.report = Report.from_dict(dict(state.report)) if state.report else Report()
         self._lexical = lexical
         self._passages = PassagesWriter(self.content / "passages", state.next_row)
@@ -55,7 +56,9 @@ class Staging:
         self._seen = _load_seen(root, state)
 
     @classmethod
-    def resume_or_start(cls, folder: Path, base: Manifest | None, job: Mapping[str, Any]) -> Staging:
+    def resume_or_start(
+        cls, folder: Path, base: Manifest | None, job: Mapping[str, Any], id_prefix: str = ""
+    ) -> Staging:
         """Go on with the same job if it was stopped; otherwise begin anew on top of `base`."""
         root = folder / folders.STAGING
         states = [state for name in (_STATE, _NEXT_STATE) if (state := _load(root / name)) and state.job == job]
@@ -63,16 +66,18 @@ class Staging:
             lexical = LexicalWriter(root / "content" / "lexical")
             for state in states:
                 if state.passages == lexical.count:
-                    return cls(root, state, lexical)
+                    return cls(root, state, lexical, id_prefix)
             lexical.close()
         root = folders.stage(folder, base)
         state = State(job, next_row=base.next_row if base else 0, passages=base.passages if base else 0)
-        return cls(root, state, LexicalWriter(root / "content" / "lexical"))
+        return cls(root, state, LexicalWriter(root / "content" / "lexical"), id_prefix)
 
     def put(self, record: Document | Redirect | Sense, words: int, sentences: bool) -> None:
         if not isinstance(record, Document):
             self._names.add(record)
             return
+        if self._id_prefix:
+            record = dataclasses.replace(record, id=f"{self._id_prefix}{record.id}")
         for passage in cut(record, words=words, sentences=sentences):
             if self._seen.new(passage.title, passage.text):
                 self._lexical.add(self.state.next_row, record.id, passage)

@@ -123,7 +123,7 @@ def _grow(
         "base": base.generation if base else None,
         "encoder": encoder.name if encoder else None,
     }
-    staging = Staging.resume_or_start(out, base, job)
+    staging = Staging.resume_or_start(out, base, job, _id_prefix(corpus, base))
     try:
         if not staging.state.read_all:
             _read(corpus, cutting, staging, progress)
@@ -146,6 +146,12 @@ def _grow(
         report=state.report,
     )
     return folders.publish(out, base, draft)
+
+
+def _id_prefix(corpus: Corpus, base: Manifest | None) -> str:
+    """Ids stay unique: where a file of the same name was read before, the generation goes before them."""
+    before = {Path(path).name for source in (base.sources if base else ()) for path in source["paths"]}
+    return f"{base.generation + 1}/" if base and before & {path.name for path in corpus.files} else ""
 
 
 def _read(corpus: Corpus, cutting: Cutting, staging: Staging, progress: Progress) -> None:
