@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from whichsense.metrics.asqa import length, rouge_l_best, str_em
 from whichsense.metrics.cambignq import option_overlap
 from whichsense.metrics.clarification import parse_released
 from whichsense.metrics.ptb import question_words
+from whichsense.scoring.ambignq import score_ambignq
+from whichsense.scoring.asqa import score_asqa
 
 SHARED = Path(__file__).parents[2].parent / "shared"
 OFFICIAL = {"F1 answer": "f1_ans", "F1 edit-f1": "f1_edit"} | {f"F1 bleu{n}": f"f1_bleu{n}" for n in range(1, 5)}
@@ -55,6 +58,30 @@ def test_ambignq_every_question_and_metric() -> None:
         for theirs, ours in OFFICIAL.items():
             assert scores[ours] == pytest.approx(expected["scores"][theirs], abs=1e-9), (key, ours)
     assert len(official) == 1003
+
+
+def test_ambignq_by_files(tmp_path: Path) -> None:
+    """The whole way: gold as it lies there, predictions from a file."""
+    official = golden("ambignq_official")
+    (tmp_path / "pred.json").write_text(json.dumps({key: one["pred"] for key, one in official.items()}))
+    gold = SHARED / "data" / "ambignq" / "dev.json.zst"
+    questions = score_ambignq(gold, tmp_path / "pred.json").questions
+    assert questions.keys() == official.keys()
+    for key, expected in official.items():
+        assert questions[key]["multi"] == expected["multi"]
+        for theirs, ours in OFFICIAL.items():
+            assert questions[key][ours] == pytest.approx(expected["scores"][theirs], abs=1e-9), (key, ours)
+
+
+def test_asqa_by_files(tmp_path: Path) -> None:
+    records = dataset("asqa/dev")
+    for system in golden("asqa_official").values():
+        (tmp_path / "pred.json").write_text(json.dumps({key: one["prediction"] for key, one in system.items()}))
+        (tmp_path / "gold.json").write_text(json.dumps([records[key] for key in system]))
+        questions = score_asqa(tmp_path / "gold.json", tmp_path / "pred.json").questions
+        for key, expected in system.items():
+            assert questions[key]["rouge_l"] == pytest.approx(expected["rougeLsum"], abs=1e-9), key
+            assert questions[key]["str_em"] == pytest.approx(expected["str_em"], abs=1e-9), key
 
 
 def test_asqa_every_answer() -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from whichsense.config import from_table
 from whichsense.datasets.faults import NoDataset
 from whichsense.errors import BadConfig, did_you_mean
 
@@ -100,6 +98,10 @@ def _entries() -> dict[str, Entry]:
 
 
 def _read(path: Path) -> dict[str, Entry]:
+    import tomllib  # here, as scoring uses the readers but not the catalog
+
+    from whichsense.config import from_table
+
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     splits: dict[str, dict[str, Any]] = table.pop("splits", {})
     reader = table.pop("reader", "")
@@ -113,6 +115,8 @@ def _read(path: Path) -> dict[str, Entry]:
 
 
 def _entry(family: Family, split: str, fields: dict[str, Any], where: str) -> Entry:
+    from whichsense.config import from_table
+
     where = f"{where}, splits.{split}"
     releases = tuple(from_table(Release, release, where) for release in fields.pop("releases", []))
     download = fields.pop("download", None)
