@@ -16,6 +16,8 @@ from whichsense.files import plain_suffix, read_json, read_jsonl
 class Row:
     """One JSON object, and where it stands."""
 
+    __slots__ = ("fix", "value", "where")
+
     def __init__(self, value: Any, where: str, fix: str) -> None:
         self.where, self.fix = where, fix
         if not isinstance(value, dict):
@@ -30,44 +32,58 @@ class Row:
 
     def field(self, *keys: str) -> Any:
         """The first of several names that is there: releases differ in how they spell a field."""
+        value = self._first(keys)
+        if value is None:
+            raise self.bad(f"no field '{keys[0]}'")
+        return value
+
+    def _first(self, keys: tuple[str, ...]) -> Any:
         for key in keys:
             if (value := self.value.get(key)) is not None:
                 return value
-        raise self.bad(f"no field '{keys[0]}'")
+        return None
 
     def text(self, *keys: str, default: str | None = None) -> str:
-        if default is not None and not any(self.has(key) for key in keys):
+        value = self._first(keys)
+        if value is None and default is not None:
             return default
-        value = self.field(*keys)
         if isinstance(value, int) and not isinstance(value, bool):  # ids are numbers in some releases
             return str(value)
         if not isinstance(value, str):
-            raise self.bad(f"'{keys[0]}' must be a text, not {_named(value)}")
+            raise self._wrong(keys, value, "a text")
         return value
 
     def texts(self, *keys: str, optional: bool = False) -> tuple[str, ...]:
-        if optional and not any(self.has(key) for key in keys):
+        value = self._first(keys)
+        if value is None and optional:
             return ()
-        value = self.field(*keys)
         if isinstance(value, str):
             return (value,)
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.bad(f"'{keys[0]}' must be a list of texts, not {_named(value)}")
+        if not isinstance(value, list) or not _TEXT.issuperset(map(type, value)):
+            raise self._wrong(keys, value, "a list of texts")
         return tuple(value)
 
     def rows(self, *keys: str, optional: bool = False) -> list[Row]:
-        if optional and not any(self.has(key) for key in keys):
+        value = self._first(keys)
+        if value is None and optional:
             return []
-        value = self.field(*keys)
         if isinstance(value, dict):  # Hugging Face turns a list of objects into an object of lists
             value = _transposed(value)
         if not isinstance(value, list):
-            raise self.bad(f"'{keys[0]}' must be a list, not {_named(value)}")
+            raise self._wrong(keys, value, "a list")
         flat = [part for item in value for part in (item if isinstance(item, list) else [item])]
         return [Row(item, f"{self.where}, {keys[0]}[{number}]", self.fix) for number, item in enumerate(flat)]
 
+    def _wrong(self, keys: tuple[str, ...], value: Any, wanted: str) -> DamagedData:
+        if value is None:
+            return self.bad(f"no field '{keys[0]}'")
+        return self.bad(f"'{keys[0]}' must be {wanted}, not {_named(value)}")
+
     def row(self, key: str) -> Row:
         return Row(self.field(key), f"{self.where}, {key}", self.fix)
+
+
+_TEXT = {str}
 
 
 def _named(value: Any) -> str:
