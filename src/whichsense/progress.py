@@ -19,6 +19,10 @@ def silent(done: float | None, count: int) -> None:
     """The progress of a library call: none."""
 
 
+def unsaid(line: str) -> None:
+    """The remarks of a library call: none."""
+
+
 @contextmanager
 def shown(title: str, unit: str) -> Iterator[Progress]:
     """A bar with rate and time left on standard error, so that standard output stays clean for pipes."""

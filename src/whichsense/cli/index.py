@@ -66,6 +66,7 @@ def build(
             format=format_,
             encoding=encoding,
             progress=progress,
+            say=_say,
         )
     _print_built(manifest, out, as_json)
 
@@ -81,7 +82,7 @@ def add(folder: Path, sources: tuple[str, ...], format_: str | None, encoding: s
     from whichsense import index
 
     with shown("adding", "passages") as progress:
-        manifest = index.add(sources, folder, format=format_, encoding=encoding, progress=progress)
+        manifest = index.add(sources, folder, format=format_, encoding=encoding, progress=progress, say=_say)
     _print_built(manifest, folder, as_json)
 
 
@@ -158,6 +159,10 @@ def senses(name: str, folder: Path, as_json: bool) -> None:
         print(f"{sense.title}: {sense.gloss}")
     if not found:
         click.echo(f"No disambiguation page in this corpus is about '{name}'.", err=True)
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
 
 
 def _encoder(name: str | None) -> Encoder:

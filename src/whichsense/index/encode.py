@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -26,18 +28,37 @@ def encoder_of(name: str | None, given: Encoder | None) -> Encoder | None:
     return given
 
 
-def encode_rows(content: Path, encoder: Encoder, rows: range, progress: Progress) -> None:
+def encode_rows(content: Path, encoder: Encoder, rows: range, progress: Progress, say: Callable[[str], None]) -> None:
     """Vectors for these rows of the staged passages. Rows that an earlier, stopped run encoded are passed over."""
     from whichsense.index.vectors import VectorsWriter
 
     texts = Texts(content)
     with stop_requested() as stop, VectorsWriter(content / "vectors", encoder.dimensions) as vectors:
-        for start in range(max(rows.start, vectors.next_row), rows.stop, _CHUNK):
+        todo = range(max(rows.start, vectors.next_row), rows.stop)
+        if len(todo) > _CHUNK:
+            say(_estimated(encoder, texts, todo))
+        for start in range(todo.start, todo.stop, _CHUNK):
             chunk = range(start, min(start + _CHUNK, rows.stop))
-            encoded = encoder.encode_passages([f"{passage.title}\n{passage.text}" for passage in texts.fetch(chunk)])
+            encoded = encoder.encode_passages(_to_encode(texts, chunk))
             vectors.add(np.arange(chunk.start, chunk.stop, dtype=np.uint64), encoded)
             progress((chunk.stop - rows.start) / len(rows), chunk.stop - rows.start)
             if stop():
                 vectors.checkpoint()
                 raise Stopped("Stopped. Run the same command again: it resumes where it was.")
         vectors.save()
+
+
+def _to_encode(texts: Texts, rows: Sequence[int]) -> list[str]:
+    return [f"{passage.title}\n{passage.text}" for passage in texts.fetch(rows)]
+
+
+def _estimated(encoder: Encoder, texts: Texts, todo: range) -> str:
+    """How long it will take: encoding can cost far more than indexing, so this is said before it starts."""
+    from whichsense.models.encoders import estimate
+
+    rate = estimate(encoder, _to_encode(texts, todo[:256]))
+    duration = timedelta(seconds=round(len(todo) / rate))
+    return (
+        f"Encoding {len(todo):,} passages with '{encoder.name}' at about {rate:,.0f} a second takes about {duration}. "
+        "Ctrl-C stops it; the same command resumes."
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from whichsense.index.folder import Manifest
 from whichsense.index.lexical import LexicalWriter
 from whichsense.index.staging import Staging, load_fingerprints, save_fingerprints
 from whichsense.index.texts import Texts
-from whichsense.progress import Progress, silent
+from whichsense.progress import Progress, silent, unsaid
 from whichsense.stages import Encoder
 from whichsense.stopping import Stopped, stop_requested
 from whichsense.types import Passage
@@ -44,12 +44,13 @@ def build(
     format: str | None = None,
     encoding: str | None = None,
     progress: Progress = silent,
+    say: Callable[[str], None] = unsaid,
 ) -> Manifest:
     """Make an index of the sources at `out`. What stood there is served until the new one is whole."""
     out, corpus = Path(out), Corpus(sources, format=format, encoding=encoding)
     corpus.fingerprint  # noqa: B018 (looks for the files: a wrong path is told before a folder is made)
     with folders.writing(out, "index build"):
-        return _grow(out, corpus, cutting or Cutting(), encoder=encoder, base=None, progress=progress)
+        return _grow(out, corpus, cutting or Cutting(), encoder=encoder, base=None, progress=progress, say=say)
 
 
 def add(
@@ -60,6 +61,7 @@ def add(
     format: str | None = None,
     encoding: str | None = None,
     progress: Progress = silent,
+    say: Callable[[str], None] = unsaid,
 ) -> Manifest:
     """Add sources to an index, cut and encoded as the rest of it was."""
     # The file's name goes into the ids, so that document 1 of this file is not document 1 of another.
@@ -70,7 +72,7 @@ def add(
         base = folders.read_manifest(index)
         encoder = encoder_of(base.encoder, encoder)
         cutting = Cutting(**base.settings)
-        return _grow(index, corpus, cutting, encoder=encoder, base=base, progress=progress)
+        return _grow(index, corpus, cutting, encoder=encoder, base=base, progress=progress, say=say)
 
 
 def delete(index: str | Path, ids: Iterable[str] = (), sources: Iterable[str] = ()) -> tuple[Manifest, int]:
@@ -115,6 +117,7 @@ def _grow(
     encoder: Encoder | None,
     base: Manifest | None,
     progress: Progress,
+    say: Callable[[str], None],
 ) -> Manifest:
     """Stage `base` (or nothing) and the corpus on top of it; publish what comes of it."""
     job = {
@@ -131,7 +134,7 @@ def _grow(
         staging.close()
     state = staging.state
     if encoder is not None:
-        encode_rows(staging.content, encoder, range(base.next_row if base else 0, state.next_row), progress)
+        encode_rows(staging.content, encoder, range(base.next_row if base else 0, state.next_row), progress, say)
     draft = Manifest(
         generation=folders.next_generation(out),
         passages=state.passages,
@@ -158,6 +161,7 @@ def _read(corpus: Corpus, cutting: Cutting, staging: Staging, progress: Progress
     saved = shown = time.monotonic()
     records = corpus.records(staging.report, skip=staging.state.position)
     with stop_requested() as stop, contextlib.closing(records):  # a dump's reader has processes to end
+        progress(0.0, staging.state.passages)
         for record in records:
             staging.put(record, cutting.words, cutting.sentences)
             now = time.monotonic()

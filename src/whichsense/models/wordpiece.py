@@ -11,6 +11,14 @@ from collections.abc import Iterator, Mapping
 
 LONGEST_WORD = 100
 UNKNOWN = "[UNK]"
+_IDEOGRAPHS = (
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2CEAF),
+    (0x2F800, 0x2FA1F),
+)
 
 
 def pieces(word: str, vocabulary: Mapping[str, int]) -> list[int]:
@@ -70,4 +78,4 @@ def _stands_alone(character: str, kind: str) -> bool:
     code = ord(character)
     if code < 128:
         return not character.isalnum()
-    return kind[0] == "P" or 0x4E00 <= code <= 0x9FFF or 0x3400 <= code <= 0x4DBF or 0xF900 <= code <= 0xFAFF
+    return kind[0] == "P" or any(first <= code <= last for first, last in _IDEOGRAPHS)
