@@ -36,6 +36,10 @@ class IndexBusy(IndexFault):
     """Another process is writing to the index."""
 
 
+class WriteFault(IndexFault):
+    """The index could not be written."""
+
+
 class DiskFull(IndexFault):
     """There is no room for what is being written."""
 

@@ -68,14 +68,17 @@ class _Lines:
         self.title, self.unit = title, unit
         self.began = self.last = time.monotonic()
         self.first: int | None = None
+        self.done_before = 0.0
 
     def __call__(self, done: float | None, count: int) -> None:
         now = time.monotonic()
-        self.first = count if self.first is None else self.first
+        if self.first is None:
+            self.first, self.done_before = count, done or 0.0
         if now - self.last < 10 and done != 1.0:
             return
         self.last = now
         share = "" if done is None else f" {done:.0%},"
         rate = (count - self.first) / max(now - self.began, 1e-9)
-        left = f", {(now - self.began) * (1 - done) / done:.0f} s left" if done and done < 1 else ""
+        fresh = (done or 0.0) - self.done_before
+        left = f", {(now - self.began) * (1 - (done or 0)) / fresh:.0f} s left" if fresh > 0 and done != 1 else ""
         print(f"{self.title}:{share} {count:,} {self.unit}, {rate:,.0f}/s{left}", file=sys.stderr)  # noqa: T201

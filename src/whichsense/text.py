@@ -28,6 +28,15 @@ def normalize(answer: str) -> str:
     return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
 
 
+def whole_characters(text: str) -> str:
+    """Halves of surrogate pairs, as they come from badly encoded names and arguments, made visible.
+
+    >>> whole_characters("caf\\udce9")
+    'caf?'
+    """
+    return text.encode("utf-8", "replace").decode()
+
+
 def words(text: str) -> list[str]:
     """Lower-cased runs of letters and digits.
 

@@ -122,6 +122,24 @@ def test_stopped_build_resumes_exactly(tmp_path: Path, make_corpus: Corpus, monk
         assert index.check(place).sound
 
 
+@pytest.mark.parametrize("victim", ["state.json", "seen-*.npy", "content/names.sqlite", "content/lexical/*.idx"])
+def test_damaged_staging_begins_anew(
+    tmp_path: Path, make_corpus: Corpus, monkeypatch: pytest.MonkeyPatch, victim: str
+) -> None:
+    """A power cut may leave anything half-written; the same command must still come to an end."""
+    source, place = make_corpus(NEW), tmp_path / "index"
+    with monkeypatch.context() as patch:
+        patch.setattr(write, "encode_rows", None)
+        patch.setattr(folder, "publish", lambda *_: (_ for _ in ()).throw(Crash()))
+        with pytest.raises(Crash):
+            index.build([source], place)
+    gc.collect()
+    path = next((place / "staging").glob(victim))
+    path.write_bytes(b"\xff" * (path.stat().st_size // 2))
+    assert index.build([source], place).passages == len(NEW)
+    assert index.check(place).sound
+
+
 def run(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-m", "whichsense", *map(str, arguments)], text=True, **options)
 

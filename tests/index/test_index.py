@@ -108,6 +108,26 @@ def test_an_index_that_may_not_be_written_is_searched(built: Path, monkeypatch: 
     assert not list(built.rglob(".tantivy-*"))
 
 
+def test_files_are_readable_for_everybody_whom_the_folder_lets_in(built: Path) -> None:
+    assert all(
+        path.stat().st_mode & 0o044 == 0o044 for path in built.rglob("*") if path.is_file() and "lock" not in path.name
+    )
+
+
+@pytest.mark.parametrize("name", ["generation-2024", "staging"])
+def test_folders_that_only_look_like_ours_are_left_alone(tmp_path: Path, animals: Path, name: str) -> None:
+    kept = tmp_path / "home" / name / "letter.txt"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("dear")
+    with pytest.raises(BadInput, match="holds other files"):
+        index.build([animals], tmp_path / "home")
+    assert kept.read_text() == "dear"
+
+
+def test_the_filler_is_no_word(built: Path) -> None:
+    assert titles(built, "ꙮ") == titles(built, "zz") == []
+
+
 def test_threads_share_an_index(built: Path) -> None:
     opened, asked = Index.open(built), ["puma", "jaguar", "shoes", "cat"] * 25
     alone = [opened.search(question) for question in asked]

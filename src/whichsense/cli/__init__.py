@@ -6,6 +6,7 @@ Commands are imported when they are called, so that `whichsense --help` stays fa
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 
@@ -49,6 +50,9 @@ def command() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; errors the user can act on are printed in one line, with exit status 1 (2 for usage)."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows "?" and goes on
     try:
         status = command.main(args=arguments, prog_name="whichsense", standalone_mode=False)
         sys.exit(status if isinstance(status, int) else 0)

@@ -102,6 +102,9 @@ def delete(folder: Path, ids: tuple[str, ...], sources: tuple[str, ...], as_json
         print(json.dumps({"deleted": gone, "passages": manifest.passages, "generation": manifest.generation}))
     else:
         print(f"{gone:,} passages deleted, {manifest.passages:,} left")
+    if not gone:
+        click.echo("Nothing in the index has that id or source.", err=True)
+        sys.exit(1)
 
 
 @command.command()
@@ -201,7 +204,8 @@ def _print_table(table: dict[str, Any]) -> None:
 
 def _readable(name: str, value: Any) -> str:
     if name == "sources":
-        return ", ".join(path for source in value for path in source["paths"])
+        paths = [path for source in value for path in source["paths"]]
+        return ", ".join(paths[:5]) + (f" and {len(paths) - 5:,} more" if len(paths) > 5 else "")
     if isinstance(value, dict):
         return ", ".join(f"{key} {item}" for key, item in value.items() if not isinstance(item, list))
     return f"{value:,}" if isinstance(value, int) else str(value)

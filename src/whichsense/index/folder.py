@@ -17,7 +17,6 @@ import errno
 import fcntl
 import json
 import os
-import re
 import shutil
 import sqlite3
 import time
@@ -33,7 +32,6 @@ from whichsense.files import sha256, write_atomically
 FORMAT = 1
 MANIFEST, STAGING, LOCK = "manifest.json", "staging", "writer.lock"
 # tantivy's own lock files come and go with readers and writers; they carry nothing.
-_OURS = re.compile(r"manifest\.json|\.manifest\.json\.\d+\.tmp|staging|writer\.lock|generation-\d+")
 _TRANSIENT = (".tantivy-writer.lock", ".tantivy-meta.lock")
 
 
@@ -135,7 +133,7 @@ def damaged_files(folder: Path, manifest: Manifest) -> Iterator[str]:
 def leftovers(folder: Path, manifest: Manifest | None) -> list[str]:
     """What an interrupted writer left beside the served generation. Harmless."""
     served = manifest.folder if manifest else None
-    names = [path.name for path in folder.glob("generation-*") if path.name != served]
+    names = [path.name for path in folder.glob("generation-*") if path.name != served and path.name[11:].isdigit()]
     names += [path.name for path in folder.glob(f".{MANIFEST}.*.tmp")]
     return sorted(names) + ([STAGING] if (folder / STAGING).exists() else [])
 
@@ -179,13 +177,15 @@ def _holder(lock: TextIO) -> str:
 
 
 def _ensure_usable(folder: Path) -> None:
+    """A folder that is new, empty, or an index. Any other is left alone: a writer sweeps what it does not know."""
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"'{folder}' is a file. Choose a folder for the index.")
-    strangers = [path.name for path in folder.glob("*") if not _OURS.fullmatch(path.name)]
-    recognised = (folder / LOCK).exists() and ((folder / STAGING).exists() or any(folder.glob("generation-*")))
-    if strangers and not recognised:
-        raise BadInput(f"'{folder}' holds other files ({strangers[0]}, …). Choose a new or empty folder for the index.")
     folder.mkdir(parents=True, exist_ok=True)
+    if (folder / LOCK).exists():  # a writer makes it before anything else
+        return
+    strangers = sorted(path.name for path in folder.glob("*"))
+    if strangers:
+        raise BadInput(f"'{folder}' holds other files ({strangers[0]}, …). Choose a new or empty folder for the index.")
 
 
 def stage(folder: Path, base: Manifest | None) -> Path:
@@ -223,6 +223,7 @@ def publish(folder: Path, base: Manifest | None, draft: Manifest) -> Manifest:
     content = folder / STAGING / "content"
     for name in _TRANSIENT:
         (content / "lexical" / name).unlink(missing_ok=True)
+    _open_to_readers(content)
     manifest = dataclasses.replace(draft, files=_records(content, folder, base))
     for inner in (content, *(path for path in content.rglob("*") if path.is_dir())):
         _sync_folder(inner)
@@ -233,6 +234,15 @@ def publish(folder: Path, base: Manifest | None, draft: Manifest) -> Manifest:
     _sync_folder(folder)
     sweep(folder, manifest)
     return manifest
+
+
+def _open_to_readers(content: Path) -> None:
+    """tantivy makes some files for their owner alone; an index is for everybody whom the folder lets in."""
+    before = os.umask(0)
+    os.umask(before)
+    for path in content.rglob("*"):
+        if path.is_file() and path.stat().st_nlink == 1:
+            path.chmod(0o666 & ~before)
 
 
 def sweep(folder: Path, manifest: Manifest) -> None:

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import tantivy
 
-from whichsense.errors import DamagedIndex, DiskFull, WhichsenseError
+from whichsense.errors import DamagedIndex, DiskFull, IndexFault, WriteFault
 from whichsense.index.query import ANALYZER, any_of, body_text, content_analyzer
 from whichsense.types import Passage
 
@@ -35,11 +35,11 @@ def _opened(folder: Path) -> tantivy.Index:
     return index
 
 
-def _write_fault(folder: Path, error: Exception) -> WhichsenseError:
+def _write_fault(folder: Path, error: Exception) -> IndexFault:
     """tantivy reports everything as ValueError: what it means for the person at the keyboard."""
     if "No space left" in str(error) or "os error 28" in str(error) or disk_usage(folder.parent).free < 2**20:
         return DiskFull(folder)
-    return WhichsenseError(f"The lexical index at '{folder}' could not be written: {error}")
+    return WriteFault(f"The lexical index at '{folder}' could not be written: {error}")
 
 
 @contextlib.contextmanager
@@ -71,7 +71,8 @@ def _lockable(folder: Path) -> Iterator[Path]:
         return
     with TemporaryDirectory(prefix="whichsense-") as place:
         for path in folder.iterdir():
-            (Path(place) / path.name).symlink_to(path.resolve())
+            if not path.name.endswith(".lock"):
+                (Path(place) / path.name).symlink_to(path.resolve())
         yield Path(place)
 
 
@@ -160,4 +161,5 @@ class Lexical:
         with _readable(self.folder):
             hits = self._searcher.search(query, limit=limit, count=False).hits
             rows = self._searcher.fast_field_values("row", [address for _, address in hits])
-        return [(int(row or 0), float(score)) for row, (score, _) in zip(rows, hits, strict=True)]
+        found = [(int(row or 0), float(score)) for row, (score, _) in zip(rows, hits, strict=True)]
+        return sorted(found, key=lambda hit: (-hit[1], hit[0]))  # equal scores by row, however tantivy lays them out

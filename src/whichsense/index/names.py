@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from whichsense.errors import DamagedIndex
+from whichsense.text import whole_characters
 from whichsense.types import Redirect, Sense
 
 _SCHEMA = """
@@ -17,7 +18,7 @@ CREATE TABLE IF NOT EXISTS sense (key TEXT, title TEXT, gloss TEXT, name TEXT, P
 
 
 def _key(name: str) -> str:
-    return " ".join(name.replace("_", " ").casefold().split())
+    return " ".join(whole_characters(name).replace("_", " ").casefold().split())
 
 
 class NamesWriter:

@@ -23,7 +23,7 @@ from whichsense.types import Passage
 
 TITLE, TEXT = 1, 6
 """Where title and text stand among the lines of a stored passage. The text comes last: it may have lines of its own."""
-_SAMPLES, _DICTIONARY_BYTES = 2000, 112_640
+_SAMPLES, _DICTIONARY_BYTES, _LONGEST_SAMPLE = 2000, 112_640, 2000
 _END = np.dtype("<u8")
 
 
@@ -86,7 +86,9 @@ class PassagesWriter:
         """Learn the dictionary from the first passages, where there are enough, and write those."""
         options: dict[str, Any] = {"level": 3, "write_checksum": False, "write_dict_id": False}
         if len(self._waiting) >= _SAMPLES:
-            learned = zstandard.train_dictionary(_DICTIONARY_BYTES, list(self._waiting))
+            learned = zstandard.train_dictionary(
+                _DICTIONARY_BYTES, [stored[:_LONGEST_SAMPLE] for stored in self._waiting]
+            )
             self._stem.with_suffix(".dict").write_bytes(learned.as_bytes())
             learned.precompute_compress(level=options["level"])
             options["dict_data"] = learned

@@ -24,7 +24,9 @@ QUESTION_WORDS = _EMPTY_WORDS | frozenset(
 )
 # tantivy's BM25 has b = 0.75 built in, which punishes long passages too much. Filler about as long as a mean passage
 # makes lengths vary half as much, as b = 0.375 would. It is indexed but not stored, and costs no disk.
-_FILLER = " zz" * 60
+# The word is one that nobody writes, and that is taken out of questions.
+_FILLER_WORD = "ꙮ"
+_FILLER = f" {_FILLER_WORD}" * 60
 # What the other number of a word counts beside the word itself. A full count would let rare plurals lead astray.
 _OTHER_NUMBER = 0.3
 
@@ -75,7 +77,7 @@ def other_number(word: str) -> str | None:
 
 def question_words(question: str) -> list[str]:
     """All words of a question, lower-cased and without accents."""
-    return _PLAIN.analyze(question)
+    return [word for word in _PLAIN.analyze(question) if word != _FILLER_WORD]
 
 
 def content_words(words: Sequence[str]) -> list[str]:

@@ -11,7 +11,8 @@ import dataclasses
 import io
 import json
 import os
-from collections.abc import Mapping
+import sqlite3
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whichsense.corpus import Report, Seen, cut
+from whichsense.errors import WriteFault
 from whichsense.files import write_atomically
 from whichsense.index import folder as folders
 from whichsense.index.folder import Manifest
@@ -29,6 +31,7 @@ from whichsense.index.passages import PassagesWriter
 from whichsense.types import Document, Redirect, Sense
 
 _STATE, _NEXT_STATE = "state.json", "state.next.json"
+_DAMAGE = (WriteFault, sqlite3.DatabaseError, ValueError, EOFError, IndexError)
 
 
 @dataclass(slots=True)
@@ -62,15 +65,25 @@ class Staging:
         """Go on with the same job if it was stopped; otherwise begin anew on top of `base`."""
         root = folder / folders.STAGING
         states = [state for name in (_STATE, _NEXT_STATE) if (state := _load(root / name)) and state.job == job]
-        if states:
-            lexical = LexicalWriter(root / "content" / "lexical")
-            for state in states:
-                if state.passages == lexical.count:
-                    return cls(root, state, lexical, id_prefix)
-            lexical.close()
+        with contextlib.suppress(*_DAMAGE):  # of a staging folder that a power cut left half-written: begin anew
+            if states and (resumed := cls._resumed(root, states, id_prefix)):
+                return resumed
         root = folders.stage(folder, base)
         state = State(job, next_row=base.next_row if base else 0, passages=base.passages if base else 0)
         return cls(root, state, LexicalWriter(root / "content" / "lexical"), id_prefix)
+
+    @classmethod
+    def _resumed(cls, root: Path, states: Sequence[State], id_prefix: str) -> Staging | None:
+        lexical = LexicalWriter(root / "content" / "lexical")
+        try:
+            for state in states:
+                if state.passages == lexical.count:
+                    return cls(root, state, lexical, id_prefix)
+        except BaseException:
+            lexical.close()
+            raise
+        lexical.close()
+        return None
 
     def put(self, record: Document | Redirect | Sense, words: int, sentences: bool) -> None:
         if not isinstance(record, Document):
@@ -143,7 +156,7 @@ def _load_seen(root: Path, state: State) -> Seen:
 def _load(path: Path) -> State | None:
     try:
         return State(**json.loads(path.read_text(encoding="utf-8")))
-    except (FileNotFoundError, json.JSONDecodeError, TypeError):
+    except (FileNotFoundError, ValueError, TypeError):
         return None
 
 

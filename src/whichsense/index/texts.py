@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whichsense.index.lexical import Lexical
 from whichsense.index.passages import TEXT, TITLE, Passages, unpacked
 from whichsense.index.query import content_words, question_words
 from whichsense.index.rescore import rescored
+from whichsense.text import whole_characters
 from whichsense.types import Hit, Passage
 
 # How many of BM25's hits are looked at a second time. With 150, two thirds of a point more answers are among the first
@@ -31,15 +33,32 @@ class Texts:
         found = self.lexical.search(content_words(words), max(k, SECOND_LOOK))
         rows, scores = [row for row, _ in found], [score for _, score in found]
         stored = self.passages.stored(rows)
-        fields = [entry.split(b"\n", TEXT) for entry in stored[:SECOND_LOOK]]
-        seen = len(fields)
-        new = rescored(words, self.lexical.rarity, scores[:seen], [(field[TITLE], field[TEXT]) for field in fields])
+        new = self._rescored(words, scores[:SECOND_LOOK], stored[:SECOND_LOOK])
+        seen = len(new)
         order = [*np.argsort(-new, kind="stable").tolist(), *range(seen, len(rows))]
         if seen:
             # Beyond the second look BM25's order stands; its scores lack what was added, so they go on below.
             lowered = float(new.min()) - scores[seen - 1]
             scores = [*new.tolist(), *(score + lowered for score in scores[seen:])]
         return [(rows[place], Hit(unpacked(stored[place]), scores[place])) for place in order[:k]]
+
+    def search_beside(
+        self, question: str, others: Sequence[int], k: int
+    ) -> tuple[list[int], NDArray[np.float64], list[bytes]]:
+        """BM25's best k and the rows that another search found, all scored by their words: rows, scores, passages.
+
+        BM25 gives no score to what it did not find; those start where its last hit does.
+        """
+        words = question_words(question)
+        found = dict(self.lexical.search(content_words(words), k))
+        last = min(found.values(), default=0.0)
+        rows = list(dict.fromkeys([*found, *others]))
+        stored = self.passages.stored(rows)
+        return rows, self._rescored(words, [found.get(row, last) for row in rows], stored), stored
+
+    def _rescored(self, words: Sequence[str], scores: Sequence[float], stored: Sequence[bytes]) -> NDArray[np.float64]:
+        fields = [entry.split(b"\n", TEXT) for entry in stored]
+        return rescored(words, self.lexical.rarity, scores, [(field[TITLE], field[TEXT]) for field in fields])
 
     def fetch(self, rows: Sequence[int]) -> list[Passage]:
         """The passages with these row numbers, in their order."""
@@ -57,5 +76,5 @@ class Texts:
         return found
 
     def _with(self, field: str, value: str) -> dict[int, Passage]:
-        rows = self.lexical.rows_with(field, value)
+        rows = self.lexical.rows_with(field, whole_characters(value))
         return dict(zip(rows, self.fetch(rows), strict=True))
