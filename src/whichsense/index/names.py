@@ -26,7 +26,11 @@ class NamesWriter:
 
     def __init__(self, path: Path) -> None:
         self._database = sqlite3.connect(path)
-        self._database.executescript(_SCHEMA)
+        try:
+            self._database.executescript(_SCHEMA)
+        except sqlite3.DatabaseError:
+            self._database.close()
+            raise
 
     def add(self, record: Redirect | Sense) -> None:
         if isinstance(record, Redirect):

@@ -54,9 +54,9 @@ class Staging:
         self._id_prefix = id_prefix
         self.report = Report.from_dict(dict(state.report)) if state.report else Report()
         self._lexical = lexical
-        self._passages = PassagesWriter(self.content / "passages", state.next_row)
-        self._names = NamesWriter(_own_copy(self.content / "names.sqlite"))
         self._seen = _load_seen(root, state)
+        self._names = NamesWriter(_own_copy(self.content / "names.sqlite"))
+        self._passages = PassagesWriter(self.content / "passages", state.next_row)
 
     @classmethod
     def resume_or_start(
