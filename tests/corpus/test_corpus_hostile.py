@@ -6,12 +6,16 @@ import bz2
 import gzip
 import lzma
 import os
+import time
 import tracemalloc
 
+import docx
+import pypdf
 import pytest
 import zstandard
 
 from whichsense import files
+from whichsense.corpus import cut, documents
 from whichsense.errors import BadInput, WhichsenseError
 
 GOOD = b'{"title": "t", "text": "some words"}\n' * 5_000
@@ -109,3 +113,66 @@ def test_paths_that_are_none(tmp_path, records, source, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BadInput):
         records(source)
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("a.html", "<p>words</p>" + "<script>" * 200_000),
+        ("a.html", "<p>words</p><" + "a" * 200_000),
+        ("a.md", "---" + "\n" * 200_000 + "words"),
+        ("a.md", "---\ntitle: a" + " " * 200_000 + "b\n---\nwords"),
+        ("a.txt", "words" + "." * 200_000 + "x"),
+        ("a.txt", "words." + '"' * 200_000 + " " * 200_000 + "x"),
+    ],
+    ids=["scripts", "tag", "front", "title", "dots", "quotes"],
+)
+def test_text_made_for_slow_patterns(tmp_path, records, name, body):
+    path = tmp_path / name
+    path.write_text(body)
+    begun = time.process_time()
+    (document,) = records(path)[0]
+    assert "words" in next(cut(document, sentences=True)).text
+    assert time.process_time() - begun < 5
+
+
+def test_front_matter_of_every_form(tmp_path, records):
+    path = tmp_path / "a.md"
+    for front, title in [
+        ("---\nTitle: 'A b'  \nx: 1\n---\n", "A b"),
+        ("---\r\ntitle: A\r\n...\r\n", "A"),
+        ("---\nx:\n  title: no\n---\n", "a"),
+        ("---\n---\n", "a"),
+    ]:
+        path.write_text(f"{front}Some words.", newline="")
+        (document,) = records(path)[0]
+        assert (document.title, document.text) == (title, "Some words.")
+
+
+def test_a_cell_that_claims_to_span_a_million_columns(tmp_path, records):
+    document = docx.Document()
+    table = document.add_table(2, 3)
+    for place, text in enumerate(("one", "", "three")):
+        table.cell(0, place).text = text
+    table.cell(0, 0)._tc.grid_span = 200_000_000
+    document.save(tmp_path / "a.docx")
+    assert records(tmp_path / "a.docx")[0][0].text == "one | | three\n| |"
+
+
+def test_a_page_listed_again_and_again(tmp_path, records):
+    writer = pypdf.PdfWriter()
+    page = writer.add_blank_page(9, 9)
+    kids = writer.root_object["/Pages"]["/Kids"]
+    kids.extend([page.indirect_reference] * 20_000)
+    writer.write(tmp_path / "a.pdf")
+    with pytest.raises(BadInput, match=r"a\.pdf' lists one page over 10 times: refused"):
+        records(tmp_path / "a.pdf")
+
+
+def test_a_pdf_without_end(tmp_path, records, monkeypatch):
+    monkeypatch.setattr(documents, "_PDF_SECONDS", -1)
+    writer = pypdf.PdfWriter()
+    writer.add_blank_page(9, 9)
+    writer.write(tmp_path / "a.pdf")
+    with pytest.raises(BadInput, match="too long to read"):
+        records(tmp_path / "a.pdf")

@@ -5,24 +5,26 @@ from __future__ import annotations
 import io
 import logging
 import re
+import time
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from whichsense import files
-from whichsense.corpus.feed import Feed, Reader, Step
+from whichsense.corpus.feed import LARGEST_DOCUMENT, Feed, Reader, Step
 from whichsense.corpus.page import Page
 from whichsense.errors import WhichsenseError, require
 from whichsense.types import Document
 
 # A Word file is a zip file of XML, which shrinks 5 to 30 times. Sizes are checked before anything is unpacked.
 _ZIP_RATIO, _ZIP_FLOOR, _ZIP_LARGEST = 100, 2**26, 2**29
-_FRONT_MATTER = re.compile(r"\A---\s*\n(.*?)\n(?:---|\.\.\.)\s*(?:\n|\Z)", re.DOTALL)
-_FRONT_TITLE = re.compile(r"^title:\s*[\"']?(.+?)[\"']?\s*$", re.MULTILINE | re.IGNORECASE)
 _TAG = re.compile(r"<[^<>]*>")
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset=[\"']?([\w-]+)", re.IGNORECASE)
-_LONGEST_MARKDOWN = 2**23
+_LONGEST_MARKDOWN, _LONGEST_FRONT_MATTER = 2**23, 2**16
+# A PDF may list one page any number of times, and may take any time for each.
+_PDF_REPEATS, _PDF_SECONDS = 10, 120.0
 
 
 class Parsed(NamedTuple):
@@ -90,11 +92,10 @@ def parse_text(feed: Feed, body: bytes) -> Parsed:
 def parse_markdown(feed: Feed, body: bytes) -> Parsed:
     """Headings become sections; link texts, code and table cells stay; marks go."""
     text = decoded(feed, body)
-    front = _FRONT_MATTER.match(text)
-    named = _FRONT_TITLE.search(front[1]) if front else None
-    text = text[front.end() :] if front else text
+    named, begin = _front_matter(text)
+    text = text[begin:]
     if len(text) > _LONGEST_MARKDOWN:  # no hand wrote this, and the parser would take minutes
-        return Parsed(named[1] if named else "", text)
+        return Parsed(named, text)
     page, level = Page(), 0
     for token in require("markdown_it", "documents").MarkdownIt("commonmark").enable("table").parse(text):
         if token.type == "heading_open":
@@ -110,7 +111,22 @@ def parse_markdown(feed: Feed, body: bytes) -> Parsed:
             page.block(token.content.strip("\n"))
         elif token.type == "html_block":
             page.line(_TAG.sub(" ", token.content))
-    return Parsed(named[1] if named else page.first_heading, page.text, page.sections)
+    return Parsed(named or page.first_heading, page.text, page.sections)
+
+
+def _front_matter(text: str) -> tuple[str, int]:
+    """The title that a block between --- and --- at the very start gives, and where the text behind it begins."""
+    first, *lines = text[:_LONGEST_FRONT_MATTER].split("\n")
+    if first.rstrip() != "---":
+        return "", 0
+    title, at = "", len(first) + 1
+    for line in lines:
+        at += len(line) + 1
+        if line.rstrip() in ("---", "..."):
+            return title, at
+        if not title and line[:6].lower() == "title:":
+            title = line[6:].strip().strip("\"'")
+    return "", 0
 
 
 def _inline(token: Any) -> str:
@@ -147,10 +163,16 @@ def parse_pdf(feed: Feed, body: bytes) -> Parsed:
             opened = False
         if not opened:
             raise feed.fault("is encrypted. Remove its password first.")
-    page = Page()
-    for number, sheet in enumerate(reader.pages, 1):
+    sheets = list(reader.pages)
+    listed = Counter(sheet.indirect_reference.idnum for sheet in sheets if sheet.indirect_reference is not None)
+    if listed and listed.most_common(1)[0][1] > _PDF_REPEATS:
+        raise feed.fault(f"lists one page over {_PDF_REPEATS} times: refused. Print it to a new PDF.")
+    page, begun = Page(), time.monotonic()
+    for number, sheet in enumerate(sheets, 1):
         page.heading(1, f"page {number}", shown=False)
         page.block(sheet.extract_text().replace("\0", "").strip())
+        if page.length > LARGEST_DOCUMENT or time.monotonic() - begun > _PDF_SECONDS:
+            raise feed.fault(f"takes too long to read (stopped behind page {number:,}). Split it, or give its text.")
     title = reader.metadata.title if reader.metadata else None
     return Parsed(str(title or ""), page.text, page.sections)
 
@@ -163,8 +185,9 @@ def parse_docx(feed: Feed, body: bytes) -> Parsed:
     page, title = Page(), document.core_properties.title
     for item in document.iter_inner_content():
         if hasattr(item, "rows"):
-            for row in item.rows:
-                page.line(" | ".join(cell.text for cell in row.cells))
+            for row in item.rows:  # the cells that are there: row.cells repeats each over the columns it claims to span
+                cells = (docx.table._Cell(cell, item) for cell in row._tr.tc_lst)
+                page.line(" | ".join(cell.text for cell in cells))
             continue
         style = item.style.name if item.style is not None else ""
         if style == "Title":

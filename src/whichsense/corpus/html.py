@@ -21,8 +21,9 @@ _SHALLOW = frozenset(
     "area base br col dd dt embed hr html body head img input li link meta option p source tbody td tfoot th thead tr "
     "track wbr".split()
 )
-_TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*)[^<>]*>")
-_SCRIPT = re.compile(r"<(script|style)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*+)[^<>]*+>")
+# One that is left open takes the rest, as in a browser: no place is looked at twice.
+_SCRIPT = re.compile(r"<(script|style)\b.*?(?:</\1\s*+>|\Z)", re.DOTALL | re.IGNORECASE)
 _DEEPEST = 2000
 
 

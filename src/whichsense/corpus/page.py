@@ -16,7 +16,7 @@ class Page:
 
     def __init__(self) -> None:
         self._lines: list[str] = []
-        self._length = 0
+        self.length = 0
         self._open: list[tuple[int, str]] = []
         self._sections: list[tuple[int, str]] = []
 
@@ -28,7 +28,7 @@ class Page:
         """Several lines, as they are."""
         if text and not text.isspace():
             self._lines.append(text)
-            self._length += len(text) + 1
+            self.length += len(text) + 1
 
     def heading(self, level: int, text: str, shown: bool = True) -> None:
         """A heading opens a section; one above it closes those below. `shown`: it is part of the text too."""
@@ -38,9 +38,9 @@ class Page:
         while self._open and self._open[-1][0] >= level:
             self._open.pop()
         self._open.append((level, text))
-        if self._sections and self._sections[-1][0] == self._length:
+        if self._sections and self._sections[-1][0] == self.length:
             self._sections.pop()  # a section without a text of its own
-        self._sections.append((self._length, " > ".join(name for _, name in self._open)))
+        self._sections.append((self.length, " > ".join(name for _, name in self._open)))
         if shown:
             self.line(text)
 
