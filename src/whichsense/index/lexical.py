@@ -17,6 +17,8 @@ from whichsense.index.query import ANALYZER, any_of, body_text, content_analyzer
 from whichsense.types import Passage
 
 _HEAP = 512 * 2**20
+# One core is for reading and cutting.
+_THREADS = max(1, min((os.cpu_count() or 2) - 1, 8))
 
 
 def _schema() -> tantivy.Schema:
@@ -86,7 +88,7 @@ class LexicalWriter:
             if not tantivy.Index.exists(str(folder)):
                 tantivy.Index(_schema(), path=str(folder))
             self._index = _opened(folder)
-            self._writer = self._index.writer(heap_size=_HEAP, num_threads=min(os.cpu_count() or 1, 8))
+            self._writer = self._index.writer(heap_size=_HEAP, num_threads=_THREADS)
 
     @property
     def count(self) -> int:

@@ -28,9 +28,11 @@ _END = np.dtype("<u8")
 
 
 def packed(passage: Passage) -> bytes:
-    names = (passage.id, passage.title, passage.source, passage.section)
-    lines = (*(name.replace("\n", " ") for name in names), str(passage.start), str(passage.end), passage.text)
-    return "\n".join(lines).encode("utf-8", "replace")
+    names = f"{passage.id}\n{passage.title}\n{passage.source}\n{passage.section}"
+    if names.count("\n") != 3:  # a name of several lines: rare, and put on one
+        parts = (passage.id, passage.title, passage.source, passage.section)
+        names = "\n".join(part.replace("\n", " ") for part in parts)
+    return f"{names}\n{passage.start}\n{passage.end}\n{passage.text}".encode("utf-8", "replace")
 
 
 def unpacked(stored: bytes) -> Passage:

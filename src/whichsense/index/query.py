@@ -24,8 +24,8 @@ QUESTION_WORDS = _EMPTY_WORDS | frozenset(
 )
 # tantivy's BM25 has b = 0.75 built in, which punishes long passages too much. Filler about as long as a mean passage
 # makes lengths vary half as much, as b = 0.375 would. It is indexed but not stored, and costs no disk.
-# The word is one that nobody writes, and that is taken out of questions.
-_FILLER_WORD = "ꙮ"
+# The word is one that hardly anybody writes; it is taken out of questions.
+_FILLER_WORD = "0z"
 _FILLER = f" {_FILLER_WORD}" * 60
 # What the other number of a word counts beside the word itself. A full count would let rare plurals lead astray.
 _OTHER_NUMBER = 0.3
