@@ -8,6 +8,7 @@ import lzma
 import os
 import time
 import tracemalloc
+import zipfile
 
 import docx
 import pypdf
@@ -176,3 +177,51 @@ def test_a_pdf_without_end(tmp_path, records, monkeypatch):
     writer.write(tmp_path / "a.pdf")
     with pytest.raises(BadInput, match="too long to read"):
         records(tmp_path / "a.pdf")
+
+
+@pytest.mark.parametrize("name", ["all.json", "all", "all.dat"])
+@pytest.mark.parametrize(
+    ("body", "program"),
+    [
+        ('[{"title": "A", "text": "one"},\n {"title": "B", "text": "two"}]', "jq -c '.[]' all"),
+        ('\ufeff[\n{"title": "A", "text": "one"}\n]', "jq -c '.[]' all"),
+        ('{\n  "title": "A",\n  "text": "one"\n}\n', "jq -c . all"),
+        ('{"title": "A",\n"text": "one"}', "jq -c . all"),
+    ],
+)
+def test_json_that_is_not_on_lines_is_no_text(tmp_path, records, name, body, program):
+    path = tmp_path / name
+    path.write_text(body)
+    with pytest.raises(BadInput, match=r"not JSON lines\. Run: ") as error:
+        records(path)
+    assert program in str(error.value) and str(error.value).endswith(" > all.jsonl")
+    if name != "all.dat":
+        (tmp_path / "good.txt").write_text("words")
+        (tmp_path / "settings.json").write_text('{\n "name": "x"\n}\n')
+        found, report = records(tmp_path)
+        assert [document.id for document in found] == ["good.txt"] and report.passed_over == 1
+        assert report.broken == 1 and program in report.named[0].why
+
+
+def test_the_command_never_overwrites_its_source(tmp_path, records):
+    path = tmp_path / "all.jsonl"
+    path.write_text('[{"text": "one"}]')
+    with pytest.raises(BadInput, match=r"all\.jsonl > all-lines\.jsonl$"):
+        records(path)
+
+
+def test_text_that_begins_with_a_bracket(tmp_path, records):
+    path = tmp_path / "notes.rst"
+    for body in ("[1] A note.", "{braces} in front", "[sic] {a}"):
+        path.write_text(body)
+        assert records(path)[0][0].text == body
+    (tmp_path / "one.json").write_text('{"id": 3, "text": "a record"}')
+    assert records(tmp_path / "one.json")[0][0].id == "3"
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.epub", "a.docx", "a", "a.tgz", "a.tar.gz"])
+def test_archives_are_to_be_unpacked(tmp_path, records, name):
+    with zipfile.ZipFile(tmp_path / name, "w") as archive:
+        archive.writestr("a.txt", "words")
+    with pytest.raises(BadInput, match=r"archive.*Unpack it and give the folder"):
+        records(tmp_path / name)

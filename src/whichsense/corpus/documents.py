@@ -203,8 +203,11 @@ def _refuse_bombs(feed: Feed, body: bytes) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(body)) as archive:
             unpacked = sum(item.file_size for item in archive.infolist())
+            word = any(name.startswith("word/") for name in archive.namelist())
     except zipfile.BadZipFile:
         raise feed.fault("is not a Word file (.docx), or is cut short. Open and save it again.") from None
+    if not word:
+        raise feed.fault("is a zip archive, not a Word file (.docx). Unpack it and give the folder.")
     if unpacked > _ZIP_LARGEST or (unpacked > _ZIP_FLOOR and unpacked > _ZIP_RATIO * len(body)):
         raise feed.fault(f"unpacks to {unpacked // 2**20:,} MB: refused. Save its text in another format.")
 

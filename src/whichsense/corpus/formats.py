@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from whichsense import files
@@ -32,6 +33,17 @@ _SUFFIXES = {
     ".pdf": "pdf",
     ".docx": "docx",
 }
+# A JSON list of objects, or an object over several lines: records, but not one on each line.
+_JSON = re.compile(rb'\[\s*+\{|\{\s*+"[^"\n]{0,200}+"\s*+:')
+_MARKS = (
+    (b"%pdf-", "pdf"),
+    (b"pk\x03\x04", "docx"),
+    (b"par1", "parquet"),
+    (b"<mediawiki", "wikipedia"),
+    (b"<!doctype html", "html"),
+    (b"<html", "html"),
+)
+ARCHIVES = (".zip", ".epub", ".tar", ".tgz", ".7z", ".rar")
 _MODULES = {
     "parquet": "pyarrow.parquet",
     "markdown": "markdown_it",
@@ -64,28 +76,41 @@ def refined(path: Path, name: str) -> str:
 
 
 def by_content(path: Path) -> str | None:
-    """The format that a file's first bytes tell; "text" for any other text, None for anything else."""
+    """The format that a file's first bytes tell; "text" for any other text, None for anything else.
+
+    "json", which is no format, stands for JSON that is not on lines.
+    """
     head = _head(path)
-    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:64].lower()
-    for mark, name in ((b"%pdf-", "pdf"), (b"pk\x03\x04", "docx"), (b"par1", "parquet"), (b"<mediawiki", "wikipedia")):
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:512].lower()
+    for mark, name in _MARKS:
         if start.startswith(mark):
             return name
-    if start.startswith((b"<!doctype html", b"<html")):
-        return "html"
     if start.startswith((b"{", b"<doc ")) and _one_record_a_line(head):
         return "jsonl"
     if is_dpr(head):
         return "dpr"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "text"
-    return None if not head or b"\0" in head else "text"
+    if not head or b"\0" in head:
+        return None
+    return "json" if files.plain_suffix(path) == ".json" or _JSON.match(start) else "text"
+
+
+def jq_program(path: Path) -> str:
+    """What makes lines of a JSON file that seems to hold texts to read; empty for one of settings."""
+    head = _head(path)
+    if b'"text"' not in head and b'"contents"' not in head:
+        return ""
+    return "'.[]'" if head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[") else "."
 
 
 def _one_record_a_line(head: bytes) -> bool:
     """Whether the first line is a record; one that is longer than what was read gets the benefit of the doubt."""
     line, end, _ = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")
-    if not end or line.startswith(b"<doc "):
+    if line.startswith(b"<doc "):
         return True
+    if not end:
+        return _JSON.match(line) is not None
     try:
         return isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):

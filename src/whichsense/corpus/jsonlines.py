@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from whichsense.corpus.feed import Feed, Step, not_in, too_long
@@ -14,11 +16,11 @@ from whichsense.types import Document
 def read_jsonl(feed: Feed) -> Iterator[Step]:
     """A document for each line. Lines consumed earlier are passed over without being parsed."""
     with feed.open_text() as reader:
-        head = reader.peek(1)[:64].removeprefix(b"\xef\xbb\xbf").lstrip()
+        head = reader.peek(1)[: 2**16].removeprefix(b"\xef\xbb\xbf").lstrip()
         if head.startswith(b"["):
-            raise feed.fault(
-                f"holds one JSON list, not JSON lines. Run: jq -c '.[]' {feed.path.name} > {feed.path.stem}.jsonl"
-            )
+            raise feed.fault(as_lines(feed.path, "one JSON list, not JSON lines", "'.[]'"))
+        if _spread(head):
+            raise feed.fault(as_lines(feed.path, "a JSON object over several lines, not JSON lines"))
         if head.startswith(b"<doc "):
             raise feed.fault("is WikiExtractor's own format. Run WikiExtractor with --json.")
         encoding = feed.encoding or "utf-8"
@@ -27,6 +29,22 @@ def read_jsonl(feed: Feed) -> Iterator[Step]:
                 continue
             if not feed.passed():
                 yield _step(feed, number, line, encoding)
+
+
+def as_lines(path: Path, what: str, program: str = ".") -> str:
+    """What a file holds in place of JSON lines, and the command that makes them of it."""
+    stem = path.name.partition(".")[0] or path.name
+    target = f"{stem}.jsonl" if path.name != f"{stem}.jsonl" else f"{stem}-lines.jsonl"
+    source, target = shlex.quote(path.name), shlex.quote(target)
+    return f"holds {what}. Run: jq -c {program} {source} > {target}"
+
+
+def _spread(head: bytes) -> bool:
+    """Whether the first object goes on behind its line, which no single broken line would look like."""
+    first, _, rest = head.partition(b"\n")
+    if not first.startswith(b"{") or not first.rstrip().endswith((b"{", b"[", b",", b":")):
+        return False
+    return bool(rest := rest.lstrip()) and not rest.startswith(b"{")
 
 
 def read_passages(feed: Feed) -> Iterator[Step]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from whichsense import files
 from whichsense.corpus import formats
+from whichsense.corpus.jsonlines import as_lines
 from whichsense.errors import BadInput
 
 
@@ -81,9 +82,13 @@ def _single(path: Path, format: str | None) -> Entry:
         raise BadInput(f"'{path}' is neither a file nor a folder. Write its content to a file first.")
     if not status.st_size:
         raise BadInput(f"'{path}' is empty. Check that it was written or fetched to the end.")
+    if not format and files.plain_suffix(path) in formats.ARCHIVES:
+        raise BadInput(f"'{path}' is an archive. Unpack it and give the folder.")
     kind = format or formats.by_name(path) or formats.by_content(path)
     if kind is None:
         raise BadInput(f"'{path}' is binary, in no known format. Known: {', '.join(formats.FORMATS)}.")
+    if kind == "json":
+        kind = "jsonl"  # whose reader says what to run
     if format is None:
         kind = formats.refined(path, kind)
     return Entry(path, None, kind, size=status.st_size, mtime=status.st_mtime_ns)
@@ -137,6 +142,8 @@ def _found(path: Path, root: Path, format: str | None) -> Entry:
             kind = formats.refined(path, kind)
         elif files.plain_suffix(path) in ("", ".json") or _wikiextractor(path):
             guess = formats.by_content(path)
+            if guess == "json" and (program := formats.jq_program(path)):
+                entry.wrong = as_lines(path, "JSON, but not JSON lines", program)
             kind = guess if guess in ("jsonl", "wikipedia", "dpr", "parquet") else None
     except BadInput as error:
         entry.wrong = str(error)
