@@ -225,3 +225,34 @@ def test_archives_are_to_be_unpacked(tmp_path, records, name):
         archive.writestr("a.txt", "words")
     with pytest.raises(BadInput, match=r"archive.*Unpack it and give the folder"):
         records(tmp_path / name)
+
+
+def test_names_that_are_not_utf8(tmp_path, records):
+    folder = os.fsencode(tmp_path / "folder")
+    os.mkdir(folder)
+    for name in (b"caf\xe9.txt", b"caf\xe8.txt", b"\xff.jsonl", b"\xfe.md"):
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(b"" if name.endswith(b".md") else b'{"text": "words"}')
+    found, report = records(os.fsdecode(folder))
+    assert len({document.id for document in found}) == 3
+    names = [name for d in found for name in (d.id, d.title, d.source)] + [report.named[0].file, report.summary()]
+    assert all("?" in name for name in names if name) and "".join(names).encode()
+    with pytest.raises(BadInput) as error:
+        records(os.fsdecode(os.path.join(folder, b"\xfe.md")))
+    assert str(error.value).encode()
+
+
+def test_ids_and_titles_stand_on_one_line_and_within_reason(jsonl, records):
+    path = jsonl(
+        [
+            {"id": " a\n b ", "title": "x " * 1000, "section": "y" * 2000, "source": "s\nt", "text": "one"},
+            {"id": "i" * 1001, "text": "two"},
+            {"id": " \n", "text": "three"},
+            {"id": "3", "text": "four"},
+        ]
+    )
+    found, report = records(path)
+    assert [document.id for document in found] == ["a b", "@3", "3"]
+    assert len(found[0].title) == 1000 and found[0].title.endswith("…") and found[0].source == "s t"
+    assert len(found[0].sections[0][1]) == 1000
+    assert [(broken.where, broken.why[:21]) for broken in report.named] == [("line 2", "the id is over 1,000 ")]

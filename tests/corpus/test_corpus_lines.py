@@ -23,7 +23,7 @@ def test_json_lines_in_every_compression(packed, records):
     path = packed("some.jsonl", "\n".join(json.dumps(row) for row in ROWS).encode())
     assert records(path)[0] == [
         Document("7", "Paris", "A city.\nBig.", "some"),
-        Document("2", "Zürich", "Am See: “schön”.", "some"),
+        Document("@2", "Zürich", "Am See: “schön”.", "some"),
     ]
 
 
@@ -42,8 +42,8 @@ def test_keys_of_other_collections(jsonl, records):
         ("b1", "T", "beir", "some", ()),
         ("p1", "Title", "pyserini", "some", ()),
         ("c1", "", "no title", "some", ()),
-        ("4", "T", "x", "one,two", ((0, "History"),)),
-        ("5", "", "untitled", "own", ()),
+        ("@4", "T", "x", "one,two", ((0, "History"),)),
+        ("@5", "", "untitled", "own", ()),
     ]
     assert report.documents == 5 and not report.broken
 
@@ -135,13 +135,13 @@ def test_dpr_agrees_with_the_csv_module(tmp_path, records):
 
 def test_csv_in_every_compression(packed, records):
     path = packed("some.csv", '\ufeffTitle,ID,Text\r\nA,9,"two\r\nlines, ""quoted"""\r\nB,,x\r\n'.encode())
-    assert records(path)[0] == [Document("9", "A", 'two\r\nlines, "quoted"', "some"), Document("2", "B", "x", "some")]
+    assert records(path)[0] == [Document("9", "A", 'two\r\nlines, "quoted"', "some"), Document("@2", "B", "x", "some")]
 
 
 def test_tsv_and_semicolons(tmp_path, records):
     (tmp_path / "a.tsv").write_text("title\tcontent\nA\tone\n")
     (tmp_path / "b.csv").write_text("title;text\nB;two, three\n")
-    assert [(d.id, d.text) for d in records(tmp_path)[0]] == [("a:1", "one"), ("b:1", "two, three")]
+    assert [(d.id, d.text) for d in records(tmp_path)[0]] == [("a:@1", "one"), ("b:@1", "two, three")]
 
 
 def test_csv_without_a_text_column_lists_its_columns(tmp_path, records):

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from whichsense import files
-from whichsense.corpus.feed import LARGEST_DOCUMENT, Feed, Reader, Step
+from whichsense.corpus.feed import LARGEST_DOCUMENT, Feed, Reader, Step, one_line
 from whichsense.corpus.page import Page
 from whichsense.errors import WhichsenseError, require
-from whichsense.types import Document
+from whichsense.text import whole_characters
 
 # A Word file is a zip file of XML, which shrinks 5 to 30 times. Sizes are checked before anything is unpacked.
 _ZIP_RATIO, _ZIP_FLOOR, _ZIP_LARGEST = 100, 2**26, 2**29
@@ -52,8 +52,8 @@ def reader_of(name: str) -> Reader:
             raise feed.fault(f"cannot be read as {name} ({message}). Open and save it again.") from None
         if not text or text.isspace():
             raise feed.fault("holds no text." + (" Is it a scan? Run OCR over it first." if name == "pdf" else ""))
-        title = " ".join(_whole_characters(title).split()) or _stem(feed.path)
-        yield Document(feed.name, title, _whole_characters(text), feed.name, sections)
+        title = one_line(title) or _stem(feed.path)
+        yield feed.document("", feed.name, whole_characters(title), whole_characters(text), sections=sections)
 
     return read
 
@@ -61,11 +61,6 @@ def reader_of(name: str) -> Reader:
 def _stem(path: Path) -> str:
     stem = path.with_suffix("") if path.suffix.lower() in files.COMPRESSED else path
     return stem.stem
-
-
-def _whole_characters(text: str) -> str:
-    """Halves of surrogate pairs, which PDF files give now and then, can be written nowhere: each becomes a "?"."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def decoded(feed: Feed, body: bytes) -> str:

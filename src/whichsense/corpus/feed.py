@@ -10,6 +10,7 @@ from pathlib import Path
 from whichsense import files
 from whichsense.corpus.report import Broken, Report
 from whichsense.errors import BadInput
+from whichsense.text import whole_characters
 from whichsense.types import Document, Redirect, Sense
 
 Record = Document | Redirect | Sense
@@ -17,6 +18,8 @@ Step = Record | Broken
 """A reader turns each record of its file into exactly one of these (a disambiguation page: one for each entry)."""
 
 LARGEST_DOCUMENT = 128 * 2**20
+LONGEST_NAME = 1000
+"""Of ids, titles, headings and sources, in characters."""
 
 
 @dataclass
@@ -44,9 +47,27 @@ class Feed:
     def broken(self, where: str, why: str) -> Broken:
         return Broken(self.label, where, why)
 
+    def document(
+        self,
+        where: str,
+        key: str,
+        title: str,
+        text: str,
+        *,
+        source: str = "",
+        sections: tuple[tuple[int, str], ...] = (),
+        whole: bool = False,
+    ) -> Step:
+        """A record with its names on one line and within reason; the id may stand for others, so it is never cut."""
+        key = one_line(f"{self.prefix}{key}")
+        if len(key) > LONGEST_NAME:
+            return self.broken(where, f"the id is over {LONGEST_NAME:,} characters long. Give it a shorter one.")
+        headings = tuple((at, short(name)) for at, name in sections)
+        return Document(key, short(title), text, short(source) or self.name, headings, whole)
+
     def fault(self, why: str) -> BadInput:
         """The error of a file that cannot be used at all."""
-        return BadInput(f"'{self.path}' {why}")
+        return BadInput(whole_characters(f"'{self.path}' {why}"))
 
     def open(self) -> io.BufferedReader:
         """The file, decompressed, with its first bytes checked: empty and binary files end here."""
@@ -84,6 +105,25 @@ class Feed:
         if len(body) > LARGEST_DOCUMENT:
             raise self.fault(f"is over {LARGEST_DOCUMENT // 2**20} MB. Split it, or give it as JSON lines.")
         return body
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def short(text: str) -> str:
+    """A title, heading or source: on one line, and of at most 1,000 characters.
+
+    >>> short("New\\n York")
+    'New York'
+    """
+    text = one_line(text)
+    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
+
+
+def numbered(number: int) -> str:
+    """The id of a record that has none: no other record's own, as "8" might be."""
+    return f"@{number}"
 
 
 def not_in(encoding: str) -> str:

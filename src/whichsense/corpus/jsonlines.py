@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from whichsense.corpus.feed import Feed, Step, not_in, too_long
+from whichsense.corpus.feed import Feed, Step, not_in, numbered, too_long
 from whichsense.types import Document
 
 
@@ -81,7 +81,7 @@ def _record(line: bytes, encoding: str) -> dict[str, Any]:
     return record
 
 
-def _document(feed: Feed, record: dict[str, Any], number: int) -> Document:
+def _document(feed: Feed, record: dict[str, Any], number: int) -> Step:
     title = record.get("title") or ""
     text = record.get("text")
     if text is None:
@@ -97,12 +97,13 @@ def _document(feed: Feed, record: dict[str, Any], number: int) -> Document:
         raise ValueError("the title is not a string.")
     key = record.get("id", record.get("_id"))
     section = record.get("section")
-    return Document(
-        f"{feed.prefix}{number if key is None or key == '' else key}",
+    return feed.document(
+        f"line {number}",
+        numbered(number) if key is None or not (key := str(key).strip()) else key,
         title,
         text,
-        _source(record.get("source")) or feed.name,
-        ((0, section),) if section and isinstance(section, str) else (),
+        source=_source(record.get("source")),
+        sections=((0, section),) if section and isinstance(section, str) else (),
     )
 
 

@@ -13,6 +13,7 @@ from whichsense import files
 from whichsense.corpus import formats
 from whichsense.corpus.jsonlines import as_lines
 from whichsense.errors import BadInput
+from whichsense.text import whole_characters
 
 
 @dataclass
@@ -30,11 +31,11 @@ class Entry:
 
     @property
     def relative(self) -> str:
-        return self.path.relative_to(self.root).as_posix() if self.root else self.path.name
+        return whole_characters(self.path.relative_to(self.root).as_posix() if self.root else self.path.name)
 
     @property
     def label(self) -> str:
-        return self.relative if self.root else str(self.path)
+        return self.relative if self.root else whole_characters(str(self.path))
 
     @property
     def document(self) -> bool:
@@ -146,7 +147,7 @@ def _found(path: Path, root: Path, format: str | None) -> Entry:
                 entry.wrong = as_lines(path, "JSON, but not JSON lines", program)
             kind = guess if guess in ("jsonl", "wikipedia", "dpr", "parquet") else None
     except BadInput as error:
-        entry.wrong = str(error)
+        entry.wrong = whole_characters(str(error))
     entry.format = kind or ""
     return entry
 
@@ -170,9 +171,11 @@ def _name(entries: list[Entry]) -> None:
 
 def _names(entry: Entry) -> tuple[str, ...]:
     relative = entry.relative
-    folder = entry.root.resolve().name if entry.root else entry.path.resolve().parent.name
+    whole = whole_characters(str(entry.path.resolve()))
+    folder = whole_characters(entry.root.resolve().name if entry.root else entry.path.resolve().parent.name)
     if entry.document:
-        return relative, relative, f"{folder}/{relative}", str(entry.path.resolve())
-    stem = entry.path.name.split(".")[0] or entry.path.name
-    path = relative[: len(relative) - len(entry.path.name)] + stem
-    return stem, path, f"{folder}/{relative}", str(entry.path.resolve())
+        return relative, relative, f"{folder}/{relative}", whole
+    own = whole_characters(entry.path.name)
+    stem = own.split(".")[0] or own
+    path = relative[: len(relative) - len(own)] + stem
+    return stem, path, f"{folder}/{relative}", whole

@@ -45,11 +45,11 @@ def _rows(feed: Feed, table: Any) -> Iterator[Step]:
 
 def _step(feed: Feed, columns: Columns, row: list[Any], number: int) -> Step:
     try:
-        if isinstance(row[columns.text], UnicodeDecodeError):
+        if any(isinstance(cell, UnicodeDecodeError) for cell in row):
             raise ValueError("the text is not UTF-8.")
         if row[columns.text] is not None and not isinstance(row[columns.text], str):
             raise ValueError("the text is not a string.")
-        return columns.document(feed, [None if cell is None else str(cell) for cell in row], number)
+        return columns.document(feed, [None if cell is None else str(cell) for cell in row], number, f"row {number}")
     except ValueError as error:
         return feed.broken(f"row {number}", str(error))
 

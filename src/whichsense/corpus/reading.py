@@ -12,6 +12,7 @@ from whichsense.corpus.feed import Feed, Reader, Record, Step
 from whichsense.corpus.listing import Entry, Listing, listed
 from whichsense.corpus.report import Broken, Report
 from whichsense.errors import BadInput
+from whichsense.text import whole_characters
 from whichsense.types import Document, Redirect
 
 
@@ -42,7 +43,10 @@ class Corpus:
 
     @cached_property
     def _listing(self) -> Listing:
-        return listed(self.sources, self.format)
+        try:
+            return listed(self.sources, self.format)
+        except BadInput as error:
+            raise _printable(error) from None
 
     @property
     def files(self) -> list[Path]:
@@ -122,7 +126,7 @@ class Corpus:
                 yield step
         except BadInput as error:
             if not lenient:
-                raise
+                raise _printable(error) from None
             if not feed.passed():
                 yield feed.broken("", _without_name(str(error), entry.path))
             return
@@ -148,8 +152,13 @@ def _count(report: Report, record: Record) -> None:
         report.senses += 1
 
 
+def _printable(error: BadInput) -> BadInput:
+    """The error without halves of characters: a path may hold some."""
+    return BadInput(whole_characters(str(error)))
+
+
 def _without_name(message: str, path: Path) -> str:
-    return message.removeprefix(f"'{path}' ")
+    return whole_characters(message).removeprefix(whole_characters(f"'{path}' "))
 
 
 def _known(encoding: str | None) -> str | None:

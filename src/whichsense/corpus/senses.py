@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from whichsense.corpus.feed import short
 from whichsense.corpus.wikitext import rough_line
 from whichsense.types import Sense
 
@@ -49,7 +50,7 @@ def senses(title: str, wikitext: str) -> list[Sense]:
         elif wanted and line.startswith(("*", "#")):
             target = next((link for link in _LINK.findall(line) if not _NO_ARTICLE.match(link)), None)
             if target is not None:
-                thing = target.strip().replace("_", " ")
+                thing = short(target.replace("_", " "))
                 thing = thing[:1].upper() + thing[1:]
-                found.setdefault(thing, Sense(name, thing, " ".join(rough_line(line).split())))
+                found.setdefault(thing, Sense(name, thing, short(rough_line(line))))
     return list(found.values())

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from whichsense import files
-from whichsense.corpus.feed import Feed, Step, not_in, too_long
-from whichsense.types import Document
+from whichsense.corpus.feed import Feed, Step, not_in, numbered, too_long
 
 _NAMES = {
     "text": ("text", "contents", "content", "passage", "body", "document"),
@@ -42,7 +41,7 @@ class Columns:
             raise feed.fault(f"has no column 'text'. Its columns: {shown}. Rename the one that holds the text.")
         return cls(text, **found)
 
-    def document(self, feed: Feed, row: Sequence[str | None], number: int) -> Document:
+    def document(self, feed: Feed, row: Sequence[str | None], number: int, where: str) -> Step:
         """A row as a document; ValueError where it has no text."""
 
         def cell(place: int | None) -> str:
@@ -53,9 +52,8 @@ class Columns:
             raise ValueError("no text in the text column.")
         section = cell(self.section)
         sections = ((0, section),) if section else ()
-        return Document(
-            f"{feed.prefix}{cell(self.id) or number}", cell(self.title), text, cell(self.source) or feed.name, sections
-        )
+        key = cell(self.id).strip() or numbered(number)
+        return feed.document(where, key, cell(self.title), text, source=cell(self.source), sections=sections)
 
 
 class _Lines:
@@ -112,7 +110,7 @@ def _read_table(feed: Feed, delimiter: str) -> Iterator[Step]:
                 yield feed.broken(where, wrong)
                 continue
             try:
-                yield columns.document(feed, row, number)
+                yield columns.document(feed, row, number, where)
             except ValueError as error:
                 yield feed.broken(where, str(error))
 
@@ -159,7 +157,7 @@ def _passage(feed: Feed, number: int, line: bytes | None) -> Step:
     text, title = _unquoted(text), _unquoted(title)
     if not text or text.isspace():
         return feed.broken(f"line {number}", "the text is empty.")
-    return Document(f"{feed.prefix}{key}", title, text, feed.name, whole=True)
+    return feed.document(f"line {number}", key.strip() or numbered(number), title, text, whole=True)
 
 
 def _unquoted(cell: str) -> str:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from whichsense.corpus.dump import LARGEST_PAGE, RawPage, pages
-from whichsense.corpus.feed import Feed, Step
+from whichsense.corpus.feed import Feed, Step, short
 from whichsense.corpus.senses import is_disambiguation, senses
 from whichsense.corpus.strippers import Strippers
-from whichsense.types import Document, Redirect
+from whichsense.types import Redirect
 
 _REDIRECT = re.compile(
     r"\s*#\s*(?:redirect|weiterleitung|redirection|redirección|перенаправление)\s*:?\s*\[\[([^\[\]|#]+)", re.I
@@ -32,7 +32,7 @@ def read_dump(feed: Feed) -> Iterator[Step]:
             else:
                 text, sections, rough = stripped
                 feed.report.rough += rough
-                yield Document(f"{feed.prefix}{item.id}", item.title, text, feed.name, sections)
+                yield feed.document(_where(item), item.id, item.title, text, sections=sections)
 
 
 def _items(feed: Feed, raw: Iterator[RawPage]) -> Iterator[tuple[Item, str | None]]:
@@ -55,9 +55,9 @@ def _steps(feed: Feed, page: RawPage) -> list[Step]:
     if not page.title or not page.id:
         return [feed.broken(_where(page), "a page without title or id.")]
     if page.redirect:
-        return [Redirect(page.title, page.redirect)]
+        return [Redirect(page.title, short(page.redirect))]
     if found := _REDIRECT.match(page.text):  # dumps of before 2009 have no <redirect> element
-        return [Redirect(page.title, found[1].strip().replace("_", " "))]
+        return [Redirect(page.title, short(found[1].replace("_", " ")))]
     if not page.text or page.text.isspace():
         return [feed.broken(_where(page), "the page is empty.")]
     return list(senses(page.title, page.text)) if is_disambiguation(page.title, page.text) else []
