@@ -256,3 +256,10 @@ def test_ids_and_titles_stand_on_one_line_and_within_reason(jsonl, records):
     assert len(found[0].title) == 1000 and found[0].title.endswith("…") and found[0].source == "s t"
     assert len(found[0].sections[0][1]) == 1000
     assert [(broken.where, broken.why[:21]) for broken in report.named] == [("line 2", "the id is over 1,000 ")]
+
+
+def test_xml_without_a_bottom(tmp_path, records):
+    path = tmp_path / "a.xml"
+    path.write_text("<mediawiki>" + "<a>" * 100_000)
+    with pytest.raises(BadInput, match="deeper than 50"):
+        records(path)

@@ -210,3 +210,32 @@ def test_parquet_with_bytes_that_are_not_text(tmp_path, records):
     pyarrow.parquet.write_table(pyarrow.table({"text": bad}), tmp_path / "some.parquet")
     found, report = records(tmp_path / "some.parquet")
     assert [document.text for document in found] == ["ok"] and "UTF-8" in report.named[0].why
+
+
+def test_csv_that_cannot_be_read_is_told(tmp_path, records):
+    path = tmp_path / "some.csv"
+    path.write_bytes(b"id,text\r1,hello world\r2,foo bar\r")
+    with pytest.raises(BadInput, match=r"some\.csv' has no header.*LF"):
+        records(path)
+    for encoding in ("utf-16", "utf-16-le", "utf-32", "cp037"):
+        with pytest.raises(BadInput, match="Save it as UTF-8"):
+            records(path, encoding=encoding)
+    with pytest.raises(BadInput, match="No encoding named"):
+        Corpus(path, encoding="undefined")
+
+
+def test_a_quote_left_open_names_its_line(tmp_path, records):
+    path = tmp_path / "some.csv"
+    path.write_text('id,text\n1,first\n\n2,"two\nlines"\n3,"unclosed\n4,lost\n5,lost\n')
+    found, report = records(path)
+    assert [document.id for document in found] == ["1", "2"]
+    assert [(b.where, b.why[:17]) for b in report.named] == [("line 6", "a quote is opened")]
+    path.write_text('id,text\n1,first\n2,"closed"')
+    assert [document.text for document in records(path)[0]] == ["first", "closed"]
+
+
+def test_a_header_in_another_encoding_breaks_no_row(tmp_path, records):
+    path = tmp_path / "some.csv"
+    path.write_bytes(b"id,text,caf\xe9\n1,first,x\n2,second,y\n")
+    found, report = records(path)
+    assert [document.text for document in found] == ["first", "second"] and not report.broken

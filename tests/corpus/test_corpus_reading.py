@@ -76,7 +76,35 @@ def test_done_and_position_move_together(jsonl, tmp_path):
     for _ in corpus.records(Report()):
         seen.append((corpus.position, corpus.done))
     assert [position for position, _ in seen] == [1, 2, 3]
-    assert [done for _, done in seen] == sorted(done for _, done in seen) and seen[-1][1] == corpus.done == 1.0
+    assert [done for _, done in seen] == sorted(done for _, done in seen)
+    assert seen[-1][1] == 0.999 and corpus.done == 1.0
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("skip", [0, 2500])
+def test_runs_of_broken_and_skipped_records_can_be_stopped(jsonl, skip):
+    rows = [b"broken"] * 2_500 + [{"text": "good"}]
+    corpus, report, seen = Corpus(jsonl(rows)), Report(), []
+    found = list(corpus.records(report, skip, lambda: seen.append((corpus.position, report.broken))))
+    assert len(found) == 1 and seen == ([(2500, 0)] * 2 if skip else [(1000, 1000), (2000, 2000)])
+
+    def stop() -> None:
+        raise Stop
+
+    first = Report()
+    with pytest.raises(Stop):
+        list(corpus.records(first, idle=stop))
+    assert (corpus.position, first.broken) == (1000, 1000)
+    assert len(list(corpus.records(first, skip=corpus.position))) == 1 and first.broken == 2500
+
+
+def test_a_summary_steers_no_terminal():
+    report = Report()
+    report.add_broken(Broken("\x1b[31m\nred\x07.txt", "line 1", "bad\x9b"))
+    assert report.summary().splitlines()[2] == "  [31mred.txt, line 1: bad"
 
 
 ROW = st.one_of(

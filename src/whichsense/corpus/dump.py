@@ -12,6 +12,7 @@ from whichsense.corpus.feed import Feed
 
 LARGEST_PAGE, LONGEST_TAG = 2**24, 2**25
 _CHUNK = 2**18
+_DEEPEST = 50
 _KEPT = frozenset(("title", "ns", "id", "text"))
 
 
@@ -40,6 +41,8 @@ class _Handler:
         tag = tag.rpartition(" ")[2]
         if not self.path and tag != "mediawiki":
             raise _NotADump
+        if len(self.path) > _DEEPEST:
+            raise _TooDeep
         self.path.append(tag)
         if tag == "page":
             self.page = RawPage()
@@ -73,6 +76,10 @@ class _NotADump(Exception):
     pass
 
 
+class _TooDeep(Exception):
+    pass
+
+
 def _refused(*_: Any) -> None:
     """Dumps declare no entities and have no DTD: one that does is made to blow up (billion laughs)."""
     raise _Declared
@@ -103,6 +110,8 @@ def pages(feed: Feed, reader: io.BufferedReader) -> Iterator[RawPage]:
             raise feed.fault(f"is {why}: {expat.ErrorString(error.code)}. Fetch it again.") from None
         except _NotADump:
             raise feed.fault("is XML, but not a Wikipedia dump (no <mediawiki>). Give a pages-articles dump.") from None
+        except _TooDeep:
+            raise feed.fault(f"nests XML deeper than {_DEEPEST}, which a Wikipedia dump never does: refused.") from None
         except _Declared:
             raise feed.fault("declares XML entities, which a Wikipedia dump never does: refused.") from None
         yield from handler.ready

@@ -18,6 +18,7 @@ Step = Record | Broken
 """A reader turns each record of its file into exactly one of these (a disambiguation page: one for each entry)."""
 
 LARGEST_DOCUMENT = 128 * 2**20
+IDLE_STEPS = 1000
 LONGEST_NAME = 1000
 """Of ids, titles, headings and sources, in characters."""
 
@@ -36,13 +37,23 @@ class Feed:
     skip: int = 0
     report: Report = field(default_factory=Report)
     done: Callable[[], float] = lambda: 0.0
+    idle: Callable[[], None] | None = None
+    """Called now and then where nothing is handed over for long."""
+    ticks: int = 0
 
     def passed(self) -> bool:
         """Whether the record at hand was consumed by an earlier run. Call it once for each step."""
         if not self.skip:
             return False
         self.skip -= 1
+        self.tick()
         return True
+
+    def tick(self) -> None:
+        """Something was passed over that no one will see."""
+        self.ticks += 1
+        if self.idle and not self.ticks % IDLE_STEPS:
+            self.idle()
 
     def broken(self, where: str, why: str) -> Broken:
         return Broken(self.label, where, why)
@@ -85,6 +96,8 @@ class Feed:
 
     def open_text(self) -> io.BufferedReader:
         """As `open`, for formats made of lines of text."""
+        if self.encoding and not "a\n".encode(self.encoding).endswith(b"a\n"):
+            raise self.fault(f"is read line by line, which cannot be done in {self.encoding}. Save it as UTF-8.")
         reader = self.open()
         head = reader.peek(1)[:4096]
         if head.startswith((b"\xff\xfe", b"\xfe\xff")) and not self.encoding:

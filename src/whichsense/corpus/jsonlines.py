@@ -26,6 +26,7 @@ def read_jsonl(feed: Feed) -> Iterator[Step]:
         encoding = feed.encoding or "utf-8"
         for number, line in feed.lines(reader):
             if line is not None and (line.isspace() or line == b"\xef\xbb\xbf"):
+                feed.tick()
                 continue
             if not feed.passed():
                 yield _step(feed, number, line, encoding)

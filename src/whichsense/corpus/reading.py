@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -40,6 +40,7 @@ class Corpus:
         self.prefix = prefix
         self._position, self._feed = 0, Feed(Path(), "", "")
         self._bytes_before = self._feed_size = 0
+        self._ended = False
 
     @cached_property
     def _listing(self) -> Listing:
@@ -67,27 +68,33 @@ class Corpus:
 
     @property
     def done(self) -> float:
-        """The share of the input that was read, between 0 and 1."""
+        """The share of the input that was read, between 0 and 1, which it reaches only at the end."""
         total = sum(entry.size for entry in self._listing.entries)
-        if not total:
+        if self._ended or not total:
             return 1.0
-        return min(1.0, (self._bytes_before + self._feed_size * self._feed.done()) / total)
+        return min(0.999, (self._bytes_before + self._feed_size * self._feed.done()) / total)
 
-    def records(self, report: Report, skip: int = 0) -> Generator[Record, None, None]:
+    def records(
+        self, report: Report, skip: int = 0, idle: Callable[[], None] | None = None
+    ) -> Generator[Record, None, None]:
         """Every record from the `skip`-th on. The report counts those handed over and those found broken.
 
         `position` and `report` always agree: both hold the record just handed over, and nothing beyond it.
+        `idle` is called about every thousand records that are not handed over: broken, passed over, or skipped.
+        What it raises ends the reading; `position` and `report` agree there too.
         """
         readers = {name: formats.reader_of(name) for name in self._formats()}  # a missing extra is told at once
         report.passed_over = self._listing.passed_over
-        self._position, self._bytes_before = skip, 0
+        self._position, self._bytes_before, self._ended = skip, 0, False
+        self._feed = Feed(Path(), "", "")
         usable = skip > 0
         for entry in self._listing.entries:
-            self._feed, self._feed_size = self._fed(entry, report, skip), entry.size
+            self._feed, self._feed_size = self._fed(entry, report, skip, idle), entry.size
             for step in self._steps(entry, readers):
                 self._position += 1
                 if isinstance(step, Broken):
                     report.add_broken(step)
+                    self._feed.tick()
                     continue
                 usable = True
                 _count(report, step)
@@ -95,6 +102,7 @@ class Corpus:
             skip = self._feed.skip
             self._bytes_before += entry.size
             self._feed_size = 0
+        self._ended = True
         if not usable:
             first = f" First: {report.named[0]}" if report.named else ""
             where = ", ".join(f"'{source}'" for source in self.sources[:3])
@@ -103,10 +111,12 @@ class Corpus:
     def _formats(self) -> list[str]:
         return sorted({entry.format for entry in self._listing.entries if not entry.wrong})
 
-    def _fed(self, entry: Entry, report: Report, skip: int) -> Feed:
+    def _fed(self, entry: Entry, report: Report, skip: int, idle: Callable[[], None] | None) -> Feed:
         several = len(self._listing.entries) > 1 if self.prefix is None else self.prefix
         prefix = f"{entry.name}:" if several and not entry.document else ""
-        return Feed(entry.path, entry.label, entry.name, prefix, self.encoding, skip, report)
+        return Feed(
+            entry.path, entry.label, entry.name, prefix, self.encoding, skip, report, idle=idle, ticks=self._feed.ticks
+        )
 
     def _steps(self, entry: Entry, readers: dict[str, Reader]) -> Iterator[Step]:
         """One file's steps. Where it stands among documents, a file that cannot be used is itself one broken record."""
@@ -165,6 +175,6 @@ def _known(encoding: str | None) -> str | None:
     if encoding is not None:
         try:
             "".encode(encoding)
-        except LookupError:
+        except (LookupError, ValueError):  # "undefined" is a codec that refuses everything
             raise BadInput(f"No encoding named '{encoding}'. Try cp1252 or latin-1.") from None
     return encoding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -68,12 +69,17 @@ class Report:
         lines = [", ".join(read)]
         if out:
             lines.append(f"left out: {', '.join(out)}")
-        lines += [f"  {broken}" for broken in self.named[:examples]]
+        lines += [f"  {_printable(broken)}" for broken in self.named[:examples]]
         if self.broken > examples:
             lines.append(f"  … and {self.broken - examples:,} more")
         if self.rough:
             lines.append(f"markup too tangled for the parser, stripped roughly: {_counted(self.rough, 'page')}")
         return "\n".join(lines)
+
+
+def _printable(broken: Broken) -> str:
+    """Without what steers a terminal: names of files and pages may hold anything."""
+    return "".join(sign for sign in str(broken) if unicodedata.category(sign) != "Cc")
 
 
 def _counted(number: int, what: str) -> str:

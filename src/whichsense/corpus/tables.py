@@ -62,6 +62,7 @@ class _Lines:
     def __init__(self, feed: Feed, reader: io.BufferedReader) -> None:
         self.encoding = feed.encoding or "utf-8"
         self.lines, self.wrong, self.number = feed.lines(reader), "", 0
+        self.ended = False
 
     def __iter__(self) -> Iterator[str]:
         for number, line in self.lines:
@@ -76,6 +77,7 @@ class _Lines:
                 self.wrong = not_in(self.encoding)
                 text = line.decode(self.encoding, "replace")
             yield text.removeprefix("\ufeff") if number == 1 else text
+        self.ended = True  # asked for more: only a quote that is still open makes the csv module do so
 
 
 def read_csv(feed: Feed) -> Iterator[Step]:
@@ -91,21 +93,24 @@ def _read_table(feed: Feed, delimiter: str) -> Iterator[Step]:
     with feed.open_text() as reader:
         lines = _Lines(feed, reader)
         rows = csv.reader(iter(lines), delimiter=delimiter)
-        header = next(rows, [])
+        header = _header(feed, rows)
         if delimiter == "," and len(header) == 1 and ";" in header[0]:  # what Excel writes in half of Europe
             header, rows = header[0].split(";"), csv.reader(iter(lines), delimiter=";")
         columns = Columns.of(feed, header)
-        number = 0
+        number, begin, lines.wrong = 0, lines.number + 1, ""
         for row in _rows(rows):
+            where, begin = f"line {begin}", lines.number + 1
             if not row and not lines.wrong:
+                feed.tick()
                 continue
             number += 1
             wrong, lines.wrong = lines.wrong, ""
             if feed.passed():
                 continue
-            where = f"line {lines.number}"
             if isinstance(row, csv.Error):
                 wrong = wrong or f"not valid CSV ({row}). Is a quote left open?"
+            elif lines.ended:
+                wrong = "a quote is opened and never closed, which takes in all the lines behind it. Close it."
             if wrong or isinstance(row, csv.Error):
                 yield feed.broken(where, wrong)
                 continue
@@ -113,6 +118,14 @@ def _read_table(feed: Feed, delimiter: str) -> Iterator[Step]:
                 yield columns.document(feed, row, number, where)
             except ValueError as error:
                 yield feed.broken(where, str(error))
+
+
+def _header(feed: Feed, rows: Iterator[list[str]]) -> list[str]:
+    try:
+        return next(rows, [])
+    except csv.Error as error:
+        fix = "Save it with line feeds (LF) at the ends of lines, and every quote closed."
+        raise feed.fault(f"has no header that can be read ({str(error).partition(' - ')[0]}). {fix}") from None
 
 
 def _rows(rows: Iterable[list[str]]) -> Iterator[list[str] | csv.Error]:

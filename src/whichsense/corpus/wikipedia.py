@@ -39,6 +39,7 @@ def _items(feed: Feed, raw: Iterator[RawPage]) -> Iterator[tuple[Item, str | Non
     """What is to be handed over, in order: articles with their markup, the rest as it is."""
     for page in raw:
         if page.ns != "0":
+            feed.tick()
             continue
         steps = _steps(feed, page)
         for step in steps:
