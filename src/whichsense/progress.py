@@ -48,17 +48,36 @@ def _bar(title: str, unit: str) -> Iterator[Progress]:
     )
     with rich_progress.Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(title, total=None, count=0, rate=0.0)
-        began = time.monotonic()
-        first: list[int] = []
+        pace = _Pace()
 
         def report(done: float | None, count: int) -> None:
-            if not first:
-                first.append(count)  # a resumed job does not claim what an earlier run made
-            rate = (count - first[0]) / max(time.monotonic() - began, 1e-9)
+            pace.note(done, count)
             total = None if done is None else 1.0
-            bar.update(task, total=total, completed=done or 0.0, count=count, rate=rate)
+            bar.update(task, total=total, completed=done or 0.0, count=count, rate=pace.rate)
 
         yield report
+
+
+class _Pace:
+    """How fast it goes since this run, or this phase of it, began: a resumed job claims nothing of an earlier one."""
+
+    def __init__(self) -> None:
+        self._count = self._first = -1
+        self._done = self._done_before = self._began = 0.0
+
+    def note(self, done: float | None, count: int) -> None:
+        if count < self._count or self._first < 0:  # a new phase counts from the start again
+            self._first, self._done_before, self._began = count, done or 0.0, time.monotonic()
+        self._count, self._done = count, done or 0.0
+
+    @property
+    def rate(self) -> float:
+        return (self._count - self._first) / max(time.monotonic() - self._began, 1e-9)
+
+    @property
+    def seconds_left(self) -> float | None:
+        fresh = self._done - self._done_before
+        return (time.monotonic() - self._began) * (1 - self._done) / fresh if fresh > 0 and self._done < 1 else None
 
 
 class _Lines:
@@ -66,19 +85,13 @@ class _Lines:
 
     def __init__(self, title: str, unit: str) -> None:
         self.title, self.unit = title, unit
-        self.began = self.last = time.monotonic()
-        self.first: int | None = None
-        self.done_before = 0.0
+        self._last, self._pace = time.monotonic(), _Pace()
 
     def __call__(self, done: float | None, count: int) -> None:
-        now = time.monotonic()
-        if self.first is None:
-            self.first, self.done_before = count, done or 0.0
-        if now - self.last < 10 and done != 1.0:
+        self._pace.note(done, count)
+        if time.monotonic() - self._last < 10 and done != 1.0:
             return
-        self.last = now
+        self._last = time.monotonic()
         share = "" if done is None else f" {done:.0%},"
-        rate = (count - self.first) / max(now - self.began, 1e-9)
-        fresh = (done or 0.0) - self.done_before
-        left = f", {(now - self.began) * (1 - (done or 0)) / fresh:.0f} s left" if fresh > 0 and done != 1 else ""
-        print(f"{self.title}:{share} {count:,} {self.unit}, {rate:,.0f}/s{left}", file=sys.stderr)  # noqa: T201
+        left = "" if self._pace.seconds_left is None else f", {self._pace.seconds_left:.0f} s left"
+        print(f"{self.title}:{share} {count:,} {self.unit}, {self._pace.rate:,.0f}/s{left}", file=sys.stderr)  # noqa: T201

@@ -81,7 +81,7 @@ def mapped(path: Path, kind: type[np.generic]) -> NDArray[Any]:
 
 
 def products() -> Products:
-    """int8 dot products. numkong (which usearch brings) has the processor's own instructions for them."""
+    """int8 dot products. numkong has the processor's own instructions for them."""
     try:
         fast: ModuleType = importlib.import_module("numkong")
     except ImportError:

@@ -139,7 +139,7 @@ class Index:
 
 
 def _vectors(folder: Path) -> Vectors:
-    from whichsense.index.vectors import Vectors  # usearch is loaded only where it is used
+    from whichsense.index.vectors import Vectors  # loaded only where it is used
 
     return Vectors.open(folder)
 

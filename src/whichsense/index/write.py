@@ -22,6 +22,7 @@ from whichsense.index.texts import Texts
 from whichsense.progress import Progress, silent, unsaid
 from whichsense.stages import Encoder
 from whichsense.stopping import Stopped, stop_requested
+from whichsense.text import whole_characters
 from whichsense.types import Passage
 
 CHECKPOINT_SECONDS, PROGRESS_SECONDS = 60.0, 0.2
@@ -143,7 +144,7 @@ def _grow(
         settings=dataclasses.asdict(cutting),
         sources=(
             *(base.sources if base else ()),
-            {"paths": [str(path) for path in corpus.files], "fingerprint": corpus.fingerprint},
+            {"paths": [whole_characters(str(path)) for path in corpus.files], "fingerprint": corpus.fingerprint},
         ),
         encoder=encoder.name if encoder else None,
         report=state.report,
@@ -159,8 +160,16 @@ def _id_prefix(corpus: Corpus, base: Manifest | None) -> str:
 
 def _read(corpus: Corpus, cutting: Cutting, staging: Staging, progress: Progress) -> None:
     saved = shown = time.monotonic()
-    records = corpus.records(staging.report, skip=staging.state.position)
-    with stop_requested() as stop, contextlib.closing(records):  # a dump's reader has processes to end
+    with stop_requested() as stop, contextlib.ExitStack() as stack:
+
+        def idle() -> None:
+            """Runs of broken or skipped records can be stopped too."""
+            if stop():
+                staging.checkpoint(corpus.position)
+                raise _stopped()
+
+        records = corpus.records(staging.report, skip=staging.state.position, idle=idle)
+        stack.enter_context(contextlib.closing(records))  # a dump's reader has processes to end
         progress(0.0, staging.state.passages)
         for record in records:
             staging.put(record, cutting.words, cutting.sentences)
@@ -172,9 +181,13 @@ def _read(corpus: Corpus, cutting: Cutting, staging: Staging, progress: Progress
                 staging.checkpoint(corpus.position)
                 saved = time.monotonic()
             if stop():
-                raise Stopped("Stopped. Run the same command again: it resumes where it was.")
+                raise _stopped()
         progress(1.0, staging.state.passages)
         staging.finish_reading(corpus.position)
+
+
+def _stopped() -> Stopped:
+    return Stopped("Stopped. Run the same command again: it resumes where it was.")
 
 
 def _now() -> str:
