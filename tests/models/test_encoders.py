@@ -15,6 +15,8 @@ def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(load_encoder(DEFAULT), Static)
     assert load_encoder(load_encoder("static").name) == load_encoder("static")
     assert load_encoder("minilm") == MiniLM()
+    assert load_encoder("static+minilm") == Static(questions=MiniLM())
+    assert load_encoder("static+minilm").name == load_encoder("static").name
     assert load_encoder("sentence-transformers/all-MiniLM-L6-v2").name == "sentence-transformers/all-MiniLM-L6-v2"
     (tmp_path / "model").mkdir()
     monkeypatch.chdir(tmp_path)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import string
 from pathlib import Path
@@ -8,11 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from whichsense.errors import BadInput
 from whichsense.models import static
 from whichsense.models.static import Static, Table
 from whichsense.models.wordpiece import pieces
+from whichsense.testing import FakeEncoder
 
 WORDS = ["[UNK]", "the", "who", "wrote", "dune", "frank", "herbert", "lyon", "##s", "river", "rhone"]
 VOCABULARY = {word: place for place, word in enumerate(WORDS)}
@@ -21,11 +24,22 @@ VOCABULARY = {word: place for place, word in enumerate(WORDS)}
 @pytest.fixture
 def encoder(tmp_path: Path) -> Static:
     codes = np.random.default_rng(0).integers(-127, 128, size=(len(WORDS), 16)).astype(np.int8)
-    scale = np.full(len(WORDS), 0.01, dtype=np.float32)
-    scale[:2] = 0
+    scale, weight = np.full(len(WORDS), 0.01, dtype=np.float32), np.ones(len(WORDS), dtype=np.float32)
+    weight[:2] = 0
     path = tmp_path / "tiny.npz"
-    Table(VOCABULARY, codes, scale, 2 * scale, 0.5).save(path)
+    Table(VOCABULARY, codes, scale, weight, 2 * weight, 0.5, bridge=np.eye(64, 16, dtype=np.float32)).save(path)
     return Static(path)
+
+
+def random_net() -> dict[str, NDArray[np.float32]]:
+    random, shapes = np.random.default_rng(0), {"pos": (4, 16), "nf.weight": (16,), "nf.bias": (16,)}
+    linear = {"inn": (16, 16), "out": (16, 16), "blocks.0.qkv": (48, 16), "blocks.0.o": (16, 16)}
+    linear |= {"blocks.0.a": (32, 16), "blocks.0.b": (16, 32)}
+    for name, shape in linear.items():
+        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+    for name in ("blocks.0.n1", "blocks.0.n2"):
+        shapes |= {f"{name}.weight": (16,), f"{name}.bias": (16,)}
+    return {name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
 
 
 def test_unit_vectors_near_where_words_are_shared(encoder: Static) -> None:
@@ -69,6 +83,30 @@ def test_a_file_that_holds_no_vectors(tmp_path: Path) -> None:
     for name in ("bad.npz", "missing.npz"):
         with pytest.raises(BadInput, match=name.replace(".", r"\.")):
             Static(tmp_path / name).encode_questions(["who"])
+
+
+def test_the_net_sees_the_order_of_words(encoder: Static, tmp_path: Path) -> None:
+    path = tmp_path / "net.npz"
+    dataclasses.replace(Table.load(encoder.weights), net=random_net()).save(path)
+    vectors = Static(path).encode_questions(["frank wrote dune", "dune wrote frank", "", "dune " * 600])
+    np.testing.assert_allclose(np.linalg.norm(vectors[[0, 1, 3]], axis=1), 1, atol=1e-5)
+    assert vectors[0] @ vectors[1] < 0.999 and not vectors[2].any()
+    without = encoder.encode_questions(["frank wrote dune", "dune wrote frank"])
+    np.testing.assert_allclose(without[0], without[1], atol=1e-6)
+
+
+def test_questions_of_another_encoder_come_over_the_bridge(encoder: Static, tmp_path: Path) -> None:
+    other = FakeEncoder(64)
+    bridged = Static(encoder.weights, questions=other)
+    assert bridged.name == encoder.name
+    expected = other.encode_questions(["who wrote dune"])[0, :16]
+    np.testing.assert_allclose(
+        bridged.encode_questions(["who wrote dune"])[0], expected / np.linalg.norm(expected), atol=1e-3
+    )
+    path = tmp_path / "bare.npz"
+    dataclasses.replace(Table.load(encoder.weights), bridge=None).save(path)
+    with pytest.raises(BadInput, match="bridge"):
+        Static(path, questions=other).encode_questions(["who"])
 
 
 @pytest.mark.skipif(importlib.util.find_spec("tokenizers") is None, reason="tokenizers is the yardstick")

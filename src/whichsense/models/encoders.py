@@ -17,6 +17,8 @@ DEFAULT = "static"
 def load_encoder(name: str) -> Encoder:
     """The encoder of this name: `static`, `minilm`, a model folder, or a name on the hub. Weights load on first use.
 
+    `static+minilm` searches what `static` encoded, with questions that MiniLM encodes.
+
     >>> load_encoder("static").name
     'static-1'
     >>> load_encoder("minlm")
@@ -26,13 +28,15 @@ def load_encoder(name: str) -> Encoder:
     """
     if name in (DEFAULT, WEIGHTS.stem):
         return Static()
+    if name == "static+minilm":
+        return Static(questions=MiniLM())
     if name.endswith(WEIGHTS.suffix):
         return Static(Path(name).resolve())
     if (folder := Path(name).expanduser()).is_dir():
         return MiniLM(str(folder.resolve()))  # an index must find it again from anywhere
     if name == "minilm" or "/" in name:
         return MiniLM(name)
-    raise BadInput(f"No encoder named '{name}'. {did_you_mean(name, [DEFAULT, 'minilm'])}")
+    raise BadInput(f"No encoder named '{name}'. {did_you_mean(name, [DEFAULT, 'minilm', 'static+minilm'])}")
 
 
 def estimate(encoder: Encoder, texts: Sequence[str], seconds: float = 3.0) -> float:
