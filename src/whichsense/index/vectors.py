@@ -115,9 +115,8 @@ class Vectors:
         return f"{part}-{self.header['set']}.npy"
 
     def _nearest(self, query: NDArray[np.float32], k: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        parted = len(self.centres)
-        wanted = lists.how_many_to_read(parted, self.count)
-        near = np.argpartition(-(self.centres @ query), wanted - 1)[:wanted] if wanted < parted else np.arange(parted)
+        wanted = lists.how_many_to_read(len(self.centres), self.count)
+        near = np.argpartition(-codes.cosines(self.centres, query), wanted - 1)[:wanted]
         ranges = [(int(self.starts[at]), int(self.starts[at + 1])) for at in np.sort(near)]
         code = codes.coded(query[None])[0]
         rough = [self._products(code, self.codes[a:b]) * self.scales[a:b] for a, b in ranges]
@@ -128,7 +127,7 @@ class Vectors:
         return best[order], scores[order]
 
     def _scores(self, query: NDArray[np.float32], places: NDArray[Any]) -> NDArray[np.float32]:
-        return np.asarray((self.codes[places] @ query) * self.scales[places], dtype=np.float32)
+        return codes.cosines(self.codes[places] * self.scales[places][:, None], query)
 
 
 class VectorsWriter:

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 PREFIX, SCALE = "net.", ".scale"
 _HEADS = 4
+# OpenBLAS shares products of more multiplications than this among threads. For a question that gains nothing, and on a
+# busy machine waiting for the other threads takes thirty times as long as the work.
+_ONE_THREAD = 2**18
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,10 @@ class QuestionNet:
         return self._linear(f"{layer}.o", seen.transpose(1, 0, 2).reshape(len(value), -1))
 
     def _linear(self, name: str, value: Floats) -> Floats:
-        return np.asarray(value @ self.weights[f"{name}.weight"].T + self.weights[f"{name}.bias"], dtype=np.float32)
+        weight = self.weights[f"{name}.weight"]
+        step = max(1, _ONE_THREAD // value.size)
+        parts = [value @ weight[start : start + step].T for start in range(0, len(weight), step)]
+        return np.concatenate(parts, axis=-1) + self.weights[f"{name}.bias"]
 
     def _norm(self, name: str, value: Floats) -> Floats:
         centred = value - value.mean(axis=-1, keepdims=True)
