@@ -1,7 +1,7 @@
 """The dense half of an index: one int8 vector a passage, near ones side by side, read through the page cache.
 
-No graph: at a million vectors one takes ten times as long to build as the lists here and is half as large again, while
-lists find as much in about the same time, because int8 products are fast (docs/dense.md).
+No graph: of a million vectors it answers in 2 ms instead of 6, but finds less, is half as large again, and takes ten
+times as long to build, longer than encoding does (docs/dense.md).
 """
 
 from __future__ import annotations
