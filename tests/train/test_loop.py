@@ -1,0 +1,296 @@
+"""The loop: it learns, selects by the metric, stops early, and resumes to the last bit after a real kill."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+from whichsense.errors import BadConfig, BadInput  # noqa: E402
+from whichsense.stopping import Stopped  # noqa: E402
+from whichsense.train import checkpoint  # noqa: E402
+from whichsense.train.batches import Lazy, ahead, own_share, shuffled  # noqa: E402
+from whichsense.train.loop import train  # noqa: E402
+from whichsense.train.settings import Settings, rate_share  # noqa: E402
+
+HERE = Path(__file__).parent
+SETTINGS = Settings(
+    epochs=6, learning_rate=0.05, warmup=0.1, weight_decay=0.01, accumulate=2, checkpoint_every=1, log_every=1
+)
+
+
+class Curve:
+    """A small net with dropout learns a curve: enough to need the random state, the optimiser's and the order."""
+
+    metric, higher_is_better = "error", False
+
+    def __init__(self, pause: float = 0.0, scripted: Sequence[float] = (), interrupt_at: int = 0) -> None:
+        self.pause, self.scripted, self.evaluations = pause, list(scripted), 0
+        self.interrupt_at, self.losses = interrupt_at, 0
+        dots = torch.linspace(-1, 1, 42).unsqueeze(1)
+        self.rows = torch.cat([dots, torch.sin(2 * dots)], dim=1)
+
+    def build(self) -> nn.Module:
+        return nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Dropout(0.1), nn.Linear(16, 1))
+
+    def batches(self, epoch: int, seed: int) -> Lazy[list[int], Any]:
+        return Lazy(shuffled(len(self.rows), 4, epoch, seed), lambda places: {"rows": self.rows[places]})
+
+    def loss(self, model: nn.Module, batch: Any) -> Any:
+        time.sleep(self.pause)
+        self.losses += 1
+        if self.losses == self.interrupt_at:
+            os.kill(os.getpid(), signal.SIGINT)
+        squares = (model(batch["rows"][:, :1]) - batch["rows"][:, 1:]).square()
+        return squares.mean(), {"worst": squares.max()}
+
+    def evaluate(self, model: nn.Module) -> dict[str, float]:
+        assert not model.training and not torch.is_grad_enabled()
+        self.evaluations += 1
+        error = float((model(self.rows[:, :1]) - self.rows[:, 1:]).square().mean())
+        return {"error": self.scripted.pop(0) if self.scripted else error, "true_error": error}
+
+    def save(self, model: nn.Module, folder: Path) -> None:
+        torch.save(model.state_dict(), folder / "weights.pt")
+
+    def data(self) -> list[Path]:
+        return []
+
+
+def weights(folder: Path) -> dict[str, Any]:
+    path = checkpoint.newest(folder)
+    assert path is not None
+    body: dict[str, Any] = torch.load(path, weights_only=True)
+    return body
+
+
+def logged(folder: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader((folder / "log.csv").read_text().splitlines()))
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(a, torch.Tensor):
+        return torch.equal(a, b)
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    return bool(a == b)
+
+
+def test_learns_and_keeps_the_best(tmp_path: Path) -> None:
+    trained = train(Curve(), SETTINGS, tmp_path, recipe={"about": "a curve"})
+    assert trained.steps == 36 and trained.ended == "steps"  # 11 batches in groups of 2, 6 epochs
+    assert trained.best < 0.03
+    selected = json.loads((trained.model / "selected.json").read_text())
+    assert selected["step"] == trained.best_step and selected["error"] == trained.best
+    run = json.loads((tmp_path / "run.json").read_text())
+    assert run["recipe"] == {"about": "a curve"} and run["starts"][0]["seed"] == 0 and run["starts"][0]["command"]
+    rows = logged(tmp_path)
+    assert [int(row["step"]) for row in rows if row["name"] == "loss"] == list(range(1, 37))
+    assert {row["name"] for row in rows} >= {"loss", "worst", "gradient", "rate", "error"}
+    assert len(list((tmp_path / "checkpoints").iterdir())) == 1
+
+
+def test_selection_is_by_metric_and_patience_ends(tmp_path: Path) -> None:
+    task = Curve(scripted=[0.5, 0.2, 0.3, 0.4, 0.1, 0.1])
+    trained = train(task, Settings(epochs=6, patience=2), tmp_path)
+    assert (trained.ended, trained.best, trained.best_step, task.evaluations) == ("patience", 0.2, 22, 4)
+    again = Curve()
+    assert train(again, Settings(epochs=6, patience=2), tmp_path).best == 0.2
+    assert again.evaluations == 0  # a finished run is not run again
+
+
+def spawned(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    code = (
+        f"import sys; sys.path.insert(0, {str(HERE)!r}); import torch; torch.set_num_threads(1)\n"
+        "from test_loop import Curve, SETTINGS, train\n"
+        "train(Curve(pause=float(sys.argv[2])), SETTINGS, sys.argv[1])"
+    )
+    return subprocess.Popen([sys.executable, "-c", code, str(folder), *arguments], stderr=subprocess.PIPE)
+
+
+def step_of(folder: Path) -> int:
+    found = checkpoint.newest(folder)
+    return int(found.stem.removeprefix("step-")) if found else 0
+
+
+def test_killed_and_resumed_gives_the_same_weights(tmp_path: Path) -> None:
+    """kill -9 in the middle of an epoch, then to the end. Weights, optimiser and log equal an unbroken run's."""
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    torch.set_num_threads(1)
+    train(Curve(), SETTINGS, whole)
+    process = spawned(broken, "0.03")
+    deadline = time.monotonic() + 60
+    while step_of(broken) < 15 and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL and 15 <= step_of(broken) < 36
+    train(Curve(), SETTINGS, broken)
+    assert same(weights(whole), weights(broken))
+    assert same(torch.load(whole / "model" / "weights.pt"), torch.load(broken / "model" / "weights.pt"))
+    first, second = (logged(folder) for folder in (whole, broken))
+    assert [row | {"seconds": ""} for row in first] == [row | {"seconds": ""} for row in second]
+    assert len(json.loads((broken / "run.json").read_text())["starts"]) == 2
+
+
+def test_ctrl_c_loses_nothing(tmp_path: Path) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    settings = dataclasses.replace(SETTINGS, checkpoint_every=1000)
+    train(Curve(), settings, whole)
+    task = Curve(interrupt_at=29)
+    with pytest.raises(Stopped, match="Run the same command again"):
+        train(task, settings, broken)
+    assert step_of(broken) == 16  # the step in which it was asked is finished first
+    train(Curve(), settings, broken)
+    assert same(weights(whole), weights(broken))
+
+
+def test_another_recipe_is_refused(tmp_path: Path) -> None:
+    train(Curve(), Settings(steps=2), tmp_path)
+    with pytest.raises(BadConfig, match=r"train.learning_rate \(1e-05 before, now 0.1\)"):
+        train(Curve(), Settings(steps=2, learning_rate=0.1), tmp_path)
+    with pytest.raises(BadConfig, match=r"recipe.base"):
+        train(Curve(), Settings(steps=2), tmp_path, recipe={"base": "other"})
+
+
+def test_a_broken_checkpoint_is_named(tmp_path: Path) -> None:
+    train(Curve(), Settings(steps=2), tmp_path)
+    path = checkpoint.newest(tmp_path)
+    assert path is not None
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(BadInput, match="step-000000002"):
+        train(Curve(), Settings(steps=2), tmp_path)
+
+
+def test_loss_that_explodes_is_told(tmp_path: Path) -> None:
+    class Exploding(Curve):
+        def loss(self, model: nn.Module, batch: Any) -> Any:
+            return super().loss(model, batch)[0] / 0
+
+    with pytest.raises(BadInput, match=r"train.learning_rate"):
+        train(Exploding(), Settings(steps=20), tmp_path)
+
+
+def test_parameter_groups(tmp_path: Path) -> None:
+    from whichsense.train.optimizer import make_optimizer
+
+    model = Curve().build()
+    settings = Settings(steps=1, learning_rate=0.1, learning_rates={"3.": 0.5}, weight_decay=0.01)
+    groups = {
+        (g["full_rate"], g["weight_decay"]): len(g["params"]) for g in make_optimizer(model, settings).param_groups
+    }
+    assert groups == {(0.1, 0.01): 1, (0.1, 0.0): 1, (0.5, 0.01): 1, (0.5, 0.0): 1}
+    with pytest.raises(BadConfig, match="'head'"):
+        make_optimizer(model, Settings(steps=1, learning_rates={"head": 1.0}))
+
+
+def test_bf16_trains(tmp_path: Path) -> None:
+    assert train(Curve(), Settings(epochs=6, learning_rate=0.05, bf16=True), tmp_path).best < 0.03
+
+
+def test_accumulation_equals_a_larger_batch(tmp_path: Path) -> None:
+    class Plain(Curve):
+        def __init__(self, size: int) -> None:
+            super().__init__()
+            self.size, self.rows = size, self.rows[:40]
+
+        def build(self) -> nn.Module:
+            return nn.Linear(1, 1)
+
+        def batches(self, epoch: int, seed: int) -> Lazy[list[int], Any]:
+            order = [place for batch in shuffled(40, 8, epoch, seed) for place in batch]
+            pieces = [order[i : i + self.size] for i in range(0, 40, self.size)]
+            return Lazy(pieces, lambda places: {"rows": self.rows[places]})
+
+    train(Plain(8), Settings(epochs=2, learning_rate=0.1), tmp_path / "large")
+    train(Plain(2), Settings(epochs=2, learning_rate=0.1, accumulate=4), tmp_path / "small")
+    large, small = (weights(tmp_path / name)["model"] for name in ("large", "small"))
+    assert all(torch.allclose(large[name], small[name], atol=1e-6) for name in large)
+
+
+def test_two_processes_average_their_gradients(tmp_path: Path) -> None:
+    """Two processes under gloo end with the weights of one process that sees both their batches in each step."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(HERE)!r}); import torch; torch.set_num_threads(1)\n"
+        "from test_loop import Straight, Settings, train\n"
+        "train(Straight(), Settings(epochs=3, learning_rate=0.1), sys.argv[1])"
+    )
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "two")],
+            env={**os.environ, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stderr=subprocess.PIPE,
+        )
+        for rank in range(2)
+    ]
+    for process in both:
+        _, complaint = process.communicate(timeout=90)
+        assert process.returncode == 0, complaint
+    train(Straight(), Settings(epochs=3, learning_rate=0.1, accumulate=2), tmp_path / "one")
+    two, one = (weights(tmp_path / name) for name in ("two", "one"))
+    assert one["state"]["step"] == two["state"]["step"] == 15
+    assert all(torch.allclose(one["model"][name], two["model"][name], atol=1e-6) for name in one["model"])
+
+
+class Straight(Curve):
+    """Without dropout, so that processes and accumulation can be compared; 10 batches of 4."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = self.rows[:40]
+
+    def build(self) -> nn.Module:
+        return nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))
+
+
+def test_schedules() -> None:
+    cosine = [rate_share(step, 100, Settings(steps=100, schedule="cosine", warmup=0.1)) for step in (0, 9, 10, 55, 99)]
+    assert cosine[:3] == pytest.approx([0.1, 1.0, 1.0]) and cosine[3] == pytest.approx(0.5) and cosine[4] < 0.01
+    assert rate_share(99, 100, Settings(steps=100, schedule="constant")) == 1.0
+
+
+def test_batches() -> None:
+    assert sorted(place for batch in shuffled(10, 3, 0, 0) for place in batch) == list(range(10))
+    lengths = [1, 9] * 20
+    assert all(len({lengths[i] for i in batch}) == 1 for batch in shuffled(40, 4, 0, 0, lengths))
+    whole = Lazy(range(7), str)
+    assert list(own_share(whole, 1, 2, skip=1)) == list(own_share(iter(whole), 1, 2, skip=1)) == ["3", "5"]
+    assert list(ahead(range(20))) == list(range(20))
+
+    def failing() -> Any:
+        yield 1
+        raise KeyError("lost")
+
+    ready = ahead(failing())
+    assert next(ready) == 1
+    with pytest.raises(KeyError):
+        next(ready)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"), [({}, "train.epochs or train.steps"), ({"steps": 1, "accumulate": 0}, "train.accumulate")]
+)
+def test_settings_that_cannot_be(values: dict[str, int], told: str) -> None:
+    with pytest.raises(BadConfig, match=told):
+        Settings(**values)  # type: ignore[arg-type]
