@@ -22,6 +22,7 @@ COMMANDS = {
     "data": ("data", "List, describe, count and check the datasets."),
     "score": ("score", "Score predictions exactly as the official scripts do."),
     "report": ("report", "Turn result files into one page with tables and plots."),
+    "train": ("train", "Train a model from a recipe."),
     "evaluate": ("evaluate", "Measure a system over a dataset."),
 }
 

@@ -1,0 +1,46 @@
+"""whichsense train: a model from a recipe."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from whichsense.progress import shown
+
+
+@click.command()
+@click.argument("recipe", type=click.Path(path_type=Path), metavar="RECIPE.toml")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="[default: runs/ and the recipe's name]")
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a setting: --set train.steps=100.")
+@click.option("--tiny", is_flag=True, help="At the recipe's tiny size: a minute on a CPU, over the embedded sample.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(recipe: Path, out: Path | None, changes: tuple[str, ...], tiny: bool, as_json: bool) -> None:
+    """Train what RECIPE.toml describes. The same command resumes a run that was stopped or killed.
+
+    On several GPUs: torchrun --nproc-per-node 8 -m whichsense train RECIPE.toml
+    """
+    from whichsense.errors import require
+
+    require("torch", "train")
+    from whichsense.train.loop import train
+    from whichsense.train.recipe import load_recipe
+
+    read = load_recipe(recipe, changes, tiny=tiny)
+    folder = out or Path("runs") / (f"{read.name}-tiny" if tiny else read.name)
+    with shown("training", "steps") as progress:
+        done = train(
+            read.make(),
+            read.train,
+            folder,
+            recipe=read.table,
+            progress=progress,
+            say=lambda line: click.echo(line, err=True),
+        )
+    if as_json:
+        found = {"model": str(done.model), "steps": done.steps, "best_step": done.best_step, "ended": done.ended}
+        print(json.dumps(found | {"metrics": dict(done.metrics)}))
+        return
+    numbers = ", ".join(f"{name} {value:.4f}" for name, value in done.metrics.items())
+    print(f"{done.model}: step {done.best_step:,} of {done.steps:,}, {numbers}")

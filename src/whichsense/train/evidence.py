@@ -1,0 +1,138 @@
+"""What tasks learn from: questions of a dataset, and the passages that an index finds for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+
+from whichsense import sample
+from whichsense.datasets import Question, load
+from whichsense.errors import BadInput
+from whichsense.index import Index
+from whichsense.metrics.retrieval import answer_ranks
+from whichsense.progress import shown
+from whichsense.types import Hit, Method, Passage
+
+_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """A recipe's `[data]`: which questions, and where evidence for them is looked for."""
+
+    train: str = "ambignq/train"
+    dev: str = "ambignq/dev"
+    index: str = ""
+    """The folder of an index; empty: the embedded sample."""
+    method: Method | None = None
+    folder: str = ""
+    """Where the datasets lie, if not where `whichsense data` looks."""
+    limit: int = 0
+    """Only so many training questions; 0: all."""
+    dev_limit: int = 0
+    without: tuple[str, ...] = ()
+    """Datasets whose questions must not be among those that are learnt from, nor any that are nearly the same."""
+
+    def training(self) -> list[Question]:
+        found = load(self.train, data_dir=self.folder or None, without=self.without)
+        return _answerable(found, self.limit, self.train)
+
+    def development(self) -> list[Question]:
+        return _answerable(load(self.dev, data_dir=self.folder or None), self.dev_limit, self.dev)
+
+    def paths(self) -> list[Path]:
+        """The files whose checksums a run records: the questions, and the index's manifest."""
+        files = dict.fromkeys(load(name, data_dir=self.folder or None).path for name in (self.train, self.dev))
+        manifest = [Path(self.index) / "manifest.json"] if self.index else [sample.PASSAGES]
+        return [*files, *manifest]
+
+    def evidence(self, depth: int) -> Evidence:
+        return Evidence(Path(self.index) if self.index else None, depth, self.method)
+
+
+def _answerable(questions: Iterable[Question], limit: int, name: str) -> list[Question]:
+    found = [question for question in questions if question.answers]
+    if not found:
+        raise BadInput(f"'{name}' has no question with an answer.")
+    return found[:limit] if limit else found
+
+
+@dataclass
+class Evidence:
+    """The first `depth` hits of an index for questions: searched once, then remembered, each passage held once."""
+
+    folder: Path | None
+    depth: int
+    method: Method | None = None
+    _found: dict[str, list[Hit]] = field(default_factory=dict, repr=False)
+    _passages: dict[str, Passage] = field(default_factory=dict, repr=False)
+    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    @cached_property
+    def index(self) -> Index:
+        return Index.open(self.folder) if self.folder else sample.index()
+
+    def search(self, questions: Sequence[str]) -> None:
+        """Look for all of these at once, with a bar where it takes long."""
+        new = [question for question in dict.fromkeys(questions) if question not in self._found]
+        if len(new) <= _AT_ONCE:
+            return self._search(new)
+        with shown("searching", "questions") as progress:
+            for start in range(0, len(new), _AT_ONCE):
+                self._search(new[start : start + _AT_ONCE])
+                progress(min(1.0, (start + _AT_ONCE) / len(new)), min(len(new), start + _AT_ONCE))
+        return None
+
+    def hits(self, question: str) -> list[Hit]:
+        if question not in self._found:
+            self._search([question])
+        return self._found[question]
+
+    def passage(self, passage_id: str) -> Passage:
+        """A passage by its id: gold evidence that the search did not bring."""
+        with self._lock:
+            if passage_id not in self._passages:
+                self._passages[passage_id] = self.index.passage(passage_id)
+            return self._passages[passage_id]
+
+    def _search(self, questions: Sequence[str]) -> None:
+        with self._lock:  # batches are made in a thread, while the main one may evaluate
+            if not questions:
+                return
+            for question, hits in zip(
+                questions, self.index.search_many(questions, self.depth, self.method), strict=True
+            ):
+                self._found[question] = [
+                    Hit(self._passages.setdefault(hit.passage.id, hit.passage), hit.score) for hit in hits
+                ]
+
+
+def holders(question: Question, passages: Sequence[Passage]) -> list[bool]:
+    """Which passages answer a question: those that annotators named, or, where they named none, those that hold a gold
+    answer as whole words.
+    """
+    named = gold_ids(question)
+    if named:
+        return [passage.id in named for passage in passages]
+    return [_holds(question.answers, passage) for passage in passages]
+
+
+def gold_ids(question: Question) -> set[str]:
+    """The passages that annotators named as evidence."""
+    return {key for annotation in question.annotations for pair in annotation.pairs for key in pair.evidence}
+
+
+def _holds(answers: Sequence[Sequence[str]], passage: Passage) -> bool:
+    return any(rank is not None for rank in answer_ranks(answers, [f"{passage.title} {passage.text}"]))
+
+
+def answers_held(question: Question, passages: Sequence[Passage]) -> list[frozenset[int]]:
+    """For each passage the numbers of the distinct gold answers that it holds."""
+    texts = [f"{passage.title} {passage.text}" for passage in passages]
+    return [
+        frozenset(i for i, rank in enumerate(answer_ranks(question.answers, [text])) if rank is not None)
+        for text in texts
+    ]

@@ -1,0 +1,102 @@
+"""Recipes: a short TOML file that says what is trained, on what, and how.
+
+task = "reranker"                 # a name of whichsense.train.tasks
+about = "…"
+[train]                           # whichsense.train.settings.Settings
+[model] [data] …                  # the task's own tables: its Options
+[tiny.train] [tiny.model] …       # what `--tiny` changes: a minute on a CPU, over the embedded sample
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from whichsense.config import from_table
+from whichsense.errors import BadConfig
+from whichsense.train.loop import Task
+from whichsense.train.settings import Settings
+from whichsense.train.tasks import task_module
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A recipe, read and checked. Nothing is loaded yet."""
+
+    name: str
+    task: str
+    train: Settings
+    options: Any
+    table: Mapping[str, Any]
+    """All of it as one table, with the changes made: what the run's record keeps."""
+
+    def make(self) -> Task:
+        """The task, ready for the loop."""
+        made: Task = task_module(self.task).make(self.options)
+        return made
+
+
+def load_recipe(path: str | Path, changes: Sequence[str] = (), *, tiny: bool = False) -> Recipe:
+    """Read a recipe. `changes` are `table.key=value` as a command line gives them; `tiny` takes its tiny size."""
+    try:
+        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (FileNotFoundError, IsADirectoryError):
+        raise BadConfig(f"There is no recipe '{path}'. Check the path.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadConfig(f"'{path}' is not valid TOML: {error}") from None
+    small = table.pop("tiny", {})
+    if tiny:
+        if not small:
+            raise BadConfig(f"'{path}' has no [tiny] table, so it cannot be trained with --tiny.")
+        _merge(table, small)
+    for change in changes:
+        _merge(table, parsed_change(change))
+    return _checked(table, Path(path))
+
+
+def _checked(table: dict[str, Any], path: Path) -> Recipe:
+    rest = dict(table)
+    task, about = rest.pop("task", None), rest.pop("about", "")
+    if not isinstance(task, str) or not isinstance(about, str):
+        raise BadConfig(f"{path}: 'task' must name what is trained, and 'about' may say more.")
+    train = from_table(_Train, {"train": rest.pop("train", {})}, where=str(path)).train
+    options = from_table(task_module(task).Options, rest, where=str(path))
+    return Recipe(path.stem, task, train, options, table)
+
+
+@dataclass(frozen=True, slots=True)
+class _Train:
+    """The loop's settings under the name that the recipe gives them, so that errors name their keys in full."""
+
+    train: Settings
+
+
+def parsed_change(change: str) -> dict[str, Any]:
+    """A change of one setting, as a nested table. What is not a TOML value is taken as a text.
+
+    >>> parsed_change("train.steps=50"), parsed_change("model.base=my/bert")
+    ({'train': {'steps': 50}}, {'model': {'base': 'my/bert'}})
+    """
+    key, equals, text = change.partition("=")
+    names = [name.strip() for name in key.split(".")]
+    if not equals or not all(names):
+        raise BadConfig(f"'{change}' is no setting: write --set table.key=value, for example train.steps=100.")
+    try:
+        value: Any = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    for name in reversed(names):
+        value = {name: value}
+    found: dict[str, Any] = value
+    return found
+
+
+def _merge(table: dict[str, Any], changes: Mapping[str, Any]) -> None:
+    for key, value in changes.items():
+        if isinstance(value, Mapping) and isinstance(table.get(key), dict):
+            _merge(table[key], value)
+        else:
+            table[key] = value
