@@ -1,0 +1,183 @@
+"""A model in use: texts in, texts out; questions batched by length within the memory that there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whichsense.errors import BadInput, require
+from whichsense.models.seq2seq import checkpoint
+from whichsense.models.seq2seq.codec import Codec, Form
+from whichsense.models.seq2seq.inputs import Sequences
+
+if TYPE_CHECKING:
+    from whichsense.models.seq2seq.decoding import Found, Search
+    from whichsense.models.seq2seq.network import Layers, Memory, Network
+
+_CPU_TOKENS = 16_384
+_ENCODED_AT_ONCE = 65_536  # tokens: enough to fill any GPU, little enough to leave the memory to keys and values
+
+
+class Generator:
+    """Loads on first use. On a GPU it works in bfloat16; `dtype` says otherwise."""
+
+    def __init__(self, folder: str | Path, task: str = "", device: str = "", dtype: str = "", tokens: int = 0) -> None:
+        """`task`: what the model must have been trained for. `tokens`: of a batch; 0: as many as memory allows."""
+        self.folder, self.device, self.dtype, self.tokens = Path(folder), device, dtype, tokens
+        self.task, self.form, self.options = checkpoint.describe(folder)
+        if task and self.task != task:
+            raise BadInput(f"'{folder}' was trained as '{self.task}', and '{task}' is needed here.")
+
+    @classmethod
+    def of(cls, network: Network, codec: Codec, form: Form, tokens: int = 0) -> Generator:
+        """Over a network that is there, as in training."""
+        self = cls.__new__(cls)
+        self.folder, self.task, self.form, self.options = Path(), "", form, {}
+        self.device, self.dtype, self.tokens = "", "", tokens
+        self.__dict__["_parts"] = (network, codec)
+        return self
+
+    @cached_property
+    def _parts(self) -> tuple[Network, Codec]:
+        torch = require("torch", "train")
+        from whichsense.models.seq2seq.network import Network
+
+        device = self.device or ("cuda" if torch.cuda.is_available() else "cpu")
+        model, codec = checkpoint.load_base(self.folder, self.form)
+        half = self.dtype == "bfloat16" or (not self.dtype and torch.device(device).type == "cuda")
+        return Network(model.to(device, torch.bfloat16 if half else torch.float32).eval()), codec
+
+    @property
+    def network(self) -> Network:
+        return self._parts[0]
+
+    @property
+    def codec(self) -> Codec:
+        return self._parts[1]
+
+    @cached_property
+    def _layers(self) -> Layers:
+        return self.network.layers(self.network.dtype)
+
+    def generate(
+        self, inputs: Sequence[Sequences], search: Search, prefixes: Sequence[Sequence[int]] | None = None
+    ) -> list[list[Found]]:
+        """The best outputs for each question's input, best first, in the order of the inputs.
+
+        `prefixes`: tokens that an output must begin with. They are part of the output, as if the model had said them.
+        """
+        from whichsense.models.seq2seq.decoding import search as searched
+
+        lead = self.codec.lead
+        found: list[list[Found]] = [[] for _ in inputs]
+        for places, memory in self._batches(inputs):
+            begin = [[*lead, *(prefixes[place] if prefixes else ())] for place in places]
+            room = replace(search, shortest=search.shortest + len(lead) if search.shortest else 0)
+            for place, outputs in zip(places, searched(self.network, self._layers, memory, room, begin), strict=True):
+                found[place] = [replace(one, tokens=one.tokens[len(lead) :]) for one in outputs]
+        return found
+
+    def score(self, inputs: Sequence[Sequences], targets: Sequence[Sequence[list[int]]]) -> list[list[float]]:
+        """The summed log probability of each target (with its end) under its input, which is encoded once for all."""
+        torch = require("torch", "train")
+        found: list[list[float]] = [[] for _ in inputs]
+        wanted = [place for place, several in enumerate(targets) if several]
+        for some, memory in self._batches([inputs[place] for place in wanted]):
+            places = [wanted[number] for number in some]
+            with torch.inference_mode():
+                for place, row in zip(places, self._scored(memory, [targets[p] for p in places]), strict=True):
+                    found[place] = row[: len(targets[place])]
+        return found
+
+    def _scored(self, memory: Memory, targets: Sequence[Sequence[list[int]]]) -> list[list[float]]:
+        """Targets of one question are hypotheses over one memory, as beams are."""
+        torch = require("torch", "train")
+        from whichsense.models.seq2seq.decoding import Stepper
+
+        config, device = self.network.model.config, memory.keys[0].device
+        most, longest = max(map(len, targets)), max(len(one) for several in targets for one in several)
+        table = torch.full((len(targets), most, longest), -1, dtype=torch.int64)
+        for row, several in enumerate(targets):
+            for column, one in enumerate(several):
+                table[row, column, : len(one)] = torch.tensor(one)
+        table = table.flatten(0, 1).to(device)
+        stepper = Stepper(self.network, self._layers, memory, most, longest + 1)
+        tokens = torch.full_like(table[:, 0], config.decoder_start_token_id)
+        totals = torch.zeros(len(table), device=device)
+        for place in range(longest):
+            following = table[:, place]
+            scores = stepper.step(tokens, place).gather(1, following.clamp(min=0)[:, None])[:, 0]
+            totals += scores.masked_fill(following < 0, 0.0)
+            tokens = following.clamp(min=0)
+        rows: list[list[float]] = totals.view(len(targets), most).tolist()
+        return rows
+
+    def _batches(self, inputs: Sequence[Sequences]) -> Iterator[tuple[list[int], Memory]]:
+        """Questions of about one length together, and what the decoder reads of each."""
+        sizes = [sum(map(len, sequences)) for sequences in inputs]
+        for places in planned(sizes, self.tokens or self._room()):
+            yield places, self._encoded([inputs[place] for place in places])
+
+    def _encoded(self, inputs: Sequence[Sequences]) -> Memory:
+        torch = require("torch", "train")
+        from whichsense.models.seq2seq.ragged import Ragged
+
+        sizes = [sum(map(len, sequences)) for sequences in inputs]
+        device = self.network.model.device
+        with torch.inference_mode():
+            parts = []
+            for some in _runs(sizes, _ENCODED_AT_ONCE):
+                sequences = [one for place in some for one in inputs[place]]
+                ids = torch.tensor([token for one in sequences for token in one], device=device)
+                rows = Ragged.of([len(one) for one in sequences])
+                parts.append(self.network.encode(ids, moved(rows, device), self._layers))
+            return self.network.remember(torch.cat(parts), moved(Ragged.of(sizes), device), self._layers)
+
+    def _room(self) -> int:
+        """Input tokens that a batch may have: keys and values of all layers are kept for each."""
+        torch = require("torch", "train")
+        device = self.network.model.device
+        if device.type != "cuda":
+            return _CPU_TOKENS
+        style, layers = self.network.family.decoder_style, len(self._layers.decoder)
+        each = 2 * layers * style.heads * style.width * self.network.dtype.itemsize
+        free, _ = torch.cuda.mem_get_info(device)
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return max(1, int((free + kept) * 0.5) // each)
+
+
+def moved(rows: Any, device: Any) -> Any:
+    """Where its sequences lie, on the device."""
+    return rows._replace(starts=rows.starts.to(device), place=rows.place.to(device), position=rows.position.to(device))
+
+
+def planned(sizes: Sequence[int], room: int) -> list[list[int]]:
+    """Batches of about equally long items, none larger than `room` counted with padding, unless one item alone is.
+
+    >>> planned([3, 9, 2, 8], room=18)
+    [[1, 3], [0, 2]]
+    """
+    batches: list[list[int]] = []
+    for place in sorted(range(len(sizes)), key=lambda one: -sizes[one]):
+        # The first of a batch is its longest: every other one takes as much room.
+        if batches and sizes[batches[-1][0]] * (len(batches[-1]) + 1) <= room:
+            batches[-1].append(place)
+        else:
+            batches.append([place])
+    return batches
+
+
+def _runs(sizes: Sequence[int], most: int) -> list[list[int]]:
+    """Neighbours together, up to `most` tokens."""
+    runs: list[list[int]] = []
+    total = 0
+    for place, size in enumerate(sizes):
+        if not runs or total + size > most:
+            runs.append([])
+            total = 0
+        runs[-1].append(place)
+        total += size
+    return runs

@@ -1,0 +1,63 @@
+"""The papers' input formats: a question, what goes before it, and passages, as token sequences.
+
+BART, concatenated (AmbigQA):  <s> question </s> title </s> text </s> title </s> text </s> …      up to 1,024 tokens
+BART, fused (REFUEL):          <s> question </s> title </s> text </s>                             for each passage
+T5, fused:                     question: … title: … context: … </s>                               for each passage
+Question disambiguation puts `answer <SEP> prompt [<SEP> other answer …]` in the question's place.
+ASQA's T5 formats are plain text; `plain` makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from whichsense.models.seq2seq.codec import Codec, Form
+from whichsense.types import Hit
+
+Sequences = list[list[int]]
+"""The inputs of one question: one sequence, or one for each passage."""
+
+
+def composed(codec: Codec, form: Form, parts: Sequence[str], hits: Sequence[Hit]) -> Sequences:
+    """The inputs for a question (the last of `parts`, or several texts that separators join) over its passages."""
+    lead = joined(codec, parts)
+    passages = [hit.passage for hit in hits[: form.passages]]
+    titles = codec.all_ids([passage.title for passage in passages])
+    texts = codec.all_ids([passage.text for passage in passages])
+    bodies = [_passage(codec, title, text) for title, text in zip(titles, texts, strict=True)]
+    if form.fusion:
+        lead = lead[: form.question_tokens]
+        if not bodies:
+            return [_closed(codec, lead, [])]
+        return [_closed(codec, lead, body[: form.passage_tokens]) for body in bodies]
+    whole = _closed(codec, lead, [token for body in bodies for token in [*body, *_between(codec)]])
+    return [[*whole[: form.input_tokens - 1], codec.end] if len(whole) > form.input_tokens else whole]
+
+
+def joined(codec: Codec, parts: Sequence[str]) -> list[int]:
+    """Texts with separators between them, as one sequence of tokens."""
+    tokens: list[int] = codec.ids("question: ") if codec.kind == "t5" else []
+    for number, ids in enumerate(codec.all_ids(parts)):
+        tokens += ([codec.separator] if number else []) + ids
+    return tokens
+
+
+def plain(codec: Codec, text: str, limit: int) -> Sequences:
+    """A text as it stands."""
+    return [[*codec.start, *codec.ids(text)[: limit - 1 - len(codec.start)], codec.end]]
+
+
+def _between(codec: Codec) -> list[int]:
+    return [codec.end] if codec.kind == "bart" else []
+
+
+def _passage(codec: Codec, title: list[int], text: list[int]) -> list[int]:
+    if codec.kind == "bart":
+        return [*title, codec.end, *text]
+    return [*codec.ids(" title: "), *title, *codec.ids(" context: "), *text]
+
+
+def _closed(codec: Codec, lead: list[int], body: list[int]) -> list[int]:
+    """Start, question, passages, end; one end only where the body closes itself."""
+    tokens = [*codec.start, *lead, *(_between(codec) if body else []), *body]
+    return tokens if tokens[-1:] == [codec.end] else [*tokens, codec.end]

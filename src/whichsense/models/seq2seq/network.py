@@ -1,0 +1,188 @@
+"""The network: a transformers model, computed without padding, with all passages of a question fused in the decoder.
+
+One passage for each question is the concatenated form; many are Fusion-in-Decoder. The parameters are those of the
+transformers model inside, under its names: whatever it can load and save, this can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from whichsense.models.seq2seq.families import family_of
+from whichsense.models.seq2seq.ragged import Ragged
+from whichsense.models.seq2seq.transformer import (
+    DecoderLayer,
+    EncoderLayer,
+    decoder_layer,
+    decoder_step,
+    encoder_layer,
+    memory_of,
+)
+
+IGNORED = -100  # a label that adds nothing to the loss
+
+
+class Batch(NamedTuple):
+    """Token ids end to end; where passages and questions lie in them; what is to be generated."""
+
+    ids: Tensor
+    passages: Ragged
+    questions: Ragged
+    labels: Tensor
+    """(questions, length); IGNORED behind the end."""
+    weights: Tensor | None = None
+    """How much each label counts; None: one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """The weights of all layers, gathered: parameters in training, a joined copy in the working precision in use."""
+
+    encoder: list[EncoderLayer]
+    decoder: list[DecoderLayer]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the decoder reads, computed once for each question and kept over all steps and all beams.
+
+    Keys and values of each decoder layer: (questions, heads, tokens, width).
+    """
+
+    keys: list[Tensor]
+    values: list[Tensor]
+    mask: Tensor | None
+    """(questions, 1, 1, tokens)."""
+
+    @property
+    def questions(self) -> int:
+        return self.keys[0].shape[0]
+
+
+class Network(nn.Module):
+    """Encode, score targets, and step through a decoder."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+        self.family = family_of(model)
+        self._encoder_layer: Callable[..., Tensor] = encoder_layer
+        self._saves_memory = False
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The working precision: autocast's where it is on, else the parameters'."""
+        kind = self.model.device.type
+        if torch.is_autocast_enabled(kind):
+            return torch.get_autocast_dtype(kind)
+        found: torch.dtype = self.model.dtype
+        return found
+
+    def compile(self, *arguments: Any, **options: Any) -> None:
+        """One compiled encoder layer serves all: where nearly all the time of training goes."""
+        self._encoder_layer = torch.compile(encoder_layer, *arguments, **options)
+
+    def gradient_checkpointing_enable(self, **_: Any) -> None:
+        """Keep only each encoder layer's input, and compute the layer anew when its gradient is wanted."""
+        self._saves_memory = True
+
+    def layers(self, dtype: torch.dtype | None = None) -> Layers:
+        """The weights as they are; with `dtype`, a copy for use without gradients."""
+        if dtype is None:
+            return Layers(self.family.encoder_layers(self.model), self.family.decoder_layers(self.model))
+        with torch.no_grad():
+            found = self.layers()
+            return Layers([_cast(one, dtype) for one in found.encoder], [_cast(one, dtype) for one in found.decoder])
+
+    def encode(self, ids: Tensor, passages: Ragged, layers: Layers | None = None) -> Tensor:
+        """Each passage alone, all in one call: (tokens, size)."""
+        dtype = self.dtype
+        with torch.autocast(ids.device.type, enabled=False):
+            found = (layers or self.layers()).encoder
+            x = self.family.embedded(self.model, "encoder", ids, passages.position, dtype)
+            bias = self.family.encoder_bias(self.model, passages.longest, dtype)
+            rest = (passages, bias, self.family.encoder_style, self.training)
+            for weights in found:
+                if self._saves_memory and self.training:
+                    x = checkpoint(self._encoder_layer, x, weights, *rest, use_reentrant=False)
+                else:
+                    x = self._encoder_layer(x, weights, *rest)
+            return self.family.encoded(self.model, x)
+
+    def logits(self, memory: Tensor, questions: Ragged, inputs: Tensor, layers: Layers | None = None) -> Tensor:
+        """Scores of the next token at every place of `inputs`: (questions, length, vocabulary)."""
+        dtype, length = memory.dtype, inputs.shape[1]
+        with torch.autocast(inputs.device.type, enabled=False):
+            place = torch.arange(length, device=inputs.device)[None, :]
+            x = self.family.embedded(self.model, "decoder", inputs, place, dtype)
+            bias = self.family.decoder_bias(self.model, length, dtype)
+            for weights in (layers or self.layers()).decoder:
+                x = decoder_layer(x, weights, memory, questions, bias, self.family.decoder_style, self.training)
+            return self.family.logits(self.model, x)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """The mean loss over the labels, each weighted if the batch says so."""
+        memory = self.encode(batch.ids, batch.passages)
+        scores = self.logits(memory, batch.questions, self.shifted(batch.labels)).float()
+        losses = F.cross_entropy(
+            scores.flatten(0, 1), batch.labels.flatten(), ignore_index=IGNORED, reduction="none"
+        ).view(batch.labels.shape)
+        if batch.weights is not None:
+            losses = losses * batch.weights
+        return losses.sum() / (batch.labels != IGNORED).sum()
+
+    def shifted(self, labels: Tensor) -> Tensor:
+        """What the decoder has seen when it is to say each label."""
+        config = self.model.config
+        inputs = labels.new_full(labels.shape, config.pad_token_id)
+        inputs[:, 0] = config.decoder_start_token_id
+        inputs[:, 1:] = labels[:, :-1].masked_fill(labels[:, :-1] == IGNORED, config.pad_token_id)
+        return inputs
+
+    def remember(self, memory: Tensor, questions: Ragged, layers: Layers) -> Memory:
+        """Keys and values of every decoder layer, once."""
+        keys, values = [], []
+        style = self.family.decoder_style
+        for weights in layers.decoder:
+            key, value = memory_of(memory, weights.cross, style)
+            keys.append(questions.padded(key).transpose(1, 2))
+            values.append(questions.padded(value).transpose(1, 2))
+        mask = questions.mask()
+        return Memory(keys, values, None if mask is None else mask[:, None, None, :])
+
+    def caches(self, hypotheses: int, length: int, dtype: torch.dtype) -> list[tuple[Tensor, Tensor]]:
+        """Room for what `length` places of each hypothesis give, in every decoder layer."""
+        style = self.family.decoder_style
+        shape = (hypotheses, style.heads, length, style.width)
+        count, device = len(self.family.decoder_layers(self.model)), self.model.device
+        return [
+            (torch.zeros(shape, dtype=dtype, device=device), torch.zeros(shape, dtype=dtype, device=device))
+            for _ in range(count)
+        ]
+
+    def step(
+        self, tokens: Tensor, position: Tensor, caches: list[tuple[Tensor, Tensor]], memory: Memory, layers: Layers
+    ) -> Tensor:
+        """Scores of the token behind `tokens`, one for each hypothesis, which stand at `position` (one number)."""
+        dtype, length = caches[0][0].dtype, caches[0][0].shape[2]
+        with torch.autocast(tokens.device.type, enabled=False):
+            x = self.family.embedded(self.model, "decoder", tokens, position, dtype)
+            bias = self.family.step_bias(self.model, position, length, dtype)
+            style = self.family.decoder_style
+            for weights, cache, key, value in zip(layers.decoder, caches, memory.keys, memory.values, strict=True):
+                x = decoder_step(x, weights, cache, position, bias, (key, value), memory.mask, style)
+            return self.family.logits(self.model, x).float()
+
+
+def _cast(part: Any, dtype: torch.dtype) -> Any:
+    """The same named tuples, with every tensor in another precision."""
+    if isinstance(part, Tensor):
+        return part.to(dtype)
+    return None if part is None else type(part)(*(_cast(one, dtype) for one in part))
