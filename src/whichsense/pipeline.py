@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from whichsense.errors import MissingStage
+from whichsense.roundtrip import round_trip
 from whichsense.stages import Clarifier, Disambiguator, Reader, Reranker, Retriever, Summarizer, Verifier
 from whichsense.types import Clarification, Hit, LongAnswer, Reading
 
@@ -26,6 +27,8 @@ class Pipeline:
     summarizer: Summarizer | None = None
     depth: int = 100
     keep: int = 20
+    rounds: int = 0
+    """Round-trip prediction: how often at most the rewrites are asked again for answers that were missed."""
 
     def evidence(self, questions: Sequence[str]) -> list[list[Hit]]:
         """The passages that the later stages read, best first, for each question."""
@@ -51,8 +54,8 @@ class Pipeline:
         return summarizer.summarize(question, self._readings(question, hits), hits)
 
     def _readings(self, question: str, hits: Sequence[Hit]) -> list[Reading]:
-        answers = _given(self.reader, "reader").read(question, hits)
-        found = _given(self.disambiguator, "disambiguator").disambiguate(question, answers, hits)
+        reader, disambiguator = _given(self.reader, "reader"), _given(self.disambiguator, "disambiguator")
+        found = round_trip(question, hits, reader, disambiguator, rounds=self.rounds)
         return found if self.verifier is None else self.verifier.verify(question, found, hits)
 
 

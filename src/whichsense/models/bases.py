@@ -24,6 +24,13 @@ def load_base(base: str | Path, kind: str = "AutoModel", **options: Any) -> Any:
         return getattr(transformers, kind).from_pretrained(str(base), dtype=torch.float32, **options)
 
 
+def load_config(base: str | Path) -> Any:
+    """What kind of model it is, and its sizes."""
+    transformers = require("transformers", "train")
+    with _Told(base, "config"):
+        return transformers.AutoConfig.from_pretrained(str(base))
+
+
 def quietly(transformers: Any) -> None:
     """No bars over the loading of a file: the command has its own."""
     transformers.utils.logging.disable_progress_bar()

@@ -9,38 +9,35 @@ from pathlib import Path
 from typing import Any
 
 from whichsense.config import from_table
-from whichsense.errors import BadInput, require
+from whichsense.errors import BadInput
 from whichsense.files import read_json, write_atomically
+from whichsense.models.bases import load_base, load_config, load_tokenizer
 from whichsense.models.seq2seq.codec import SEPARATOR, Codec, Form
 
 ABOUT = "seq2seq.json"
 
 
-def load_base(source: str | Path, form: Form) -> tuple[Any, Codec]:
-    """A transformers model and its tokenizer, by hub name or folder, with the separator among its tokens."""
-    transformers, torch = require("transformers", "train"), require("torch", "train")
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(str(source))
-        model = transformers.AutoModelForSeq2SeqLM.from_pretrained(str(source), dtype=torch.float32)
-    except (OSError, ValueError) as error:
-        why = str(error).strip().splitlines()[0]
-        raise BadInput(
-            f"'{source}' could not be loaded as a sequence-to-sequence model: {why} "
-            "Give a folder or a name on the hub, such as facebook/bart-large or t5-large."
-        ) from None
-    kind = model.config.model_type
-    if kind not in ("bart", "t5"):
-        raise BadInput(f"'{source}' is a '{kind}' model. Take a BART or T5 checkpoint.")
+def load_codec(source: str | Path, form: Form) -> Codec:
+    """The tokenizer of a checkpoint, with the separator among its tokens."""
+    tokenizer, config = load_tokenizer(source), load_config(source)
+    if config.model_type not in ("bart", "t5"):
+        raise BadInput(f"'{source}' is a '{config.model_type}' model. Take a BART or T5 checkpoint.")
     if tokenizer.convert_tokens_to_ids(SEPARATOR) in (None, tokenizer.unk_token_id):
         tokenizer.add_special_tokens({"additional_special_tokens": [SEPARATOR]})
-    if len(tokenizer) > model.config.vocab_size:
-        model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
-    _check_room(model, form, source)
-    return model, Codec(tokenizer, kind, form.lowercase)
+    _check_room(config, form, source)
+    return Codec(tokenizer, config.model_type, form.lowercase)
 
 
-def _check_room(model: Any, form: Form, source: str | Path) -> None:
-    room = getattr(model.config, "max_position_embeddings", None)
+def load_model(source: str | Path, codec: Codec) -> Any:
+    """The weights of a checkpoint, by hub name or folder, with room for the separator."""
+    model = load_base(source, "AutoModelForSeq2SeqLM")
+    if len(codec.tokenizer) > model.config.vocab_size:
+        model.resize_token_embeddings(len(codec.tokenizer), mean_resizing=False)
+    return model
+
+
+def _check_room(config: Any, form: Form, source: str | Path) -> None:
+    room = getattr(config, "max_position_embeddings", None)
     # Start, two ends and the separator between title and text stand beside question and passage.
     longest = form.question_tokens + form.passage_tokens + 4 if form.fusion else form.input_tokens
     if room is not None and max(longest, form.output_tokens + 2) > room:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -202,13 +201,13 @@ class _Beams:
         return tokens.gather(1, order)
 
     def _normal(self, sums: Tensor, length: int) -> Tensor:
-        return sums / length**self.settings.length_penalty
+        return sums / float(length**self.settings.length_penalty)
 
-    def _is_over(self, place: int) -> Any:
+    def _is_over(self, place: int) -> Tensor:
         """Whether nothing that goes on can still beat the worst of the finished ones."""
         hope = self._normal(self.scores.amax(-1), max(place, 1))
-        worst: Tensor = self.finished_scores.amin(-1)
-        return worst >= hope
+        over: Tensor = self.finished_scores.amin(-1) >= hope
+        return over
 
     def _keep(self, tokens: Tensor, sums: Tensor, scores: Tensor) -> None:
         beams = self.settings.beams

@@ -24,12 +24,10 @@ _ENCODED_AT_ONCE = 65_536  # tokens: enough to fill any GPU, little enough to le
 class Generator:
     """Loads on first use. On a GPU it works in bfloat16; `dtype` says otherwise."""
 
-    def __init__(self, folder: str | Path, task: str = "", device: str = "", dtype: str = "", tokens: int = 0) -> None:
-        """`task`: what the model must have been trained for. `tokens`: of a batch; 0: as many as memory allows."""
+    def __init__(self, folder: str | Path, device: str = "", dtype: str = "", tokens: int = 0) -> None:
+        """`tokens`: of a batch; 0: as many as memory allows."""
         self.folder, self.device, self.dtype, self.tokens = Path(folder), device, dtype, tokens
         self.task, self.form, self.options = checkpoint.describe(folder)
-        if task and self.task != task:
-            raise BadInput(f"'{folder}' was trained as '{self.task}', and '{task}' is needed here.")
 
     @classmethod
     def of(cls, network: Network, codec: Codec, form: Form, tokens: int = 0) -> Generator:
@@ -46,7 +44,8 @@ class Generator:
         from whichsense.models.seq2seq.network import Network
 
         device = self.device or ("cuda" if torch.cuda.is_available() else "cpu")
-        model, codec = checkpoint.load_base(self.folder, self.form)
+        codec = checkpoint.load_codec(self.folder, self.form)
+        model = checkpoint.load_model(self.folder, codec)
         half = self.dtype == "bfloat16" or (not self.dtype and torch.device(device).type == "cuda")
         return Network(model.to(device, torch.bfloat16 if half else torch.float32).eval()), codec
 
@@ -181,3 +180,13 @@ def _runs(sizes: Sequence[int], most: int) -> list[list[int]]:
         runs[-1].append(place)
         total += size
     return runs
+
+
+def opened(model: str | Path | Generator, tasks: Sequence[str], device: str = "") -> Generator:
+    """The generator behind a stage: one that is there, or a trained model's folder, which must fit the stage."""
+    if isinstance(model, Generator):
+        return model
+    found = Generator(model, device=device)
+    if found.task not in tasks:
+        raise BadInput(f"'{model}' was trained as '{found.task}'; here a model for {' or '.join(tasks)} is needed.")
+    return found

@@ -42,6 +42,28 @@ def joined(codec: Codec, parts: Sequence[str]) -> list[int]:
     return tokens
 
 
+def rewriter_parts(
+    question: str, answer: str, others: Sequence[str], *, prompt: bool = True, with_others: bool = True
+) -> list[str]:
+    """What a rewriter reads before the passages: the answer first, as in both papers' code.
+
+    Without `prompt` or `with_others` they are AmbigQA's ablations (table 4); without both, question generation.
+
+    >>> rewriter_parts("Who won?", "Ann", ["Bob"])
+    ['Ann', 'Who won?', 'Bob']
+    """
+    return [answer, *([question] if prompt else []), *(others if with_others else [])]
+
+
+def clarifier_parts(question: str, answers: Sequence[str]) -> list[str]:
+    """CAmbigNQ's "AQ [SEP] possible_answers [SEP] relevant_passages"; without answers, "AQ [SEP] relevant_passages".
+
+    >>> clarifier_parts("Who won?", ["Ann", "Bob"])
+    ['Who won?', 'Ann, Bob']
+    """
+    return [question, ", ".join(answers)] if answers else [question]
+
+
 def plain(codec: Codec, text: str, limit: int) -> Sequences:
     """A text as it stands."""
     return [[*codec.start, *codec.ids(text)[: limit - 1 - len(codec.start)], codec.end]]

@@ -1,0 +1,112 @@
+"""Disambiguate: for each answer, the question that has this answer and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whichsense.types import Candidate, Hit, Reading
+
+if TYPE_CHECKING:
+    from whichsense.models.seq2seq.generator import Generator
+
+
+@dataclass(frozen=True)
+class SeqDisambiguator:
+    """AmbigQA's or REFUEL's question disambiguation model: one rewrite for each answer, from prompt and passages."""
+
+    model: str | Path | Generator
+    beams: int = 4
+    device: str = ""
+
+    @cached_property
+    def generator(self) -> Generator:
+        from whichsense.models.seq2seq.generator import opened
+
+        return opened(self.model, ("question-disambiguation",), self.device)
+
+    def disambiguate(self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]) -> list[Reading]:
+        return self.disambiguate_many([question], [answers], [hits])[0]
+
+    def disambiguate_many(
+        self, questions: Sequence[str], answers: Sequence[Sequence[Candidate]], hits: Sequence[Sequence[Hit]]
+    ) -> list[list[Reading]]:
+        """Many questions at once. A question with one answer is not ambiguous and stays as it is."""
+        from whichsense.models.seq2seq.inputs import composed, rewriter_parts
+
+        codec, form, options = self.generator.codec, self.generator.form, self.generator.options
+        wanted = [place for place, found in enumerate(answers) if len(found) > 1]
+        inputs = [
+            composed(
+                codec,
+                form,
+                rewriter_parts(
+                    questions[place],
+                    one.answer,
+                    [other.answer for other in answers[place] if other is not one],
+                    prompt=options.get("prompt", True),
+                    with_others=options.get("others", True),
+                ),
+                hits[place],
+            )
+            for place in wanted
+            for one in answers[place]
+        ]
+        rewrites = iter(self._generated(inputs))
+        found = [
+            [Reading(asked, c.answer, c.spans, c.score) for c in own]
+            for asked, own in zip(questions, answers, strict=True)
+        ]
+        for place in wanted:
+            found[place] = [
+                Reading(next(rewrites) or questions[place], one.answer, one.spans, one.score) for one in answers[place]
+            ]
+        return found
+
+    def _generated(self, inputs: Sequence[list[list[int]]]) -> list[str]:
+        from whichsense.models.seq2seq.decoding import Search
+
+        outputs = self.generator.generate(inputs, Search(self.beams, self.generator.form.output_tokens))
+        return [self.generator.codec.text(found[0].tokens) if found else "" for found in outputs]
+
+
+@dataclass(frozen=True)
+class PromptCopy:
+    """The papers' baseline that rewrites nothing: every answer gets the question as it was asked."""
+
+    def disambiguate(self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]) -> list[Reading]:
+        return [Reading(question, one.answer, one.spans, one.score) for one in answers]
+
+
+@dataclass(frozen=True)
+class FirstRewriter:
+    """Rewrites before any answer is known, from the question alone: the middle of AmbigQA's DISAMBIG-FIRST."""
+
+    model: str | Path | Generator
+    beams: int = 4
+    device: str = ""
+
+    @cached_property
+    def generator(self) -> Generator:
+        from whichsense.models.seq2seq.generator import opened
+
+        return opened(self.model, ("disambiguate-first",), self.device)
+
+    def rewrites(self, question: str) -> list[str]:
+        return self.rewrites_many([question])[0]
+
+    def rewrites_many(self, questions: Sequence[str]) -> list[list[str]]:
+        """The readings that the model thinks of, as questions; the question itself where it thinks of none."""
+        from whichsense.models.seq2seq.decoding import Search
+        from whichsense.models.seq2seq.inputs import composed
+
+        codec, form = self.generator.codec, self.generator.form
+        inputs = [composed(codec, form, [question], ()) for question in questions]
+        outputs = self.generator.generate(inputs, Search(self.beams, form.output_tokens))
+        return [
+            (codec.texts(found[0].tokens) if found else []) or [question]
+            for question, found in zip(questions, outputs, strict=True)
+        ]

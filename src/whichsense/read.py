@@ -1,0 +1,89 @@
+"""Read: every plausible answer that the passages hold."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whichsense.models.seq2seq.codec import Codec
+from whichsense.spans import spans_of
+from whichsense.stages import Reader
+from whichsense.text import normalize
+from whichsense.types import Candidate, Hit
+
+if TYPE_CHECKING:
+    from whichsense.models.seq2seq.decoding import Found
+    from whichsense.models.seq2seq.generator import Generator
+
+
+@dataclass(frozen=True)
+class SeqReader:
+    """SpanSeqGen or Fusion-in-Decoder, whichever `model` was trained as: it writes all answers, one after another.
+
+    With `threshold` it is the zero-shot reader of AmbigQA's section 6.3: a model that learnt to give one answer gives
+    every output of its beam whose probability is above it, and the best one in any case.
+    """
+
+    model: str | Path | Generator
+    beams: int = 4
+    threshold: float = 0.0
+    device: str = ""
+
+    @cached_property
+    def generator(self) -> Generator:
+        from whichsense.models.seq2seq.generator import opened
+
+        return opened(self.model, ("answer-prediction", "verification", "clarified-reader"), self.device)
+
+    def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
+        return self.read_many([question], [hits])[0]
+
+    def read_many(
+        self, questions: Sequence[str], hits: Sequence[Sequence[Hit]], known: Sequence[str] | None = None
+    ) -> list[list[Candidate]]:
+        """Many questions at once. `known`: an answer of each that the model must begin with (co-training)."""
+        from whichsense.models.seq2seq.decoding import Search
+        from whichsense.models.seq2seq.inputs import composed
+
+        codec, form = self.generator.codec, self.generator.form
+        inputs = [composed(codec, form, [asked], found) for asked, found in zip(questions, hits, strict=True)]
+        prefixes = None if known is None else [codec.ids(answer) for answer in known]
+        outputs = self.generator.generate(inputs, Search(self.beams, form.output_tokens), prefixes)
+        return [self._candidates(codec, found, seen) for found, seen in zip(outputs, hits, strict=True)]
+
+    def _candidates(self, codec: Codec, outputs: Sequence[Found], hits: Sequence[Hit]) -> list[Candidate]:
+        scores: dict[str, float] = {}
+        for number, output in enumerate(outputs):
+            probability = math.exp(min(0.0, output.score))
+            if number and (not self.threshold or probability < self.threshold):
+                break
+            for answer in codec.texts(output.tokens):
+                scores.setdefault(answer, probability)
+        return [Candidate(answer, score, spans_of(answer, hits)) for answer, score in scores.items()]
+
+
+@dataclass(frozen=True)
+class VotingReader:
+    """Several readers vote: the answers that the highest number of them gives are the answers (AmbigQA, appendix D)."""
+
+    readers: Sequence[Reader]
+
+    def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
+        first: dict[str, Candidate] = {}
+        votes: Counter[str] = Counter()
+        for reader in self.readers:
+            own = {normalize(found.answer): found for found in reversed(reader.read(question, hits))}
+            votes.update(own.keys())
+            for form, found in reversed(own.items()):
+                first.setdefault(form, found)
+        most = max(votes.values(), default=0)
+        return [
+            Candidate(found.answer, votes[form] / len(self.readers), found.spans)
+            for form, found in first.items()
+            if votes[form] == most
+        ]
