@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whichsense.corpus import cut
+from whichsense.corpus import cut, passages
 from whichsense.types import Document
 
 TEXT = st.text(
@@ -46,6 +46,24 @@ def test_all_but_the_last_are_full(text, words):
 def test_whole_documents_stay_whole(text):
     (passage,) = cut(Document("7", "T", text, whole=True), words=3)
     assert passage.text == text and passage.id == "7"
+
+
+@settings(deadline=None)
+@given(TEXT | st.text("ab  \n", max_size=400), st.integers(1, 7))
+def test_the_quick_ways_cut_as_the_pattern_does(text, words):
+    by_pattern = [match.span() for match in passages._words(words).finditer(text)]
+    assert list(passages._runs(text, words)) == by_pattern
+    if (plain := text.replace("\n", " ")).isprintable() and plain.strip():
+        assert list(passages._long_runs(plain, words)) == by_pattern
+
+
+def test_long_texts_are_cut_as_short_ones():
+    text = "Ein Wörterbuch hat  viele Wörter.\n" * 200
+    assert len(text) in passages._LONG
+    words = text.split()
+    assert [passage.text.split() for passage in cut(Document("d", "T", text))] == [
+        words[start : start + 100] for start in range(0, len(words), 100)
+    ]
 
 
 def test_sections_and_source():

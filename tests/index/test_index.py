@@ -12,7 +12,7 @@ import pytest
 from small_corpora import ANIMALS, Corpus
 from whichsense import index
 from whichsense.errors import BadInput, DamagedIndex, IndexBusy, NoIndex
-from whichsense.index import Index
+from whichsense.index import Index, passages
 from whichsense.index.folder import writing
 from whichsense.testing import FakeEncoder
 
@@ -144,6 +144,36 @@ def test_k_is_checked(built: Path, k: int) -> None:
 
 def test_k_may_exceed_the_corpus(built: Path) -> None:
     assert len(Index.open(built).search("puma jaguar", k=10**12)) == 4
+
+
+def test_names_of_one_checksum_are_told_apart(animals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passages, "_key", lambda name: 7)
+    index.build([animals], tmp_path / "index")
+    opened = Index.open(tmp_path / "index")
+    wanted = opened.search("shoes in Germany")[0].passage
+    assert opened.passage(wanted.id) == wanted
+    assert index.delete(tmp_path / "index", ids=["nobody"], sources=["nowhere"])[1] == 0
+    assert index.delete(tmp_path / "index", ids=[wanted.id])[1] == 1
+    assert len(Index.open(tmp_path / "index")) == len(ANIMALS) - 1
+
+
+def test_what_was_deleted_has_no_id_any_more(built: Path) -> None:
+    first, second = (Index.open(built).search(question)[0].passage.id for question in ("shoes in Germany", "cat roar"))
+    for gone, left in ((first, second), (second, None)):
+        index.delete(built, ids=[gone])
+        with pytest.raises(BadInput, match="No passage"):
+            Index.open(built).passage(gone)
+        assert left is None or Index.open(built).passage(left).id == left
+        assert index.check(built).sound
+
+
+def test_an_index_of_the_first_format_is_searched_but_not_changed(built: Path, animals: Path) -> None:
+    path = built / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 1}))
+    assert titles(built, "Who founded Jaguar Cars?")[0] == "Jaguar Cars"
+    for change in (lambda: index.add([animals], built), lambda: index.delete(built, ids=["1"])):
+        with pytest.raises(DamagedIndex, match=r"format 1.*Build it again"):
+            change()
 
 
 def test_delete_by_document_and_source(built: Path) -> None:

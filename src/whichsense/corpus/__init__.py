@@ -3,8 +3,8 @@
 from whichsense.corpus.duplicates import Seen
 from whichsense.corpus.feed import Record
 from whichsense.corpus.formats import FORMATS
-from whichsense.corpus.passages import cut
+from whichsense.corpus.passages import cut, pieces, title_line
 from whichsense.corpus.reading import Corpus
 from whichsense.corpus.report import Broken, Report
 
-__all__ = ["FORMATS", "Broken", "Corpus", "Record", "Report", "Seen", "cut"]
+__all__ = ["FORMATS", "Broken", "Corpus", "Record", "Report", "Seen", "cut", "pieces", "title_line"]

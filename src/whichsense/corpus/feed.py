@@ -70,11 +70,12 @@ class Feed:
         whole: bool = False,
     ) -> Step:
         """A record with its names on one line and within reason; the id may stand for others, so it is never cut."""
-        key = one_line(f"{self.prefix}{key}")
+        key = " ".join(f"{self.prefix}{key}".split())
         if len(key) > LONGEST_NAME:
             return self.broken(where, f"the id is over {LONGEST_NAME:,} characters long. Give it a shorter one.")
-        headings = tuple((at, short(name)) for at, name in sections)
-        return Document(key, short(title), text, short(source) or self.name, headings, whole)
+        headings = tuple([(at, short(name)) for at, name in sections]) if sections else ()
+        source = (short(source) if source else "") or self.name
+        return Document(key, short(title), text, source, headings, whole)
 
     def fault(self, why: str) -> BadInput:
         """The error of a file that cannot be used at all."""
@@ -130,7 +131,7 @@ def short(text: str) -> str:
     >>> short("New\\n York")
     'New York'
     """
-    text = one_line(text)
+    text = " ".join(text.split())
     return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
 
 

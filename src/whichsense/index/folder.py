@@ -29,7 +29,9 @@ from whichsense.errors import BadInput, DamagedIndex, DiskFull, IndexBusy, NoInd
 from whichsense.files import sha256, write_atomically
 
 # Raised whenever anything about the files changes meaning: how words are indexed, how passages are stored.
-FORMAT = 1
+FORMAT = 2
+# Format 1 counted lengths and had no keys: it can still be searched, and nothing else.
+_READABLE = (1, FORMAT)
 MANIFEST, STAGING, LOCK = "manifest.json", "staging", "writer.lock"
 # tantivy's own lock files come and go with readers and writers; they carry nothing.
 _TRANSIENT = (".tantivy-writer.lock", ".tantivy-meta.lock")
@@ -78,7 +80,7 @@ def read_manifest(folder: Path) -> Manifest:
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise DamagedIndex(f"'{path}' is not a manifest ({error}). Build the index again.") from None
     try:
-        if table["format"] != FORMAT:
+        if table["format"] not in _READABLE:
             raise DamagedIndex(
                 f"'{folder}' has index format {table['format']}; this version reads {FORMAT}. "
                 "Build it again, or use the version of whichsense that wrote it."
@@ -88,6 +90,16 @@ def read_manifest(folder: Path) -> Manifest:
         return Manifest(**table)
     except (KeyError, TypeError, AttributeError) as error:
         raise DamagedIndex(f"'{path}' lacks what a manifest has ({error}). Build the index again.") from None
+
+
+def read_changeable(folder: Path) -> Manifest:
+    """The manifest of an index that is to be added to or deleted from."""
+    manifest = read_manifest(folder)
+    if manifest.format != FORMAT:
+        raise DamagedIndex(
+            f"'{folder}' has index format {manifest.format}, which can be searched but not changed. Build it again."
+        )
+    return manifest
 
 
 def _why_no_index(folder: Path) -> str:

@@ -22,11 +22,6 @@ QUESTION_WORDS = _EMPTY_WORDS | frozenset(
     "its s t we our your from about after over than out up all can his her him them also one would could "
     "should".split()
 )
-# tantivy's BM25 has b = 0.75 built in, which punishes long passages too much. Filler about as long as a mean passage
-# makes lengths vary half as much, as b = 0.375 would. It is indexed but not stored, and costs no disk.
-# The word is one that hardly anybody writes; it is taken out of questions.
-_FILLER_WORD = "0z"
-_FILLER = f" {_FILLER_WORD}" * 60
 # What the other number of a word counts beside the word itself. A full count would let rare plurals lead astray.
 _OTHER_NUMBER = 0.3
 
@@ -77,7 +72,7 @@ def other_number(word: str) -> str | None:
 
 def question_words(question: str) -> list[str]:
     """All words of a question, lower-cased and without accents."""
-    return [word for word in _PLAIN.analyze(question) if word != _FILLER_WORD]
+    return _PLAIN.analyze(question)
 
 
 def content_words(words: Sequence[str]) -> list[str]:
@@ -91,7 +86,7 @@ def content_words(words: Sequence[str]) -> list[str]:
 
 def body_text(title: str, text: str) -> str:
     """What is indexed of a passage. The title stands there twice: the simplest weight, and one field is fastest."""
-    return f"{title}\n{title}\n{text}{_FILLER}"
+    return f"{title}\n{title}\n{text}"
 
 
 def any_of(schema: tantivy.Schema, field: str, words: Sequence[str]) -> tantivy.Query | None:

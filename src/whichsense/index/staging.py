@@ -12,7 +12,7 @@ import io
 import json
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whichsense.corpus import Report, Seen, cut
+from whichsense.corpus import Report, Seen, pieces, title_line
 from whichsense.errors import WriteFault
 from whichsense.files import write_atomically
 from whichsense.index import folder as folders
 from whichsense.index.folder import Manifest
 from whichsense.index.lexical import LexicalWriter
 from whichsense.index.names import NamesWriter
-from whichsense.index.passages import PassagesWriter
+from whichsense.index.passages import PassagesWriter, packed
+from whichsense.index.texts import DELETED, load_deleted
 from whichsense.types import Document, Redirect, Sense
 
 _STATE, _NEXT_STATE = "state.json", "state.next.json"
@@ -91,12 +92,14 @@ class Staging:
             return
         if self._id_prefix:
             record = dataclasses.replace(record, id=f"{self._id_prefix}{record.id}")
-        for passage in cut(record, words=words, sentences=sentences):
-            if self._seen.new(passage.title, passage.text):
-                self._lexical.add(self.state.next_row, record.id, passage)
-                self._passages.add(passage)
-                self.state.next_row += 1
-                self.state.passages += 1
+        title, whole, source, state = title_line(record), record.text, record.source, self.state
+        for name, section, start, end in pieces(record, words, sentences):  # the hot loop of a build
+            text = whole[start:end]
+            if self._seen.new(title, text):
+                self._lexical.add(state.next_row, title, text)
+                self._passages.add(packed((name, title, source, section), start, end, text), record.id, source)
+                state.next_row += 1
+                state.passages += 1
                 self.report.passages += 1
             else:
                 self.report.duplicates += 1
@@ -130,6 +133,11 @@ class Staging:
 def save_fingerprints(content: Path, seen: Seen) -> None:
     """Beside and renamed: it may be a hard link into the served generation, which is never written through."""
     _save(content / "fingerprints.npy", seen.to_array())
+
+
+def save_deleted(content: Path, rows: Iterable[int]) -> None:
+    """Rows whose passages are no more, those of earlier generations too: packed text stays until a rebuild."""
+    _save(content / DELETED, np.union1d(load_deleted(content), np.fromiter(rows, dtype=np.uint64)))
 
 
 def load_fingerprints(content: Path) -> Seen:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whichsense.index.lexical import Lexical
-from whichsense.index.passages import TEXT, TITLE, Passages, unpacked
+from whichsense.index.passages import TEXT, TITLE, Field, Passages, unpacked
 from whichsense.index.query import content_words, question_words
 from whichsense.index.rescore import rescored
 from whichsense.text import whole_characters
@@ -18,6 +18,13 @@ from whichsense.types import Hit, Passage
 # How many of BM25's hits are looked at a second time. With 150, two thirds of a point more answers are among the first
 # hundred (none among the first twenty), for half the speed.
 SECOND_LOOK = 50
+DELETED = "deleted.npy"
+
+
+def load_deleted(content: Path) -> NDArray[np.uint64]:
+    """The rows whose passages were deleted."""
+    path = content / DELETED
+    return np.asarray(np.load(path), np.uint64) if path.exists() else np.empty(0, np.uint64)
 
 
 class Texts:
@@ -26,6 +33,7 @@ class Texts:
     def __init__(self, content: Path) -> None:
         self.lexical = Lexical(content / "lexical")
         self.passages = Passages(content / "passages")
+        self._content = content
 
     def search(self, question: str, k: int) -> list[tuple[int, Hit]]:
         """The best k passages with their row numbers: BM25's best, the first of them put in a better order."""
@@ -67,14 +75,18 @@ class Texts:
     def named(self, ids: Iterable[str], sources: Iterable[str] = ()) -> dict[int, Passage]:
         """Passages by row number that bear one of these document ids, passage ids or sources."""
         found: dict[int, Passage] = {}
-        for wanted in ids:
-            found |= self._with("document", wanted)
-            parent = self._with("document", wanted.rpartition("#")[0])
-            found |= {row: passage for row, passage in parent.items() if passage.id == wanted}
-        for source in sources:
-            found |= self._with("source", source)
+        for wanted in map(whole_characters, ids):
+            parent = wanted.rpartition("#")[0]
+            for row, passage in self._with("document", wanted).items():
+                if wanted in (passage.id, passage.id.rpartition("#")[0]):
+                    found[row] = passage
+            found |= {row: passage for row, passage in self._with("document", parent).items() if passage.id == wanted}
+        for source in map(whole_characters, sources):
+            found |= {row: passage for row, passage in self._with("source", source).items() if passage.source == source}
         return found
 
-    def _with(self, field: str, value: str) -> dict[int, Passage]:
-        rows = self.lexical.rows_with(field, whole_characters(value))
+    def _with(self, field: Field, name: str) -> dict[int, Passage]:
+        """Passages with a name, and perhaps a few others."""
+        gone = set(load_deleted(self._content).tolist())
+        rows = [row for row in self.passages.rows_with(field, name) if row not in gone]
         return dict(zip(rows, self.fetch(rows), strict=True))

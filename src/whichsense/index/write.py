@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from whichsense.index import folder as folders
 from whichsense.index.encode import encode_rows, encoder_of
 from whichsense.index.folder import Manifest
 from whichsense.index.lexical import LexicalWriter
-from whichsense.index.staging import Staging, load_fingerprints, save_fingerprints
+from whichsense.index.staging import Staging, load_fingerprints, save_deleted, save_fingerprints
 from whichsense.index.texts import Texts
 from whichsense.progress import Progress, silent, unsaid
 from whichsense.stages import Encoder
@@ -67,10 +67,10 @@ def add(
     """Add sources to an index, cut and encoded as the rest of it was."""
     # The file's name goes into the ids, so that document 1 of this file is not document 1 of another.
     index, corpus = Path(index), Corpus(sources, format=format, encoding=encoding, prefix=True)
-    folders.read_manifest(index)  # before the lock, so that a mistyped folder is not made
+    folders.read_changeable(index)  # before the lock, so that a mistyped folder is not made
     corpus.fingerprint  # noqa: B018 (nor for a mistyped source)
     with folders.writing(index, "index add"):
-        base = folders.read_manifest(index)
+        base = folders.read_changeable(index)
         encoder = encoder_of(base.encoder, encoder)
         cutting = Cutting(**base.settings)
         return _grow(index, corpus, cutting, encoder=encoder, base=base, progress=progress, say=say)
@@ -79,16 +79,16 @@ def add(
 def delete(index: str | Path, ids: Iterable[str] = (), sources: Iterable[str] = ()) -> tuple[Manifest, int]:
     """Remove passages by document id, passage id or source; says how many went."""
     index = Path(index)
-    folders.read_manifest(index)
+    folders.read_changeable(index)
     with folders.writing(index, "index delete"):
-        base = folders.read_manifest(index)
+        base = folders.read_changeable(index)
         gone = Texts(index / base.folder).named(ids, sources)
         if not gone:
             return base, 0
         content = folders.stage(index, base) / "content"
         writer = LexicalWriter(content / "lexical")
-        for row in gone:
-            writer.delete(row)
+        for first, last in _ranges(sorted(gone)):
+            writer.delete(first, last)
         writer.commit()
         writer.close()
         _forget(content, gone)
@@ -97,11 +97,21 @@ def delete(index: str | Path, ids: Iterable[str] = (), sources: Iterable[str] = 
         return folders.publish(index, base, draft), len(gone)
 
 
+def _ranges(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The first and last of each run of rows that follow one another."""
+    first = 0
+    for place, row in enumerate(rows):
+        if place + 1 == len(rows) or rows[place + 1] != row + 1:
+            yield rows[first], row
+            first = place + 1
+
+
 def _forget(content: Path, gone: Mapping[int, Passage]) -> None:
     """A deleted passage may be added again later, and is not found by its vector any more."""
     hashes = [fingerprint(passage.title, passage.text) for passage in gone.values()]
     kept = np.setdiff1d(load_fingerprints(content).to_array(), np.array(hashes, dtype=np.uint64))
     save_fingerprints(content, Seen.from_array(kept))
+    save_deleted(content, gone)
     if (content / "vectors").exists():
         from whichsense.index.vectors import VectorsWriter
 
