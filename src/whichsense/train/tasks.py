@@ -17,6 +17,13 @@ TASKS = {
     "joint-reranker": "joint_reranker",
     "extractive-reader": "extractive_reader",
     "ambiguity-detector": "ambiguity_detector",
+    "answer-prediction": "answer_prediction",
+    "question-disambiguation": "question_disambiguation",
+    "verification": "verification",
+    "disambiguate-first": "disambiguate_first",
+    "clarification": "clarification_question",
+    "clarified-reader": "clarified_reader",
+    "long-answer": "long_answer",
 }
 
 

@@ -16,10 +16,11 @@ from whichsense import sample
 from whichsense.errors import BadConfig, did_you_mean, require
 from whichsense.files import cache_folder, read_jsonl
 from whichsense.models.bases import quietly
+from whichsense.train import tiny_seq2seq
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-_WORDS = 4000
-_VERSION = 1
+_WORDS = 20_000
+_VERSION = 2
 
 
 def located(base: str) -> str:
@@ -92,4 +93,8 @@ def _texts() -> Iterator[str]:
 
 
 # name → what writes its folder: config.json, weights, tokenizer
-BASES: dict[str, Callable[[Path], None]] = {"tiny-bert": _bert}
+BASES: dict[str, Callable[[Path], None]] = {
+    "tiny-bert": _bert,
+    "tiny-bart": lambda folder: tiny_seq2seq.bart(folder, _texts()),
+    "tiny-t5": lambda folder: tiny_seq2seq.t5(folder, _texts()),
+}
