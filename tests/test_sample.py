@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -76,3 +79,14 @@ def test_its_index_finds_the_evidence() -> None:
                 wanted += 1
                 found += bool(hits & set(pair["evidence"]))
     assert found / wanted > 0.9, found / wanted
+
+
+def test_without_a_home_nothing_is_left_behind(tmp_path: Path) -> None:
+    home, temporary = tmp_path / "home", tmp_path / "temporary"
+    home.write_text("a file, where a folder should be")
+    temporary.mkdir()
+    code = "from whichsense import sample; print(len(sample.index()))"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(home), "TMPDIR": str(temporary)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == len(sample.PASSAGES.read_text().splitlines())
+    assert list(temporary.iterdir()) == []

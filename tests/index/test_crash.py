@@ -19,7 +19,7 @@ import pytest
 from small_corpora import Corpus
 from whichsense import index
 from whichsense.errors import WhichsenseError
-from whichsense.index import Index, folder, staging, write
+from whichsense.index import Index, publish, staging, write
 from whichsense.index.lexical import LexicalWriter
 from whichsense.index.passages import PassagesWriter
 
@@ -58,8 +58,8 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, moment: int) -> Callable[[], bool]
         (os, "rename"),
         (os, "replace"),
         (shutil, "rmtree"),
-        (folder, "write_atomically"),
-        (folder, "_sync_folder"),
+        (publish, "write_atomically"),
+        (publish, "_sync_folder"),
         (staging, "write_atomically"),
         (staging, "_save"),
         (PassagesWriter, "flush"),
@@ -130,7 +130,7 @@ def test_damaged_staging_begins_anew(
     source, place = make_corpus(NEW), tmp_path / "index"
     with monkeypatch.context() as patch:
         patch.setattr(write, "encode_rows", None)
-        patch.setattr(folder, "publish", lambda *_: (_ for _ in ()).throw(Crash()))
+        patch.setattr(publish, "publish", lambda *_: (_ for _ in ()).throw(Crash()))
         with pytest.raises(Crash):
             index.build([source], place)
     gc.collect()
@@ -138,6 +138,28 @@ def test_damaged_staging_begins_anew(
     path.write_bytes(b"\xff" * (path.stat().st_size // 2))
     assert index.build([source], place).passages == len(NEW)
     assert index.check(place).sound
+
+
+@pytest.mark.parametrize("damage", [False, True])
+def test_a_generation_that_was_not_served_yet_is(
+    tmp_path: Path, make_corpus: Corpus, monkeypatch: pytest.MonkeyPatch, damage: bool
+) -> None:
+    """Killed between the move and the manifest, a build has little left to do, unless what it moved is not whole."""
+    old, new, place = make_corpus(OLD, "old.jsonl"), make_corpus(NEW, "new.jsonl"), tmp_path / "index"
+    index.build([old], place)
+    with monkeypatch.context() as patch:
+        patch.setattr(publish, "_served", lambda *_: (_ for _ in ()).throw(Crash()))
+        with pytest.raises(Crash):
+            index.build([new], place)
+    gc.collect()
+    assert state_of(place) == "old"
+    if damage:
+        next((place / "generation-2").rglob("*.idx")).write_bytes(b"")
+    else:
+        monkeypatch.setattr(write, "_read", None)
+    assert index.build([new], place).generation == (3 if damage else 2)
+    assert state_of(place) == "new"
+    assert index.check(place).notes == ()
 
 
 def run(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:

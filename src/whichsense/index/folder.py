@@ -1,12 +1,11 @@
-"""An index is a folder. This file knows how it changes: everything is written beside and moved into place.
+"""An index is a folder. This file knows what is in it and who may write; publish.py knows how it changes.
 
     DIR/manifest.json    names the generation that is served, and every file in it with size and checksum
     DIR/generation-7/    immutable: lexical/ (tantivy), vectors/ (optional), names.sqlite, fingerprints.npy
     DIR/staging/         the next generation while it grows, with the state that a stopped build resumes from
     DIR/writer.lock      held (flock) by the one writer; the system frees it when that process dies
 
-The rename of manifest.json is the one moment at which an index changes. A crash before it leaves the old
-generation served, a crash after it the new one; what is left lying beside is swept by the next writer.
+A crash leaves the old generation served or the new one; what is left lying beside is swept by the next writer.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import errno
 import fcntl
 import json
 import os
-import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
@@ -26,7 +24,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from whichsense.errors import BadInput, DamagedIndex, DiskFull, IndexBusy, NoIndex
-from whichsense.files import sha256, write_atomically
+from whichsense.files import sha256
 
 # Raised whenever anything about the files changes meaning: how words are indexed, how passages are stored.
 FORMAT = 2
@@ -34,7 +32,7 @@ FORMAT = 2
 _READABLE = (1, FORMAT)
 MANIFEST, STAGING, LOCK = "manifest.json", "staging", "writer.lock"
 # tantivy's own lock files come and go with readers and writers; they carry nothing.
-_TRANSIENT = (".tantivy-writer.lock", ".tantivy-meta.lock")
+TRANSIENT = (".tantivy-writer.lock", ".tantivy-meta.lock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +136,7 @@ def damaged_files(folder: Path, manifest: Manifest) -> Iterator[str]:
             yield f"{name}: content changed (checksum differs)"
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
-        if path.is_file() and name not in manifest.files and path.name not in _TRANSIENT:
+        if path.is_file() and name not in manifest.files and path.name not in TRANSIENT:
             yield f"{name}: not in the manifest"
 
 
@@ -198,97 +196,3 @@ def _ensure_usable(folder: Path) -> None:
     strangers = sorted(path.name for path in folder.glob("*"))
     if strangers:
         raise BadInput(f"'{folder}' holds other files ({strangers[0]}, …). Choose a new or empty folder for the index.")
-
-
-def stage(folder: Path, base: Manifest | None) -> Path:
-    """A fresh staging folder, filled with the files of `base` (hard links: they are immutable, so this is instant)."""
-    staging = folder / STAGING
-    discard_staging(folder)
-    content = staging / "content"
-    content.mkdir(parents=True)
-    for name in base.files if base else ():
-        target = content / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _link(folder / base.folder / name, target)  # type: ignore[union-attr]
-    return staging
-
-
-def _link(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # a file system without hard links
-        shutil.copy2(source, target)
-
-
-def discard_staging(folder: Path) -> None:
-    shutil.rmtree(folder / STAGING, ignore_errors=True)
-
-
-def next_generation(folder: Path) -> int:
-    """One more than any that is there, served or not: a damaged manifest must not stand in the way of a new build."""
-    numbers = [path.name.removeprefix("generation-") for path in folder.glob("generation-*")]
-    return 1 + max((int(number) for number in numbers if number.isdigit()), default=0)
-
-
-def publish(folder: Path, base: Manifest | None, draft: Manifest) -> Manifest:
-    """Move the staged content into place and serve it: the moment at which the index changes."""
-    content = folder / STAGING / "content"
-    for name in _TRANSIENT:
-        (content / "lexical" / name).unlink(missing_ok=True)
-    _open_to_readers(content)
-    manifest = dataclasses.replace(draft, files=_records(content, folder, base))
-    for inner in (content, *(path for path in content.rglob("*") if path.is_dir())):
-        _sync_folder(inner)
-    target = folder / manifest.folder
-    os.rename(content, target)
-    _sync_folder(folder)
-    write_atomically(folder / MANIFEST, manifest.to_json())
-    _sync_folder(folder)
-    sweep(folder, manifest)
-    return manifest
-
-
-def _open_to_readers(content: Path) -> None:
-    """tantivy makes some files for their owner alone; an index is for everybody whom the folder lets in."""
-    before = os.umask(0)
-    os.umask(before)
-    for path in content.rglob("*"):
-        if path.is_file() and path.stat().st_nlink == 1:
-            path.chmod(0o666 & ~before)
-
-
-def sweep(folder: Path, manifest: Manifest) -> None:
-    """Remove what is not served. Readers that have old files open keep them until they close."""
-    for name in leftovers(folder, manifest):
-        if (folder / name).is_dir():
-            shutil.rmtree(folder / name, ignore_errors=True)
-        else:
-            (folder / name).unlink(missing_ok=True)
-
-
-def _records(content: Path, folder: Path, base: Manifest | None) -> dict[str, FileRecord]:
-    records = {}
-    for path in sorted(content.rglob("*")):
-        if not path.is_file():
-            continue
-        name = path.relative_to(content).as_posix()
-        known = base.files.get(name) if base else None
-        if known and base and _same_file(path, folder / base.folder / name):
-            records[name] = known
-            continue
-        with open(path, "rb") as file:
-            os.fsync(file.fileno())
-        records[name] = FileRecord(path.stat().st_size, sha256(path))
-    return records
-
-
-def _same_file(one: Path, other: Path) -> bool:
-    return other.exists() and os.path.samefile(one, other)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

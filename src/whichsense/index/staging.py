@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from whichsense.corpus import Report, Seen, pieces, title_line
 from whichsense.errors import WriteFault
 from whichsense.files import write_atomically
-from whichsense.index import folder as folders
-from whichsense.index.folder import Manifest
+from whichsense.index import publish
+from whichsense.index.folder import STAGING, Manifest
 from whichsense.index.lexical import LexicalWriter
 from whichsense.index.names import NamesWriter
 from whichsense.index.passages import PassagesWriter, packed
@@ -64,12 +64,12 @@ class Staging:
         cls, folder: Path, base: Manifest | None, job: Mapping[str, Any], id_prefix: str = ""
     ) -> Staging:
         """Go on with the same job if it was stopped; otherwise begin anew on top of `base`."""
-        root = folder / folders.STAGING
+        root = folder / STAGING
         states = [state for name in (_STATE, _NEXT_STATE) if (state := _load(root / name)) and state.job == job]
         with contextlib.suppress(*_DAMAGE):  # of a staging folder that a power cut left half-written: begin anew
             if states and (resumed := cls._resumed(root, states, id_prefix)):
                 return resumed
-        root = folders.stage(folder, base)
+        root = publish.stage(folder, base)
         state = State(job, next_row=base.next_row if base else 0, passages=base.passages if base else 0)
         return cls(root, state, LexicalWriter(root / "content" / "lexical"), id_prefix)
 
@@ -128,6 +128,12 @@ class Staging:
         with contextlib.ExitStack() as parts:  # each is closed even if another cannot be
             for part in (self._names, self._passages, self._lexical):
                 parts.callback(part.close)
+
+
+def staged_job(folder: Path) -> Mapping[str, Any] | None:
+    """Which job the staging folder was read for, if it was read to the end."""
+    state = _load(folder / STAGING / _STATE)
+    return state.job if state and state.read_all else None
 
 
 def save_fingerprints(content: Path, seen: Seen) -> None:

@@ -14,10 +14,11 @@ import numpy as np
 from whichsense.corpus import Corpus, Seen
 from whichsense.corpus.duplicates import fingerprint
 from whichsense.index import folder as folders
+from whichsense.index import publish
 from whichsense.index.encode import encode_rows, encoder_of
 from whichsense.index.folder import Manifest
 from whichsense.index.lexical import LexicalWriter
-from whichsense.index.staging import Staging, load_fingerprints, save_deleted, save_fingerprints
+from whichsense.index.staging import Staging, load_fingerprints, save_deleted, save_fingerprints, staged_job
 from whichsense.index.texts import Texts
 from whichsense.progress import Progress, silent, unsaid
 from whichsense.stages import Encoder
@@ -85,7 +86,7 @@ def delete(index: str | Path, ids: Iterable[str] = (), sources: Iterable[str] = 
         gone = Texts(index / base.folder).named(ids, sources)
         if not gone:
             return base, 0
-        content = folders.stage(index, base) / "content"
+        content = publish.stage(index, base) / "content"
         writer = LexicalWriter(content / "lexical")
         for first, last in _ranges(sorted(gone)):
             writer.delete(first, last)
@@ -93,8 +94,8 @@ def delete(index: str | Path, ids: Iterable[str] = (), sources: Iterable[str] = 
         writer.close()
         _forget(content, gone)
         left = base.passages - len(gone)
-        draft = dataclasses.replace(base, generation=folders.next_generation(index), passages=left, created=_now())
-        return folders.publish(index, base, draft), len(gone)
+        draft = dataclasses.replace(base, generation=publish.next_generation(index), passages=left, created=_now())
+        return publish.publish(index, base, draft), len(gone)
 
 
 def _ranges(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -137,6 +138,8 @@ def _grow(
         "base": base.generation if base else None,
         "encoder": encoder.name if encoder else None,
     }
+    if staged_job(out) == job and (manifest := publish.finished(out)):
+        return manifest
     staging = Staging.resume_or_start(out, base, job, _id_prefix(corpus, base))
     try:
         if not staging.state.read_all:
@@ -147,7 +150,7 @@ def _grow(
     if encoder is not None:
         encode_rows(staging.content, encoder, range(base.next_row if base else 0, state.next_row), progress, say)
     draft = Manifest(
-        generation=folders.next_generation(out),
+        generation=publish.next_generation(out),
         passages=state.passages,
         next_row=state.next_row,
         created=_now(),
@@ -159,7 +162,7 @@ def _grow(
         encoder=encoder.name if encoder else None,
         report=state.report,
     )
-    return folders.publish(out, base, draft)
+    return publish.publish(out, base, draft)
 
 
 def _id_prefix(corpus: Corpus, base: Manifest | None) -> str:

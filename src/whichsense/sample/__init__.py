@@ -5,7 +5,9 @@ It serves the first minute (`whichsense search` without an index), the tests and
 
 from __future__ import annotations
 
+import atexit
 import hashlib
+import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -32,5 +34,6 @@ def index() -> indexes.Index:
         return indexes.Index.open(folder)
     except (IndexBusy, OSError):  # another process builds it in this moment, or the home cannot be written to
         temporary = Path(tempfile.mkdtemp(prefix="whichsense-sample-"))
+        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
         indexes.build([PASSAGES], temporary)
         return indexes.Index.open(temporary)

@@ -1,0 +1,134 @@
+"""How an index changes: the next generation is staged beside the served one, moved into place, and then served.
+
+The rename of manifest.json is the one moment at which an index changes. Before that the staging folder holds the new
+manifest too: a build that was killed between the move and the rename needs only the rename.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+from pathlib import Path
+
+from whichsense.errors import IndexFault
+from whichsense.files import sha256, write_atomically
+from whichsense.index.folder import (
+    MANIFEST,
+    STAGING,
+    TRANSIENT,
+    FileRecord,
+    Manifest,
+    damaged_files,
+    leftovers,
+    read_manifest,
+)
+
+
+def stage(folder: Path, base: Manifest | None) -> Path:
+    """A fresh staging folder, filled with the files of `base` (hard links: they are immutable, so this is instant)."""
+    staging = folder / STAGING
+    discard_staging(folder)
+    content = staging / "content"
+    content.mkdir(parents=True)
+    for name in base.files if base else ():
+        target = content / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _link(folder / base.folder / name, target)  # type: ignore[union-attr]
+    return staging
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without hard links
+        shutil.copy2(source, target)
+
+
+def discard_staging(folder: Path) -> None:
+    shutil.rmtree(folder / STAGING, ignore_errors=True)
+
+
+def next_generation(folder: Path) -> int:
+    """One more than any that is there, served or not: a damaged manifest must not stand in the way of a new build."""
+    numbers = [path.name.removeprefix("generation-") for path in folder.glob("generation-*")]
+    return 1 + max((int(number) for number in numbers if number.isdigit()), default=0)
+
+
+def publish(folder: Path, base: Manifest | None, draft: Manifest) -> Manifest:
+    """Move the staged content into place and serve it: the moment at which the index changes."""
+    content = folder / STAGING / "content"
+    for name in TRANSIENT:
+        (content / "lexical" / name).unlink(missing_ok=True)
+    _open_to_readers(content)
+    manifest = dataclasses.replace(draft, files=_records(content, folder, base))
+    for inner in (content, *(path for path in content.rglob("*") if path.is_dir())):
+        _sync_folder(inner)
+    write_atomically(folder / STAGING / MANIFEST, manifest.to_json())
+    os.rename(content, folder / manifest.folder)
+    _sync_folder(folder)
+    return _served(folder, manifest)
+
+
+def finished(folder: Path) -> Manifest | None:
+    """Serve what a killed writer had moved into place, whole, and not yet served; None where there is no such thing."""
+    try:
+        manifest = read_manifest(folder / STAGING)
+    except IndexFault:
+        return None
+    if not (folder / manifest.folder).is_dir() or any(damaged_files(folder, manifest)):
+        return None
+    return _served(folder, manifest)
+
+
+def _served(folder: Path, manifest: Manifest) -> Manifest:
+    write_atomically(folder / MANIFEST, manifest.to_json())
+    _sync_folder(folder)
+    sweep(folder, manifest)
+    return manifest
+
+
+def _open_to_readers(content: Path) -> None:
+    """tantivy makes some files for their owner alone; an index is for everybody whom the folder lets in."""
+    before = os.umask(0)
+    os.umask(before)
+    for path in content.rglob("*"):
+        if path.is_file() and path.stat().st_nlink == 1:
+            path.chmod(0o666 & ~before)
+
+
+def sweep(folder: Path, manifest: Manifest) -> None:
+    """Remove what is not served. Readers that have old files open keep them until they close."""
+    for name in leftovers(folder, manifest):
+        if (folder / name).is_dir():
+            shutil.rmtree(folder / name, ignore_errors=True)
+        else:
+            (folder / name).unlink(missing_ok=True)
+
+
+def _records(content: Path, folder: Path, base: Manifest | None) -> dict[str, FileRecord]:
+    records = {}
+    for path in sorted(content.rglob("*")):
+        if not path.is_file():
+            continue
+        name = path.relative_to(content).as_posix()
+        known = base.files.get(name) if base else None
+        if known and base and _same_file(path, folder / base.folder / name):
+            records[name] = known
+            continue
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+        records[name] = FileRecord(path.stat().st_size, sha256(path))
+    return records
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    return other.exists() and os.path.samefile(one, other)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
