@@ -10,16 +10,13 @@ import json
 import platform
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from whichsense.errors import BadInput, require
+from whichsense.models.onnx_graph import EXTRA, Graph
 
-EXTRA = "dense"
-_FUSED = "com.microsoft"
-_FUSED_KINDS = ("Attention", "BiasGelu", "DynamicQuantizeMatMul", "QAttention", "SkipLayerNormalization")
 _NEEDED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 
 
@@ -66,51 +63,20 @@ def read_weights(folder: Path) -> dict[str, NDArray[np.float32]]:
     }
 
 
-class _Graph:
-    """Nodes and constants in the order they are made, so that the model below reads like the model."""
+class _Graph(Graph):
+    """With matrices as float32, or as int8 that meets inputs quantized as they come."""
 
     def __init__(self, weights: dict[str, NDArray[np.float32]], *, int8: bool) -> None:
-        self.onnx = require("onnx", EXTRA)
-        self.weights = weights
+        super().__init__(weights, "It is no plain BERT: use a MiniLM encoder.")
         self.int8 = int8
-        self.nodes: list[Any] = []
-        self.constants: dict[str, Any] = {}
-
-    def const(self, name: str, array: NDArray[Any]) -> str:
-        if name not in self.constants:
-            self.constants[name] = self.onnx.numpy_helper.from_array(np.ascontiguousarray(array), name)
-        return name
-
-    def array(self, name: str) -> NDArray[np.float32]:
-        try:
-            return self.weights[name]
-        except KeyError:
-            raise BadInput(f"The model has no weight '{name}': it is no plain BERT. Use a MiniLM encoder.") from None
-
-    def weight(self, name: str) -> str:
-        return self.const(name, self.array(name))
 
     def matrix(self, *names: str) -> list[str]:
-        """Linear layers' weights side by side, as MatMul wants them; as int8 with one scale a column if asked."""
-        joined = np.concatenate([self.array(f"{name}.weight") for name in names]).T
-        name = "+".join(names)
+        """Linear layers' weights side by side; as int8 with one scale a column if asked."""
+        joined, name = self.joined(*names), "+".join(names)
         if not self.int8:
             return [self.const(name, joined)]
         codes, scale = quantized(joined, axis=0)
         return [self.const(name, codes), self.const(f"{name}.scale", scale[0])]
-
-    def bias(self, *names: str) -> str:
-        return self.const("+".join(names) + ".bias", np.concatenate([self.array(f"{name}.bias") for name in names]))
-
-    def op(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> list[str]:
-        """A node; its domain follows from its kind."""
-        names = [f"{kind}_{len(self.nodes)}_{place}" for place in range(outputs)]
-        domain = _FUSED if kind in _FUSED_KINDS else ""
-        self.nodes.append(self.onnx.helper.make_node(kind, inputs, names, name=names[0], domain=domain, **attributes))
-        return names
-
-    def one(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        return self.op(kind, *inputs, **attributes)[0]
 
 
 def quantized(array: NDArray[np.float32], axis: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
@@ -121,20 +87,16 @@ def quantized(array: NDArray[np.float32], axis: int) -> tuple[NDArray[np.int8], 
     return np.round(array / scale).astype(np.int8), np.asarray(scale, dtype=np.float32)
 
 
-def build(shape: BertShape, weights: dict[str, NDArray[np.float32]], *, int8: bool) -> Any:
+def build(shape: BertShape, weights: dict[str, NDArray[np.float32]], *, int8: bool) -> bytes:
     """The ONNX model: token ids and mask (batch × length, int64) to unit vectors (batch × hidden, float32)."""
     graph = _Graph(weights, int8=int8)
-    helper, kinds = graph.onnx.helper, graph.onnx.TensorProto
-    mask = graph.one("Cast", "mask", to=kinds.INT32)
+    mask = graph.one("Cast", "mask", to=graph.onnx.TensorProto.INT32)
     hidden = _embeddings(graph, shape)
     for layer in range(shape.layers):
         hidden = _layer(graph, shape, f"encoder.layer.{layer}", hidden, mask)
-    graph.nodes.append(helper.make_node("Identity", [_pooled(graph, hidden)], ["vectors"]))
-    texts = [helper.make_tensor_value_info(name, kinds.INT64, ["batch", "length"]) for name in ("ids", "mask")]
-    vectors = helper.make_tensor_value_info("vectors", kinds.FLOAT, ["batch", shape.hidden])
-    body = helper.make_graph(graph.nodes, "bert", texts, [vectors], list(graph.constants.values()))
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(_FUSED, 1)]
-    return helper.make_model(body, opset_imports=opsets, ir_version=8)
+    graph.name(_pooled(graph, hidden), "vectors")
+    texts = ["batch", "length"]
+    return graph.model({"ids": texts, "mask": texts}, {"vectors": ["batch", shape.hidden]}, integers=("ids", "mask"))
 
 
 def _embeddings(graph: _Graph, shape: BertShape) -> str:
@@ -148,11 +110,10 @@ def _embeddings(graph: _Graph, shape: BertShape) -> str:
     # Every text is of type 0, so that type's vector is folded into the positions.
     places = graph.array("embeddings.position_embeddings.weight")[: shape.positions]
     places = places + graph.array("embeddings.token_type_embeddings.weight")[0]
-    zero, one = (graph.const(f"int{value}", np.array([value], dtype=np.int64)) for value in (0, 1))
-    length = graph.one("Gather", graph.one("Shape", "ids"), one)
-    placed = graph.one("Add", words, graph.one("Slice", graph.const("places", places), zero, length))
-    scale_and_shift = [graph.weight(f"embeddings.LayerNorm.{part}") for part in ("weight", "bias")]
-    return graph.one("LayerNormalization", placed, *scale_and_shift, axis=-1, epsilon=shape.epsilon)
+    length = graph.one("Gather", graph.one("Shape", "ids"), graph.numbers(1))
+    placed = graph.one("Add", words, graph.one("Slice", graph.const("places", places), graph.numbers(0), length))
+    norm = graph.scale_and_shift("embeddings.LayerNorm")
+    return graph.one("LayerNormalization", placed, *norm, axis=-1, epsilon=shape.epsilon)
 
 
 def _layer(graph: _Graph, shape: BertShape, name: str, hidden: str, mask: str) -> str:
@@ -178,20 +139,18 @@ def _product(graph: _Graph, name: str, value: str) -> str:
 
 
 def _add_and_norm(graph: _Graph, shape: BertShape, name: str, value: str, hidden: str) -> str:
-    scale_and_shift = [graph.weight(f"{name}.LayerNorm.{part}") for part in ("weight", "bias")]
-    inputs = [_product(graph, f"{name}.dense", value), hidden, *scale_and_shift, graph.bias(f"{name}.dense")]
+    norm = graph.scale_and_shift(f"{name}.LayerNorm")
+    inputs = [_product(graph, f"{name}.dense", value), hidden, *norm, graph.bias(f"{name}.dense")]
     return graph.one("SkipLayerNormalization", *inputs, epsilon=shape.epsilon)
 
 
 def _pooled(graph: _Graph, hidden: str) -> str:
     """The mean over a text's tokens, at length 1. The sum will do: the length is divided out."""
     mask = graph.one("Cast", "mask", to=graph.onnx.TensorProto.FLOAT)
-    last, middle = (graph.const(f"axis{axis}", np.array([axis], dtype=np.int64)) for axis in (2, 1))
-    kept = graph.one("Mul", hidden, graph.one("Unsqueeze", mask, last))
-    return graph.one("LpNormalization", graph.one("ReduceSum", kept, middle, keepdims=0), axis=-1, p=2)
+    kept = graph.one("Mul", hidden, graph.one("Unsqueeze", mask, graph.numbers(2)))
+    return graph.one("LpNormalization", graph.one("ReduceSum", kept, graph.numbers(1), keepdims=0), axis=-1, p=2)
 
 
 def serialized(folder: Path, *, int8: bool = True) -> bytes:
     """The BERT in `folder` as the bytes of an ONNX file; matrices and word vectors are int8 unless told otherwise."""
-    model = build(read_shape(folder), read_weights(folder), int8=int8)
-    return bytes(model.SerializeToString())
+    return build(read_shape(folder), read_weights(folder), int8=int8)

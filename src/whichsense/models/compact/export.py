@@ -1,0 +1,67 @@
+"""A trained checkpoint written out as the folder that the runtime reads: ONNX graphs, word vectors, settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whichsense.errors import BadInput
+from whichsense.files import write_atomically
+from whichsense.models.compact import decoder_onnx, encoder_onnx
+from whichsense.models.compact.encoder_onnx import Weights
+
+FORMAT = 1
+GRAPHS = {
+    "early.onnx": encoder_onnx.early,
+    "late.onnx": encoder_onnx.late,
+    "memory.onnx": encoder_onnx.memory,
+    "decoder.onnx": decoder_onnx.decoder,
+}
+CONFIG, EMBEDDINGS, SCORER = "config.json", "embeddings.npz", "scorer.json"
+_WORD_TOP = 127
+
+
+def export(
+    weights: Weights,
+    shape: Any,
+    vocabulary: Sequence[str],
+    folder: Path,
+    *,
+    int8: bool = True,
+    settings: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a model's weights (names as in `CompactNet.state_dict()`, numpy arrays) and its shape (`CompactConfig`).
+
+    `settings` joins config.json: name, frequent word pieces, where it was trained.
+    """
+    sizes: dict[str, Any] = asdict(shape) if is_dataclass(shape) and not isinstance(shape, type) else dict(shape)
+    if len(vocabulary) != sizes["vocabulary"]:
+        raise BadInput(f"The vocabulary has {len(vocabulary):,} word pieces; the model has {sizes['vocabulary']:,}.")
+    weights = {name: np.asarray(array, dtype=np.float32) for name, array in weights.items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, build in GRAPHS.items():
+        write_atomically(folder / name, build(weights, sizes, int8=int8))
+    _write_embeddings(weights, vocabulary, folder / EMBEDDINGS, int8=int8)
+    config = {"format": FORMAT, "shape": sizes, "int8": int8, **(settings or {})}
+    write_atomically(folder / CONFIG, (json.dumps(config, ensure_ascii=False) + "\n").encode())
+
+
+def _write_embeddings(weights: Weights, vocabulary: Sequence[str], path: Path, *, int8: bool) -> None:
+    """Word vectors once, for the encoder, for the decoder and for what it writes."""
+    words = weights["encoder.words.weight"]
+    steps = np.maximum(np.abs(words).max(axis=1, keepdims=True), 1e-8) / _WORD_TOP
+    stored = {"codes": np.round(words / steps).astype(np.int8), "steps": steps} if int8 else {"codes": words}
+    np.savez_compressed(
+        path,
+        vocabulary=np.frombuffer("\n".join(vocabulary).encode(), dtype=np.uint8),
+        places=weights["encoder.places.weight"],
+        types=weights["encoder.types.weight"],
+        decoder_places=weights["decoder.places.weight"],
+        words_bias=weights["decoder.out_bias"],
+        **stored,
+    )

@@ -1,0 +1,173 @@
+"""The compact model on ONNX Runtime: loads the folder that `export.py` wrote, and encodes pairs. No torch."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whichsense.errors import WhichsenseError, require
+from whichsense.models.compact.inputs import Pair
+from whichsense.models.compact.tokens import Tokenizer
+
+Floats = NDArray[np.float32]
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+WEIGHTS = Path(__file__).parents[1] / "weights" / "compact-1"
+FORMAT = 1
+EXTRA = "dense"
+
+
+@dataclass(frozen=True)
+class Words:
+    """Word vectors, kept once as int8: the encoder's, the decoder's, and those of what it may write."""
+
+    vocabulary: list[str]
+    codes: NDArray[Any]
+    steps: Floats | None
+    places: Floats
+    types: Floats
+    decoder_places: Floats
+    bias: Floats
+
+    @classmethod
+    def load(cls, path: Path) -> Words:
+        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        tokens = arrays["vocabulary"].tobytes().decode("utf-8").split("\n")
+        names = ("places", "types", "decoder_places", "words_bias")
+        tables = (arrays[name].astype(np.float32) for name in names)
+        return cls(tokens, arrays["codes"], arrays.get("steps"), *tables)
+
+    def vectors(self, ids: Sequence[int] | NDArray[np.int64]) -> Floats:
+        rows = self.codes[np.asarray(ids)].astype(np.float32)
+        return rows if self.steps is None else np.asarray(rows * self.steps[np.asarray(ids)], dtype=np.float32)
+
+    def embedded(self, pair: Pair) -> Floats:
+        """What the encoder's first layer is given, before its LayerNorm."""
+        found = self.vectors(pair.ids) + self.places[: len(pair)] + self.types[np.asarray(pair.types)]
+        return np.asarray(found[None], dtype=np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """What the encoder says about one pair: states (tokens × width), relevance, span scores (tokens × 2), ambiguity."""
+
+    states: Floats
+    relevance: float
+    span: Floats
+    ambiguity: float
+
+
+@dataclass
+class Work:
+    """How much was encoded so far: pairs that entered, and pairs times layers that they went through."""
+
+    pairs: int = 0
+    layers: int = 0
+
+
+@dataclass(frozen=True)
+class CompactModel:
+    """Loads on first use. `threads` pairs are encoded at a time, each by itself: nothing is padded, and what is found
+    for a pair never depends on the others."""
+
+    folder: Path = WEIGHTS
+    threads: int = 2
+    work: Work = field(default_factory=Work)
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        path = self.folder / "config.json"
+        try:
+            config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise WhichsenseError(f"There is no compact model in '{self.folder}'. Install whichsense again.") from None
+        except (OSError, ValueError) as error:
+            raise damaged(path, error) from None
+        if config.get("format") != FORMAT:
+            raise WhichsenseError(
+                f"'{self.folder}' has format {config.get('format')}; this version reads {FORMAT}. "
+                "Use the version of whichsense that wrote it, or export the model again."
+            )
+        return config
+
+    @cached_property
+    def words(self) -> Words:
+        path = self.folder / "embeddings.npz"
+        try:
+            return Words.load(path)
+        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+            raise damaged(path, error) from None
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        return Tokenizer({token: number for number, token in enumerate(self.words.vocabulary)})
+
+    def early(self, pairs: Sequence[Pair]) -> list[tuple[Floats, float]]:
+        """The first layers: each pair's states and its score for going on."""
+        session, depth = self._early, self.config["shape"]["early"]
+        self._count(len(pairs), depth, entered=True)
+
+        def one(pair: Pair) -> tuple[Floats, float]:
+            states, relevance = session.run(["states", "relevance"], {"embedded": self.words.embedded(pair)})
+            return states, float(relevance[0])
+
+        return self._each(one, pairs)
+
+    def late(self, states: Sequence[Floats]) -> list[Late]:
+        """The other layers, for the pairs that go on."""
+        session, shape = self._late, self.config["shape"]
+        self._count(len(states), shape["layers"] - shape["early"])
+
+        def one(early: Floats) -> Late:
+            names = ["states", "relevance", "span", "ambiguity"]
+            found, relevance, span, ambiguity = session.run(names, {"early": early})
+            return Late(found[0], float(relevance[0]), span[0], float(ambiguity[0]))
+
+        return self._each(one, states)
+
+    def session(self, name: str, threads: int = 1) -> Any:
+        """An ONNX Runtime session for one of the folder's graphs."""
+        runtime = require("onnxruntime", EXTRA)
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 3
+        path = self.folder / name
+        try:
+            return runtime.InferenceSession(path.read_bytes(), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # ONNX Runtime's errors have no base of their own
+            raise damaged(path, error) from None
+
+    @cached_property
+    def _early(self) -> Any:
+        return self.session("early.onnx")
+
+    @cached_property
+    def _late(self) -> Any:
+        return self.session("late.onnx")
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self.threads, thread_name_prefix="whichsense")
+
+    def _each(self, what: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
+        found: Iterable[Found] = map(what, items) if self.threads == 1 else self._pool.map(what, items)
+        return list(found)
+
+    def _count(self, pairs: int, layers: int, *, entered: bool = False) -> None:
+        self.work.pairs += pairs if entered else 0
+        self.work.layers += pairs * layers
+
+
+def damaged(path: Path, error: Exception) -> WhichsenseError:
+    said = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+    return WhichsenseError(f"'{path}' is missing or damaged ({said}). Install whichsense again.")

@@ -1,0 +1,185 @@
+"""The exported graphs compute what torch computes: exactly in float, and as the training's own arithmetic in int8."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tiny_compact import VOCABULARY, exported, tiny_net, weights_of
+from whichsense.errors import BadInput, WhichsenseError
+from whichsense.models.compact.decoding import Decoder, View
+from whichsense.models.compact.export import export
+from whichsense.models.compact.inputs import pair
+from whichsense.models.compact.runtime import CompactModel
+
+for needed in ("onnx", "onnxruntime"):
+    pytest.importorskip(needed)
+torch = pytest.importorskip("torch")
+nets = pytest.importorskip("whichsense.models.compact.net")
+
+QUESTION = "Who wrote Dune?"
+PASSAGES = [
+    ("Dune (novel)", "Dune is a novel of 1965 by Frank Herbert."),
+    ("Dune", "The film of 1984 was directed by David Lynch, the film of 2021 by Denis Villeneuve. " * 3),
+    ("", "Everest"),
+]
+
+
+def encoded(model: CompactModel) -> tuple[list[Any], list[Any], list[Any]]:
+    question = model.tokenizer.ids(QUESTION)
+    pairs = [pair(model.tokenizer, question, title, text) for title, text in PASSAGES]
+    early = model.early(pairs)
+    return pairs, early, model.late([states for states, _ in early])
+
+
+# A value on the edge between two codes may fall to either side, which moves the states of a tiny model by a little.
+@pytest.mark.parametrize(("int8", "near"), [(False, 1e-4), (True, 0.1)])
+def test_the_encoder_equals_torch(int8: bool, near: float, tmp_path: Path) -> None:
+    """In one batch with padding in torch, pair by pair without padding here."""
+    model = CompactModel(exported(tmp_path, int8=int8))
+    net, _ = tiny_net()
+    net.encoder.words.weight.data = torch.tensor(model.words.vectors(range(len(VOCABULARY))))
+    nets.set_quantization(net, weights=int8, activations=int8)
+    pairs, early, late = encoded(model)
+    ids = torch.zeros(len(pairs), max(map(len, pairs)), dtype=torch.long)
+    types, mask = ids.clone(), ids.bool()
+    for row, made in enumerate(pairs):
+        ids[row, : len(made)], types[row, : len(made)] = torch.tensor(made.ids), torch.tensor(made.types)
+        mask[row, : len(made)] = True
+    with torch.no_grad():
+        expected = net.read(ids, types, mask)
+    for row, made in enumerate(pairs):
+        found = late[row]
+        assert early[row][1] == pytest.approx(float(expected["exit"][row]), abs=near)
+        assert found.relevance == pytest.approx(float(expected["relevance"][row]), abs=near)
+        assert found.ambiguity == pytest.approx(float(expected["ambiguity"][row]), abs=near)
+        np.testing.assert_allclose(found.span, expected["span"][row, : len(made)], atol=near)
+        np.testing.assert_allclose(found.states, expected["states"][row, : len(made)], atol=near)
+        assert np.abs(found.states - expected["states"][row, : len(made)].numpy()).mean() < near / 4
+
+
+def test_int8_differs_from_float_but_not_by_much(tmp_path: Path) -> None:
+    exact = encoded(CompactModel(exported(tmp_path / "float", int8=False)))[2]
+    coded = encoded(CompactModel(exported(tmp_path / "int8", int8=True)))[2]
+    for one, other in zip(exact, coded, strict=True):
+        assert 0 < np.abs(one.states - other.states).max() < 1
+        assert np.corrcoef(one.states.ravel(), other.states.ravel())[0, 1] > 0.98
+
+
+def test_a_pair_does_not_depend_on_the_others(tmp_path: Path) -> None:
+    model = CompactModel(exported(tmp_path))
+    pairs, _, together = encoded(model)
+    assert (model.work.pairs, model.work.layers) == (3, 3 * 4)
+    alone = CompactModel(tmp_path, threads=1)
+    for made, found in zip(pairs, together, strict=True):
+        (again,) = alone.late([alone.early([made])[0][0]])
+        assert again.relevance == found.relevance and (again.states == found.states).all()
+
+
+@pytest.fixture
+def states() -> np.ndarray[Any, np.dtype[np.float32]]:
+    return np.random.default_rng(1).standard_normal((25, 48)).astype(np.float32)
+
+
+IDS = np.random.default_rng(2).integers(104, len(VOCABULARY), 25).tolist()
+PREFIXES = [[61, 110, 120, 102], [61, 130, 102]]
+NEW = np.array([[117, 118], [139, 120]])
+
+
+def views() -> list[View]:
+    seen, marks = np.ones(25, dtype=np.float32), np.zeros(25, dtype=np.float32)
+    marks[4:7] = 1
+    return [View(np.where(np.arange(25) < 18, seen, 0), marks), View(seen, np.zeros_like(marks))]
+
+
+@pytest.mark.parametrize(("int8", "near"), [(False, 1e-4), (True, 0.3)])
+def test_the_decoder_equals_torch(int8: bool, near: float, tmp_path: Path, states: Any) -> None:
+    """Step by step with prompts of different lengths here; whole sequences, one by one, in torch."""
+    model = CompactModel(exported(tmp_path, int8=int8))
+    decoder = Decoder(model)
+    memory = decoder.remember(states, IDS, range(len(VOCABULARY)))  # all words, so that nothing is left out
+    assert memory.words.tolist() == list(range(len(VOCABULARY)))
+    begun = decoder.begin(memory, PREFIXES, views())
+    after = decoder.extend(memory, begun, NEW, every=True)[1]
+    assert after is not None
+    net, _ = tiny_net()
+    net.encoder.words.weight.data = torch.tensor(model.words.vectors(range(len(VOCABULARY))))
+    nets.set_quantization(net, weights=int8, activations=int8)
+    for row, view in enumerate(views()):
+        mask, marks = torch.tensor(view.seen)[None] > 0, torch.tensor(view.marks)[None]
+        remembered = nets.Memory(torch.tensor(states)[None], marks, mask, torch.tensor([IDS]))
+        sequence = torch.tensor([[*PREFIXES[row], *NEW[row].tolist()]])
+        with torch.no_grad():
+            written = net.write(sequence, remembered)
+            expected = torch.stack(
+                [
+                    net.token_scores(written, remembered, torch.full_like(sequence, word))
+                    for word in memory.words.tolist()
+                ],
+                -1,
+            )[0].numpy()
+        first = len(PREFIXES[row])
+        np.testing.assert_allclose(begun.following[row], expected[first - 1], atol=near)
+        np.testing.assert_allclose(after[row], expected[first:], atol=near)
+        np.testing.assert_allclose(np.exp(after[row]).sum(axis=-1), 1, atol=1e-3)
+
+
+def test_token_by_token_equals_all_at_once(tmp_path: Path, states: Any) -> None:
+    decoder = Decoder(CompactModel(exported(tmp_path)))
+    memory = decoder.remember(states, IDS)
+    begun = decoder.begin(memory, PREFIXES, views())
+    at_once = decoder.extend(memory, begun, NEW, every=True)[1]
+    assert at_once is not None
+    for place in range(2):
+        begun, _ = decoder.extend(memory, begun, NEW[:, place : place + 1])
+        np.testing.assert_allclose(begun.following, at_once[:, place], atol=1e-4)
+
+
+def test_sequences_do_not_depend_on_each_other(tmp_path: Path, states: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder = Decoder(CompactModel(exported(tmp_path)))
+    memory = decoder.remember(states, IDS)
+    together = decoder.begin(memory, PREFIXES, views())
+    for row in range(2):
+        alone = decoder.begin(memory, PREFIXES[row : row + 1], views()[row : row + 1])
+        np.testing.assert_allclose(alone.following[0], together.following[row], atol=1e-4)
+    monkeypatch.setattr("whichsense.models.compact.decoding._MOST_CELLS", 30)  # one sequence a call
+    np.testing.assert_allclose(decoder.begin(memory, PREFIXES, views()).following, together.following, atol=1e-4)
+
+
+def test_what_is_marked_and_what_is_hidden_matter(tmp_path: Path, states: Any) -> None:
+    decoder = Decoder(CompactModel(exported(tmp_path)))
+    memory = decoder.remember(states, IDS)
+    same = [PREFIXES[0]] * 3
+    seen, none = np.ones(25, dtype=np.float32), np.zeros(25, dtype=np.float32)
+    marked, hidden = views()[0].marks, views()[0].seen
+    found = decoder.begin(memory, same, [View(seen, none), View(seen, marked), View(hidden, none)]).following
+    assert np.abs(found[0] - found[1]).max() > 0.01 and np.abs(found[0] - found[2]).max() > 0.01
+
+
+def test_the_vocabulary_must_fit(tmp_path: Path) -> None:
+    net, shape = tiny_net()
+    with pytest.raises(BadInput, match="word pieces"):
+        export(weights_of(net), shape, VOCABULARY[:-1], tmp_path)
+
+
+def test_a_missing_weight_is_named(tmp_path: Path) -> None:
+    net, shape = tiny_net()
+    weights = {name: value for name, value in weights_of(net).items() if name != "span.bias"}
+    with pytest.raises(BadInput, match=r"span\.bias"):
+        export(weights, shape, VOCABULARY, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["config.json", "embeddings.npz", "early.onnx", "late.onnx"])
+@pytest.mark.parametrize("damage", ["missing", "cut"])
+def test_damaged_weights_are_named(name: str, damage: str, tmp_path: Path) -> None:
+    folder = exported(tmp_path)
+    path = folder / name
+    body = path.read_bytes()
+    path.unlink()
+    if damage == "cut":
+        path.write_bytes(body[: len(body) // 3])
+    with pytest.raises(WhichsenseError, match="Install whichsense again"):
+        encoded(CompactModel(folder))

@@ -1,0 +1,63 @@
+"""A compact model small enough for tests: random weights, our own vocabulary, exported as the real one is."""
+
+from __future__ import annotations
+
+import json
+import math
+import string
+from pathlib import Path
+from typing import Any
+
+SIGNS = ["[PAD]", *(f"[unused{number}]" for number in range(99)), "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+CHARACTERS = string.ascii_lowercase + string.digits
+WORDS = """who when what which where how many wrote played plays the in of a film novel book dune everest first was by
+climbed is it directed made released 1984 2021 1953 1978 david lynch denis villeneuve frank herbert edmund hillary
+winter mountain oxygen without and on , . ? ' ( ) -""".split()
+VOCABULARY = [*SIGNS, *CHARACTERS, *(f"##{character}" for character in CHARACTERS), *WORDS]
+
+
+def tiny_net(seed: int = 0) -> tuple[Any, Any]:
+    """A torch model and its shape, with weights large enough for its outputs to differ."""
+    import torch
+
+    from whichsense.models.compact.net import CompactConfig, CompactNet
+
+    torch.manual_seed(seed)
+    shape = CompactConfig(
+        vocabulary=len(VOCABULARY),
+        width=48,
+        heads=4,
+        inner=96,
+        positions=256,
+        layers=4,
+        early=2,
+        decoder_layers=2,
+        decoder_positions=192,
+    )
+    net = CompactNet(shape).eval()
+    for name, parameter in net.named_parameters():
+        if name.endswith(".scale"):
+            parameter.data.fill_(math.log(0.03))
+        elif parameter.ndim > 1:
+            parameter.data.normal_(0, 0.2)
+        elif "norm" not in name:
+            parameter.data.normal_(0, 0.1)
+    return net, shape
+
+
+def weights_of(net: Any) -> dict[str, Any]:
+    return {name: value.numpy() for name, value in net.state_dict().items()}
+
+
+def exported(folder: Path, *, int8: bool = True, seed: int = 0) -> Path:
+    """The tiny model in a folder, as the runtime reads it."""
+    from whichsense.models.compact.export import export
+
+    net, shape = tiny_net(seed)
+    export(weights_of(net), shape, VOCABULARY, folder, int8=int8, settings={"name": "tiny"})
+    return folder
+
+
+def changed_config(folder: Path, **settings: Any) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | settings))
