@@ -52,18 +52,17 @@ class DecoderGraph(Graph):
             weight = np.round(weight / steps) * steps
         return np.asarray(weight @ self.array("decoder.mark"), dtype=np.float32)
 
-    def self_attention(self, states: str, number: int, outputs: dict[str, list[str]]) -> str:
+    def self_attention(self, states: str, number: int) -> str:
         """Over what the sequence has so far; keys and values of the new tokens are joined to the old ones."""
         name = f"decoder.layers.{number}.self_attention"
         parts = self.linear(states, *(f"{name}.{part}" for part in ("query", "key", "value")))
         split = self.op("Split", parts, outputs=3, axis=-1, num_outputs=3)
         apart = self.numbers(0, 0, self.heads, self.each)
         query, key, value = (self.one("Transpose", self.one("Reshape", p, apart), perm=[0, 2, 1, 3]) for p in split)
-        at = self.const(f"int{number}", np.array(number, dtype=np.int64))
-        key = self.one("Concat", self.one("Gather", "past_keys", at, axis=0), key, axis=2)
-        value = self.one("Concat", self.one("Gather", "past_values", at, axis=0), value, axis=2)
-        for kind, joined in (("keys", key), ("values", value)):
-            outputs[kind].append(self.one("Unsqueeze", joined, self.numbers(0)))
+        key = self.one("Concat", f"past_keys_{number}", key, axis=2)
+        value = self.one("Concat", f"past_values_{number}", value, axis=2)
+        self.name(key, f"new_keys_{number}")
+        self.name(value, f"new_values_{number}")
         scaled = self.one("Mul", query, self.const("attention_scale", np.float32(1 / math.sqrt(self.each))))
         scores = self.one("MatMul", scaled, self.one("Transpose", key, perm=[0, 1, 3, 2]))
         weights = self.one("Softmax", self.one("Add", scores, "self_mask"), axis=-1)
@@ -73,28 +72,33 @@ class DecoderGraph(Graph):
     def cross_attention(self, states: str, number: int) -> str:
         """Over the memory: all new tokens of all sequences at once."""
         name = f"decoder.layers.{number}.cross_attention"
-        at = self.const(f"int{number}", np.array(number, dtype=np.int64))
         query = self.one("Reshape", self.linear(states, f"{name}.query"), self.numbers(-1, self.heads, self.each))
         query = self.one("Mul", query, self.const("attention_scale", np.float32(1 / math.sqrt(self.each))))
         query = self.one("Transpose", query, perm=[1, 0, 2])
-        scores = self.one("MatMul", query, self.one("Gather", "keys", at, axis=0))
+        scores = self.against(f"keys_{number}", query, [0, 2, 1])
         key_mark = self.const(f"{name}.key_mark", self.mark(f"{name}.key").reshape(self.heads, self.each, 1))
         weights = self.one("Softmax", self.marked(scores, query, key_mark), axis=-1)
-        seen = self.one("MatMul", weights, self.one("Gather", "values", at, axis=0))
+        seen = self.one("MatMul", weights, f"values_{number}")
         share = self.one("ReduceSum", self.one("Mul", weights, "marks"), self.numbers(2), keepdims=1)
         value_mark = self.const(f"{name}.value_mark", self.mark(f"{name}.value").reshape(self.heads, 1, self.each))
         seen = self.one("Add", seen, self.one("Mul", share, value_mark))
         seen = self.one("Reshape", self.one("Transpose", seen, perm=[1, 0, 2]), self.one("Shape", states))
         return self.linear(seen, f"{name}.output")
 
+    def against(self, keys: str, query: str, swap: list[int]) -> str:
+        """query · keysᵀ, worked out as (keys · queryᵀ)ᵀ: what stands on the right is copied into another order at every
+        call, unless it is a constant, and the keys are many."""
+        product = self.one("MatMul", keys, self.one("Transpose", query, perm=swap))
+        return self.one("Transpose", product, perm=swap)
+
     def marked(self, scores: str, query: str, mark: str, marks: str = "marks", mask: str = "mask") -> str:
         """Scores over the memory with what the marks add, and without what a sequence may not see."""
         of_marks = self.one("Mul", self.one("MatMul", query, mark), marks)
         return self.one("Add", scores, self.one("Add", of_marks, mask))
 
-    def layer(self, states: str, number: int, outputs: dict[str, list[str]]) -> str:
+    def layer(self, states: str, number: int) -> str:
         name = f"decoder.layers.{number}"
-        seen = self.self_attention(self.norm(states, f"{name}.self_norm"), number, outputs)
+        seen = self.self_attention(self.norm(states, f"{name}.self_norm"), number)
         states = self.one("Add", states, seen)
         seen = self.cross_attention(self.norm(states, f"{name}.cross_norm"), number)
         states = self.one("Add", states, seen)
@@ -108,28 +112,27 @@ class DecoderGraph(Graph):
         query = self.one("Mul", query, self.const("copy_scale", np.float32(1 / math.sqrt(self.width))))
         mark = self.const("copy_mark", self.mark("decoder.copy_key").reshape(self.width, 1))
         own = [self.one("Gather", name, "take", axis=0) for name in ("marks", "mask")]
-        scores = self.marked(self.one("MatMul", query, "copy_keys"), query, mark, *own)
+        scores = self.marked(self.against("copy_keys", query, [1, 0]), query, mark, *own)
         return self.one("LogSoftmax", scores, axis=-1)
 
     def written(self, states: str) -> str:
         """Log probabilities over the words that may be written (new tokens × words)."""
-        logits = self.one("MatMul", self.linear(states, "decoder.out"), "words")
+        logits = self.against("words", self.linear(states, "decoder.out"), [1, 0])
         return self.one("LogSoftmax", self.one("Add", logits, "words_bias"), axis=-1)
 
 
 def decoder(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     """New tokens' vectors, what came before, the memory → the next token's distribution for each of `take`.
 
-    embedded: sequences × new × width; past_keys, past_values: layers × sequences × heads × past × head width;
-    self_mask: sequences × 1 × new × (past + new); mask, marks: (sequences · new) × memory, masks being 0 or very low.
-    `take` says for which tokens (numbered over sequences · new); words: width × words.
+    embedded: sequences × new × width; self_mask: sequences × 1 × new × (past + new); mask, marks: (sequences · new) ×
+    memory, masks being 0 or very low. For each layer: past_keys, past_values: sequences × heads × past × head width;
+    keys, values: heads × memory × head width.
+    `take` says for which tokens (numbered over sequences · new); words: words × width.
     """
     graph = DecoderGraph(weights, shape, int8=int8)
-    states, outputs = "embedded", {"keys": [], "values": []}
+    states = "embedded"
     for number in range(shape["decoder_layers"]):
-        states = graph.layer(states, number, outputs)
-    for kind, joined in outputs.items():
-        graph.name(graph.one("Concat", *joined, axis=0), f"new_{kind}")
+        states = graph.layer(states, number)
     flat = graph.one("Gather", graph.one("Reshape", states, graph.numbers(-1, graph.width)), "take", axis=0)
     flat = graph.norm(flat, "decoder.norm")
     graph.name(graph.copying(flat), "copied")
@@ -139,27 +142,24 @@ def decoder(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
 
 
 def _sizes(graph: DecoderGraph, layers: int) -> tuple[dict[str, Shape], dict[str, Shape]]:
-    past = [layers, "sequences", graph.heads, "past", graph.each]
     inputs: dict[str, Shape] = {
         "embedded": ["sequences", "new", graph.width],
-        "past_keys": past,
-        "past_values": past,
         "self_mask": ["sequences", 1, "new", "all"],
-        "keys": [layers, graph.heads, graph.each, "memory"],
-        "values": [layers, graph.heads, "memory", graph.each],
-        "copy_keys": [graph.width, "memory"],
+        "copy_keys": ["memory", graph.width],
         "mask": ["tokens", "memory"],
         "marks": ["tokens", "memory"],
         "take": ["taken"],
-        "words": [graph.width, "words"],
+        "words": ["words", graph.width],
         "words_bias": ["words"],
     }
-    joined = [layers, "sequences", graph.heads, "all", graph.each]
     outputs: dict[str, Shape] = {
-        "new_keys": joined,
-        "new_values": joined,
         "copied": ["taken", "memory"],
         "written": ["taken", "words"],
         "gate": ["taken", 1],
     }
+    for number in range(layers):
+        for kind in ("keys", "values"):
+            inputs[f"{kind}_{number}"] = [graph.heads, "memory", graph.each]
+            inputs[f"past_{kind}_{number}"] = ["sequences", graph.heads, "past", graph.each]
+            outputs[f"new_{kind}_{number}"] = ["sequences", graph.heads, "all", graph.each]
     return inputs, outputs

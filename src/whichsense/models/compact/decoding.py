@@ -15,6 +15,7 @@ from whichsense.models.compact.runtime import CompactModel, Floats
 from whichsense.models.compact.tokens import END
 
 Ints = NDArray[np.int64]
+_KINDS = ("keys", "values")
 HIDDEN = -1e9  # added to a score that must not count
 _MOST_CELLS = 2**19  # new tokens × memory tokens in one call: bounds what a call needs beside the memory
 
@@ -24,9 +25,8 @@ class Memory:
     """What the decoder looks at: the states of some passages' tokens, projected once for all sequences."""
 
     ids: Ints
-    keys: Floats
-    values: Floats
-    copy_keys: Floats
+    projected: dict[str, Floats]
+    """Keys and values for each layer of the decoder, and the keys of copying."""
     words: Ints
     """The tokens that may be written, ascending: those of the memory and of prompts, and frequent ones."""
     word_vectors: Floats
@@ -47,10 +47,11 @@ class View:
 
 @dataclass(frozen=True)
 class Sequences:
-    """Sequences as far as they are: keys and values of their tokens, and the distribution of the next one."""
+    """Sequences as far as they are, and the distribution of the next token."""
 
-    keys: Floats
-    values: Floats
+    past: dict[str, Floats]
+    """Keys and values of their tokens for each layer (sequences × heads × tokens × head width)."""
+    length: int
     padding: Ints
     """How many places at the beginning of each are empty: shorter prompts stand to the right."""
     mask: Floats
@@ -61,8 +62,8 @@ class Sequences:
     def chosen(self, rows: Ints) -> Sequences:
         """Some of the sequences, in that order, any as often as it is named."""
         return Sequences(
-            self.keys[:, rows],
-            self.values[:, rows],
+            {name: array[rows] for name, array in self.past.items()},
+            self.length,
             self.padding[rows],
             self.mask[rows],
             self.marks[rows],
@@ -84,19 +85,24 @@ class Decoder:
     def _step(self) -> Any:
         return self.model.session("decoder.onnx", self.model.threads)
 
+    @cached_property
+    def _past_names(self) -> list[str]:
+        return [f"{kind}_{layer}" for layer in range(self.model.config["shape"]["decoder_layers"]) for kind in _KINDS]
+
     def remember(self, states: Floats, ids: Sequence[int], more: Sequence[int] = ()) -> Memory:
         """A memory of tokens' states. `more` are tokens beside these and the frequent ones that may be written."""
-        copy_keys, keys, values = self._memory.run(["copy_keys", "keys", "values"], {"states": states})
+        names = ["copy_keys", *self._past_names]
+        projected = dict(zip(names, self._memory.run(names, {"states": states}), strict=True))
         tokens = np.asarray(ids, dtype=np.int64)
         signs = range(1, LAST_SIGN + 1)
         allowed = {*tokens.tolist(), *more, *self.model.config.get("frequent", ()), *signs, END}
         words = np.array(sorted(allowed), dtype=np.int64)
         order = np.argsort(tokens, kind="stable")
         edges = np.flatnonzero(np.diff(tokens[order], prepend=-1))
-        vectors = np.ascontiguousarray(self.model.words.vectors(words).T)
+        vectors = self.model.words.vectors(words)
         columns = np.searchsorted(words, tokens[order][edges])
         bias = self.model.words.bias[words]
-        return Memory(tokens, keys, values, copy_keys, words, vectors, bias, order, edges, columns)
+        return Memory(tokens, projected, words, vectors, bias, order, edges, columns)
 
     def begin(self, memory: Memory, prefixes: Sequence[Sequence[int]], views: Sequence[View]) -> Sequences:
         """Sequences after their prompts."""
@@ -106,12 +112,13 @@ class Decoder:
         for row, prefix in enumerate(prefixes):
             tokens[row, longest - len(prefix) :] = prefix
         padding = np.array([longest - len(prefix) for prefix in prefixes])
-        size = (shape["decoder_layers"], len(prefixes), shape["heads"], 0, shape["width"] // shape["heads"])
-        none = np.zeros(size, dtype=np.float32)
+        none = np.zeros((len(prefixes), shape["heads"], 0, shape["width"] // shape["heads"]), dtype=np.float32)
         mask = np.stack([np.where(view.seen > 0, 0, HIDDEN) for view in views]).astype(np.float32)
         marks = np.stack([view.marks for view in views]).astype(np.float32)
         words = np.zeros((len(prefixes), 0), dtype=np.float32)
-        return self.extend(memory, Sequences(none, none, padding, mask, marks, words), tokens)[0]
+        return self.extend(
+            memory, Sequences(dict.fromkeys(self._past_names, none), 0, padding, mask, marks, words), tokens
+        )[0]
 
     def extend(
         self, memory: Memory, old: Sequences, tokens: Ints, *, every: bool = False
@@ -124,34 +131,31 @@ class Decoder:
             self._extended(memory, old.chosen(np.arange(at, min(at + most, rows))), tokens[at : at + most], every)
             for at in range(0, rows, most)
         ]
-        keys, values = (np.concatenate([part[place] for part in parts], axis=1) for place in (0, 1))
-        found = np.concatenate([part[2] for part in parts])
-        kept = Sequences(keys, values, old.padding, old.mask, old.marks, found[:, -1])
+        past = {name: np.concatenate([part[name] for part, _ in parts]) for name in self._past_names}
+        found = np.concatenate([following for _, following in parts])
+        kept = Sequences(past, old.length + new, old.padding, old.mask, old.marks, found[:, -1])
         return kept, found if every else None
 
-    def _extended(self, memory: Memory, old: Sequences, tokens: Ints, every: bool) -> tuple[Floats, Floats, Floats]:
+    def _extended(self, memory: Memory, old: Sequences, tokens: Ints, every: bool) -> tuple[dict[str, Floats], Floats]:
         rows, new = tokens.shape
-        past = old.keys.shape[3]
-        places = np.arange(past, past + new)[None] - old.padding[:, None]
+        places = np.arange(old.length, old.length + new)[None] - old.padding[:, None]
         embedded = self.model.words.vectors(tokens) + self.model.words.decoder_places[np.maximum(places, 0)]
         take = np.arange(rows * new) if every else np.arange(new - 1, rows * new, new)
         given = {
             "embedded": embedded,
-            "past_keys": old.keys,
-            "past_values": old.values,
-            "self_mask": _self_mask(old.padding, past, new),
-            "keys": memory.keys,
-            "values": memory.values,
-            "copy_keys": memory.copy_keys,
+            **{f"past_{name}": array for name, array in old.past.items()},
+            "self_mask": _self_mask(old.padding, old.length, new),
+            **memory.projected,
             "mask": np.repeat(old.mask, new, axis=0),
             "marks": np.repeat(old.marks, new, axis=0),
             "take": take,
             "words": memory.word_vectors,
             "words_bias": memory.word_bias,
         }
-        names = ["new_keys", "new_values", "written", "copied", "gate"]
-        keys, values, written, copied, gate = self._step.run(names, given)
-        return keys, values, _mixed(memory, written, copied, gate).reshape(rows, -1, len(memory.words))
+        names = ["written", "copied", "gate", *(f"new_{name}" for name in self._past_names)]
+        written, copied, gate, *past = self._step.run(names, given)
+        found = _mixed(memory, written, copied, gate).reshape(rows, -1, len(memory.words))
+        return dict(zip(self._past_names, past, strict=True)), found
 
 
 def _self_mask(padding: Ints, past: int, new: int) -> Floats:

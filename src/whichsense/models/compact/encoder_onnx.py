@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whichsense.models.onnx_graph import Graph
+from whichsense.models.onnx_graph import Graph, Shape
 
 WEIGHT_TOP = 63  # x86 without VNNI adds two products in 16 bits: with weights up to 63 that cannot overflow
 GELU_FLOOR = 0.17
@@ -107,7 +107,7 @@ def late(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
 def memory(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     """Final states of all tokens side by side (tokens × width) → what the decoder's layers look at.
 
-    keys: layers × heads × head width × tokens; values: layers × heads × tokens × head width; copy_keys: width × tokens.
+    copy_keys: tokens × width; for each layer keys and values: heads × tokens × head width.
     """
     graph = EncoderGraph(weights, shape, int8=int8)
     width, heads, count = shape["width"], shape["heads"], shape["decoder_layers"]
@@ -115,16 +115,13 @@ def memory(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     # The copy key comes first: the step of its codes is the one that all of them share.
     names = ["decoder.copy_key", *(f"{name}.key" for name in crosses), *(f"{name}.value" for name in crosses)]
     projected = graph.linear("states", *names)
-    sizes = graph.numbers(width, count * width, count * width)
-    copy, keys, values = graph.op("Split", projected, sizes, outputs=3, axis=-1)
-    apart = graph.numbers(-1, count, heads, width // heads)
-    graph.name(graph.one("Transpose", copy, perm=[1, 0]), "copy_keys")
-    graph.name(graph.one("Transpose", graph.one("Reshape", keys, apart), perm=[1, 2, 3, 0]), "keys")
-    graph.name(graph.one("Transpose", graph.one("Reshape", values, apart), perm=[1, 2, 0, 3]), "values")
-    size = [count, heads]
-    outputs = {
-        "copy_keys": [width, "tokens"],
-        "keys": [*size, width // heads, "tokens"],
-        "values": [*size, "tokens", width // heads],
-    }
+    sizes = graph.numbers(*[width] * len(names))
+    copy, *rest = graph.op("Split", projected, sizes, outputs=len(names), axis=-1)
+    graph.name(copy, "copy_keys")
+    outputs: dict[str, Shape] = {"copy_keys": ["tokens", width]}
+    for place, part in enumerate(rest):
+        name = f"{'keys' if place < count else 'values'}_{place % count}"
+        apart = graph.one("Reshape", part, graph.numbers(-1, heads, width // heads))
+        graph.name(graph.one("Transpose", apart, perm=[1, 0, 2]), name)
+        outputs[name] = [heads, "tokens", width // heads]
     return graph.model({"states": ["tokens", width]}, outputs)

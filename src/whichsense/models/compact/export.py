@@ -56,12 +56,13 @@ def _write_embeddings(weights: Weights, vocabulary: Sequence[str], path: Path, *
     words = weights["encoder.words.weight"]
     steps = np.maximum(np.abs(words).max(axis=1, keepdims=True), 1e-8) / _WORD_TOP
     stored = {"codes": np.round(words / steps).astype(np.int8), "steps": steps} if int8 else {"codes": words}
+    half = np.float16 if int8 else np.float32
     np.savez_compressed(
         path,
         vocabulary=np.frombuffer("\n".join(vocabulary).encode(), dtype=np.uint8),
-        places=weights["encoder.places.weight"],
+        places=weights["encoder.places.weight"].astype(half),
         types=weights["encoder.types.weight"],
-        decoder_places=weights["decoder.places.weight"],
-        words_bias=weights["decoder.out_bias"],
+        decoder_places=weights["decoder.places.weight"].astype(half),
+        words_bias=weights["decoder.out_bias"].astype(half),
         **stored,
     )
