@@ -59,3 +59,13 @@ def reciprocal_rank(ranks: Sequence[int | None]) -> float:
     """
     found = [rank for rank in ranks if rank is not None]
     return 1 / min(found) if found else 0.0
+
+
+def all_answers_recall(ranks: Sequence[int | None], k: int) -> float:
+    """Whether all gold answers are found in the top k, or, where there are more than k, k of them (JPR's MRECALL).
+
+    >>> all_answers_recall([1, 7], k=5), all_answers_recall([1, 7], k=10), all_answers_recall([1, 2, None], k=2)
+    (0.0, 1.0, 1.0)
+    """
+    found = sum(rank is not None and rank <= k for rank in ranks)
+    return float(found >= min(len(ranks), k))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
+from typing import Literal
 
 from whichsense import sample
 from whichsense.datasets import Question, load
@@ -33,15 +34,24 @@ class Data:
     limit: int = 0
     """Only so many training questions; 0: all."""
     dev_limit: int = 0
+    answers: Literal["any", "one", "several"] = "any"
+    """Only questions that have one answer, or only those that have several."""
     without: tuple[str, ...] = ()
     """Datasets whose questions must not be among those that are learnt from, nor any that are nearly the same."""
 
     def training(self) -> list[Question]:
         found = load(self.train, data_dir=self.folder or None, without=self.without)
-        return _answerable(found, self.limit, self.train)
+        return self._chosen(found, self.limit, self.train)
 
     def development(self) -> list[Question]:
-        return _answerable(load(self.dev, data_dir=self.folder or None), self.dev_limit, self.dev)
+        return self._chosen(load(self.dev, data_dir=self.folder or None), self.dev_limit, self.dev)
+
+    def _chosen(self, questions: Iterable[Question], limit: int, name: str) -> list[Question]:
+        counts = {"any": range(1, 10**9), "one": range(1, 2), "several": range(2, 10**9)}[self.answers]
+        found = [question for question in questions if len(question.answers) in counts]
+        if not found:
+            raise BadInput(f"'{name}' has no question with {self.answers} answer{'s' * (self.answers == 'several')}.")
+        return found[:limit] if limit else found
 
     def paths(self) -> list[Path]:
         """The files whose checksums a run records: the questions, and the index's manifest."""
@@ -51,13 +61,6 @@ class Data:
 
     def evidence(self, depth: int) -> Evidence:
         return Evidence(Path(self.index) if self.index else None, depth, self.method)
-
-
-def _answerable(questions: Iterable[Question], limit: int, name: str) -> list[Question]:
-    found = [question for question in questions if question.answers]
-    if not found:
-        raise BadInput(f"'{name}' has no question with an answer.")
-    return found[:limit] if limit else found
 
 
 @dataclass

@@ -20,6 +20,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from whichsense.models.bert.running import best_device
+
 Value = TypeVar("Value")
 _BUCKET = 2**24  # numbers that are sent at once
 _PATIENCE = timedelta(hours=12)  # the others wait while the first one evaluates
@@ -88,6 +90,14 @@ class Processes:
         found: list[Tensor] = list(all_gather(rows.contiguous()))  # type: ignore[no-untyped-call]
         return torch.cat(found)
 
+    def gathered_plain(self, rows: Tensor) -> Tensor:
+        """The same for numbers that have no gradient."""
+        if self.count == 1:
+            return rows
+        found = [torch.empty_like(rows) for _ in range(self.count)]
+        dist.all_gather(found, rows.contiguous())
+        return torch.cat(found)
+
     def seed(self, seed: int, step: int) -> None:
         """The same random numbers at the same step, whatever ran before it: a resumed run need not store states."""
         number = (seed * 1_000_003 + step) * 4099 + self.rank
@@ -132,9 +142,3 @@ def current() -> Processes:
         device = torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else "cpu"
         return Processes(torch.device(device), dist.get_rank(), dist.get_world_size())
     return Processes(torch.device("cpu"))
-
-
-def best_device() -> str:
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
