@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from whichsense.models.seq2seq.codec import Codec
 from whichsense.spans import spans_of
@@ -65,6 +65,37 @@ class SeqReader:
             for answer in codec.texts(output.tokens):
                 scores.setdefault(answer, probability)
         return [Candidate(answer, score, spans_of(answer, hits)) for answer, score in scores.items()]
+
+
+@dataclass(frozen=True)
+class ExtractiveReader:
+    """DPR's reader with AmbigQA's threshold: every span likelier than γ is an answer, the likeliest one in any case.
+
+    Without `gamma`, the one that was best on dev when `model` was trained.
+    """
+
+    model: str | Path
+    gamma: float | None = None
+    device: str = ""
+
+    @cached_property
+    def _parts(self) -> tuple[Any, Any]:
+        from whichsense.models.bert import cross_encoder
+
+        return cross_encoder.opened(self.model, "extractive-reader", reads=True, device=self.device)
+
+    @cached_property
+    def _options(self) -> Mapping[str, Any]:
+        from whichsense.models.bert.saved import described
+
+        return described(self.model, "extractive-reader").options
+
+    def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
+        from whichsense.models.bert.span_reader import LONGEST_ANSWER, find_answers, over_threshold
+
+        longest = int(self._options.get("longest_answer", LONGEST_ANSWER))
+        found = find_answers(*self._parts, question, [hit.passage for hit in hits], longest)
+        return over_threshold(found, self._options["gamma"] if self.gamma is None else self.gamma)
 
 
 @dataclass(frozen=True)

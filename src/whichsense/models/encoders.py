@@ -33,7 +33,12 @@ def load_encoder(name: str) -> Encoder:
     if name.endswith(WEIGHTS.suffix):
         return Static(Path(name).resolve())
     if (folder := Path(name).expanduser()).is_dir():
-        return MiniLM(str(folder.resolve()))  # an index must find it again from anywhere
+        place = str(folder.resolve())  # an index must find it again from anywhere
+        if (folder / "bert.json").is_file():
+            from whichsense.models.bert.dual_encoder import DPR  # needs torch
+
+            return DPR(place)
+        return MiniLM(place)
     if name == "minilm" or "/" in name:
         return MiniLM(name)
     raise BadInput(f"No encoder named '{name}'. {did_you_mean(name, [DEFAULT, 'minilm', 'static+minilm'])}")

@@ -2,3 +2,7 @@
 
 Loaded only by those who ask for them: everything here needs the extra `train` (torch, transformers).
 """
+
+from whichsense.errors import require
+
+require("torch", "train")  # every module here imports it: said once, with the way to get it

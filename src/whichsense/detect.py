@@ -1,0 +1,47 @@
+"""Detect: whether a question is ambiguous."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from whichsense.stages import Reader
+from whichsense.types import Hit
+
+
+@dataclass(frozen=True)
+class BertDetector:
+    """AmbigQA's and CAmbigNQ's detector: BERT over the question, with passages if it was trained with them."""
+
+    model: str | Path
+    threshold: float = 0.5
+    device: str = ""
+
+    @cached_property
+    def _parts(self) -> tuple[Any, Any, int]:
+        from whichsense.models.bert import detector
+
+        return detector.opened(self.model, self.device)
+
+    def is_ambiguous(self, question: str, hits: Sequence[Hit] = ()) -> bool:
+        return self.probability(question, hits) > self.threshold
+
+    def probability(self, question: str, hits: Sequence[Hit] = ()) -> float:
+        from whichsense.models.bert.detector import detector_row, probabilities
+
+        model, inputs, count = self._parts
+        row = detector_row(inputs, question, [hit.passage for hit in hits[:count]])
+        return probabilities(model, inputs, [row])[0]
+
+
+@dataclass(frozen=True)
+class AnswersDetector:
+    """CAmbigNQ's other detector: a question is ambiguous if a reader finds more than one answer to it."""
+
+    reader: Reader
+
+    def is_ambiguous(self, question: str, hits: Sequence[Hit] = ()) -> bool:
+        return len(self.reader.read(question, hits)) > 1
