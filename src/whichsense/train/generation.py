@@ -37,6 +37,7 @@ class Model:
     """Examples in a batch; `train.accumulate` of them make a step."""
     beams: int = 4
     """For evaluation."""
+    label_smoothing: float = 0.0
 
 
 class Pair(NamedTuple):
@@ -69,7 +70,9 @@ class Generation(Generic[Example]):
         return checkpoint.load_codec(located(self.model.base), self.form)
 
     def build(self) -> nn.Module:
-        return Network(checkpoint.load_model(located(self.model.base), self.codec))
+        network = Network(checkpoint.load_model(located(self.model.base), self.codec))
+        network.label_smoothing = self.model.label_smoothing
+        return network
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], Batch]:
         def made(places: list[int]) -> Batch:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from whichsense.errors import BadInput, require
 from whichsense.models.seq2seq import checkpoint
@@ -130,10 +133,10 @@ class Generator:
             parts = []
             for some in _runs(sizes, _ENCODED_AT_ONCE):
                 sequences = [one for place in some for one in inputs[place]]
-                ids = torch.tensor([token for one in sequences for token in one], device=device)
-                rows = Ragged.of([len(one) for one in sequences])
-                parts.append(self.network.encode(ids, moved(rows, device), self._layers))
-            return self.network.remember(torch.cat(parts), moved(Ragged.of(sizes), device), self._layers)
+                rows = moved(Ragged.of([len(one) for one in sequences]), device)
+                parts.append(self.network.encode(_on(device, sequences), rows, self._layers))
+            memory = parts[0] if len(parts) == 1 else torch.cat(parts)
+            return self.network.remember(memory, moved(Ragged.of(sizes), device), self._layers)
 
     def _room(self) -> int:
         """Input tokens that a batch may have: keys and values of all layers are kept for each."""
@@ -146,6 +149,14 @@ class Generator:
         free, _ = torch.cuda.mem_get_info(device)
         kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return max(1, int((free + kept) * 0.5) // each)
+
+
+def _on(device: Any, sequences: Sequences) -> Any:
+    """Token ids end to end, on the device; to a GPU without waiting for it."""
+    torch = require("torch", "train")
+    flat = np.fromiter(chain.from_iterable(sequences), np.int64, sum(map(len, sequences)))
+    ids = torch.from_numpy(flat)
+    return ids.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else ids.to(device)
 
 
 def moved(rows: Any, device: Any) -> Any:

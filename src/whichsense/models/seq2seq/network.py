@@ -75,6 +75,7 @@ class Network(nn.Module):
         self.family = family_of(model)
         self._encoder_layer: Callable[..., Tensor] = encoder_layer
         self._saves_memory = False
+        self.label_smoothing = 0.0
 
     @property
     def dtype(self) -> torch.dtype:
@@ -132,7 +133,11 @@ class Network(nn.Module):
         memory = self.encode(batch.ids, batch.passages)
         scores = self.logits(memory, batch.questions, self.shifted(batch.labels)).float()
         losses = F.cross_entropy(
-            scores.flatten(0, 1), batch.labels.flatten(), ignore_index=IGNORED, reduction="none"
+            scores.flatten(0, 1),
+            batch.labels.flatten(),
+            ignore_index=IGNORED,
+            reduction="none",
+            label_smoothing=self.label_smoothing,
         ).view(batch.labels.shape)
         if batch.weights is not None:
             losses = losses * batch.weights
