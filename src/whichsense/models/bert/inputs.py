@@ -45,7 +45,7 @@ class Inputs:
 
     def pairs(self, question: str, passages: Sequence[Passage]) -> list[Row]:
         """The question with each passage."""
-        asked = self._tokens([question])[0][:LONGEST_QUESTION]
+        asked = self._tokens([question])[0][: min(LONGEST_QUESTION, self.longest // 2)]
         titles = self._tokens([passage.title for passage in passages])
         texts = self._with_places([passage.text for passage in passages])
         before, between, after = self._pair_frame

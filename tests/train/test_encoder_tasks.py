@@ -1,0 +1,108 @@
+"""Encoder models at tiny size fit their training questions, and what they save does what they did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from whichsense import sample  # noqa: E402
+from whichsense.detect import AnswersDetector, BertDetector  # noqa: E402
+from whichsense.metrics.retrieval import all_answers_recall, answer_ranks  # noqa: E402
+from whichsense.read import ExtractiveReader  # noqa: E402
+from whichsense.rerank import CrossEncoderReranker, JointReranker  # noqa: E402
+from whichsense.train.extractive_reader import mean_f1  # noqa: E402
+from whichsense.train.loop import Trained, train  # noqa: E402
+from whichsense.train.recipe import load_recipe  # noqa: E402
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+
+
+def fitted(name: str, folder: Path, *changes: str) -> tuple[Any, Trained]:
+    torch.set_num_threads(1)
+    recipe = load_recipe(RECIPES / f"{name}.toml", changes, tiny=True)
+    task = recipe.make()
+    return task, train(task, recipe.train, folder, recipe=recipe.table)
+
+
+def test_extractive_reader_fits(tmp_path: Path) -> None:
+    task, trained = fitted("extractive-reader-each-ambignq", tmp_path)
+    assert trained.metrics["f1_ans"] >= 0.9 and trained.metrics["f1_ans_multi"] >= 0.9
+    reader = ExtractiveReader(trained.model)
+    hits = [sample.index().search(question.text, 4) for question in task.dev]
+    found = [reader.read(question.text, own) for question, own in zip(task.dev, hits, strict=True)]
+    assert mean_f1(task.dev, found) == pytest.approx(trained.best)
+    for candidate in found[0]:
+        span = candidate.spans[0]
+        assert span.passage.text[span.start : span.end] == candidate.answer
+    detector = AnswersDetector(reader)
+    assert [detector.is_ambiguous(q.text, own) for q, own in zip(task.dev, hits, strict=True)] == [
+        len(answers) > 1 for answers in found
+    ]
+
+
+def test_any_objective_fits_single_answers(tmp_path: Path) -> None:
+    _, trained = fitted("extractive-reader-nq", tmp_path, "data.limit=4", "data.dev_limit=4", "train.epochs=30")
+    assert trained.metrics["f1_ans"] >= 0.9
+
+
+def test_detector_fits(tmp_path: Path) -> None:
+    task, trained = fitted("ambiguity-detector-question", tmp_path)
+    assert trained.metrics["accuracy"] >= 0.95
+    detector = BertDetector(trained.model)
+    decided = [detector.is_ambiguous(question.text) for question in task.options.data.development()]
+    assert sum(map(bool.__eq__, decided, task.dev_labels)) / len(decided) == pytest.approx(trained.best)
+
+
+def test_reranker_fits(tmp_path: Path) -> None:
+    task, trained = fitted("reranker-nq", tmp_path)
+    assert trained.metrics["any_at_1"] >= 0.85
+    reranker = CrossEncoderReranker(trained.model)
+    tops = []
+    for question in task.dev:
+        hits = sample.index().search(question.text, 6)
+        ranked = reranker.rerank(question.text, hits[::-1])  # the order that it is given them in does not matter
+        assert {hit.passage.id for hit in ranked} == {hit.passage.id for hit in hits}
+        tops.append(any(answer_ranks(question.answers, [ranked[0].passage.text])))
+    assert sum(tops) / len(tops) == pytest.approx(trained.metrics["any_at_1"], abs=0.13)
+
+
+def test_joint_reranker_covers_different_answers(tmp_path: Path) -> None:
+    task, trained = fitted("joint-reranker-ambignq", tmp_path, "picking.keep=3")
+    assert trained.best >= 0.85
+    reranker = JointReranker(trained.model, picks=5)
+    covered = []
+    for question in task.dev:
+        ranked = reranker.rerank(question.text, sample.index().search(question.text, 8))
+        assert [hit.score for hit in ranked] == sorted((hit.score for hit in ranked), reverse=True)
+        texts = [f"{hit.passage.title} {hit.passage.text}" for hit in ranked[:3]]
+        covered.append(all_answers_recall(answer_ranks(question.answers, texts), 3))
+    assert sum(covered) / len(covered) == pytest.approx(trained.best)
+
+
+def test_dual_encoder_fits_and_encodes_an_index(tmp_path: Path) -> None:
+    from whichsense.index import Index, build
+    from whichsense.models.encoders import load_encoder
+
+    task, trained = fitted("dpr-retriever-nq", tmp_path / "run")
+    assert trained.metrics["pool_at_1"] >= 0.9
+    encoder = load_encoder(str(trained.model))
+    good = {item.question.text: {passage.id for passage in item.good} for item in task.items}
+    pool = {passage.id: passage for item in task.items for passage in (*item.good, *item.bad[:3])}
+    lines = [f'{{"id": "{p.id}", "title": {_json(p.title)}, "text": {_json(p.text)}}}' for p in pool.values()]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(lines) + "\n")
+    build([tmp_path / "corpus.jsonl"], tmp_path / "index", encoder=encoder)
+    index = Index.open(tmp_path / "index")  # finds the encoder again by the name in its manifest
+    found = [index.search(question, 1, "dense")[0].passage.id.split("#")[0] for question in good]
+    right = [top in {key.split("#")[0] for key in keys} for top, keys in zip(found, good.values(), strict=True)]
+    assert sum(right) / len(right) >= 0.8
+
+
+def _json(text: str) -> str:
+    import json
+
+    return json.dumps(text)

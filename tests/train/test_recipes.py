@@ -1,0 +1,122 @@
+"""Every recipe that ships: its keys exist, it trains at its tiny size, and a crash changes nothing about its weights."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from whichsense.errors import BadConfig  # noqa: E402
+from whichsense.train import checkpoint  # noqa: E402
+from whichsense.train.loop import Task, train  # noqa: E402
+from whichsense.train.recipe import Recipe, load_recipe  # noqa: E402
+from whichsense.train.tasks import TASKS  # noqa: E402
+
+RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
+SHORT = ("train.epochs=0", "train.steps=2", "train.evaluate_every=2", "train.checkpoint_every=1", "train.patience=0")
+
+
+class Crash(Exception):
+    pass
+
+
+def crashing(task: Task, at: int) -> Task:
+    """The same task, but its loss fails the `at`-th time, as a kill would end it: without a word to the loop."""
+    losses, real = 0, task.loss
+
+    def loss(model: Any, batch: Any) -> Any:
+        nonlocal losses
+        losses += 1
+        if losses == at:
+            raise Crash
+        return real(model, batch)
+
+    task.loss = loss  # type: ignore[method-assign]
+    return task
+
+
+def weights(folder: Path) -> dict[str, Any]:
+    path = checkpoint.newest(folder)
+    assert path is not None
+    found: dict[str, Any] = torch.load(path, weights_only=True)
+    return found
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_recipe_trains(path: Path, tmp_path: Path) -> None:
+    torch.set_num_threads(1)
+    recipe = load_recipe(path, SHORT, tiny=True)
+    trained = train(recipe.make(), recipe.train, tmp_path, recipe=recipe.table)
+    assert trained.steps == 2 and trained.metrics
+    assert (trained.model / "selected.json").exists() and len(list(trained.model.iterdir())) > 2
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_crash_changes_nothing(name: str, tmp_path: Path) -> None:
+    """A run of each task that crashes in its second step and is started again ends with the weights of a whole one."""
+    torch.set_num_threads(1)
+    path = next(path for path in RECIPES if f'task = "{name}"' in path.read_text(encoding="utf-8"))
+    recipe = load_recipe(path, SHORT, tiny=True)
+    train(recipe.make(), recipe.train, tmp_path / "whole")
+    with pytest.raises(Crash):
+        train(crashing(recipe.make(), 2 * recipe.train.accumulate), recipe.train, tmp_path / "crashed")
+    assert weights(tmp_path / "crashed")["state"]["step"] == 1
+    train(recipe.make(), recipe.train, tmp_path / "crashed")
+    whole, resumed = weights(tmp_path / "whole")["model"], weights(tmp_path / "crashed")["model"]
+    assert whole.keys() == resumed.keys() and all(torch.equal(whole[name], resumed[name]) for name in whole)
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_recipe_reads_at_full_size(path: Path) -> None:
+    recipe = load_recipe(path)
+    assert recipe.table["about"].strip() and recipe.train.learning_rate > 0
+    assert "tiny" not in json.dumps(recipe.table["model"])
+
+
+def test_every_task_has_a_recipe() -> None:
+    assert {load_recipe(path).task for path in RECIPES} == set(TASKS)
+
+
+def written(folder: Path, body: str) -> Path:
+    path = folder / "recipe.toml"
+    path.write_text(body)
+    return path
+
+
+GOOD = 'task = "ambiguity-detector"\n[train]\nsteps = 2\n'
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ('task = "rerankr"\n[train]\nsteps = 1', "No task named 'rerankr'. Did you mean 'reranker'?"),
+        (GOOD + "learning_rat = 1.0\n", "unknown key 'train.learning_rat'. Did you mean 'learning_rate'?"),
+        (GOOD + '[model]\nbse = "x"\n', "unknown key 'model.bse'. Did you mean 'base'?"),
+        (GOOD + "[modle]\n", "unknown key 'modle'. Did you mean 'model'?"),
+        ('task = "reranker"\n', "train.epochs or train.steps"),
+        ("steps = 1\n", "'task' must name what is trained"),
+        ("task = ", "not valid TOML"),
+    ],
+)
+def test_mistakes_are_told(body: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(BadConfig) as error:
+        load_recipe(written(tmp_path, body))
+    assert told in str(error.value)
+
+
+def test_changes(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD + '[tiny]\nmodel = { base = "tiny-bert" }\n')
+    recipe: Recipe = load_recipe(path, ["train.steps=7", "model.longest=32", "data.train=sample/questions"], tiny=True)
+    assert (recipe.train.steps, recipe.options.model.longest, recipe.options.model.base) == (7, 32, "tiny-bert")
+    assert recipe.options.data.train == "sample/questions" and recipe.table["train"]["steps"] == 7
+    with pytest.raises(BadConfig, match="--set table.key=value"):
+        load_recipe(path, ["train.steps"])
+    with pytest.raises(BadConfig, match="no recipe"):
+        load_recipe(tmp_path / "none.toml")
+    with pytest.raises(BadConfig, match="--tiny"):
+        load_recipe(written(tmp_path, GOOD), tiny=True)
