@@ -23,6 +23,7 @@ from typing import Any
 import torch
 import transformers
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers.modeling_outputs import BaseModelOutput
 
 from whichsense.models.bases import quietly
@@ -238,13 +239,14 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=0.70, help="mean length of the ragged case, of the longest")
     parser.add_argument("--seconds", type=float, default=2.0, help="measured for each figure")
     parser.add_argument("--only", default="", help="answers or training")
+    parser.add_argument("--case", default="", help="of the answers: greedy, beam4, beam4_ragged")
     parser.add_argument("--profile", action="store_true", help="print where a training step's time goes")
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     quietly(transformers)
     bench = Bench(options)
-    for name in ("answers", "training"):
+    for name in ("training", "answers"):
         if options.only in ("", name):
             try:
                 getattr(bench, name)()
@@ -283,6 +285,8 @@ class Bench:
             ("beam4", 4, self.full),
             ("beam4_ragged", 4, self.ragged),
         ):
+            if options.case and name not in options.case.split(","):
+                continue
             sizes = [1, 2] if self.few else [16, 32]
             own = best(
                 f"answers, {name}, ours", sizes,
@@ -301,11 +305,15 @@ class Bench:
         vocabulary, device = self.sizes["vocab_size"], self.options.device
         made = model(self.sizes, device, torch.float32)
         network = Network(made)
+        if device == "cuda":
+            network.kernels = self._fastest_attention()
         if not self.options.no_compile and device == "cuda":
             network.compile(dynamic=False)
-        sizes = [1, 2] if self.few else [2, 4]
+        sizes = [1, 2] if self.few else [4, 8]
         own = best(
-            "training, ours", sizes, lambda n: our_training(network, self._inputs(n, self.full), vocabulary, self.clock)
+            "training, ours",
+            sizes[-1:],
+            lambda n: our_training(network, self._inputs(n, self.full), vocabulary, self.clock),
         )
         plain = best(
             "training, plain", sizes,
@@ -313,7 +321,7 @@ class Bench:
         )  # fmt: skip
         self._note("training", own, plain)
         if self.options.profile:
-            self._profile(network)
+            self._profile(network, sizes[-1])
         if not self.options.no_compile and device == "cuda":
             network.compile(dynamic=True)
         ragged = best(
@@ -321,7 +329,7 @@ class Bench:
             lambda n: our_training(network, self._inputs(n, self.ragged), vocabulary, self.clock),
         )  # fmt: skip
         padded_plain = best(
-            "training, ragged, plain", sizes[:1],
+            "training, ragged, plain", sizes,
             lambda n: plain_training(made, self._inputs(n, self.ragged), self.length, vocabulary, self.clock),
         )  # fmt: skip
         self._note("training_ragged", ragged, padded_plain)
@@ -332,13 +340,33 @@ class Bench:
         )  # fmt: skip
         self._note("training_plain_bf16_weights", own, pure)
 
-    def _profile(self, network: Network) -> None:
+    def _fastest_attention(self) -> list[SDPBackend]:
+        """The kernel that is fastest on the encoder's attention, forwards and backwards."""
+        heads, width = self.sizes["heads"], self.sizes["d_model"] // self.sizes["heads"]
+        shape = (4 * self.passages, self.length, 3, heads, width)
+        joined = torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+        rates = {}
+        for kernel in (SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION):
+
+            def work(only: SDPBackend = kernel) -> None:
+                query, key, value = (part.transpose(1, 2) for part in joined.unbind(2))
+                with sdpa_kernel([only]):
+                    seen = torch.nn.functional.scaled_dot_product_attention(query, key, value, dropout_p=0.1)
+                torch.autograd.backward([seen], [torch.ones_like(seen)])
+
+            rates[kernel] = Clock("cuda", 0.05).rate(work, 4)["per_second"]
+        found = {kernel.name.lower(): round(rate) for kernel, rate in rates.items()}
+        print(f"encoder attention, layers of an example per second: {found}", flush=True)
+        self.found["attention_kernels"] = found
+        return [max(rates, key=lambda one: rates[one]), SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+
+    def _profile(self, network: Network, size: int) -> None:
         """Where a training step's time goes."""
         from torch.profiler import ProfilerActivity, profile
 
         with profile(activities=[ProfilerActivity.CUDA]) as seen:
             quick = Clock(self.options.device, 0.0)
-            our_training(network, self._inputs(2, self.full), self.sizes["vocab_size"], quick)
+            our_training(network, self._inputs(size, self.full), self.sizes["vocab_size"], quick)
         print(seen.key_averages().table(sort_by="cuda_time_total", row_limit=25, max_name_column_width=70))
 
     def _note(self, name: str, own: dict[str, Any], plain: dict[str, Any]) -> None:

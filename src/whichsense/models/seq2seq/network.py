@@ -7,22 +7,25 @@ transformers model inside, under its names: whatever it can load and save, this 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.checkpoint import checkpoint
 
 from whichsense.models.seq2seq.families import family_of
-from whichsense.models.seq2seq.ragged import Ragged
+from whichsense.models.seq2seq.ragged import Ragged, has_kernel
 from whichsense.models.seq2seq.transformer import (
     DecoderLayer,
     EncoderLayer,
     decoder_layer,
     decoder_step,
     encoder_layer,
+    encoder_noise,
     memory_of,
 )
 
@@ -53,17 +56,15 @@ class Layers:
 class Memory:
     """What the decoder reads, computed once for each question and kept over all steps and all beams.
 
-    Keys and values of each decoder layer: (questions, heads, tokens, width).
+    Keys and values of each decoder layer: (questions, heads, tokens, width), or, where `mask` says where each question
+    lies, end to end without padding: (tokens, heads, width).
     """
 
     keys: list[Tensor]
     values: list[Tensor]
-    mask: Tensor | None
-    """(questions, 1, 1, tokens)."""
-
-    @property
-    def questions(self) -> int:
-        return self.keys[0].shape[0]
+    mask: Tensor | Ragged | None
+    """(questions, 1, 1, tokens), or where each question lies."""
+    questions: int
 
 
 class Network(nn.Module):
@@ -76,6 +77,8 @@ class Network(nn.Module):
         self._encoder_layer: Callable[..., Tensor] = encoder_layer
         self._saves_memory = False
         self.label_smoothing = 0.0
+        self.kernels: list[SDPBackend] = []
+        """Which of PyTorch's attention kernels are used, best first; empty: PyTorch decides."""
 
     @property
     def dtype(self) -> torch.dtype:
@@ -109,12 +112,14 @@ class Network(nn.Module):
             found = (layers or self.layers()).encoder
             x = self.family.embedded(self.model, "encoder", ids, passages.position, dtype)
             bias = self.family.encoder_bias(self.model, passages.longest, dtype)
-            rest = (passages, bias, self.family.encoder_style, self.training)
+            style = self.family.encoder_style
             for weights in found:
+                noise = encoder_noise(x, weights, style) if self.training else None
+                rest = (x, weights, passages, bias, noise, style, self.training)
                 if self._saves_memory and self.training:
-                    x = checkpoint(self._encoder_layer, x, weights, *rest, use_reentrant=False)
+                    x = checkpoint(self._encoder_layer, *rest, use_reentrant=False)
                 else:
-                    x = self._encoder_layer(x, weights, *rest)
+                    x = self._encoder_layer(*rest)
             return self.family.encoded(self.model, x)
 
     def logits(self, memory: Tensor, questions: Ragged, inputs: Tensor, layers: Layers | None = None) -> Tensor:
@@ -130,8 +135,10 @@ class Network(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """The mean loss over the labels, each weighted if the batch says so."""
-        memory = self.encode(batch.ids, batch.passages)
-        scores = self.logits(memory, batch.questions, self.shifted(batch.labels)).float()
+        chosen = sdpa_kernel(self.kernels, set_priority=True) if self.kernels else nullcontext()
+        with chosen:
+            memory = self.encode(batch.ids, batch.passages)
+            scores = self.logits(memory, batch.questions, self.shifted(batch.labels)).float()
         losses = F.cross_entropy(
             scores.flatten(0, 1),
             batch.labels.flatten(),
@@ -153,14 +160,15 @@ class Network(nn.Module):
 
     def remember(self, memory: Tensor, questions: Ragged, layers: Layers) -> Memory:
         """Keys and values of every decoder layer, once."""
-        keys, values = [], []
         style = self.family.decoder_style
-        for weights in layers.decoder:
-            key, value = memory_of(memory, weights.cross, style)
-            keys.append(questions.padded(key).transpose(1, 2))
-            values.append(questions.padded(value).transpose(1, 2))
+        pairs = [memory_of(memory, weights.cross, style) for weights in layers.decoder]
+        keys, values = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        if not questions.is_full and has_kernel(keys[0]):
+            return Memory(keys, values, questions, questions.rows)
+        keys = [questions.padded(key).transpose(1, 2) for key in keys]
+        values = [questions.padded(value).transpose(1, 2) for value in values]
         mask = questions.mask()
-        return Memory(keys, values, None if mask is None else mask[:, None, None, :])
+        return Memory(keys, values, None if mask is None else mask[:, None, None, :], questions.rows)
 
     def caches(self, hypotheses: int, length: int, dtype: torch.dtype) -> list[tuple[Tensor, Tensor]]:
         """Room for what `length` places of each hypothesis give, in every decoder layer."""

@@ -72,7 +72,7 @@ def self_attention(
     query: Tensor, key: Tensor, value: Tensor, rows: Ragged, *, scale: float, dropout: float, bias: Tensor | None
 ) -> Tensor:
     """Each token over the tokens of its own sequence: (tokens, heads, width) in and out."""
-    if bias is None and not rows.is_full and _has_kernel(query):
+    if bias is None and not rows.is_full and has_kernel(query):
         return _ragged_kernel(query, key, value, rows.starts, rows.starts, rows.longest, rows.longest, dropout, scale)
     table = _attention(
         rows.padded(query).transpose(1, 2),
@@ -87,7 +87,7 @@ def self_attention(
 
 def cross_attention(query: Tensor, key: Tensor, value: Tensor, rows: Ragged, *, scale: float, dropout: float) -> Tensor:
     """Targets (count, length, heads, width) over the tokens of their own question (tokens, heads, width)."""
-    if not rows.is_full and _has_kernel(query):
+    if not rows.is_full and has_kernel(query):
         count, length = query.shape[:2]
         starts = torch.arange(0, (count + 1) * length, length, dtype=torch.int32, device=query.device)
         flat = _ragged_kernel(
@@ -118,7 +118,8 @@ def _attention(
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout, scale=scale)
 
 
-def _has_kernel(query: Tensor) -> bool:
+def has_kernel(query: Tensor) -> bool:
+    """Whether attention over ragged rows can be computed as it is."""
     return query.is_cuda and query.dtype in HALF and query.shape[-1] % 8 == 0
 
 

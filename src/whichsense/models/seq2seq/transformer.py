@@ -103,9 +103,27 @@ def normalised(x: Tensor, norm: Norm, style: Style) -> Tensor:
     return F.layer_norm(x, x.shape[-1:], norm.weight.to(x.dtype), bias, style.epsilon)
 
 
-def added(x: Tensor, change: Tensor, norm: Norm, style: Style, training: bool) -> Tensor:
+def dropped(x: Tensor, rate: float, training: bool, noise: Tensor | None = None) -> Tensor:
+    """Dropout. With `noise`, a random byte for each number, which is cheaper to draw than a random number each.
+
+    Eight bits make the rate a multiple of 1/256, as in flash attention: 0.1 becomes 26/256.
+    """
+    if noise is None or not training or not rate:
+        return F.dropout(x, rate, training)
+    dropped_of_256 = round(rate * 256)
+    kept = noise.view(x.shape) >= dropped_of_256
+    return torch.where(kept, x * (256 / (256 - dropped_of_256)), 0.0)
+
+
+def noise_bytes(count: int, device: torch.device) -> Tensor:
+    """Random bytes, drawn eight at a time."""
+    words = torch.empty(-(-count // 8), dtype=torch.int64, device=device)
+    return words.random_(torch.iinfo(torch.int64).min, None).view(torch.uint8)[:count]
+
+
+def added(x: Tensor, change: Tensor, norm: Norm, style: Style, training: bool, noise: Tensor | None = None) -> Tensor:
     """What a block adds to its input; normalised behind it in the post-norm family."""
-    x = x + F.dropout(change, style.dropout, training)
+    x = x + dropped(change, style.dropout, training, noise)
     return x if style.norm_first else normalised(x, norm, style)
 
 
@@ -113,25 +131,45 @@ def entry(x: Tensor, norm: Norm, style: Style) -> Tensor:
     return normalised(x, norm, style) if style.norm_first else x
 
 
-def feed_forward(x: Tensor, w: FeedForward, style: Style, training: bool) -> Tensor:
+def feed_forward(
+    x: Tensor, w: FeedForward, style: Style, training: bool, noise: tuple[Tensor | None, Tensor | None] = (None, None)
+) -> Tensor:
     h = entry(x, w.norm, style)
     up = ACTIVATIONS[style.activation](apply(w.up, h))
     if w.gate is not None:
         up = up * apply(w.gate, h)
-    up = F.dropout(up, style.activation_dropout, training)
-    return added(x, apply(w.down, up), w.norm, style, training)
+    up = dropped(up, style.activation_dropout, training, noise[0])
+    return added(x, apply(w.down, up), w.norm, style, training, noise[1])
 
 
 def encoder_layer(
-    x: Tensor, w: EncoderLayer, rows: Ragged, bias: Tensor | None, style: Style, training: bool
+    x: Tensor,
+    w: EncoderLayer,
+    rows: Ragged,
+    bias: Tensor | None,
+    noise: Tensor | None,
+    style: Style,
+    training: bool,
 ) -> Tensor:
-    """(tokens, size) → (tokens, size)."""
+    """(tokens, size) → (tokens, size). `noise`: `encoder_noise` bytes for its dropouts, or None."""
     h = entry(x, w.attention.norm, style)
     query, key, value = apply(w.attention.joined, h).view(-1, 3, style.heads, style.width).unbind(1)
     dropout = style.attention_dropout if training else 0.0
     seen = self_attention(query, key, value, rows, scale=style.scale, dropout=dropout, bias=bias)
-    x = added(x, apply(w.attention.out, seen.reshape(x.shape[0], -1)), w.attention.norm, style, training)
-    return feed_forward(x, w.feed, style, training)
+    change = apply(w.attention.out, seen.reshape(x.shape[0], -1))
+    if noise is None:
+        x = added(x, change, w.attention.norm, style, training)
+        return feed_forward(x, w.feed, style, training)
+    size = x.numel()
+    x = added(x, change, w.attention.norm, style, training, noise[:size])
+    return feed_forward(x, w.feed, style, training, (noise[2 * size :], noise[size : 2 * size]))
+
+
+def encoder_noise(x: Tensor, w: EncoderLayer, style: Style) -> Tensor | None:
+    """Random bytes for the dropouts of one layer, on a GPU; None where the usual way is as good."""
+    if not x.is_cuda or not style.dropout or not style.activation_dropout:
+        return None
+    return noise_bytes(x.shape[0] * (2 * x.shape[1] + w.feed.up.weight.shape[0]), x.device)
 
 
 def memory_of(memory: Tensor, w: CrossAttention, style: Style) -> tuple[Tensor, Tensor]:
@@ -170,10 +208,12 @@ def decoder_step(
     position: Tensor,
     bias: Tensor,
     memory: tuple[Tensor, Tensor],
-    memory_mask: Tensor | None,
+    memory_mask: Tensor | Ragged | None,
     style: Style,
 ) -> Tensor:
     """One place of each hypothesis: (questions × beams, size) → the same.
+
+    `memory` is padded, with a mask or none, or end to end, with where each question lies.
 
     `cache` holds what the earlier places of each hypothesis gave, and gets this one. The hypotheses of a question
     are queries over one and the same memory: its keys and values are neither copied nor read once for each beam.
@@ -189,9 +229,14 @@ def decoder_step(
 
     h = entry(x, w.cross.norm, style)
     keys, values = memory
-    questions = keys.shape[0]
-    query = apply(w.cross.query, h).view(questions, -1, style.heads, style.width).transpose(1, 2)
-    seen = F.scaled_dot_product_attention(query, keys, values, attn_mask=memory_mask, scale=style.scale)
-    change = apply(w.cross.out, seen.transpose(1, 2).reshape(hypotheses, -1))
+    questions = memory_mask.rows if isinstance(memory_mask, Ragged) else keys.shape[0]
+    query = apply(w.cross.query, h).view(questions, -1, style.heads, style.width)
+    if isinstance(memory_mask, Ragged):
+        seen = cross_attention(query, keys, values, memory_mask, scale=style.scale, dropout=0.0)
+    else:
+        seen = F.scaled_dot_product_attention(
+            query.transpose(1, 2), keys, values, attn_mask=memory_mask, scale=style.scale
+        ).transpose(1, 2)
+    change = apply(w.cross.out, seen.reshape(hypotheses, -1))
     x = added(x, change, w.cross.norm, style, False)
     return feed_forward(x, w.feed, style, False)
