@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from whichsense.types import Candidate, Hit, Reading
 
 if TYPE_CHECKING:
+    from whichsense.models.compact.system import Compact
     from whichsense.models.seq2seq.generator import Generator
 
 
@@ -110,3 +111,23 @@ class FirstRewriter:
             (codec.texts(found[0].tokens) if found else []) or [question]
             for question, found in zip(questions, outputs, strict=True)
         ]
+
+
+@dataclass(frozen=True)
+class CompactDisambiguator:
+    """Minimal edits that the compact model's decoder writes over the states of its encoder.
+
+    Several are written for each answer; those are chosen that differ, hold what the evidence holds, do not give the
+    answer away, and whose own answer is likely when they are asked.
+    """
+
+    compact: Compact
+    beams: int = 4
+
+    def disambiguate(self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]) -> list[Reading]:
+        from whichsense.models.compact.resolving import resolved
+
+        if not answers:
+            return []
+        found = resolved(self.compact.scene(question, hits), answers, self.beams)
+        return [Reading(one.question, one.candidate.answer, one.candidate.spans, one.candidate.score) for one in found]

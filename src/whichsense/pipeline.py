@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from whichsense.errors import MissingStage
 from whichsense.roundtrip import round_trip
 from whichsense.stages import Clarifier, Disambiguator, Reader, Reranker, Retriever, Summarizer, Verifier
-from whichsense.types import Clarification, Hit, LongAnswer, Reading
+from whichsense.types import Candidate, Clarification, Hit, LongAnswer, Reading
 
 Stage = TypeVar("Stage")
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What came of a question, and how: the passages that were read, the readings, seconds for each stage."""
+
+    question: str
+    hits: tuple[Hit, ...]
+    readings: tuple[Reading, ...]
+    timings: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +45,23 @@ class Pipeline:
     def evidence(self, questions: Sequence[str]) -> list[list[Hit]]:
         """The passages that the later stages read, best first, for each question."""
         found = self.retriever.retrieve(questions, self.depth)
-        if self.reranker is not None:
-            found = [self.reranker.rerank(question, hits) for question, hits in zip(questions, found, strict=True)]
-        return [hits[: self.keep] for hits in found]
+        return [self._kept(question, hits) for question, hits in zip(questions, found, strict=True)]
 
     def readings(self, questions: Sequence[str]) -> list[list[Reading]]:
         """Every reading of each question, best first."""
-        evidence = self.evidence(questions)
-        return [self._readings(question, hits) for question, hits in zip(questions, evidence, strict=True)]
+        return [list(trace.readings) for trace in self.traces(questions)]
+
+    def traces(self, questions: Sequence[str]) -> Iterator[Trace]:
+        """The same with what was read and how long it took. Questions are searched together and read one by one, so
+        that no more than one question's passages are held by the models."""
+        clock = _Clock()
+        found = clock.timed("retrieve", lambda: self.retriever.retrieve(questions, self.depth))
+        searching = clock.seconds["retrieve"] / max(len(questions), 1)
+        for question, retrieved in zip(questions, found, strict=True):
+            clock = _Clock({"retrieve": searching})
+            hits = clock.timed("rerank", partial(self._kept, question, retrieved))
+            readings = self._readings(question, hits, clock)
+            yield Trace(question, tuple(hits), tuple(readings), clock.seconds)
 
     def clarify(self, question: str) -> Clarification:
         """One question back to the person: which reading is meant?"""
@@ -53,10 +74,49 @@ class Pipeline:
         hits = self.evidence([question])[0]
         return summarizer.summarize(question, self._readings(question, hits), hits)
 
-    def _readings(self, question: str, hits: Sequence[Hit]) -> list[Reading]:
-        reader, disambiguator = _given(self.reader, "reader"), _given(self.disambiguator, "disambiguator")
+    def _kept(self, question: str, hits: Sequence[Hit]) -> list[Hit]:
+        ranked = list(hits) if self.reranker is None else self.reranker.rerank(question, hits)
+        return ranked[: self.keep]
+
+    def _readings(self, question: str, hits: Sequence[Hit], clock: _Clock | None = None) -> list[Reading]:
+        clock = clock or _Clock()
+        reader = _TimedReader(_given(self.reader, "reader"), clock)
+        disambiguator = _TimedDisambiguator(_given(self.disambiguator, "disambiguator"), clock)
         found = round_trip(question, hits, reader, disambiguator, rounds=self.rounds)
-        return found if self.verifier is None else self.verifier.verify(question, found, hits)
+        if (verifier := self.verifier) is None:
+            return found
+        return clock.timed("verify", lambda: verifier.verify(question, found, hits))
+
+
+@dataclass
+class _Clock:
+    """Adds up what each stage took."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def timed(self, stage: str, what: Callable[[], Stage]) -> Stage:
+        begun = time.perf_counter()
+        found = what()
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - begun
+        return found
+
+
+@dataclass(frozen=True)
+class _TimedReader:
+    reader: Reader
+    clock: _Clock
+
+    def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
+        return self.clock.timed("read", lambda: self.reader.read(question, hits))
+
+
+@dataclass(frozen=True)
+class _TimedDisambiguator:
+    disambiguator: Disambiguator
+    clock: _Clock
+
+    def disambiguate(self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]) -> list[Reading]:
+        return self.clock.timed("disambiguate", lambda: self.disambiguator.disambiguate(question, answers, hits))
 
 
 def _given(stage: Stage | None, name: str) -> Stage:

@@ -17,6 +17,7 @@ from whichsense.text import normalize
 from whichsense.types import Candidate, Hit
 
 if TYPE_CHECKING:
+    from whichsense.models.compact.system import Compact
     from whichsense.models.seq2seq.decoding import Found
     from whichsense.models.seq2seq.generator import Generator
 
@@ -118,3 +119,27 @@ class VotingReader:
             for form, found in first.items()
             if votes[form] == most
         ]
+
+
+@dataclass(frozen=True)
+class CompactReader:
+    """Spans of the compact model. Strings that mean the same are one answer; a learned scorer says how probable it is.
+
+    Those are given that together have the highest expected F1, or all that reach `threshold`. Where the evidence holds
+    no answer, none is given.
+    """
+
+    compact: Compact
+    threshold: float | None = None
+
+    def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
+        from whichsense.models.compact.resolving import candidates_of
+        from whichsense.models.compact.scorer import chosen
+
+        scene, scorer = self.compact.scene(question, hits), self.compact.scorer
+        if scene.answerable < scorer.decline_under:
+            return []
+        given = chosen(scene.probabilities, scorer.missing, self.threshold)
+        if self.threshold is None and scene.ambiguous < scorer.single_under:
+            given = given[:1]
+        return candidates_of(scene, given)

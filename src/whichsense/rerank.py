@@ -1,4 +1,4 @@
-"""Rerank: the same hits in a better order."""
+"""Rerank: the passages that were found, in a better order."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from whichsense.types import Hit
+
+if TYPE_CHECKING:
+    from whichsense.models.compact.system import Compact
 
 
 @dataclass(frozen=True)
@@ -54,3 +57,17 @@ class JointReranker:
 
         order = picked_order(*self._parts, question, [hit.passage for hit in hits], self.picks)
         return [Hit(hits[place].passage, score) for place, score in order]
+
+
+@dataclass(frozen=True)
+class CompactReranker:
+    """The compact model's own order. All hits go through its first layers, the best through all of them.
+
+    The states of those stay with the model for the other stages: nothing is encoded twice.
+    """
+
+    compact: Compact
+
+    def rerank(self, question: str, hits: Sequence[Hit]) -> list[Hit]:
+        scene = self.compact.scene(question, hits, keep=self.compact.settings.keep)
+        return [*scene.evidence.hits, *scene.rest]

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, TypeVar
 from whichsense.errors import BadInput
 from whichsense.stages import Reader
 from whichsense.text import normalize
-from whichsense.types import Hit, Reading
+from whichsense.types import Candidate, Hit, Reading
 
 if TYPE_CHECKING:
+    from whichsense.models.compact.system import Compact
     from whichsense.models.seq2seq.generator import Generator
 
 Gold = TypeVar("Gold")
@@ -112,3 +113,34 @@ def tuned_threshold(
     ]
     best, threshold = max(found, key=lambda pair: (pair[0], -pair[1]))
     return threshold, best
+
+
+@dataclass(frozen=True)
+class CompactVerifier:
+    """Each rewrite is asked again over the states that are there: REFUEL's round trip, without encoding anything.
+
+    A candidate that a rewrite prefers joins the answers, which are rewritten once more. A reading whose rewrite prefers
+    another reading's answer goes; the best one stays in any case.
+    """
+
+    compact: Compact
+    beams: int = 4
+
+    def verify(self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]) -> list[Reading]:
+        from whichsense.models.compact.resolving import Resolved, candidates_of, checked, resolved
+
+        if not readings:
+            return []
+        scene = self.compact.scene(question, hits)
+        given = [Candidate(one.answer, one.confidence, one.evidence) for one in readings]
+        found = [Resolved(answer, one.question) for answer, one in zip(given, readings, strict=True)]
+        holds, joining = checked(scene, found)
+        if joining:
+            found = resolved(scene, [*given, *candidates_of(scene, joining)], self.beams)
+            holds, _ = checked(scene, found)
+        kept = [one for one, fits in zip(found, holds, strict=True) if fits]
+        kept = kept or [max(found, key=lambda one: one.candidate.score)]
+        if len(kept) == 1:  # what is left alone answers the question as it was asked
+            kept = [Resolved(kept[0].candidate, question)]
+        kept.sort(key=lambda one: -one.candidate.score)
+        return [Reading(one.question, one.candidate.answer, one.candidate.spans, one.candidate.score) for one in kept]

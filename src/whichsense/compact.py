@@ -1,0 +1,116 @@
+"""The embedded default: a pipeline over the compact model, which ships with the package and needs two CPU cores.
+
+`load(index)` assembles it; `ask(pipeline, questions)` gives what `whichsense ask` prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from whichsense.disambiguate import CompactDisambiguator
+from whichsense.index import Index
+from whichsense.models.compact.runtime import WEIGHTS
+from whichsense.models.compact.system import Compact, Settings
+from whichsense.pipeline import Pipeline
+from whichsense.read import CompactReader
+from whichsense.rerank import CompactReranker
+from whichsense.retrieve import IndexRetriever
+from whichsense.types import Hit, Method, Reading, Span
+from whichsense.verify import CompactVerifier
+
+DEPTH, KEEP = 40, 12
+_NEAREST = 3
+
+
+def load(
+    index: Index | str | Path | None = None,
+    *,
+    method: Method | None = None,
+    depth: int = DEPTH,
+    keep: int = KEEP,
+    threshold: float | None = None,
+    threads: int = 2,
+    weights: str | Path = WEIGHTS,
+) -> Pipeline:
+    """A pipeline over an index (the embedded sample without one). Weights are loaded with the first question.
+
+    `depth` passages are searched for, the best `keep` are read to the end. With a `threshold` every answer that is at
+    least that probable is given, instead of the set with the highest expected F1.
+    """
+    from whichsense import sample
+
+    opened = index if isinstance(index, Index) else sample.index() if index is None else Index.open(index)
+    compact = Compact(Path(weights), threads, Settings(keep=keep))
+    return Pipeline(
+        IndexRetriever(opened, method),
+        CompactReranker(compact),
+        CompactReader(compact, threshold),
+        CompactDisambiguator(compact),
+        CompactVerifier(compact),
+        depth=depth,
+        keep=keep,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question with its readings, best first; without any, the nearest passages."""
+
+    question: str
+    ambiguous: bool
+    confidence: float
+    """The probability that the first reading's answer is right; without readings, that there is an answer at all."""
+    readings: tuple[Reading, ...]
+    nearest: tuple[Hit, ...]
+    timings: Mapping[str, float]
+
+    def to_json(self) -> dict[str, Any]:
+        """{question, ambiguous, confidence, readings, timings}, and where nothing was found, the nearest passages."""
+        found: dict[str, Any] = {
+            "question": self.question,
+            "ambiguous": self.ambiguous,
+            "confidence": round(self.confidence, 4),
+            "readings": [_reading(reading) for reading in self.readings],
+            "timings": {stage: round(seconds, 4) for stage, seconds in self.timings.items()},
+        }
+        if not self.readings:
+            found["nearest"] = [_span(Span(hit.passage, 0, 0, hit.score)) for hit in self.nearest]
+        return found
+
+
+def ask(pipeline: Pipeline, questions: Sequence[str]) -> Iterator[Asked]:
+    """What the pipeline finds for each question, as soon as it is found."""
+    for trace in pipeline.traces(questions):
+        readings = trace.readings
+        ambiguous, confidence = len(readings) > 1, readings[0].confidence if readings else 0.0
+        if isinstance(pipeline.reader, CompactReader):
+            scene = pipeline.reader.compact.scene(trace.question, trace.hits)
+            ambiguous = ambiguous or (bool(readings) and scene.ambiguous >= 0.5)
+            confidence = confidence if readings else scene.answerable
+        nearest = () if readings else trace.hits[:_NEAREST]
+        timings = {**trace.timings, "total": sum(trace.timings.values())}
+        yield Asked(trace.question, ambiguous, confidence, readings, nearest, timings)
+
+
+def _reading(reading: Reading) -> dict[str, Any]:
+    return {
+        "question": reading.question,
+        "answer": reading.answer,
+        "confidence": round(reading.confidence, 4),
+        "evidence": [_span(span) for span in reading.evidence],
+    }
+
+
+def _span(span: Span) -> dict[str, Any]:
+    passage = span.passage
+    return {
+        "id": passage.id,
+        "title": passage.title,
+        "text": passage.text,
+        "start": span.start,
+        "end": span.end,
+        "score": round(span.score, 6),
+    }

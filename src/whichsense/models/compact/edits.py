@@ -1,0 +1,143 @@
+"""Rewrites as edits of the question: which signs may follow which, and what a row of signs makes of the question."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from whichsense.models.compact.inputs import DELETE, GAP, LAST_SIGN, MOST_DELETED
+from whichsense.models.compact.tokens import END, Pieces, joined
+
+_NO_SPACE_BEFORE = frozenset(",.;:!?)]'’%")
+_NO_SPACE_AFTER = frozenset("([$£€'’")
+SMALL_WORDS = frozenset(
+    """a an the and or but of in on at to for from by with without as into onto over under after before during since
+    until between against about around within is are was were be been being has have had do does did will would can
+    could that which who whom whose what when where how many much this these those it its he she they his her their
+    not no only also than then""".split()
+)
+"""May be written whatever the evidence says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """At a gap: how many of the next words go, and the word pieces that come."""
+
+    gap: int
+    deleted: int
+    inserted: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What may follow a row of signs: gaps from `gap` on, deleting up to `deletable` words, word pieces, the end."""
+
+    gap: int | None
+    deletable: int
+    pieces: bool
+    end: bool
+
+
+def parsed(tokens: Sequence[int]) -> list[Edit]:
+    """A row of signs, as the decoder writes it, up to its end.
+
+    >>> parsed([GAP + 2, DELETE + 1, 2000, 2001, GAP + 4, 2002, END]) == [Edit(2, 1, (2000, 2001)), Edit(4, 0, (2002,))]
+    True
+    """
+    edits: list[Edit] = []
+    for token in tokens:
+        if token == END:
+            break
+        if GAP <= token <= DELETE:
+            edits.append(Edit(token - GAP, 0, ()))
+        elif edits and DELETE < token <= DELETE + MOST_DELETED:
+            edits[-1] = Edit(edits[-1].gap, token - DELETE, edits[-1].inserted)
+        elif edits and token > LAST_SIGN:
+            edits[-1] = Edit(edits[-1].gap, edits[-1].deleted, (*edits[-1].inserted, token))
+    return edits
+
+
+def following(tokens: Sequence[int], words: int) -> Next:
+    """What may come next, for a question of so many words: there is an edit, gaps ascend, and each does something."""
+    if not tokens:
+        return Next(0, 0, pieces=False, end=False)
+    edit = parsed(tokens)[-1]
+    if GAP <= tokens[-1] <= DELETE:
+        return Next(None, min(MOST_DELETED, words - edit.gap), pieces=True, end=False)
+    return Next(edit.gap + max(edit.deleted, 1), 0, pieces=True, end=True)
+
+
+def applied(words: Sequence[str], edits: Sequence[tuple[Edit, str]]) -> str:
+    """The question after its edits, each with what it inserts as text.
+
+    >>> applied(["Who", "made", "Dune"], [(Edit(3, 0, ()), "in 1984"), (Edit(1, 1, ()), "directed")])
+    'Who directed Dune in 1984?'
+    """
+    found: list[str] = []
+    at = 0
+    for edit, text in sorted(edits, key=lambda pair: pair[0].gap):
+        found += [*words[at : edit.gap], text]
+        at = max(at, edit.gap + edit.deleted)
+    return " ".join(" ".join([*found, *words[at:]]).split()) + "?"
+
+
+class Surfaces:
+    """How word pieces are written in the evidence: in their case, with their accents, punctuation where it belongs."""
+
+    def __init__(self, texts: Sequence[tuple[str, Pieces]], tokens: Sequence[str]) -> None:
+        self._texts, self._tokens = texts, tokens
+        self._places: dict[int, list[tuple[int, int]]] = {}
+        for number, (_, pieces) in enumerate(texts):
+            for place, token in enumerate(pieces.ids):
+                self._places.setdefault(token, []).append((number, place))
+
+    def written(self, inserted: Sequence[int]) -> str:
+        """Word pieces as text, taken from the evidence in runs as long as can be found there."""
+        parts: list[str] = []
+        at = 0
+        while at < len(inserted):
+            length, surface = self._longest(inserted, at)
+            parts.append(surface)
+            at += length
+        return _spaced(parts)
+
+    def _longest(self, inserted: Sequence[int], at: int) -> tuple[int, str]:
+        """The longest run from a place on that stands in the evidence, as it is mostly written there."""
+        places = self._places.get(inserted[at], [])
+        length = 0
+        while places and at + length < len(inserted):
+            longer = [p for p in places if self._token(p, length) == inserted[at + length]]
+            if not longer:
+                break
+            places, length = longer, length + 1
+        while length and at + length < len(inserted) and self._tokens[inserted[at + length]].startswith("##"):
+            length -= 1  # a run ends where a word ends
+        if not length:
+            return self._plain(inserted, at)
+        surface = Counter(self._surface(place, length) for place in places).most_common(1)[0][0]
+        first = surface.split()[0]
+        return length, surface[0].lower() + surface[1:] if first.lower() in SMALL_WORDS else surface
+
+    def _plain(self, inserted: Sequence[int], at: int) -> tuple[int, str]:
+        length = 1
+        while at + length < len(inserted) and self._tokens[inserted[at + length]].startswith("##"):
+            length += 1
+        return length, joined([self._tokens[token] for token in inserted[at : at + length]]).removeprefix("##")
+
+    def _token(self, place: tuple[int, int], ahead: int) -> int:
+        ids = self._texts[place[0]][1].ids
+        return ids[place[1] + ahead] if place[1] + ahead < len(ids) else END
+
+    def _surface(self, place: tuple[int, int], length: int) -> str:
+        text, pieces = self._texts[place[0]]
+        return text[pieces.starts[place[1]] : pieces.ends[place[1] + length - 1]]
+
+
+def _spaced(parts: Sequence[str]) -> str:
+    """Parts with the spaces that English has between them."""
+    text = ""
+    for part in parts:
+        tight = not text or part[0] in _NO_SPACE_BEFORE or text[-1] in _NO_SPACE_AFTER
+        text += part if tight else f" {part}"
+    return text

@@ -1,0 +1,148 @@
+"""What speaks for a candidate answer, as numbers: the input of the learned scorer.
+
+A feature is added or changed here, and the scorer is fitted again (its file names the features that it was fitted on).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from whichsense.answers import form
+from whichsense.models.compact.candidates import Answer, Evidence, passage_probabilities
+from whichsense.models.compact.runtime import Floats
+from whichsense.text import words
+
+KINDS = ("year", "date", "number", "name", "other")
+ASKED = ("who", "when", "where", "how many", "which", "other")
+_ASKED = {
+    "who": r"who|whom|whose",
+    "when": r"when|what (?:year|date|day|month|time)|which (?:year|date)|in what year",
+    "where": r"where|(?:what|which) (?:country|city|state|place|town|county|continent)",
+    "how many": r"how (?:many|much|old|long|far|tall|big|high|fast|deep|often)|what (?:number|percentage|age)",
+    "which": r"which|what|name",
+}
+_EMPTY = frozenset("the a an of in on at to for and or is was were are did do does has have had by with from".split())
+_LEAST = 1e-6
+
+
+@dataclass(frozen=True)
+class Context:
+    """A question's candidates beside each other. Likelihoods are the decoder's: (sum of log probabilities, tokens)."""
+
+    evidence: Evidence
+    answers: Sequence[Answer]
+    likelihoods: Sequence[tuple[float, int]]
+
+    @property
+    def shares(self) -> Floats:
+        return passage_probabilities(self.evidence.read)[0]
+
+    @property
+    def null(self) -> float:
+        return passage_probabilities(self.evidence.read)[1]
+
+
+def kind_of(answer: str) -> str:
+    """Year, date, number, name or other.
+
+    >>> [kind_of(answer) for answer in ("1953", "29 May 1953", "twelve", "8,849 m", "Edmund Hillary", "by boat")]
+    ['year', 'date', 'number', 'number', 'name', 'other']
+    """
+    made = form(answer)
+    if made.date:
+        return "year" if made.date.year is not None and made.date.told == 1 else "date"
+    if made.numbers and not any(made.capitals):
+        return "number"
+    return "name" if any(made.capitals) else "other"
+
+
+def asked_for(question: str) -> str:
+    """What kind of question word stands in front, or first.
+
+    >>> [asked_for(question) for question in ("Who wrote it?", "In what year did it end?", "how many are there", "so")]
+    ['who', 'when', 'how many', 'other']
+    """
+    lowered = question.lower()
+    places = {
+        kind: found.start() for kind, pattern in _ASKED.items() if (found := re.search(rf"\b(?:{pattern})\b", lowered))
+    }
+    return min(places, key=lambda kind: (places[kind], ASKED.index(kind))) if places else "other"
+
+
+def of_answer(place: int, context: Context) -> dict[str, float]:
+    """Everything about the candidate at a place of the list, by name."""
+    answer, evidence = context.answers[place], context.evidence
+    total = sum(other.mass for other in context.answers) or _LEAST
+    best = max(other.mass for other in context.answers) or _LEAST
+    read_in = sorted({mention.passage for mention in answer.mentions})
+    titles = {evidence.passages[number].title for number in read_in}
+    relevance = [evidence.read[number].relevance for number in read_in]
+    searched = [evidence.found[number] for number in read_in]
+    top_found = max((score for _, score in evidence.found), default=1.0) or 1.0
+    likely, tokens = context.likelihoods[place]
+    most_likely = max(value for value, _ in context.likelihoods)
+    own = words(answer.text)
+    question = set(words(evidence.question)) - _EMPTY
+    found = {
+        "mass": _log(answer.mass),
+        "best_mention": _log(max(mention.mass for mention in answer.mentions)),
+        "best_span": _log(max(mention.probability for mention in answer.mentions)),
+        "share": answer.mass / total,
+        "beside_best": _log(answer.mass / best),
+        "rank": math.log1p(place),
+        "passages": math.log(len(read_in)),
+        "titles": math.log(len(titles)),
+        "best_relevance": max(relevance),
+        "read_rank": math.log1p(read_in[0]),
+        "search_rank": math.log1p(min(rank for rank, _ in searched)),
+        "search_score": max(score for _, score in searched) / top_found,
+        "null": _log(context.null),
+        "length": math.log1p(len(own)),
+        "in_question": sum(word in question for word in own) / max(len(own), 1),
+        "in_title": float(answer.mentions[0].in_title),
+        "likelihood": likely,
+        "likelihood_each": likely / max(tokens, 1),
+        "likelihood_beside_best": likely - most_likely,
+        "ambiguity": float(np.mean([one.ambiguity for one in evidence.read])),
+        "first_passage": _log(float(context.shares.max())),
+    }
+    kind, asked = kind_of(answer.text), asked_for(evidence.question)
+    found |= {f"{a} asked, {k} given": float((a, k) == (asked, kind)) for a in ASKED for k in KINDS}
+    return found
+
+
+def of_question(context: Context, probabilities: Sequence[float]) -> dict[str, float]:
+    """Everything about the question as a whole. `probabilities` are the scorer's for its candidates."""
+    evidence = context.evidence
+    ordered = [*sorted(probabilities, reverse=True), 0.0, 0.0, 0.0]
+    masses = np.array([answer.mass for answer in context.answers]) + _LEAST
+    shares = masses / masses.sum()
+    ambiguity = [one.ambiguity for one in evidence.read]
+    asked = asked_for(evidence.question)
+    found = {
+        "ambiguity": float(np.mean(ambiguity)),
+        "ambiguity_first": ambiguity[0],
+        "null": _log(context.null),
+        "first_passage": _log(float(context.shares.max())),
+        "relevance": max(one.relevance for one in evidence.read),
+        "mass": _log(float(masses.sum())),
+        "likelihood": max(value for value, _ in context.likelihoods),
+        "entropy": float(-(shares * np.log(shares)).sum()),
+        "first": ordered[0],
+        "second": ordered[1],
+        "third": ordered[2],
+        "expected": float(sum(ordered)),
+        "titles": math.log(len({passage.title for passage in evidence.passages})),
+        "words": math.log1p(len(words(evidence.question))),
+        "has_year": float(bool(re.search(r"\b\d{4}\b", evidence.question))),
+    }
+    return found | {f"{kind} asked": float(kind == asked) for kind in ASKED}
+
+
+def _log(value: float) -> float:
+    return math.log(max(value, _LEAST))

@@ -1,0 +1,143 @@
+"""Answers to readings: a rewrite for each, asked again over the same states. New answers join, what fails goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from whichsense.models.compact.rewriting import Rewrite, Target, key, rewrites, together
+from whichsense.models.compact.system import Scene
+from whichsense.spans import spans_of
+from whichsense.text import normalize
+from whichsense.types import Candidate, Span
+
+_SPANS = 5
+_ASKED_AGAIN = 12  # rewrites of all answers that are asked again before one is chosen for each
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """An answer with its rewrite."""
+
+    candidate: Candidate
+    question: str
+
+
+def candidates_of(scene: Scene, places: Sequence[int]) -> list[Candidate]:
+    """Answers of a scene as candidates: probability, and the best span of each passage."""
+    found = []
+    for place in places:
+        answer, spans = scene.answers[place], dict[int, Span]()
+        for mention in answer.mentions:
+            where = (0, 0) if mention.in_title else (mention.start, mention.end)
+            spans.setdefault(mention.passage, Span(scene.evidence.passages[mention.passage], *where, mention.mass))
+        best = sorted(spans.values(), key=lambda span: -span.score)[:_SPANS]
+        found.append(Candidate(answer.text, scene.probabilities[place], tuple(best)))
+    return found
+
+
+def resolved(scene: Scene, candidates: Sequence[Candidate], beams: int = 4) -> list[Resolved]:
+    """A rewrite for each answer, no two alike. One answer alone leaves the question as it is."""
+    question = scene.evidence.question
+    if len(candidates) == 1:
+        return [Resolved(candidates[0], question)]
+    targets = [target(scene, candidate) for candidate in candidates]
+    options = rewrites(scene, targets, beams)
+    chosen = together(_with_agreement(scene, targets, options))
+    used = {key(one.question) for one in chosen if one is not None}
+    found = []
+    for candidate, one in zip(candidates, chosen, strict=True):
+        written = one.question if one is not None else _by_title(question, candidate, used)
+        if written is not None:
+            used.add(key(written))
+            found.append(Resolved(candidate, written))
+    return found or [Resolved(candidates[0], question)]
+
+
+def _with_agreement(
+    scene: Scene, targets: Sequence[Target], options: Sequence[Sequence[Rewrite]]
+) -> list[list[Rewrite]]:
+    """Rewrites scored also by whether their own answer is the likeliest when they are asked."""
+    weight, answers = scene.compact.scorer.agreement, [target.answer for target in targets]
+    each = max(1, _ASKED_AGAIN // max(1, len(targets)))
+    kept = [list(some[:each]) for some in options]
+    asked = list(dict.fromkeys(one.question for some in kept for one in some))
+    if not asked or not weight:
+        return kept
+    rows = dict(zip(asked, scene.likelihoods(asked, answers), strict=True))
+    return [
+        [replace(one, score=one.score + weight * _own_share(rows[one.question], place)) for one in some]
+        for place, some in enumerate(kept)
+    ]
+
+
+def _own_share(row: Sequence[float], place: int) -> float:
+    """The log probability of one answer among all."""
+    scores = np.array(row)
+    top = scores.max()
+    return float(scores[place] - top - np.log(np.exp(scores - top).sum()))
+
+
+def _by_title(question: str, candidate: Candidate, used: set[str]) -> str | None:
+    """Where the decoder finds no rewrite that fits: the question put to the text in which the answer stands."""
+    for span in candidate.spans:
+        title = span.passage.title
+        written = f"{question.strip().rstrip('?')}, according to “{title}”?"
+        if title and normalize(candidate.answer) not in normalize(title) and key(written) not in used:
+            return written
+    return None
+
+
+def checked(scene: Scene, readings: Sequence[Resolved]) -> tuple[list[bool], list[int]]:
+    """Each rewrite asked again: does it hold its own answer, and which other candidates do rewrites prefer?
+
+    A rewrite holds its answer if no other given answer is much likelier (`holds_over`). The question as it was asked
+    brings no new answers: what it prefers is known already.
+    """
+    scorer, given = scene.compact.scorer, [one.candidate.answer for one in readings]
+    known = {normalize(answer) for answer in given}
+    new = [
+        place
+        for place, answer in enumerate(scene.answers)
+        if normalize(answer.text) not in known and scene.probabilities[place] >= scorer.join_over
+    ]
+    rows = np.array(scene.likelihoods([one.question for one in readings], [*given, *_texts(scene, new)]))
+    count, diagonal = len(given), np.arange(len(given))
+    own, others = rows[diagonal, diagonal], rows[:, :count].copy()
+    others[diagonal, diagonal] = -np.inf
+    holds = own - others.max(axis=1) >= scorer.holds_over
+    rewritten = np.array([one.question != scene.evidence.question for one in readings])
+    beaten = rows[:, count:] > rows[:, :count].max(axis=1, keepdims=True)
+    best = rows[:, count:] == rows[:, count:].max(axis=1, keepdims=True) if new else beaten
+    joining = (beaten & best & rewritten[:, None]).any(axis=0)
+    return holds.tolist(), [place for place, joins in zip(new, joining.tolist(), strict=True) if joins]
+
+
+def _texts(scene: Scene, places: Sequence[int]) -> list[str]:
+    return [scene.answers[place].text for place in places]
+
+
+def target(scene: Scene, candidate: Candidate) -> Target:
+    """Where a candidate stands, as tokens of the pairs: by its spans, or by its words where it has none."""
+    place_of = {passage.id: place for place, passage in enumerate(scene.evidence.passages)}
+    marked: dict[int, list[tuple[int, int]]] = {}
+    for span in candidate.spans or spans_of(candidate.answer, scene.evidence.hits):
+        place = place_of.get(span.passage.id)
+        if place is not None and (tokens := _tokens(scene, place, span, candidate.answer)):
+            marked.setdefault(place, []).append(tokens)
+    return Target(candidate.answer, marked)
+
+
+def _tokens(scene: Scene, place: int, span: Span, answer: str) -> tuple[int, int] | None:
+    pair = scene.evidence.pairs[place]
+    (first, last), start, end = pair.text, span.start, span.end
+    if start == end:  # the title
+        first, last = pair.title
+        start = span.passage.title.lower().find(answer.lower())
+        end = start + len(answer)
+        if start < 0:
+            return (first, last) if first < last else None
+    inside = [at for at in range(first, last) if pair.starts[at] < end and pair.ends[at] > start]
+    return (inside[0], inside[-1] + 1) if inside else None

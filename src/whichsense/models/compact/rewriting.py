@@ -1,0 +1,135 @@
+"""A rewrite for each answer: edits from the decoder, those that hold what they must, chosen so that all differ."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from whichsense.answers import same
+from whichsense.models.compact import search
+from whichsense.models.compact.decoding import Ints
+from whichsense.models.compact.edits import SMALL_WORDS, Surfaces, applied, parsed
+from whichsense.models.compact.inputs import question_words, rewrite_prefix
+from whichsense.models.compact.system import Scene
+from whichsense.models.compact.tokens import Pieces
+from whichsense.text import words
+
+SEEN = 6  # passages that a rewrite may draw on
+_OWN = 3  # of them with its answer
+_MOST_TOGETHER = 4096  # ways of choosing rewrites together that are tried one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An answer to write a rewrite for, and where it stands: passage → (first, last + 1) of its pair's tokens."""
+
+    answer: str
+    marked: dict[int, list[tuple[int, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A rewritten question and how good it is (higher is better)."""
+
+    question: str
+    score: float
+
+
+def rewrites(scene: Scene, targets: Sequence[Target], beams: int = 4) -> list[list[Rewrite]]:
+    """Several rewrites for each answer, best first; none where nothing fits."""
+    question = scene.evidence.question
+    asked = question_words(question)
+    prompts: list[search.Prompt] = []
+    for target in targets:
+        others = [other.answer for other in targets if other is not target]
+        prefix = rewrite_prefix(scene.compact.model.tokenizer, question, target.answer, others)
+        if prefix is None:
+            return [[] for _ in targets]
+        seen = _seen(scene, target)
+        prompts.append(search.Prompt(prefix, scene.view(target.marked, seen), len(asked), _writable(scene, seen)))
+    found = search.edits(scene.compact.decoder, scene.memory, prompts, beams)
+    surfaces = Surfaces(_texts(scene), scene.compact.model.words.vocabulary)
+    known = _known_words(scene)
+    every: list[list[Rewrite]] = []
+    for target, written in zip(targets, found, strict=True):
+        made: dict[str, Rewrite] = {}
+        for one in written:
+            edits = [(edit, surfaces.written(edit.inserted)) for edit in parsed(one.tokens)]
+            text = applied(asked, edits)
+            if key(text) != key(question) and all(fits(inserted, target.answer, known) for _, inserted in edits):
+                made.setdefault(key(text), Rewrite(text, one.each))
+        every.append(list(made.values()))
+    return every
+
+
+def fits(inserted: str, answer: str, known: frozenset[str]) -> bool:
+    """What is inserted gives the answer not away, and says nothing that the evidence does not say."""
+    new, told = words(inserted), words(answer)
+    holds = any(new[at : at + len(told)] == told for at in range(len(new) - len(told) + 1)) if told else False
+    return not holds and not (inserted and same(inserted, answer)) and all(word in known for word in new)
+
+
+def together(options: Sequence[Sequence[Rewrite]]) -> list[Rewrite | None]:
+    """One rewrite for each answer, no two alike, with the best scores in sum; None where none is left."""
+    ways = [[*some, None] for some in options]
+    if np.prod([float(len(way)) for way in ways]) > _MOST_TOGETHER:
+        return _one_by_one(options)
+    best: tuple[float, list[Rewrite | None]] = (-np.inf, [None] * len(options))
+    for way in itertools.product(*ways):
+        given = [one for one in way if one is not None]
+        if len({key(one.question) for one in given}) == len(given):
+            value = sum(one.score for one in given) - 100.0 * (len(way) - len(given))
+            best = max(best, (value, list(way)), key=lambda pair: pair[0])
+    return best[1]
+
+
+def _one_by_one(options: Sequence[Sequence[Rewrite]]) -> list[Rewrite | None]:
+    """The same, greedily: for very many answers."""
+    taken: set[str] = set()
+    found: list[Rewrite | None] = []
+    for some in options:
+        free = [one for one in some if key(one.question) not in taken]
+        chosen = max(free, key=lambda one: one.score) if free else None
+        taken |= {key(chosen.question)} if chosen else set()
+        found.append(chosen)
+    return found
+
+
+def key(question: str) -> str:
+    """Two rewrites with the same words are the same."""
+    return " ".join(words(question))
+
+
+def _seen(scene: Scene, target: Target) -> list[int]:
+    """The answer's own passages first, then the best of the others."""
+    own = [place for place in target.marked if place in scene.remembered][:_OWN]
+    return [*own, *(place for place in scene.remembered if place not in own)][:SEEN]
+
+
+def _writable(scene: Scene, seen: Sequence[int]) -> Ints:
+    """Word pieces that the passages hold, and small words."""
+    tokenizer = scene.compact.model.tokenizer
+    pieces = {token for place in seen for token in scene.evidence.pairs[place].ids}
+    pieces |= {token for word in SMALL_WORDS for token in tokenizer.ids(word)}
+    return np.array(sorted(pieces), dtype=np.int64)
+
+
+def _known_words(scene: Scene) -> frozenset[str]:
+    texts = [scene.evidence.question]
+    for place in scene.remembered:
+        passage = scene.evidence.passages[place]
+        texts += [passage.title, passage.text]
+    return SMALL_WORDS | {word for text in texts for word in words(text)}
+
+
+def _texts(scene: Scene) -> list[tuple[str, Pieces]]:
+    """Titles and texts of the memory with their word pieces."""
+    found = []
+    for place in scene.remembered:
+        pair, passage = scene.evidence.pairs[place], scene.evidence.passages[place]
+        for (first, last), text in ((pair.title, passage.title), (pair.text, passage.text)):
+            found.append((text, Pieces(pair.ids[first:last], pair.starts[first:last], pair.ends[first:last])))
+    return found

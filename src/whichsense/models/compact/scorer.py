@@ -1,0 +1,122 @@
+"""The learned scorer: features to calibrated probabilities, and from these the answers that are given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whichsense.errors import WhichsenseError
+from whichsense.models.compact.runtime import Floats, damaged
+
+_NETS = ("answer", "ambiguous", "answerable")
+_SETTINGS = ("decline_under", "single_under", "missing", "holds_over", "join_over", "agreement")
+
+
+@dataclass(frozen=True)
+class Net:
+    """A linear model or one with hidden layers (tanh between them), over named features, made into a probability."""
+
+    names: tuple[str, ...]
+    mean: Floats
+    spread: Floats
+    layers: tuple[tuple[Floats, Floats], ...]
+    slope: float = 1.0
+    shift: float = 0.0
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> Net:
+        layers = tuple((_array(layer["weight"]), _array(layer["bias"])) for layer in table["layers"])
+        names = tuple(table["names"])
+        made = cls(names, _array(table["mean"]), _array(table["spread"]), layers, *table.get("calibration", (1.0, 0.0)))
+        if made.mean.shape != (len(names),) or layers[0][0].shape[1] != len(names) or layers[-1][0].shape[0] != 1:
+            raise ValueError("the layers do not fit the features")
+        return made
+
+    def to_table(self) -> dict[str, Any]:
+        return {
+            "names": list(self.names),
+            "mean": self.mean.tolist(),
+            "spread": self.spread.tolist(),
+            "layers": [{"weight": weight.tolist(), "bias": bias.tolist()} for weight, bias in self.layers],
+            "calibration": [self.slope, self.shift],
+        }
+
+    def probabilities(self, features: Sequence[Mapping[str, float]]) -> list[float]:
+        """One for each candidate."""
+        values = np.array([[one[name] for name in self.names] for one in features], dtype=np.float32)
+        values = (values.reshape(-1, len(self.names)) - self.mean) / self.spread
+        for number, (weight, bias) in enumerate(self.layers):
+            values = (np.tanh(values) if number else values) @ weight.T + bias
+        logits = self.slope * values[:, 0] + self.shift
+        found: list[float] = (1 / (1 + np.exp(-np.clip(logits, -30, 30)))).tolist()
+        return found
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """How probable each candidate is to be right, the question to be ambiguous, and the corpus to hold an answer."""
+
+    answer: Net
+    ambiguous: Net
+    answerable: Net
+    decline_under: float = 0.5
+    """A question that is less probably answerable than this is declined."""
+    single_under: float = 0.0
+    """A question that is less probably ambiguous than this gets one answer."""
+    missing: float = 0.3
+    """How many right answers are expected beyond all candidates: what the reader never finds counts for F1."""
+    holds_over: float = -3.0
+    """How much less likely than another answer a reading's own may be when its rewrite is asked (log probability)."""
+    join_over: float = 0.2
+    """A candidate that a rewrite prefers joins the answers if it is at least this probable."""
+    agreement: float = 0.3
+    """What it counts, beside a rewrite's own score, that its answer is the likeliest one when it is asked."""
+
+    @classmethod
+    def load(cls, path: Path) -> Scorer:
+        try:
+            table = json.loads(path.read_text(encoding="utf-8"))
+            answer, ambiguous, answerable = (Net.from_table(table[name]) for name in _NETS)
+            return cls(answer, ambiguous, answerable, **table.get("settings", {}))
+        except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            raise damaged(path, error) from None
+
+    def save(self, path: Path) -> None:
+        table: dict[str, Any] = {name: getattr(self, name).to_table() for name in _NETS}
+        table["settings"] = {name: getattr(self, name) for name in _SETTINGS}
+        path.write_text(json.dumps(table) + "\n", encoding="utf-8")
+
+
+def chosen(probabilities: Sequence[float], missing: float, threshold: float | None = None) -> list[int]:
+    """Which candidates to give: the set with the highest expected F1, or all that reach `threshold`; one at least.
+
+    With k given, Σp of them right, and n right ones in all, F1 is about 2 Σp / (k + n).
+
+    >>> chosen([0.8, 0.7, 0.1], missing=0.2), chosen([0.9, 0.1], missing=0.0), chosen([0.3, 0.2], 0.0, threshold=0.25)
+    ([0, 1], [0], [0])
+    """
+    order = sorted(range(len(probabilities)), key=lambda place: -probabilities[place])
+    if threshold is not None:
+        return [place for place in order if probabilities[place] >= threshold] or order[:1]
+    expected = max(sum(probabilities) + missing, 1.0)
+    values = [
+        2 * sum(probabilities[place] for place in order[:count]) / (count + expected)
+        for count in range(1, len(order) + 1)
+    ]
+    return order[: int(np.argmax(values)) + 1] if values else []
+
+
+def check_names(net: Net, known: Sequence[str], path: Path) -> None:
+    """A scorer that was fitted on other features is told at loading, not at the first question."""
+    strange = [name for name in net.names if name not in known]
+    if strange:
+        raise WhichsenseError(f"'{path}' asks for a feature '{strange[0]}' that there is not. Fit the scorer again.")
+
+
+def _array(values: Any) -> Floats:
+    return np.asarray(values, dtype=np.float32)

@@ -1,0 +1,210 @@
+"""The compact model with everything that a question needs of it, each thing worked out once and kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from whichsense.models.compact import candidates, features, search
+from whichsense.models.compact.candidates import Answer, Evidence
+from whichsense.models.compact.decoding import Decoder, Memory, View
+from whichsense.models.compact.inputs import LONGEST_ANSWER, LONGEST_QUESTION, answer_prefix, pair
+from whichsense.models.compact.runtime import WEIGHTS, CompactModel
+from whichsense.models.compact.scorer import Scorer
+from whichsense.types import Hit
+
+_KEPT_QUESTIONS = 8
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much is looked at. More is slower."""
+
+    keep: int = 12
+    """Passages that are read to the end."""
+    answers: int = 8
+    """Candidates that are scored."""
+    remembered: int = 8
+    """Passages that the decoder may look at: the best, and the best of each of the leading answers."""
+    leading: int = 5
+
+
+@dataclass(frozen=True)
+class Compact:
+    """Loads on first use. Scenes of the last few questions are kept, so that every stage draws on the same states."""
+
+    folder: Path = WEIGHTS
+    threads: int = 2
+    settings: Settings = Settings()
+    _scenes: OrderedDict[str, Scene] = field(default_factory=OrderedDict, repr=False, compare=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    @cached_property
+    def model(self) -> CompactModel:
+        return CompactModel(self.folder, self.threads)
+
+    @cached_property
+    def decoder(self) -> Decoder:
+        return Decoder(self.model)
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        return Scorer.load(self.folder / "scorer.json")
+
+    def scene(self, question: str, hits: Sequence[Hit], *, keep: int | None = None) -> Scene:
+        """A question's passages, read: the best `keep` of them to the end (all of them without it).
+
+        Hits that came out of an earlier scene of the same question are not read again.
+        """
+        with self._lock:
+            known = self._scenes.get(question)
+        if known is not None and known.holds(hits, keep):
+            return known
+        made = self._read(question, hits, len(hits) if keep is None else keep)
+        with self._lock:
+            self._scenes[question] = made
+            self._scenes.move_to_end(question)
+            while len(self._scenes) > _KEPT_QUESTIONS:
+                self._scenes.popitem(last=False)
+        return made
+
+    def _read(self, question: str, hits: Sequence[Hit], keep: int) -> Scene:
+        model = self.model
+        asked = model.tokenizer.ids(question, LONGEST_QUESTION)
+        pairs = [pair(model.tokenizer, asked, hit.passage.title, hit.passage.text) for hit in hits]
+        early = model.early(pairs)
+        order = sorted(range(len(hits)), key=lambda place: -early[place][1])
+        best = order[:keep]
+        late = dict(zip(best, model.late([early[place][0] for place in best]), strict=True))
+        best.sort(key=lambda place: -late[place].relevance)
+        evidence = Evidence(
+            question,
+            tuple(Hit(hits[place].passage, late[place].relevance) for place in best),
+            tuple(pairs[place] for place in best),
+            tuple(late[place] for place in best),
+            tuple((place, hits[place].score) for place in best),
+        )
+        # Those that were not read to the end follow, below them all.
+        floor = min((hit.score for hit in evidence.hits), default=0.0)
+        top = max((early[place][1] for place in order[keep:]), default=0.0)
+        rest = [Hit(hits[place].passage, floor - 1 + early[place][1] - top) for place in order[keep:]]
+        return Scene(self, evidence, tuple(rest))
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One question with its evidence: candidates, their probabilities, and the memory that the decoder looks at."""
+
+    compact: Compact
+    evidence: Evidence
+    rest: tuple[Hit, ...] = ()
+    _asked: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def holds(self, hits: Sequence[Hit], keep: int | None) -> bool:
+        """Whether these hits are this scene's, as its reranker ordered them."""
+        mine = [hit.passage.id for hit in (*self.evidence.hits, *self.rest)]
+        asked = [hit.passage.id for hit in hits]
+        if keep is None:
+            return asked == mine[: len(asked)] and len(asked) <= len(self.evidence.hits)
+        return sorted(asked) == sorted(mine) and len(self.evidence.hits) == min(keep, len(asked))
+
+    @cached_property
+    def answers(self) -> list[Answer]:
+        """Candidates, those with most mass first."""
+        found = candidates.mentions(self.evidence, self.compact.model.words.vocabulary)
+        return candidates.gathered(found, self.compact.settings.answers)
+
+    @cached_property
+    def context(self) -> features.Context:
+        return features.Context(self.evidence, self.answers, self._likelihoods)
+
+    @cached_property
+    def probabilities(self) -> list[float]:
+        """Of each candidate to be right: calibrated."""
+        if not self.answers:
+            return []
+        found = [features.of_answer(place, self.context) for place in range(len(self.answers))]
+        return self.compact.scorer.answer.probabilities(found)
+
+    @cached_property
+    def answerable(self) -> float:
+        """The probability that the evidence holds an answer."""
+        return self._judged("answerable") if self.answers else 0.0
+
+    @cached_property
+    def ambiguous(self) -> float:
+        """The probability that the question has several readings."""
+        return self._judged("ambiguous") if self.answers else 0.0
+
+    def _judged(self, what: str) -> float:
+        about = features.of_question(self.context, self.probabilities)
+        found: float = getattr(self.compact.scorer, what).probabilities([about])[0]
+        return found
+
+    @cached_property
+    def remembered(self) -> list[int]:
+        """Which passages are in the memory (places in the evidence, ascending)."""
+        settings = self.compact.settings
+        first = list(range(min(settings.leading, len(self.evidence.hits))))
+        wanted = [answer.mentions[0].passage for answer in self.answers]
+        rest = range(len(self.evidence.hits))
+        return sorted(list(dict.fromkeys([*first, *wanted, *rest]))[: settings.remembered])
+
+    @cached_property
+    def memory(self) -> Memory:
+        states = np.concatenate([self.evidence.read[place].states for place in self.remembered])
+        ids = [token for place in self.remembered for token in self.evidence.pairs[place].ids]
+        more = [token for answer in self.answers for token in self.tokens(answer.text)]
+        return self.compact.decoder.remember(states, ids, more)
+
+    def view(self, marked: dict[int, list[tuple[int, int]]], passages: Sequence[int] | None = None) -> View:
+        """What a sequence sees: some passages of the memory (all without it), and tokens of passages marked in it."""
+        seen, marks = (np.zeros(len(self.memory.ids), dtype=np.float32) for _ in range(2))
+        at = 0
+        for place in self.remembered:
+            count = len(self.evidence.pairs[place])
+            if passages is None or place in passages:
+                seen[at : at + count] = 1
+                for first, last in marked.get(place, ()):
+                    marks[at + first : at + last] = 1
+            at += count
+        return View(seen, marks)
+
+    def likelihoods(self, questions: Sequence[str], answers: Sequence[str]) -> list[list[float]]:
+        """How likely each answer is to each question, over this evidence: REFUEL's verification score."""
+        for missing in {tuple(a for a in answers if (question, a) not in self._asked) for question in questions}:
+            wanted = [q for q in questions if tuple(a for a in answers if (q, a) not in self._asked) == missing]
+            self._ask(wanted, missing)
+        return [[self._asked[question, answer] for answer in answers] for question in questions]
+
+    def _ask(self, questions: Sequence[str], answers: Sequence[str]) -> None:
+        if not questions or not answers:
+            return
+        tokenizer, view = self.compact.model.tokenizer, self.view({})
+        prompts = [search.Prompt(answer_prefix(tokenizer, question), view) for question in questions]
+        outputs = [self.tokens(answer) for answer in answers]
+        found = search.likelihoods(self.compact.decoder, self.memory, prompts, outputs)
+        for question, row in zip(questions, found, strict=True):
+            self._asked.update({(question, answer): score for answer, score in zip(answers, row, strict=True)})
+
+    @cached_property
+    def _likelihoods(self) -> list[tuple[float, int]]:
+        if not self.answers:
+            return []
+        scores = self.likelihoods([self.evidence.question], [answer.text for answer in self.answers])[0]
+        return [(score, len(self.tokens(answer.text)) + 1) for score, answer in zip(scores, self.answers, strict=True)]
+
+    def tokens(self, answer: str) -> list[int]:
+        return self.compact.model.tokenizer.ids(answer, LONGEST_ANSWER)
+
+
+def with_settings(compact: Compact, **changes: int) -> Compact:
+    """The same model with other settings."""
+    return Compact(compact.folder, compact.threads, dataclasses.replace(compact.settings, **changes))
