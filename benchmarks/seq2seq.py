@@ -23,7 +23,6 @@ from typing import Any
 import torch
 import transformers
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers.modeling_outputs import BaseModelOutput
 
 from whichsense.models.bases import quietly
@@ -246,7 +245,7 @@ def main() -> None:
     options = parser.parse_args()
     quietly(transformers)
     bench = Bench(options)
-    for name in ("training", "answers"):
+    for name in ("answers", "training"):
         if options.only in ("", name):
             try:
                 getattr(bench, name)()
@@ -305,8 +304,6 @@ class Bench:
         vocabulary, device = self.sizes["vocab_size"], self.options.device
         made = model(self.sizes, device, torch.float32)
         network = Network(made)
-        if device == "cuda":
-            network.kernels = self._fastest_attention()
         if not self.options.no_compile and device == "cuda":
             network.compile(dynamic=False)
         sizes = [1, 2] if self.few else [4, 8]
@@ -339,26 +336,6 @@ class Bench:
             lambda n: plain_training(half, self._inputs(n, self.full), self.length, vocabulary, self.clock),
         )  # fmt: skip
         self._note("training_plain_bf16_weights", own, pure)
-
-    def _fastest_attention(self) -> list[SDPBackend]:
-        """The kernel that is fastest on the encoder's attention, forwards and backwards."""
-        heads, width = self.sizes["heads"], self.sizes["d_model"] // self.sizes["heads"]
-        shape = (4 * self.passages, self.length, 3, heads, width)
-        joined = torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=True)
-        rates = {}
-        for kernel in (SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION):
-
-            def work(only: SDPBackend = kernel) -> None:
-                query, key, value = (part.transpose(1, 2) for part in joined.unbind(2))
-                with sdpa_kernel([only]):
-                    seen = torch.nn.functional.scaled_dot_product_attention(query, key, value, dropout_p=0.1)
-                torch.autograd.backward([seen], [torch.ones_like(seen)])
-
-            rates[kernel] = Clock("cuda", 0.05).rate(work, 4)["per_second"]
-        found = {kernel.name.lower(): round(rate) for kernel, rate in rates.items()}
-        print(f"encoder attention, layers of an example per second: {found}", flush=True)
-        self.found["attention_kernels"] = found
-        return [max(rates, key=lambda one: rates[one]), SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
     def _profile(self, network: Network, size: int) -> None:
         """Where a training step's time goes."""

@@ -7,14 +7,12 @@ transformers model inside, under its names: whatever it can load and save, this 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.checkpoint import checkpoint
 
 from whichsense.models.seq2seq.families import family_of
@@ -77,8 +75,6 @@ class Network(nn.Module):
         self._encoder_layer: Callable[..., Tensor] = encoder_layer
         self._saves_memory = False
         self.label_smoothing = 0.0
-        self.kernels: list[SDPBackend] = []
-        """Which of PyTorch's attention kernels are used, best first; empty: PyTorch decides."""
 
     @property
     def dtype(self) -> torch.dtype:
@@ -135,10 +131,8 @@ class Network(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """The mean loss over the labels, each weighted if the batch says so."""
-        chosen = sdpa_kernel(self.kernels, set_priority=True) if self.kernels else nullcontext()
-        with chosen:
-            memory = self.encode(batch.ids, batch.passages)
-            scores = self.logits(memory, batch.questions, self.shifted(batch.labels)).float()
+        memory = self.encode(batch.ids, batch.passages)
+        scores = self.logits(memory, batch.questions, self.shifted(batch.labels)).float()
         losses = F.cross_entropy(
             scores.flatten(0, 1),
             batch.labels.flatten(),

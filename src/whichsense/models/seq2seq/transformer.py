@@ -121,9 +121,9 @@ def noise_bytes(count: int, device: torch.device) -> Tensor:
     return words.random_(torch.iinfo(torch.int64).min, None).view(torch.uint8)[:count]
 
 
-def added(x: Tensor, change: Tensor, norm: Norm, style: Style, training: bool, noise: Tensor | None = None) -> Tensor:
+def added(x: Tensor, change: Tensor, norm: Norm, style: Style, training: bool) -> Tensor:
     """What a block adds to its input; normalised behind it in the post-norm family."""
-    x = x + dropped(change, style.dropout, training, noise)
+    x = x + F.dropout(change, style.dropout, training)
     return x if style.norm_first else normalised(x, norm, style)
 
 
@@ -131,15 +131,13 @@ def entry(x: Tensor, norm: Norm, style: Style) -> Tensor:
     return normalised(x, norm, style) if style.norm_first else x
 
 
-def feed_forward(
-    x: Tensor, w: FeedForward, style: Style, training: bool, noise: tuple[Tensor | None, Tensor | None] = (None, None)
-) -> Tensor:
+def feed_forward(x: Tensor, w: FeedForward, style: Style, training: bool, noise: Tensor | None = None) -> Tensor:
     h = entry(x, w.norm, style)
     up = ACTIVATIONS[style.activation](apply(w.up, h))
     if w.gate is not None:
         up = up * apply(w.gate, h)
-    up = dropped(up, style.activation_dropout, training, noise[0])
-    return added(x, apply(w.down, up), w.norm, style, training, noise[1])
+    up = dropped(up, style.activation_dropout, training, noise)
+    return added(x, apply(w.down, up), w.norm, style, training)
 
 
 def encoder_layer(
@@ -151,25 +149,24 @@ def encoder_layer(
     style: Style,
     training: bool,
 ) -> Tensor:
-    """(tokens, size) → (tokens, size). `noise`: `encoder_noise` bytes for its dropouts, or None."""
+    """(tokens, size) → (tokens, size). `noise`: what `encoder_noise` gave for it."""
     h = entry(x, w.attention.norm, style)
     query, key, value = apply(w.attention.joined, h).view(-1, 3, style.heads, style.width).unbind(1)
     dropout = style.attention_dropout if training else 0.0
     seen = self_attention(query, key, value, rows, scale=style.scale, dropout=dropout, bias=bias)
-    change = apply(w.attention.out, seen.reshape(x.shape[0], -1))
-    if noise is None:
-        x = added(x, change, w.attention.norm, style, training)
-        return feed_forward(x, w.feed, style, training)
-    size = x.numel()
-    x = added(x, change, w.attention.norm, style, training, noise[:size])
-    return feed_forward(x, w.feed, style, training, (noise[2 * size :], noise[size : 2 * size]))
+    x = added(x, apply(w.attention.out, seen.reshape(x.shape[0], -1)), w.attention.norm, style, training)
+    return feed_forward(x, w.feed, style, training, noise)
 
 
 def encoder_noise(x: Tensor, w: EncoderLayer, style: Style) -> Tensor | None:
-    """Random bytes for the dropouts of one layer, on a GPU; None where the usual way is as good."""
-    if not x.is_cuda or not style.dropout or not style.activation_dropout:
+    """Random bytes for the dropout of a layer's widest part, on a GPU; None where the usual way is as good.
+
+    Drawing a random number for each of those values took as long as their matrix product. For the narrow dropouts
+    beside the norms it does not pay: their backward kernels became slower than what it saved (docs/log.md).
+    """
+    if not x.is_cuda or not style.activation_dropout:
         return None
-    return noise_bytes(x.shape[0] * (2 * x.shape[1] + w.feed.up.weight.shape[0]), x.device)
+    return noise_bytes(x.shape[0] * w.feed.up.weight.shape[0], x.device)
 
 
 def memory_of(memory: Tensor, w: CrossAttention, style: Style) -> tuple[Tensor, Tensor]:
