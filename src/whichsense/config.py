@@ -90,15 +90,25 @@ def _is_required(item: dataclasses.Field[Any]) -> bool:
 
 
 def _value(hint: Any, value: Any, where: str, key: str) -> Any:
-    if dataclasses.is_dataclass(hint):
+    record = _record(hint)
+    if record is not None:
         if not isinstance(value, Mapping):
             raise BadConfig(f"{where}: '{key}' must be a table, not {value!r}.")
-        return _build(hint, value, where, f"{key}.")
+        return _build(record, value, where, f"{key}.")
+    inner = _record(typing.get_args(hint)[0]) if typing.get_origin(hint) is tuple else None
+    if inner is not None and isinstance(value, list):  # [[key]], [[key]], …
+        return tuple(_value(inner, item, where, f"{key}[{number}]") for number, item in enumerate(value))
     if not _fits(hint, value):
         raise BadConfig(f"{where}: '{key}' must be {_name(hint)}, not {value!r}.")
     if typing.get_origin(hint) is tuple:
         return tuple(value)
     return float(value) if hint is float else value
+
+
+def _record(hint: Any) -> Any:
+    """The dataclass that a table is read into; None where the setting is no table. It may be optional."""
+    options = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
+    return next((option for option in options if dataclasses.is_dataclass(option)), None)
 
 
 def _fits(hint: Any, value: Any) -> bool:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from whichsense.datasets import load
-from whichsense.errors import BadInput
+from whichsense import sample
+from whichsense.config import load_as
+from whichsense.datasets import Annotation, Question, load
+from whichsense.errors import BadConfig, BadInput
+from whichsense.files import read_json, sha256, write_atomically
 from whichsense.index import Index
 from whichsense.metrics.retrieval import answer_ranks, answer_recall, any_answer_recall, reciprocal_rank
+from whichsense.predict import beside, is_of, predict, questions_of
 from whichsense.progress import Progress, silent
 from whichsense.provenance import provenance
 from whichsense.retrieve import IndexRetriever
+from whichsense.scoring import Result
+from whichsense.scoring.ambignq import score_ambignq
+from whichsense.systems import System, described, load_system, made, provided_system
 from whichsense.types import Method
 
 CUTOFFS = (1, 5, 10, 20, 100)
@@ -86,3 +96,119 @@ def evaluate_retrieval(
         seconds_per_question=seconds / count,
         provenance=provenance([data.path]) | {"index": index.manifest.sources},
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SystemEntry:
+    """One system of a comparison: a file, a provider, or predictions that are there already."""
+
+    name: str = ""
+    file: str = ""
+    provider: str = ""
+    predictions: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemsTable:
+    """What a `systems.toml` may say."""
+
+    dataset: str
+    systems: tuple[SystemEntry, ...] = ()
+    index: str = ""
+    """Empty: the embedded sample."""
+    out: str = "predictions"
+    """The folder of the prediction files. A system that was run is not run again; one that was stopped goes on."""
+    limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SystemResult:
+    """The numbers of one system; None where it has none (no rewrites, or predictions of unknown speed)."""
+
+    name: str
+    metrics: Mapping[str, float | None]
+    intervals: Mapping[str, tuple[float, float]]
+    seconds_per_question: float | None
+    predictions: str
+    provenance: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SystemsResult:
+    """Systems beside each other over the same questions."""
+
+    dataset: str
+    questions: int
+    multi: int
+    systems: tuple[SystemResult, ...]
+    provenance: Mapping[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def evaluate_systems(
+    path: str | Path,
+    *,
+    data_dir: str | Path | None = None,
+    limit: int | None = None,
+    progress: Callable[[str], AbstractContextManager[Progress]] = lambda name: nullcontext(silent),
+) -> SystemsResult:
+    """Run every system of a file over its dataset and score each as the official script does."""
+    wanted = load_as(SystemsTable, path)
+    if not wanted.systems:
+        raise BadConfig(
+            f"{path}: there are no systems to compare. Add [[systems]] with a file, provider or predictions."
+        )
+    out = Path(wanted.out)
+    out.mkdir(parents=True, exist_ok=True)
+    limit = limit or wanted.limit or None
+    questions, source = questions_of(wanted.dataset, data_dir, limit)
+    gold = out / f"gold-{len(questions)}.json"
+    write_atomically(gold, json.dumps(official_gold(questions), ensure_ascii=False) + "\n")
+    index = Index.open(wanted.index) if wanted.index else sample.index()
+    found = []
+    for entry in wanted.systems:
+        name, predictions = entry.name or Path(entry.predictions).stem, Path(entry.predictions)
+        if not entry.predictions:
+            table = load_system(entry.file) if entry.file else provided_system(entry.provider)
+            system = made(replace(table, name=entry.name or table.name), index)
+            name, predictions = system.name, out / f"{_UNSAFE.sub('-', system.name)}-{len(questions)}.json"
+            with progress(name) as shown:
+                _answered(system, index, wanted.dataset, predictions, data_dir=data_dir, limit=limit, progress=shown)
+        scored = score_ambignq(gold, predictions, allow_missing=True, name=name)
+        found.append(_system_result(scored, predictions))
+    counts = scored.counts
+    return SystemsResult(wanted.dataset, counts["n"], counts["n_multi"], tuple(found), provenance([source, path]))
+
+
+_UNSAFE = re.compile(r"[^\w.-]+")
+
+
+def _answered(system: System, index: Index, dataset: str, predictions: Path, **options: Any) -> None:
+    """Run a system, unless its predictions are there."""
+    about = described(system.table, index)
+    if not is_of(predictions, about, dataset):
+        predict(system.answerer, dataset, predictions, system=about, rewrites=system.rewrites, **options)
+
+
+def _system_result(scored: Result, predictions: Path) -> SystemResult:
+    facts = read_json(beside(predictions)) if beside(predictions).exists() else {}
+    where = facts.get("provenance") or {"data": {predictions.name: sha256(predictions)}}
+    seconds = facts.get("seconds_per_question")
+    return SystemResult(scored.name, scored.metrics, scored.intervals, seconds, str(predictions), where)
+
+
+def official_gold(questions: Sequence[Question]) -> list[dict[str, Any]]:
+    """Questions in AmbigNQ's own form."""
+    return [
+        {"id": question.id, "question": question.text, "annotations": [_annotated(one) for one in question.annotations]}
+        for question in questions
+    ]
+
+
+def _annotated(annotation: Annotation) -> dict[str, Any]:
+    if annotation.is_single:
+        return {"type": "singleAnswer", "answer": [alias for pair in annotation.pairs for alias in pair.answers]}
+    pairs = [{"question": "|".join(pair.questions), "answer": list(pair.answers)} for pair in annotation.pairs]
+    return {"type": "multipleQAs", "qaPairs": pairs}

@@ -23,7 +23,8 @@ COMMANDS = {
     "score": ("score", "Score predictions exactly as the official scripts do."),
     "report": ("report", "Turn result files into one page with tables and plots."),
     "train": ("train", "Train a model from a recipe."),
-    "evaluate": ("evaluate", "Measure a system over a dataset."),
+    "predict": ("predict", "Answer a dataset's questions with a system."),
+    "evaluate": ("evaluate", "Measure systems over a dataset."),
 }
 
 

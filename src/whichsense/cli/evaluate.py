@@ -1,4 +1,4 @@
-"""whichsense evaluate: measure a system over a dataset."""
+"""whichsense evaluate: measure systems over a dataset."""
 
 from __future__ import annotations
 
@@ -11,9 +11,53 @@ from whichsense.cli.evidence import evidence_options, open_evidence
 from whichsense.progress import shown
 
 
-@click.group(help="Measure a system over a dataset.")
+class _OrFile(click.Group):
+    """`evaluate systems.toml` is short for `evaluate systems systems.toml`."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, "systems" if cmd_name.endswith(".toml") else cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        return super().resolve_command(ctx, ["systems", *args] if args[0].endswith(".toml") else args)
+
+
+@click.group(cls=_OrFile)
 def command() -> None:
-    pass
+    """Measure systems over a dataset.
+
+    whichsense evaluate SYSTEMS.toml compares systems in one table.
+    """
+
+
+@command.command()
+@click.argument("file", type=click.Path(path_type=Path), metavar="SYSTEMS.toml")
+@click.option("--data-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where the datasets lie.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with where the numbers come from.")
+def systems(file: Path, data_dir: Path | None, limit: int | None, as_json: bool) -> None:
+    """Compare systems: answers, rewrites, seconds a question.
+
+    A system that was run before is not run again; one that was stopped goes on.
+    """
+    from whichsense.evaluate import evaluate_systems
+
+    result = evaluate_systems(file, data_dir=data_dir, limit=limit, progress=lambda name: shown(name, "questions"))
+    if as_json:
+        print(json.dumps(result.as_dict()))
+        return
+    print(f"{result.dataset}: {result.questions:,} questions, {result.multi:,} of them with several answers")
+    wide = max(6, *(len(system.name) for system in result.systems))
+    print(f"{'':<{wide}}" + "".join(f"{title:>10}" for title in (*_COLUMNS.values(), "s each")))
+    for system in result.systems:
+        cells = [system.metrics.get(name) for name in _COLUMNS]
+        row = "".join(f"{'–' if cell is None else f'{100 * cell:.1f}':>10}" for cell in cells)
+        speed = system.seconds_per_question
+        print(f"{system.name:<{wide}}{row}{'–' if speed is None else f'{speed:.3f}':>10}")
+
+
+_COLUMNS = {"f1_ans": "F1ans", "f1_ans_multi": "(multi)", "f1_bleu4": "F1BLEU", "f1_edit": "F1EDIT"}
 
 
 @command.command()

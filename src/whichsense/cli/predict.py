@@ -1,0 +1,61 @@
+"""whichsense predict: a system over a dataset."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import click
+
+from whichsense.cli.evidence import evidence_options, open_evidence
+from whichsense.progress import shown
+
+
+@click.command()
+@click.option("--system", type=click.Path(path_type=Path), metavar="FILE.toml", help="Which model does each stage.")
+@click.option("--provider", metavar="NAME", help="In place of --system: a provider's own system, such as compact.")
+@click.option("--dataset", required=True, metavar="NAME|FILE", help="For example ambignq/dev, or a file of that form.")
+@evidence_options
+@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The predictions.")
+@click.option("--data-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where the datasets lie.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with where the predictions come from.")
+def command(
+    system: Path | None,
+    provider: str | None,
+    dataset: str,
+    folder: Path | None,
+    method: str | None,
+    out: Path,
+    data_dir: Path | None,
+    limit: int | None,
+    as_json: bool,
+) -> None:
+    """Answer every question of a dataset and write the official form: {id: [{question, answer}…]}.
+
+    A run that was stopped or killed goes on where it was when the same command is given again.
+    """
+    from whichsense.predict import predict
+    from whichsense.systems import described, load_system, made, provided_system
+
+    if (system is None) == (provider is None):
+        raise click.UsageError("Give either --system FILE.toml or --provider NAME.")
+    index, chosen = open_evidence(folder, method)
+    table = load_system(system) if system else provided_system(str(provider))
+    ready = made(dataclasses.replace(table, method=chosen if method else table.method or chosen), index)
+    with shown("answering", "questions") as progress:
+        done = predict(
+            ready.answerer,
+            dataset,
+            out,
+            system=described(ready.table, index),
+            rewrites=ready.rewrites,
+            data_dir=data_dir,
+            limit=limit,
+            progress=progress,
+        )
+    if as_json:
+        print(json.dumps(dataclasses.asdict(done) | {"path": str(done.path)}))
+        return
+    print(f"{done.path}: {done.questions:,} questions, {done.seconds_per_question:.3f} s each")

@@ -1,0 +1,114 @@
+"""Systems in one table: scored as the official script does, run once, with provenance."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from whichsense import evaluate
+from whichsense.datasets import load
+from whichsense.errors import BadConfig
+from whichsense.evaluate import evaluate_systems, official_gold
+from whichsense.scoring.ambignq import score_ambignq
+from whichsense.systems import System, SystemTable
+from whichsense.types import Reading
+
+QUESTIONS = {question.text: question for question in load("sample/questions")}
+
+
+class Knowing:
+    """Gives the first gold pair of a question, or all of them."""
+
+    def __init__(self, every: bool) -> None:
+        self.every, self.asked = every, 0
+
+    def readings(self, questions: Sequence[str]) -> list[list[Reading]]:
+        self.asked += len(questions)
+        pairs = [QUESTIONS[question].annotations[0].pairs for question in questions]
+        found = [
+            [Reading(pair.question or question, pair.answers[0]) for pair in own]
+            for question, own in zip(questions, pairs, strict=True)
+        ]
+        return found if self.every else [own[:1] for own in found]
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, dict[str, Knowing]]:
+    """A comparison of two systems that are known by their names, run as real ones are."""
+    answerers = {"all": Knowing(True), "one": Knowing(False)}
+
+    def made(table: SystemTable, index: object) -> System:
+        return System(table.name, answerers[table.name], table.name == "all", table)
+
+    monkeypatch.setattr(evaluate, "made", made)
+    monkeypatch.chdir(tmp_path)
+    Path("all.toml").write_text("depth = 1\n")
+    Path("one.toml").write_text("depth = 1\n")
+    path = tmp_path / "systems.toml"
+    path.write_text(
+        'dataset = "sample/questions"\nlimit = 30\nout = "predictions"\n'
+        '[[systems]]\nfile = "all.toml"\n[[systems]]\nfile = "one.toml"\nname = "one"\n'
+    )
+    return path, answerers
+
+
+def test_table(file: tuple[Path, dict[str, Knowing]]) -> None:
+    path, answerers = file
+    result = evaluate_systems(path)
+    everything, one = result.systems
+    assert (result.questions, everything.name, one.name) == (30, "all", "one")
+    assert everything.metrics["f1_ans"] == everything.metrics["f1_edit"] == 1.0
+    assert 0.5 < (one.metrics["f1_ans"] or 0) < 1.0 and one.metrics["f1_edit"] is None
+    assert everything.seconds_per_question is not None and everything.intervals["f1_ans"] == (1.0, 1.0)
+    assert everything.provenance["system"]["name"] == "all" and result.provenance["data"]["questions.jsonl"]
+    evaluate_systems(path)
+    assert answerers["all"].asked == 30  # not run again
+    Path("all.toml").write_text("depth = 2\n")
+    evaluate_systems(path)
+    assert answerers["all"].asked == 60  # it is another system now
+
+
+def test_gold_is_scored_as_the_dataset_is(file: tuple[Path, dict[str, Knowing]], tmp_path: Path) -> None:
+    """The gold file that is written scores as the dataset's own file does."""
+    questions = list(QUESTIONS.values())
+    gold, predictions = tmp_path / "gold.json", tmp_path / "p.json"
+    gold.write_text(json.dumps(official_gold(questions)))
+    found = Knowing(False).readings([question.text for question in questions])
+    said = {
+        q.id: [{"question": r.question, "answer": r.answer} for r in own]
+        for q, own in zip(questions, found, strict=True)
+    }
+    predictions.write_text(json.dumps(said))
+    ours, theirs = score_ambignq(gold, predictions), score_ambignq(load("sample/questions").path, predictions)
+    assert ours.metrics == theirs.metrics and ours.counts == theirs.counts
+
+
+def test_command(file: tuple[Path, dict[str, Knowing]]) -> None:
+    from whichsense.cli import command
+
+    path, _ = file
+    Path("mine.json").write_text(json.dumps({question.id: ["none"] for question in list(QUESTIONS.values())[:30]}))
+    with open(path, "a", encoding="utf-8") as more:
+        more.write('[[systems]]\npredictions = "mine.json"\n')
+    shown = CliRunner().invoke(command, ["evaluate", str(path)])
+    assert shown.exit_code == 0, shown.output
+    lines = {line.split()[0]: line.split()[1:] for line in shown.stdout.splitlines()[2:]}
+    assert lines["all"][:4] == ["100.0"] * 4 and lines["one"][2] == "–"
+    assert lines["mine"] == ["0.0", "0.0", "–", "–", "–"]
+    told = CliRunner().invoke(command, ["evaluate", "systems", str(path), "--json"])
+    body = json.loads(told.stdout.splitlines()[-1])
+    assert body["questions"] == 30 and [system["name"] for system in body["systems"]] == ["all", "one", "mine"]
+
+
+def test_mistakes(tmp_path: Path) -> None:
+    path = tmp_path / "systems.toml"
+    path.write_text('dataset = "sample/questions"\n')
+    with pytest.raises(BadConfig, match=r"\[\[systems\]\]"):
+        evaluate_systems(path)
+    path.write_text('dataset = "sample/questions"\n[[systems]]\nfil = "x"\n')
+    with pytest.raises(BadConfig, match=r"unknown key 'systems\[0\]\.fil'"):
+        evaluate_systems(path)

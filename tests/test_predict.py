@@ -1,0 +1,102 @@
+"""Prediction writes the official form, goes on after a real kill, and refuses to mix systems."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from whichsense.errors import BadInput
+from whichsense.predict import beside, is_of, predict
+from whichsense.scoring.ambignq import score_ambignq
+from whichsense.types import Reading
+
+
+class Echo:
+    """Answers with the length of the question, slowly if wanted; records what it was asked."""
+
+    def __init__(self, pause: float = 0.0, fail_at: int = 0) -> None:
+        self.pause, self.fail_at, self.asked = pause, fail_at, 0
+
+    def readings(self, questions: Sequence[str]) -> list[list[Reading]]:
+        self.asked += len(questions)
+        if self.fail_at and self.asked >= self.fail_at:
+            raise RuntimeError("broken")
+        time.sleep(self.pause)
+        return [[Reading(f"{question} (long)", str(len(question))), Reading(question, "é")] for question in questions]
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    path = tmp_path / "dev.json"
+    one = {"type": "singleAnswer", "answer": ["6"]}
+    path.write_text(
+        json.dumps([{"id": f"q{n}", "question": f"Who {n:02}?"[:6], "annotations": [one]} for n in range(60)])
+    )
+    return path
+
+
+def test_official_form(questions: Path, tmp_path: Path) -> None:
+    done = predict(Echo(), str(questions), tmp_path / "out.json", system={"name": "echo"}, limit=20)
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert list(found) == [f"q{n}" for n in range(20)]
+    assert found["q3"] == [{"question": "Who 03 (long)", "answer": "6"}, {"question": "Who 03", "answer": "é"}]
+    assert done.questions == 20 and not list(tmp_path.glob("*.partial"))
+    facts = json.loads(beside(tmp_path / "out.json").read_text())
+    assert facts["provenance"]["system"] == {"name": "echo"} and facts["provenance"]["data"]["dev.json"]
+    assert is_of(tmp_path / "out.json", {"name": "echo"}, str(questions))
+    assert not is_of(tmp_path / "out.json", {"name": "other"}, str(questions))
+    gold = tmp_path / "gold.json"
+    gold.write_text(json.dumps(json.loads(questions.read_text())[:20]))
+    assert score_ambignq(gold, tmp_path / "out.json").metrics["f1_ans"] == pytest.approx(2 / 3)
+
+
+def test_answers_only(questions: Path, tmp_path: Path) -> None:
+    predict(Echo(), str(questions), tmp_path / "out.json", rewrites=False, limit=2)
+    assert json.loads((tmp_path / "out.json").read_text()) == {"q0": ["6", "é"], "q1": ["6", "é"]}
+
+
+def test_goes_on_after_a_failure(questions: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    with pytest.raises(RuntimeError):
+        predict(Echo(fail_at=40), str(questions), out)
+    partial = tmp_path / "out.json.partial"
+    partial.write_bytes(partial.read_bytes() + b'{"id": "q33", "predic')  # as a kill in mid-write leaves it
+    rest = Echo()
+    predict(rest, str(questions), out)
+    assert rest.asked == 60 - 32 and len(json.loads(out.read_text())) == 60
+
+
+def test_goes_on_after_a_kill(questions: Path, tmp_path: Path) -> None:
+    out, partial = tmp_path / "out.json", tmp_path / "out.json.partial"
+    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from test_predict import Echo, predict\n"
+    code += f"predict(Echo(pause=0.1), {str(questions)!r}, {str(out)!r})"
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        if partial.exists() and partial.read_bytes().count(b"\n") > 8:
+            break
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL and not out.exists()
+    kept = partial.read_bytes().count(b"\n") - 1
+    rest = Echo()
+    predict(rest, str(questions), out)
+    assert 8 <= kept < 60 and rest.asked == 60 - kept
+    assert len(json.loads(out.read_text())) == 60
+
+
+def test_another_system_does_not_go_on(questions: Path, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError):
+        predict(Echo(fail_at=20), str(questions), tmp_path / "out.json", system={"name": "a"})
+    with pytest.raises(BadInput, match="another system"):
+        predict(Echo(), str(questions), tmp_path / "out.json", system={"name": "b"})
+    with pytest.raises(BadInput, match="another system"):
+        predict(Echo(), str(questions), tmp_path / "out.json", system={"name": "a"}, limit=30)

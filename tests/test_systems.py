@@ -1,0 +1,116 @@
+"""A system's file names a model for each stage; mistakes in it are told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from whichsense import sample
+from whichsense.baselines import DisambiguateFirst
+from whichsense.disambiguate import PromptCopy, SeqDisambiguator
+from whichsense.errors import BadConfig, MissingStage
+from whichsense.pipeline import Pipeline
+from whichsense.read import ExtractiveReader, SeqReader, VotingReader
+from whichsense.rerank import CrossEncoderReranker, JointReranker
+from whichsense.systems import System, described, load_system, made, provided_system
+from whichsense.verify import EMVerifier, LMVerifier
+
+
+def trained(folder: Path, name: str, task: str, about: str) -> str:
+    """A folder as training leaves it, as far as a system's file looks at it before the first question."""
+    place = folder / name
+    place.mkdir()
+    (place / about).write_text(json.dumps({"task": task}))
+    (place / "selected.json").write_text(json.dumps({"step": len(name)}))
+    return str(place)
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> dict[str, str]:
+    kinds = {
+        "cross": ("reranker", "bert.json"),
+        "joint": ("joint-reranker", "bert.json"),
+        "spans": ("extractive-reader", "bert.json"),
+        "fid": ("answer-prediction", "seq2seq.json"),
+        "qd": ("question-disambiguation", "seq2seq.json"),
+    }
+    return {name: trained(tmp_path, name, *kind) for name, kind in kinds.items()}
+
+
+def system(folder: Path, body: str) -> System:
+    path = folder / "mine.toml"
+    path.write_text(body)
+    return made(load_system(path), sample.index())
+
+
+def test_refuel(tmp_path: Path, models: dict[str, str]) -> None:
+    found = system(
+        tmp_path,
+        f"""
+        depth = 1000
+        keep = 100
+        rounds = 5
+        reranker.model = "{models["cross"]}"
+        reader.model = "{models["fid"]}"
+        disambiguator = {{ model = "{models["qd"]}", beams = 1 }}
+        verifier = {{ model = "{models["fid"]}", threshold = -5.0 }}
+        """,
+    )
+    pipeline = found.answerer
+    assert isinstance(pipeline, Pipeline) and found.name == "mine" and found.rewrites
+    assert (pipeline.depth, pipeline.keep, pipeline.rounds) == (1000, 100, 5)
+    assert isinstance(pipeline.reranker, CrossEncoderReranker) and isinstance(pipeline.reader, SeqReader)
+    assert isinstance(pipeline.disambiguator, SeqDisambiguator) and pipeline.disambiguator.beams == 1
+    assert isinstance(pipeline.verifier, LMVerifier) and pipeline.verifier.threshold == -5.0
+
+
+def test_thresholding_and_votes(tmp_path: Path, models: dict[str, str]) -> None:
+    body = f'reranker = {{ model = "{models["joint"]}", picks = 3 }}\n'
+    body += f'reader = {{ model = "{models["spans"]}", threshold = 0.1 }}'
+    found = system(tmp_path, body)
+    assert isinstance(found.answerer, Pipeline) and not found.rewrites
+    assert isinstance(found.answerer.reader, ExtractiveReader) and found.answerer.reader.gamma == 0.1
+    assert isinstance(found.answerer.reranker, JointReranker) and found.answerer.reranker.picks == 3
+    assert isinstance(found.answerer.disambiguator, PromptCopy) and found.answerer.depth == 100
+    voting = system(tmp_path, f'reader.models = ["{models["spans"]}", "{models["fid"]}"]\nverifier.kind = "em"')
+    assert isinstance(voting.answerer, Pipeline) and isinstance(voting.answerer.reader, VotingReader)
+    assert isinstance(voting.answerer.verifier, EMVerifier)
+    assert system(tmp_path, f'reader.model = "{models["fid"]}"\ndisambiguator.provider = "prompt-copy"').rewrites
+
+
+def test_disambiguate_first(tmp_path: Path, models: dict[str, str]) -> None:
+    body = f'reader.model = "{models["spans"]}"\ndetector.model = "a"\n'
+    assert isinstance(system(tmp_path, body + 'rewriter.model = "b"').answerer, DisambiguateFirst)
+    with pytest.raises(BadConfig, match=r"\[detector\] and \[rewriter\]"):
+        system(tmp_path, body)
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "told"),
+    [
+        ("depth = 3", MissingStage, "needs a reader"),
+        ('reader.modle = "x"', BadConfig, "unknown key 'reader.modle'. Did you mean 'model'"),
+        ('reader.model = "nowhere"', BadConfig, "'nowhere' holds no trained model"),
+        ('reader.provider = "llama"', BadConfig, "reader.provider"),
+        ("reader = 3", BadConfig, "'reader' must be a table"),
+        ("reader = {}", BadConfig, "A stage needs a model"),
+    ],
+)
+def test_mistakes_are_told(body: str, error: type[Exception], told: str, tmp_path: Path) -> None:
+    with pytest.raises(error, match=told.replace("[", r"\[")):
+        system(tmp_path, body)
+
+
+def test_unknown_provider() -> None:
+    with pytest.raises(BadConfig, match="--system FILE"):
+        provided_system("seq2seq")
+
+
+def test_description_changes_with_the_training_run(tmp_path: Path, models: dict[str, str]) -> None:
+    found = system(tmp_path, f'reader.model = "{models["spans"]}"')
+    before = described(found.table, sample.index())
+    assert before == described(found.table, sample.index())
+    (Path(models["spans"]) / "selected.json").write_text("{}")
+    assert before != described(found.table, sample.index())
