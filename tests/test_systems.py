@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pytest
 
 from whichsense import sample
 from whichsense.baselines import DisambiguateFirst
+from whichsense.config import load_as
 from whichsense.disambiguate import PromptCopy, SeqDisambiguator
 from whichsense.errors import BadConfig, MissingStage
+from whichsense.evaluate import SystemsTable
 from whichsense.pipeline import Pipeline
 from whichsense.read import ExtractiveReader, SeqReader, VotingReader
 from whichsense.rerank import CrossEncoderReranker, JointReranker
@@ -101,6 +104,24 @@ def test_disambiguate_first(tmp_path: Path, models: dict[str, str]) -> None:
 def test_mistakes_are_told(body: str, error: type[Exception], told: str, tmp_path: Path) -> None:
     with pytest.raises(error, match=told.replace("[", r"\[")):
         system(tmp_path, body)
+
+
+SHIPPED = Path(__file__).parents[1] / "systems"
+
+
+@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.toml")), ids=lambda path: path.stem)
+def test_shipped_systems_name_what_recipes_train(path: Path) -> None:
+    """Every model that a shipped system names is what a shipped recipe leaves, and its settings exist."""
+    if path.stem == "all":
+        listed = load_as(SystemsTable, path)
+        named = {Path(entry.file).name for entry in listed.systems}
+        assert named == {other.name for other in SHIPPED.glob("*.toml")} - {"all.toml"}
+        return
+    table = load_system(path)
+    assert table.about
+    for model in (stage["model"] for stage in dataclasses.asdict(table).values() if isinstance(stage, dict)):
+        recipe = SHIPPED.parent / "recipes" / f"{Path(model).parent.name}.toml"
+        assert not model or (recipe.exists() and Path(model).parts[0] == "runs" and Path(model).name == "model")
 
 
 def test_unknown_provider() -> None:

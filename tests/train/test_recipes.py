@@ -116,7 +116,8 @@ def test_changes(tmp_path: Path) -> None:
     assert recipe.options.data.train == "sample/questions" and recipe.table["train"]["steps"] == 7
     with pytest.raises(BadConfig, match=r"--set table\.key=value"):
         load_recipe(path, ["train.steps"])
-    with pytest.raises(BadConfig, match="no recipe"):
-        load_recipe(tmp_path / "none.toml")
+    with pytest.raises(BadConfig, match=r"no recipe .* Did you mean 'reranker-nq'"):
+        load_recipe(tmp_path / "reranker-nk.toml")
+    assert load_recipe("reranker-nq").task == load_recipe("reranker-nq.toml").task == "reranker"
     with pytest.raises(BadConfig, match="--tiny"):
         load_recipe(written(tmp_path, GOOD), tiny=True)

@@ -11,15 +11,16 @@ from whichsense.progress import shown
 
 
 @click.command()
-@click.argument("recipe", type=click.Path(path_type=Path), metavar="RECIPE.toml")
+@click.argument("recipe", type=click.Path(path_type=Path), metavar="RECIPE")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="[default: runs/ and the recipe's name]")
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a setting: --set train.steps=100.")
 @click.option("--tiny", is_flag=True, help="At the recipe's tiny size: a minute on a CPU, over the embedded sample.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(recipe: Path, out: Path | None, changes: tuple[str, ...], tiny: bool, as_json: bool) -> None:
-    """Train what RECIPE.toml describes. The same command resumes a run that was stopped or killed.
+    """Train what RECIPE describes: a TOML file, or the name of a recipe that ships.
 
-    On several GPUs: torchrun --nproc-per-node 8 -m whichsense train RECIPE.toml
+    The same command resumes a run that was stopped or killed. On several GPUs:
+    torchrun --nproc-per-node 8 -m whichsense train RECIPE
     """
     from whichsense.errors import require
 

@@ -16,10 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from whichsense.config import from_table
-from whichsense.errors import BadConfig
+from whichsense.errors import BadConfig, did_you_mean
 from whichsense.train.loop import Task
 from whichsense.train.settings import Settings
 from whichsense.train.tasks import task_module
+
+_PACKAGE = Path(__file__).parents[1]
+HOMES = (_PACKAGE / "recipes", _PACKAGE.parents[1] / "recipes")
+"""Where recipes that ship lie: in an installed package, in a checkout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +44,13 @@ class Recipe:
 
 
 def load_recipe(path: str | Path, changes: Sequence[str] = (), *, tiny: bool = False) -> Recipe:
-    """Read a recipe. `changes` are `table.key=value` as a command line gives them; `tiny` takes its tiny size."""
+    """Read a recipe: a file, or the name of one that ships.
+
+    `changes` are `table.key=value` as a command line gives them; `tiny` takes its tiny size.
+    """
+    path = found(path)
     try:
-        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (FileNotFoundError, IsADirectoryError):
-        raise BadConfig(f"There is no recipe '{path}'. Check the path.") from None
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadConfig(f"'{path}' is not valid TOML: {error}") from None
     small = table.pop("tiny", {})
@@ -54,7 +60,19 @@ def load_recipe(path: str | Path, changes: Sequence[str] = (), *, tiny: bool = F
         _merge(table, small)
     for change in changes:
         _merge(table, parsed_change(change))
-    return _checked(table, Path(path))
+    return _checked(table, path)
+
+
+def found(path: str | Path) -> Path:
+    """A recipe's file: the one given, or, by its name, one that ships with the package."""
+    if Path(path).is_file():
+        return Path(path)
+    home = next((folder for folder in HOMES if folder.is_dir()), HOMES[0])
+    shipped = {one.stem: one for one in home.glob("*.toml")}
+    name = Path(path).name.removesuffix(".toml")
+    if name in shipped:
+        return shipped[name]
+    raise BadConfig(f"There is no recipe '{path}'. {did_you_mean(name, shipped)}")
 
 
 def _checked(table: dict[str, Any], path: Path) -> Recipe:
