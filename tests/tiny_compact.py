@@ -42,6 +42,7 @@ def tiny_net(seed: int = 0) -> tuple[Any, Any]:
             parameter.data.normal_(0, 0.2)
         elif "norm" not in name:
             parameter.data.normal_(0, 0.1)
+    net.decoder.out_bias.data[SIGNS.index("[SEP]")] = 4.0  # a random model would seldom come to an end
     return net, shape
 
 
@@ -55,6 +56,22 @@ def exported(folder: Path, *, int8: bool = True, seed: int = 0) -> Path:
 
     net, shape = tiny_net(seed)
     export(weights_of(net), shape, VOCABULARY, folder, int8=int8, settings={"name": "tiny"})
+    return folder
+
+
+def scored(folder: Path, **settings: float) -> Path:
+    """A scorer beside the model: an answer is as probable as its mass and likelihood say, every question answerable."""
+    import numpy as np
+
+    from whichsense.models.compact.scorer import Net, Scorer
+
+    def net(bias: float, **weights: float) -> Net:
+        flat = np.zeros(len(weights), dtype=np.float32), np.ones(len(weights), dtype=np.float32)
+        layer = (np.array([list(weights.values())], dtype=np.float32), np.array([bias], dtype=np.float32))
+        return Net(tuple(weights), *flat, (layer,))
+
+    answer, answerable = net(1.0, mass=0.2, likelihood_each=0.05), net(4.0, null=0.0)
+    Scorer(answer, net(0.0, ambiguity=1.0), answerable, **settings).save(folder / "scorer.json")
     return folder
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,23 +33,24 @@ def load(
     keep: int = KEEP,
     threshold: float | None = None,
     threads: int = 2,
-    weights: str | Path = WEIGHTS,
+    weights: str | Path | None = None,
 ) -> Pipeline:
     """A pipeline over an index (the embedded sample without one). Weights are loaded with the first question.
 
     `depth` passages are searched for, the best `keep` are read to the end. With a `threshold` every answer that is at
-    least that probable is given, instead of the set with the highest expected F1.
+    least that probable is given, instead of the set with the highest expected F1. `weights` is the folder of another
+    model than the one that is shipped.
     """
     from whichsense import sample
 
     opened = index if isinstance(index, Index) else sample.index() if index is None else Index.open(index)
-    compact = Compact(Path(weights), threads, Settings(keep=keep))
+    compact = Compact(Path(weights or WEIGHTS), threads, Settings(keep=keep))
     return Pipeline(
         IndexRetriever(opened, method),
         CompactReranker(compact),
         CompactReader(compact, threshold),
         CompactDisambiguator(compact),
-        CompactVerifier(compact),
+        CompactVerifier(compact, threshold),
         depth=depth,
         keep=keep,
     )
@@ -66,6 +67,10 @@ class Asked:
     readings: tuple[Reading, ...]
     nearest: tuple[Hit, ...]
     timings: Mapping[str, float]
+
+    def first(self, k: int | None) -> Asked:
+        """With at most k readings."""
+        return self if k is None else replace(self, readings=self.readings[:k])
 
     def to_json(self) -> dict[str, Any]:
         """{question, ambiguous, confidence, readings, timings}, and where nothing was found, the nearest passages."""

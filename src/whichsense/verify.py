@@ -124,6 +124,8 @@ class CompactVerifier:
     """
 
     compact: Compact
+    threshold: float | None = None
+    """How probable an answer must be to join; without it, what the scorer was tuned to."""
     beams: int = 4
 
     def verify(self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]) -> list[Reading]:
@@ -134,10 +136,11 @@ class CompactVerifier:
         scene = self.compact.scene(question, hits)
         given = [Candidate(one.answer, one.confidence, one.evidence) for one in readings]
         found = [Resolved(answer, one.question) for answer, one in zip(given, readings, strict=True)]
-        holds, joining = checked(scene, found)
+        least = self.compact.scorer.join_over if self.threshold is None else self.threshold
+        holds, joining = checked(scene, found, least)
         if joining:
             found = resolved(scene, [*given, *candidates_of(scene, joining)], self.beams)
-            holds, _ = checked(scene, found)
+            holds, _ = checked(scene, found, least)
         kept = [one for one, fits in zip(found, holds, strict=True) if fits]
         kept = kept or [max(found, key=lambda one: one.candidate.score)]
         if len(kept) == 1:  # what is left alone answers the question as it was asked

@@ -17,12 +17,14 @@ from whichsense.errors import WhichsenseError, did_you_mean
 
 # name → (module under whichsense.cli, its line in the overview)
 COMMANDS = {
+    "ask": ("ask", "Answer a question in every sense it has."),
     "index": ("index", "Build, extend and check the folder that a corpus is searched in."),
     "search": ("search", "Find the passages that may answer a question."),
     "data": ("data", "List, describe, count and check the datasets."),
     "score": ("score", "Score predictions exactly as the official scripts do."),
     "report": ("report", "Turn result files into one page with tables and plots."),
     "train": ("train", "Train a model from a recipe."),
+    "cotrain": ("cotrain", "Train readers that teach each other."),
     "predict": ("predict", "Answer a dataset's questions with a system."),
     "evaluate": ("evaluate", "Measure systems over a dataset."),
 }

@@ -27,7 +27,7 @@ def command(question: str, folder: Path | None, method: str | None, k: int, as_j
     hits = index.search(question, k, chosen)
     if as_json:
         found = [dataclasses.asdict(hit.passage) | {"score": hit.score} for hit in hits]
-        print(json.dumps({"question": question, "method": chosen, "hits": found}, ensure_ascii=not _utf8()))
+        print(json.dumps({"question": question, "method": chosen, "hits": found}, ensure_ascii=not utf8()))
         return
     for rank, hit in enumerate(hits, 1):
         print(_shown(rank, hit))
@@ -35,18 +35,18 @@ def command(question: str, folder: Path | None, method: str | None, k: int, as_j
         click.echo("No passage matches. Try other words.", err=True)
 
 
-def _utf8() -> bool:
+def utf8() -> bool:
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def _shown(rank: int, hit: Hit) -> str:
     passage = hit.passage
     section = f" › {passage.section}" if passage.section else ""
-    head = f"{rank:>3}. {_printable(passage.title + section)}  [{_printable(passage.id)}]  {hit.score:.2f}"
-    body = _printable(" ".join(passage.text.split()))
+    head = f"{rank:>3}. {printable(passage.title + section)}  [{printable(passage.id)}]  {hit.score:.2f}"
+    body = printable(" ".join(passage.text.split()))
     return f"{head}\n{textwrap.fill(body, 100, initial_indent='     ', subsequent_indent='     ')}\n"
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Without control characters: a corpus must not steer the terminal."""
     return "".join(character for character in text if character.isprintable())

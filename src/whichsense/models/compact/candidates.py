@@ -10,11 +10,13 @@ import numpy as np
 from whichsense.answers import fullest, merged
 from whichsense.models.compact.inputs import Pair
 from whichsense.models.compact.runtime import Floats, Late
+from whichsense.text import sentences
 from whichsense.types import Hit, Passage
 
 LONGEST_SPAN = 16  # tokens
 _SPANS = 12  # best ones of each passage that are looked at
 _LEAST = 1e-4  # of a passage's probability: what is below says nothing
+_SENTENCE_MARKS = (". ", "! ", "? ", '." ', ".) ", "\n")
 _EDGES = " \t\n,;:"
 _AROUND = (("(", ")"), ("[", "]"), ("“", "”"), ("«", "»"), ('"', '"'))
 
@@ -98,7 +100,7 @@ def _mentions(evidence: Evidence, place: int, share: float, tokens: Sequence[str
         in_title = pair.title[0] <= first < pair.title[1]
         text = passage.title if in_title else passage.text
         start, end = trimmed(text, pair.starts[first], pair.ends[last])
-        if start < end and not cuts_number(text, start, end):
+        if start < end and not cuts_number(text, start, end) and not crosses_sentences(text[start:end]):
             where = (first, last + 1)
             found.append(Mention(place, text[start:end], start, end, in_title, where, probability, share * probability))
     return found
@@ -152,6 +154,15 @@ def cuts_number(text: str, start: int, end: int) -> bool:
     begins = len(before) == 2 and before[0].isdigit() and before[1] in ",." and text[start].isdigit()
     ends = len(after) == 2 and after[1].isdigit() and after[0] in ",." and text[end - 1].isdigit()
     return begins or ends
+
+
+def crosses_sentences(inner: str) -> bool:
+    """Whether a span holds the end of a sentence and the beginning of the next.
+
+    >>> crosses_sentences("in 1953. The next"), crosses_sentences("J. K. Rowling"), crosses_sentences("in 1953")
+    (True, False, False)
+    """
+    return any(mark in inner for mark in _SENTENCE_MARKS) and len(sentences(inner)) > 1
 
 
 def gathered(found: Sequence[Mention], most: int = 16) -> list[Answer]:

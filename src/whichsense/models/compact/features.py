@@ -146,3 +146,47 @@ def of_question(context: Context, probabilities: Sequence[float]) -> dict[str, f
 
 def _log(value: float) -> float:
     return math.log(max(value, _LEAST))
+
+
+ANSWER_FEATURES = (
+    "mass",
+    "best_mention",
+    "best_span",
+    "share",
+    "beside_best",
+    "rank",
+    "passages",
+    "titles",
+    "best_relevance",
+    "read_rank",
+    "search_rank",
+    "search_score",
+    "null",
+    "length",
+    "in_question",
+    "in_title",
+    "likelihood",
+    "likelihood_each",
+    "likelihood_beside_best",
+    "ambiguity",
+    "first_passage",
+    *(f"{asked} asked, {kind} given" for asked in ASKED for kind in KINDS),
+)
+QUESTION_FEATURES = (
+    "ambiguity",
+    "ambiguity_first",
+    "null",
+    "first_passage",
+    "relevance",
+    "mass",
+    "likelihood",
+    "entropy",
+    "first",
+    "second",
+    "third",
+    "expected",
+    "titles",
+    "words",
+    "has_year",
+    *(f"{kind} asked" for kind in ASKED),
+)

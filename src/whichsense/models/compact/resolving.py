@@ -90,8 +90,9 @@ def _by_title(question: str, candidate: Candidate, used: set[str]) -> str | None
     return None
 
 
-def checked(scene: Scene, readings: Sequence[Resolved]) -> tuple[list[bool], list[int]]:
-    """Each rewrite asked again: does it hold its own answer, and which other candidates do rewrites prefer?
+def checked(scene: Scene, readings: Sequence[Resolved], least: float) -> tuple[list[bool], list[int]]:
+    """Each rewrite asked again: does it hold its own answer, and which other candidates (of at least that
+    probability) do rewrites prefer?
 
     A rewrite holds its answer if no other given answer is much likelier (`holds_over`). The question as it was asked
     brings no new answers: what it prefers is known already.
@@ -101,7 +102,7 @@ def checked(scene: Scene, readings: Sequence[Resolved]) -> tuple[list[bool], lis
     new = [
         place
         for place, answer in enumerate(scene.answers)
-        if normalize(answer.text) not in known and scene.probabilities[place] >= scorer.join_over
+        if normalize(answer.text) not in known and scene.probabilities[place] >= least
     ]
     rows = np.array(scene.likelihoods([one.question for one in readings], [*given, *_texts(scene, new)]))
     count, diagonal = len(given), np.arange(len(given))

@@ -103,6 +103,7 @@ class CompactModel:
     @cached_property
     def words(self) -> Words:
         path = self.folder / "embeddings.npz"
+        assert self.config  # a folder that holds no model is told as such
         try:
             return Words.load(path)
         except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:

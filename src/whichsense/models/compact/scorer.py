@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from whichsense.errors import WhichsenseError
+from whichsense.models.compact.features import ANSWER_FEATURES, QUESTION_FEATURES
 from whichsense.models.compact.runtime import Floats, damaged
 
 _NETS = ("answer", "ambiguous", "answerable")
@@ -82,6 +82,10 @@ class Scorer:
         try:
             table = json.loads(path.read_text(encoding="utf-8"))
             answer, ambiguous, answerable = (Net.from_table(table[name]) for name in _NETS)
+            known = [set(ANSWER_FEATURES), set(QUESTION_FEATURES), set(QUESTION_FEATURES)]
+            for net, names in zip((answer, ambiguous, answerable), known, strict=True):
+                if strange := set(net.names) - names:
+                    raise ValueError(f"there is no feature '{min(strange)}'")
             return cls(answer, ambiguous, answerable, **table.get("settings", {}))
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise damaged(path, error) from None
@@ -109,13 +113,6 @@ def chosen(probabilities: Sequence[float], missing: float, threshold: float | No
         for count in range(1, len(order) + 1)
     ]
     return order[: int(np.argmax(values)) + 1] if values else []
-
-
-def check_names(net: Net, known: Sequence[str], path: Path) -> None:
-    """A scorer that was fitted on other features is told at loading, not at the first question."""
-    strange = [name for name in net.names if name not in known]
-    if strange:
-        raise WhichsenseError(f"'{path}' asks for a feature '{strange[0]}' that there is not. Fit the scorer again.")
 
 
 def _array(values: Any) -> Floats:

@@ -108,12 +108,11 @@ class Scene:
     _asked: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def holds(self, hits: Sequence[Hit], keep: int | None) -> bool:
-        """Whether these hits are this scene's, as its reranker ordered them."""
-        mine = [hit.passage.id for hit in (*self.evidence.hits, *self.rest)]
-        asked = [hit.passage.id for hit in hits]
+        """Whether these hits are what this scene read to the end, or with `keep`, what it was given."""
+        read, asked = [hit.passage.id for hit in self.evidence.hits], sorted(hit.passage.id for hit in hits)
         if keep is None:
-            return asked == mine[: len(asked)] and len(asked) <= len(self.evidence.hits)
-        return sorted(asked) == sorted(mine) and len(self.evidence.hits) == min(keep, len(asked))
+            return asked == sorted(read)
+        return asked == sorted([*read, *(hit.passage.id for hit in self.rest)]) and len(read) == min(keep, len(asked))
 
     @cached_property
     def answers(self) -> list[Answer]:

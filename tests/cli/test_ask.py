@@ -1,0 +1,121 @@
+"""whichsense ask: what it prints, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from small_corpora import Corpus
+from tiny_compact import exported, scored
+from whichsense import index
+from whichsense.cli import main
+
+for needed in ("onnx", "onnxruntime", "torch"):
+    pytest.importorskip(needed)
+
+Run = Callable[..., tuple[int, str, str]]
+RECORDS = [
+    ("Dune (1984 film)", "The film Dune of 1984 was directed by David Lynch. It is not a novel."),
+    ("Dune (2021 film)", "The film Dune of 2021 was directed by Denis Villeneuve.\x1b[31m"),
+    ("Dune (novel)", "Frank Herbert wrote Dune."),
+]
+QUESTION = "Who directed the film Dune?"
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return scored(exported(tmp_path_factory.mktemp("weights")), holds_over=-1e9)
+
+
+@pytest.fixture
+def run(weights: Path, make_corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    index.build([make_corpus(RECORDS)], tmp_path / "index")
+
+    def call(*arguments: str, folder: Path = weights) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stopped:
+            main(["ask", *arguments, "--index", str(tmp_path / "index"), "--weights", str(folder)])
+        said = capsys.readouterr()
+        return int(stopped.value.code or 0), said.out, said.err
+
+    return call
+
+
+def test_readable(run: Run) -> None:
+    status, out, _ = run(QUESTION, "--threshold", "0")
+    assert status == 0 and out.startswith(QUESTION)
+    assert "  1. " in out and "  2. " in out and "%" in out and "[Dune (" in out
+    assert "\x1b" not in out  # neither from the corpus nor, into a pipe, from us
+    marked = [line for line in out.splitlines() if line.count("*") == 2]
+    assert marked
+    assert "  2. " not in run(QUESTION, "--threshold", "0", "--k", "1")[1]
+
+
+def test_json(run: Run) -> None:
+    status, out, _ = run(QUESTION, "--threshold", "0", "--json")
+    told = json.loads(out)
+    assert status == 0 and list(told) == ["question", "ambiguous", "confidence", "readings", "timings"]
+    for reading in told["readings"]:
+        for span in reading["evidence"]:
+            assert span["text"][span["start"] : span["end"]] or span["start"] == span["end"] == 0
+
+
+def test_thresholds_trade_precision_for_recall(run: Run) -> None:
+    counts = [len(json.loads(run(QUESTION, "--threshold", t, "--json")[1])["readings"]) for t in ("0", "0.5", "1")]
+    assert counts == sorted(counts, reverse=True) and counts[0] > counts[2] == 1
+
+
+def test_many_questions(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "questions.txt"
+    path.write_text(f"\ufeff{QUESTION}\n\nWho wrote Dune?\n", encoding="utf-8")
+    out = run("--file", str(path), "--json")[1]
+    assert [json.loads(line)["question"] for line in out.splitlines()] == [QUESTION, "Who wrote Dune?"]
+
+
+def test_declined(run: Run, weights: Path, tmp_path: Path) -> None:
+    shy = tmp_path / "shy"
+    shy.mkdir()
+    for path in weights.iterdir():
+        (shy / path.name).write_bytes(path.read_bytes())
+    scored(shy, decline_under=1.1)
+    status, out, _ = run(QUESTION, folder=shy)
+    assert status == 0 and "No answer found. Nearest passages:" in out and "Dune (2021 film)" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["  "], "empty"),
+        (["x" * 20_000], "at most 10,000"),
+        (["caf\udce9"], "UTF-8"),
+        ([], "Give a QUESTION"),
+        ([QUESTION, "--file", "x"], "Give a QUESTION"),
+        (["--file", "/nowhere/at/all"], "There is no file"),
+        (["--file", "/"], "is a folder"),
+        ([QUESTION, "--threshold", "2"], "0<=x<=1"),
+    ],
+)
+def test_refused(arguments: list[str], said: str, run: Run) -> None:
+    status, out, err = run(*arguments)
+    assert status in (1, 2) and said in err and "Traceback" not in err and out == ""
+
+
+@pytest.mark.parametrize(("body", "said"), [(b"\xff\xfe\x00", "not valid UTF-8"), (b" \n\n", "holds no question")])
+def test_files_that_cannot_be_read(body: bytes, said: str, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "bad.txt").write_bytes(body)
+    status, _, err = run("--file", str(tmp_path / "bad.txt"))
+    assert status == 1 and said in err
+
+
+@pytest.mark.parametrize("name", ["config.json", "late.onnx", "decoder.onnx", "scorer.json", "embeddings.npz"])
+def test_damaged_weights(name: str, run: Run, weights: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for path in weights.iterdir():
+        (broken / path.name).write_bytes(path.read_bytes() if path.name != name else b"{}")
+    status, _, err = run(QUESTION, folder=broken)
+    assert status == 1 and ("Install whichsense again" in err or "export the model again" in err)
+    status, _, err = run(QUESTION, folder=tmp_path / "nowhere")
+    assert status == 1 and "There is no compact model" in err

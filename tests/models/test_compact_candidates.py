@@ -1,0 +1,199 @@
+"""From span scores to answers: probabilities that add up, whole words and numbers, one answer for one meaning."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tiny_compact import VOCABULARY
+from whichsense.errors import WhichsenseError
+from whichsense.models.compact import features
+from whichsense.models.compact.candidates import (
+    LONGEST_SPAN,
+    Evidence,
+    cuts_number,
+    gathered,
+    mentions,
+    passage_probabilities,
+    span_probabilities,
+    trimmed,
+)
+from whichsense.models.compact.features import Context
+from whichsense.models.compact.inputs import Pair, pair
+from whichsense.models.compact.runtime import Late
+from whichsense.models.compact.scorer import Net, Scorer, chosen
+from whichsense.models.compact.tokens import Tokenizer
+from whichsense.testing import passage_hit
+from whichsense.types import Hit
+
+TOKENIZER = Tokenizer({word: number for number, word in enumerate(VOCABULARY)})
+QUESTION = "When was Everest first climbed?"
+
+
+def read(hit: Hit, relevance: float, wanted: dict[str, float], ambiguity: float = 0.0) -> tuple[Pair, Late]:
+    """A pair as if the encoder had found these strings, with these scores, in the passage's text."""
+    made = pair(TOKENIZER, TOKENIZER.ids(QUESTION), hit.passage.title, hit.passage.text)
+    span = np.full((len(made), 2), -8.0, dtype=np.float32)
+    for string, score in wanted.items():
+        in_title = string not in hit.passage.text
+        text = hit.passage.title if in_title else hit.passage.text
+        first, last = made.title if in_title else made.text
+        start = text.index(string)
+        inside = [at for at in range(first, last) if start <= made.starts[at] and made.ends[at] <= start + len(string)]
+        span[inside[0], 0] = span[inside[-1], 1] = score
+    states = np.zeros((len(made), 48), dtype=np.float32)
+    return made, Late(states, relevance, span, ambiguity)
+
+
+def evidence(*parts: tuple[Hit, float, dict[str, float]]) -> Evidence:
+    found = [read(*part) for part in parts]
+    hits = tuple(Hit(hit.passage, relevance) for hit, relevance, _ in parts)
+    places = tuple((place, 10.0 - place) for place in range(len(parts)))
+    return Evidence(QUESTION, hits, tuple(p for p, _ in found), tuple(late for _, late in found), places)
+
+
+FIRST = passage_hit("Edmund Hillary climbed Everest on 29 May 1953, first of all.", "Mount Everest")
+SECOND = passage_hit("The first ascent was in 1953. In winter it was climbed in 1980.", "Everest")
+THIRD = passage_hit("It cost 1,500,000 dollars (in all).", "Everest 1996")
+
+
+def test_answers_that_mean_the_same_are_one() -> None:
+    found = gathered(
+        mentions(
+            evidence((FIRST, 2.0, {"29 May 1953": 5.0}), (SECOND, 1.5, {"1953": 4.0, "1980": 3.0})),
+            VOCABULARY,
+        )
+    )
+    assert [answer.text for answer in found[:2]] == ["29 May 1953", "1980"]
+    best = found[0]
+    assert {mention.surface for mention in best.mentions} >= {"29 May 1953", "1953"}
+    assert {mention.passage for mention in best.mentions} == {0, 1}
+    assert best.mass > found[1].mass
+    for mention in best.mentions:
+        text = (FIRST, SECOND)[mention.passage].passage.text
+        assert text[mention.start : mention.end] == mention.surface
+
+
+def test_a_span_in_the_title() -> None:
+    found = mentions(evidence((THIRD, 1.0, {"Everest 1996": 6.0})), VOCABULARY)
+    assert found[0].surface == "Everest 1996" and found[0].in_title
+
+
+def test_a_number_is_never_cut() -> None:
+    found = mentions(evidence((THIRD, 1.0, {"500,000": 6.0, "1,500,000": 5.0})), VOCABULARY)
+    assert "500,000" not in {mention.surface for mention in found}
+    assert found[0].surface == "1,500,000"
+    assert cuts_number("1,500", 2, 5) and cuts_number("1.5", 0, 1) and not cuts_number("In 1953, 1980", 3, 7)
+
+
+def test_probabilities_add_up() -> None:
+    given = evidence((FIRST, 2.0, {"29 May 1953": 5.0}), (SECOND, -1.0, {}))
+    shares, null = passage_probabilities(given.read)
+    assert shares.sum() + null == pytest.approx(1) and shares[0] > null > shares[1]
+    for made, late in zip(given.pairs, given.read, strict=True):
+        found = span_probabilities(made, late.span)
+        assert found.sum() == pytest.approx(1, abs=1e-5)
+        for first, length in zip(*np.nonzero(found), strict=True):
+            place, last = int(first), int(first + length)
+            assert any(low <= place and last < high for low, high in (made.title, made.text))
+    assert passage_probabilities([])[1] == 1.0
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 30), st.integers(0, 30))
+def test_any_pair_has_span_probabilities(title: int, text: int) -> None:
+    made = pair(TOKENIZER, TOKENIZER.ids("who"), "film " * title, "dune " * text)
+    scores = np.random.default_rng(title * 31 + text).standard_normal((len(made), 2)).astype(np.float32)
+    found = span_probabilities(made, scores)
+    assert found.shape == (len(made), LONGEST_SPAN)
+    assert found.sum() == pytest.approx(1 if title + text else 0, abs=1e-4)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text('ab (),;"“”[]', max_size=12), st.data())
+def test_trimming_stays_inside(text: str, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, len(text)))
+    first, last = trimmed(text, start, end)
+    assert start <= first <= last <= end
+    assert trimmed(text, first, last) == (first, last)
+
+
+def context() -> Context:
+    given = evidence((FIRST, 2.0, {"29 May 1953": 5.0}), (SECOND, 1.5, {"1953": 4.0, "1980": 3.0}))
+    answers = gathered(mentions(given, VOCABULARY))
+    return Context(given, answers, [(-1.0 - place, 3) for place in range(len(answers))])
+
+
+def test_features_say_what_they_are_called() -> None:
+    made = context()
+    first, second = (features.of_answer(place, made) for place in (0, 1))
+    assert tuple(first) == tuple(second) == features.ANSWER_FEATURES
+    assert all(math.isfinite(value) for value in first.values())
+    assert first["passages"] == pytest.approx(math.log(2)) and second["passages"] == 0
+    assert first["beside_best"] == 0 > second["beside_best"]
+    assert first["when asked, date given"] == 1 and second["when asked, year given"] == 1
+    assert first["likelihood_each"] == pytest.approx(-1 / 3) and first["in_title"] == 0
+    asked = features.of_question(made, [0.8, 0.4])
+    assert tuple(asked) == features.QUESTION_FEATURES
+    assert (asked["first"], asked["second"], asked["third"]) == (0.8, 0.4, 0.0) and asked["when asked"] == 1
+
+
+def net(**weights: float) -> Net:
+    flat = np.zeros(len(weights), dtype=np.float32), np.ones(len(weights), dtype=np.float32)
+    hidden = (np.eye(len(weights), dtype=np.float32), np.zeros(len(weights), dtype=np.float32))
+    out = (np.array([list(weights.values())], dtype=np.float32), np.array([0.5], dtype=np.float32))
+    return Net(tuple(weights), *flat, (hidden, out), slope=2.0, shift=-0.25)
+
+
+def test_the_scorer_is_kept_whole(tmp_path: Path) -> None:
+    scorer = Scorer(net(mass=1.0, share=2.0), net(null=1.0), net(first=1.0), decline_under=0.25)
+    scorer.save(tmp_path / "scorer.json")
+    again = Scorer.load(tmp_path / "scorer.json")
+    assert again.decline_under == 0.25
+    rows = [features.of_answer(place, context()) for place in (0, 1)]
+    by_hand = [
+        1 / (1 + math.exp(-(2.0 * (math.tanh(row["mass"]) + 2 * math.tanh(row["share"]) + 0.5) - 0.25))) for row in rows
+    ]
+    assert again.answer.probabilities(rows) == pytest.approx(by_hand, abs=1e-5)
+    assert again.answer.probabilities([]) == []
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"answer": {}}', '{"answer": {"names": ["a"], "layers": []}}'])
+def test_a_damaged_scorer_is_told(damage: str, tmp_path: Path) -> None:
+    (tmp_path / "scorer.json").write_text(damage)
+    with pytest.raises(WhichsenseError, match=r"scorer\.json"):
+        Scorer.load(tmp_path / "scorer.json")
+
+
+def test_a_scorer_for_other_features_is_told(tmp_path: Path) -> None:
+    Scorer(net(mass=1.0, beauty=1.0), net(null=1.0), net(first=1.0)).save(tmp_path / "scorer.json")
+    with pytest.raises(WhichsenseError, match="beauty"):
+        Scorer.load(tmp_path / "scorer.json")
+    table = json.loads((tmp_path / "scorer.json").read_text())
+    table["settings"]["unheard"] = 1
+    (tmp_path / "scorer.json").write_text(json.dumps(table))
+    with pytest.raises(WhichsenseError):
+        Scorer.load(tmp_path / "scorer.json")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.floats(0, 1), max_size=6), st.floats(0, 2))
+def test_the_chosen_set_has_the_highest_expected_f1(probabilities: list[float], missing: float) -> None:
+    found = chosen(probabilities, missing)
+    assert bool(found) == bool(probabilities)
+    expected = max(sum(probabilities) + missing, 1.0)
+
+    def f1(places: list[int]) -> float:
+        return 2 * sum(probabilities[place] for place in places) / (len(places) + expected)
+
+    order = sorted(range(len(probabilities)), key=lambda place: -probabilities[place])
+    assert all(f1(found) >= f1(order[:count]) - 1e-9 for count in range(1, len(order) + 1))
+    low, high = (set(chosen(probabilities, missing, threshold)) for threshold in (0.2, 0.7))
+    assert high <= low

@@ -1,0 +1,169 @@
+"""What the compact model writes: edits that keep to their grammar, rewrites that keep to the evidence."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tiny_compact import VOCABULARY, exported, scored
+from whichsense.models.compact import search
+from whichsense.models.compact.decoding import View
+from whichsense.models.compact.edits import Edit, Surfaces, applied, following, parsed
+from whichsense.models.compact.inputs import DELETE, GAP, answer_prefix, rewrite_prefix
+from whichsense.models.compact.resolving import target
+from whichsense.models.compact.rewriting import Rewrite, fits, rewrites, together
+from whichsense.models.compact.system import Compact, Scene, Settings
+from whichsense.models.compact.tokens import END, Tokenizer
+from whichsense.testing import passage_hit
+from whichsense.text import words
+from whichsense.types import Candidate
+
+for needed in ("onnx", "onnxruntime", "torch"):
+    pytest.importorskip(needed)
+
+HITS = [
+    passage_hit("The film Dune of 1984 was directed by David Lynch.", "Dune (1984 film)"),
+    passage_hit("Dune is a novel by Frank Herbert. It was made a film in 1984 and in 2021.", "Dune (novel)"),
+    passage_hit("The film of 2021 was directed by Denis Villeneuve.", "Dune (2021 film)"),
+    passage_hit("Everest was first climbed by Edmund Hillary in 1953.", "Everest"),
+]
+QUESTION = "Who directed the film Dune?"
+TOKENIZER = Tokenizer({word: number for number, word in enumerate(VOCABULARY)})
+
+
+@pytest.fixture(scope="module")
+def compact(tmp_path_factory: pytest.TempPathFactory) -> Compact:
+    return Compact(scored(exported(tmp_path_factory.mktemp("compact"))), settings=Settings(keep=3))
+
+
+@pytest.fixture(scope="module")
+def scene(compact: Compact) -> Scene:
+    return compact.scene(QUESTION, HITS, keep=3)
+
+
+def test_edits_make_the_question() -> None:
+    asked = "Who directed the film Dune".split()
+    tokens = [GAP + 2, DELETE + 2, *TOKENIZER.ids("novel"), GAP + 5, *TOKENIZER.ids("in 1984"), END]
+    edits = parsed(tokens)
+    assert edits == [Edit(2, 2, tuple(TOKENIZER.ids("novel"))), Edit(5, 0, tuple(TOKENIZER.ids("in 1984")))]
+    surfaces = Surfaces([(hit.passage.text, TOKENIZER.pieces(hit.passage.text)) for hit in HITS], VOCABULARY)
+    assert (
+        applied(asked, [(edit, surfaces.written(edit.inserted)) for edit in edits])
+        == "Who directed novel Dune in 1984?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("inserted", "written"),
+    [
+        ("by david lynch", "by David Lynch"),  # as the evidence writes it
+        ("the film", "the film"),  # not as it stands at the beginning of a sentence
+        ("edmund hillary ' s", "Edmund Hillary's"),  # what the evidence does not hold is put together by rule
+        ("in winter", "in winter"),
+        ("everest", "Everest"),
+    ],
+)
+def test_words_are_written_as_in_the_evidence(inserted: str, written: str) -> None:
+    surfaces = Surfaces([(hit.passage.text, TOKENIZER.pieces(hit.passage.text)) for hit in HITS], VOCABULARY)
+    assert surfaces.written(TOKENIZER.ids(inserted)) == written
+
+
+def allowed(tokens: list[int], count: int) -> list[int]:
+    may = following(tokens, count)
+    gaps = [] if may.gap is None else list(range(GAP + may.gap, GAP + count + 1))
+    deletes = [DELETE + n for n in range(1, may.deletable + 1)]
+    return [*gaps, *deletes, *([110, 120] if may.pieces else []), *([END] if may.end else [])]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 20), st.data())
+def test_any_row_of_signs_that_is_allowed_is_a_rewrite(count: int, data: st.DataObject) -> None:
+    tokens: list[int] = []
+    while (not tokens or tokens[-1] != END) and len(tokens) < 30:
+        tokens.append(data.draw(st.sampled_from(allowed(tokens, count))))
+    edits = parsed(tokens)
+    assert edits and all(one.gap + one.deleted <= count for one in edits)
+    assert all(one.gap + max(one.deleted, 1) <= two.gap for one, two in pairwise(edits))
+    if tokens[-1] == END:
+        assert all(one.deleted or one.inserted for one in edits)
+    question = [f"w{place}" for place in range(count)]
+    made = applied(question, [(one, "x" if one.inserted else "") for one in edits]).rstrip("?").split()
+    deleted = {place for one in edits for place in range(one.gap, one.gap + one.deleted)}
+    assert [word for word in made if word != "x"] == [w for place, w in enumerate(question) if place not in deleted]
+
+
+def test_what_is_inserted_must_stand_in_the_evidence() -> None:
+    known = frozenset(["in", "the", "1984", "film", "david", "lynch"])
+    assert fits("in the 1984 film", "David Lynch", known)
+    assert not fits("in the 2021 film", "David Lynch", known)  # says what the evidence does not say
+    assert not fits("by David Lynch", "David Lynch", known)  # gives the answer away
+    assert not fits("1984", "in 1984", known)
+    assert fits("", "David Lynch", known)
+
+
+def test_rewrites_are_chosen_together() -> None:
+    one, two, three = (Rewrite(text, score) for text, score in (("A?", -1.0), ("B?", -1.2), ("C?", -9.0)))
+    assert together([[one, two], [one, three]]) == [two, one]
+    assert together([[one], [one]]) in ([one, None], [None, one])
+    assert together([[], [one]]) == [None, one]
+    many = together([[Rewrite(f"{n}?", -n) for n in range(10)]] * 8)
+    assert len({rewrite.question for rewrite in many if rewrite}) == 8
+    assert together([[one], [Rewrite("a", -1)]]).count(None) == 1  # the same words
+
+
+def test_rewrites_keep_to_the_evidence(scene: Scene) -> None:
+    targets = [target(scene, Candidate(answer, 1.0)) for answer in ("David Lynch", "Denis Villeneuve")]
+    assert [sorted(one.marked) for one in targets] != [[], []]
+    found = rewrites(scene, targets, beams=6)
+    assert any(found)
+    told = {word for hit in HITS for word in words(f"{hit.passage.title} {hit.passage.text}")}
+    for answer, some in zip(targets, found, strict=True):
+        for one in some:
+            new = set(words(one.question)) - set(words(QUESTION))
+            assert one.question.endswith("?") and one.question != QUESTION
+            assert new <= told | {"by", "in", "of", "the", "a", "and", "on", "is", "it", "was", "who", "what", "when"}
+            assert " ".join(words(answer.answer)) not in " ".join(words(one.question))
+
+
+def test_beams_are_as_good_as_their_scores_say(scene: Scene) -> None:
+    """The score of an output is what scoring that output gives."""
+    prefix = rewrite_prefix(TOKENIZER, QUESTION, "David Lynch", ["Denis Villeneuve"])
+    assert prefix is not None
+    prompt = search.Prompt(prefix, scene.view({}), words=5)
+    (found,) = search.edits(scene.compact.decoder, scene.memory, [prompt], beams=3)
+    (alone,) = search.edits(scene.compact.decoder, scene.memory, [prompt, prompt], beams=3)[:1]
+    assert found and [one.tokens for one in found] == [one.tokens for one in alone]
+    outputs = [one.tokens[:-1] for one in found]
+    (scores,) = search.likelihoods(scene.compact.decoder, scene.memory, [prompt], outputs)
+    np.testing.assert_allclose(scores, [one.score for one in found], atol=1e-3)
+    assert [one.each for one in found] == sorted((one.each for one in found), reverse=True)
+
+
+def test_answers_are_scored_together_as_alone(scene: Scene) -> None:
+    view = scene.view({})
+    prompts = [search.Prompt(answer_prefix(TOKENIZER, text), view) for text in (QUESTION, "Who wrote the novel?")]
+    outputs = [TOKENIZER.ids(text) for text in ("David Lynch", "1984", "")]
+    together_ = search.likelihoods(scene.compact.decoder, scene.memory, prompts, outputs)
+    for row, prompt in enumerate(prompts):
+        for column, output in enumerate(outputs):
+            ((alone,),) = search.likelihoods(scene.compact.decoder, scene.memory, [prompt], [output])
+            assert together_[row][column] == pytest.approx(alone, abs=1e-3)
+    assert all(score < 0 for row in together_ for score in row)
+
+
+def test_views_hide_and_mark(scene: Scene) -> None:
+    place = scene.remembered[1]
+    view = scene.view({place: [(3, 5)]}, [place])
+    before = len(scene.evidence.pairs[scene.remembered[0]])
+    assert isinstance(view, View) and view.seen.sum() == len(scene.evidence.pairs[place])
+    assert np.flatnonzero(view.marks).tolist() == [before + 3, before + 4]
+
+
+def test_a_question_too_long_is_not_rewritten(compact: Compact) -> None:
+    assert rewrite_prefix(TOKENIZER, "who " * 60, "x", []) is None
+    scene = compact.scene("who " * 60 + "?", HITS, keep=3)
+    assert rewrites(scene, [target(scene, Candidate("1984", 1.0)), target(scene, Candidate("2021", 1.0))]) == [[], []]

@@ -1,0 +1,198 @@
+"""The compact provider as a whole over a real index, with a tiny random model: what holds whatever the weights are."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from small_corpora import Corpus
+from tiny_compact import exported, scored
+from whichsense import compact, index
+from whichsense.compact import Asked
+from whichsense.index import Index
+from whichsense.models.compact.resolving import Resolved, candidates_of, checked
+from whichsense.models.compact.scorer import Scorer
+from whichsense.models.compact.system import Compact, Scene
+from whichsense.pipeline import Pipeline
+from whichsense.read import CompactReader
+from whichsense.text import words
+from whichsense.types import Candidate, Reading
+
+for needed in ("onnx", "onnxruntime", "torch"):
+    pytest.importorskip(needed)
+
+RECORDS = [
+    ("Dune (1984 film)", "The film Dune of 1984 was directed by David Lynch."),
+    ("Dune (novel)", "Dune is a novel by Frank Herbert. It was made a film in 1984 and in 2021."),
+    ("Dune (2021 film)", "The film Dune of 2021 was directed by Denis Villeneuve."),
+    ("Everest", "Everest was first climbed by Edmund Hillary in 1953."),
+    ("Everest in winter", "Everest was first climbed in winter by it in 1980."),
+    ("The mountain", "The mountain is made of many a mountain."),
+]
+QUESTIONS = ["Who directed the film Dune?", "When was Everest first climbed?"]
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return scored(exported(tmp_path_factory.mktemp("weights")), holds_over=-1e9)
+
+
+@pytest.fixture
+def opened(make_corpus: Corpus, tmp_path: Path) -> Index:
+    index.build([make_corpus(RECORDS)], tmp_path / "index")
+    return Index.open(tmp_path / "index")
+
+
+@pytest.fixture
+def pipeline(opened: Index, weights: Path) -> Pipeline:
+    return compact.load(opened, weights=weights, depth=5, keep=3, threshold=0.0)
+
+
+def model_of(pipeline: Pipeline) -> Compact:
+    assert isinstance(pipeline.reader, CompactReader)
+    return pipeline.reader.compact
+
+
+def with_scorer(weights: Path, folder: Path, **settings: float) -> Path:
+    """The same model, with other settings of its scorer."""
+    folder.mkdir()
+    for path in weights.iterdir():
+        (folder / path.name).hardlink_to(path)
+    scorer = Scorer.load(weights / "scorer.json")
+    (folder / "scorer.json").unlink()
+    dataclasses.replace(scorer, **settings).save(folder / "scorer.json")
+    return folder
+
+
+def test_readings_are_grounded_and_differ(pipeline: Pipeline) -> None:
+    for question, readings in zip(QUESTIONS, pipeline.readings(QUESTIONS), strict=True):
+        assert len(readings) > 1
+        assert len({" ".join(words(one.question)) for one in readings}) == len(readings)
+        for one in readings:
+            assert one.question.endswith("?") and one.question != question and 0 < one.confidence < 1
+            assert one.evidence
+            surfaces = [span.passage.text[span.start : span.end] or span.passage.title for span in one.evidence]
+            assert any(one.answer in surface for surface in surfaces)
+        assert [one.confidence for one in readings] == sorted((one.confidence for one in readings), reverse=True)
+
+
+def test_every_pair_is_encoded_once(pipeline: Pipeline) -> None:
+    """Reading, rewriting, asking again: all on the same states."""
+    pipeline.readings(QUESTIONS)
+    work, shape = model_of(pipeline).model.work, model_of(pipeline).model.config["shape"]
+    found = [len(hits) for hits in pipeline.retriever.retrieve(QUESTIONS, 5)]
+    late = sum(min(3, count) for count in found)
+    assert work.pairs == sum(found)
+    assert work.layers == sum(found) * shape["early"] + late * (shape["layers"] - shape["early"])
+
+
+def test_questions_together_as_one_by_one(pipeline: Pipeline, opened: Index, weights: Path) -> None:
+    alone = [compact.load(opened, weights=weights, depth=5, keep=3, threshold=0.0).readings([q])[0] for q in QUESTIONS]
+    assert pipeline.readings(QUESTIONS) == alone
+
+
+def test_one_answer_leaves_the_question_as_it_is(opened: Index, weights: Path) -> None:
+    for question in ("Who directed the film Dune?", "who directed  the film dune"):
+        (readings,) = compact.load(opened, weights=weights, threshold=1.0).readings([question])
+        assert [one.question for one in readings] == [question]
+
+
+def test_a_question_that_cannot_be_answered(opened: Index, weights: Path, tmp_path: Path) -> None:
+    shy = compact.load(opened, weights=with_scorer(weights, tmp_path / "shy", decline_under=1.1))
+    (asked,) = compact.ask(shy, QUESTIONS[:1])
+    assert asked.readings == () and not asked.ambiguous and len(asked.nearest) == 3
+    told = asked.to_json()
+    assert told["readings"] == [] and [near["id"] for near in told["nearest"]] == [h.passage.id for h in asked.nearest]
+
+
+def test_nothing_found_at_all(pipeline: Pipeline) -> None:
+    (asked,) = compact.ask(pipeline, ["xylophones zzzz"])
+    assert asked.readings == () and asked.nearest == () and asked.confidence == 0
+
+
+def test_what_ask_says(pipeline: Pipeline) -> None:
+    (asked,) = compact.ask(pipeline, QUESTIONS[:1])
+    told = asked.to_json()
+    assert list(told) == ["question", "ambiguous", "confidence", "readings", "timings"]
+    assert told["ambiguous"] is True and told["confidence"] == told["readings"][0]["confidence"]
+    assert list(told["readings"][0]) == ["question", "answer", "confidence", "evidence"]
+    assert list(told["readings"][0]["evidence"][0]) == ["id", "title", "text", "start", "end", "score"]
+    assert list(told["timings"]) == ["retrieve", "rerank", "read", "disambiguate", "verify", "total"]
+    assert isinstance(asked, Asked) and len(asked.first(1).readings) == 1 and asked.first(None) is asked
+
+
+def test_the_order_is_the_encoders(pipeline: Pipeline) -> None:
+    (hits,) = pipeline.retriever.retrieve(QUESTIONS[:1], 5)
+    assert pipeline.reranker is not None
+    found = pipeline.reranker.rerank(QUESTIONS[0], hits)
+    assert sorted(hit.passage.id for hit in found) == sorted(hit.passage.id for hit in hits)
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+
+
+def test_answers_may_be_given(pipeline: Pipeline) -> None:
+    """Rewrites for gold answers, wherever they stand or stand not."""
+    (hits,) = pipeline.evidence(QUESTIONS[:1])
+    assert pipeline.disambiguator is not None
+    given = [Candidate(answer, 1.0) for answer in ("David Lynch", "Denis Villeneuve")]
+    readings = pipeline.disambiguator.disambiguate(QUESTIONS[0], given, hits)
+    assert {one.answer for one in readings} <= {"David Lynch", "Denis Villeneuve"} and readings
+    (alone,) = pipeline.disambiguator.disambiguate(QUESTIONS[0], given[:1], hits)
+    assert (alone.question, alone.answer) == (QUESTIONS[0], "David Lynch")
+    assert pipeline.disambiguator.disambiguate(QUESTIONS[0], [], hits) == []
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, likely: dict[tuple[str, str], float]) -> None:
+    """Likelihoods as given for (question, answer), and -5 for all others."""
+
+    def likelihoods(self: Scene, questions: Sequence[str], answers: Sequence[str]) -> list[list[float]]:
+        return [[likely.get((question, answer), -5.0) for answer in answers] for question in questions]
+
+    monkeypatch.setattr(Scene, "likelihoods", likelihoods)
+
+
+def test_rewrites_are_asked_again(
+    pipeline: Pipeline, weights: Path, opened: Index, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    strict = with_scorer(weights, tmp_path / "strict", holds_over=0.0)
+    model = Compact(strict)
+    (hits,) = pipeline.evidence(QUESTIONS[:1])
+    scene = model.scene(QUESTIONS[0], hits)
+    one, two, new = candidates_of(scene, [0, 1, 2])
+    first, second = Resolved(one, "First?"), Resolved(two, "Second?")
+    scripted(monkeypatch, {("First?", one.answer): -1.0, ("Second?", two.answer): -1.0})
+    assert checked(scene, [first, second], 0.0) == ([True, True], [])
+    scripted(monkeypatch, {("First?", one.answer): -1.0, ("Second?", one.answer): -1.0, ("Second?", two.answer): -2.0})
+    assert checked(scene, [first, second], 0.0) == ([True, False], [])
+    scripted(monkeypatch, {("First?", one.answer): -1.0, ("Second?", two.answer): -3.0, ("Second?", new.answer): -2.0})
+    assert checked(scene, [first, second], 0.0) == ([True, True], [2])
+    asked = Resolved(one, QUESTIONS[0])  # the question itself brings nothing new
+    scripted(monkeypatch, {(QUESTIONS[0], new.answer): -1.0})
+    assert checked(scene, [asked], 0.0) == ([True], [])
+    verify = dataclasses.replace(pipeline.verifier, compact=model)  # type: ignore[type-var]
+    scripted(monkeypatch, {("First?", two.answer): -1.0, ("Second?", one.answer): -1.0})
+    readings = [Reading(text, c.answer, c.spans, c.score) for text, c in (("First?", one), ("Second?", two))]
+    (left,) = verify.verify(QUESTIONS[0], readings, hits)  # type: ignore[union-attr]
+    best = max(one, two, key=lambda candidate: candidate.score)
+    assert (left.question, left.answer) == (QUESTIONS[0], best.answer)  # one stays in any case, as it was asked
+
+
+def test_hits_from_elsewhere_are_read(weights: Path, opened: Index) -> None:
+    """A reader that is given passages which no reranker of its own ordered encodes them itself."""
+    model = Compact(weights)
+    reader, hits = CompactReader(model, threshold=0.0), opened.search(QUESTIONS[0], 3)
+    found = reader.read(QUESTIONS[0], hits)
+    assert found and model.model.work.pairs == len(hits)
+    assert reader.read(QUESTIONS[0], model.scene(QUESTIONS[0], hits).evidence.hits) == found
+    assert model.model.work.pairs == len(hits)
+    reader.read(QUESTIONS[0], hits[:1])
+    assert model.model.work.pairs == len(hits) + 1
+
+
+def test_the_last_questions_are_kept_not_all(weights: Path, opened: Index) -> None:
+    model = Compact(weights)
+    for number in range(12):
+        model.scene(f"{QUESTIONS[0]} {number}", opened.search(QUESTIONS[0], 2))
+    assert len(model._scenes) == 8
