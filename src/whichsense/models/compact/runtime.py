@@ -144,7 +144,7 @@ class CompactModel:
         options.log_severity_level = 3
         path = self.folder / name
         try:
-            return runtime.InferenceSession(path.read_bytes(), options, providers=["CPUExecutionProvider"])
+            return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # ONNX Runtime's errors have no base of their own
             raise damaged(path, error) from None
 
