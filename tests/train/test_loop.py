@@ -26,6 +26,7 @@ from whichsense.stopping import Stopped  # noqa: E402
 from whichsense.train import checkpoint  # noqa: E402
 from whichsense.train.batches import Lazy, ahead, own_share, shuffled  # noqa: E402
 from whichsense.train.loop import train  # noqa: E402
+from whichsense.train.processes import current  # noqa: E402
 from whichsense.train.settings import Settings, rate_share  # noqa: E402
 
 HERE = Path(__file__).parent
@@ -229,8 +230,8 @@ def test_two_processes_average_their_gradients(tmp_path: Path) -> None:
     """Two processes under gloo end with the weights of one process that sees both their batches in each step."""
     code = (
         f"import sys; sys.path.insert(0, {str(HERE)!r}); import torch; torch.set_num_threads(1)\n"
-        "from test_loop import Straight, Settings, train\n"
-        "train(Straight(), Settings(epochs=3, learning_rate=0.1), sys.argv[1])"
+        "from test_loop import Gathering, Settings, train\n"
+        "train(Gathering(), Settings(epochs=3, learning_rate=0.1), sys.argv[1])"
     )
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -244,9 +245,14 @@ def test_two_processes_average_their_gradients(tmp_path: Path) -> None:
         )
         for rank in range(2)
     ]
-    for process in both:
-        _, complaint = process.communicate(timeout=90)
-        assert process.returncode == 0, complaint
+    try:
+        for process in both:
+            _, complaint = process.communicate(timeout=90)
+            assert process.returncode == 0, complaint
+    finally:
+        for process in both:
+            process.kill()
+            process.communicate()
     train(Straight(), Settings(epochs=3, learning_rate=0.1, accumulate=2), tmp_path / "one")
     two, one = (weights(tmp_path / name) for name in ("two", "one"))
     assert one["state"]["step"] == two["state"]["step"] == 15
@@ -262,6 +268,30 @@ class Straight(Curve):
 
     def build(self) -> nn.Module:
         return nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))
+
+
+class Gathering(Straight):
+    """The same, and at its first loss it checks what processes tell each other. Runs in each of two."""
+
+    def loss(self, model: nn.Module, batch: Any) -> Any:
+        if not self.losses:
+            here = current()
+            assert here.count == 2
+            own = torch.full((2, 1), float(here.rank + 1), requires_grad=True)
+            rows = here.gathered(own * 3)
+            assert rows.flatten().tolist() == [3, 3, 6, 6]
+            assert here.gathered_plain(torch.tensor([here.rank])).tolist() == [0, 1]
+            # Each process weighs all rows by its own number; a row's gradient is the sum over the processes.
+            (rows.sum() * (here.rank + 1)).backward()
+            assert own.grad is not None and own.grad.flatten().tolist() == [9.0, 9.0]
+            assert here.any(here.rank == 1) and not here.any(False) and here.from_first(here.rank) == 0
+        return super().loss(model, batch)
+
+
+def test_tensorboard_where_it_is_installed(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    train(Curve(), Settings(steps=10), tmp_path)
+    assert list((tmp_path / "tensorboard").glob("events*"))
 
 
 def test_schedules() -> None:
