@@ -50,6 +50,8 @@ APART = [
     ("Michael Jackson", "Janet Jackson"),
     ("Lon Chaney", "Lon Chaney Jr."),
     ("1997", "1997 votes"),
+    ("Justin Timberlake", "Justin Timberlake and Chris Stapleton"),
+    ("Nigel Lythgoe", "Nigel Lythgoe, Paula Abdul, Jason Derulo"),
     ("", "Dune"),
 ]
 

@@ -37,6 +37,7 @@ class Form:
     """Which of the words began with a capital."""
     letters: str
     """If the answer may be an abbreviation, its letters."""
+    commas: int = 0
 
 
 @lru_cache(maxsize=4096)
@@ -57,7 +58,8 @@ def form(answer: str) -> Form:
     words = tuple(word.lower() for word in kept)
     joined = "".join(raw)
     letters = joined if 2 <= len(joined) <= 6 and joined.isupper() and joined.isalpha() and len(words) == 1 else ""
-    return Form(None, tuple(sorted((*counted, *roman))), words, tuple(word[:1].isupper() for word in kept), letters)
+    capitals = tuple(word[:1].isupper() for word in kept)
+    return Form(None, tuple(sorted((*counted, *roman))), words, capitals, letters, plain.count(", "))
 
 
 def _roman(word: str) -> int:
@@ -120,7 +122,8 @@ def _nested(short: Form, long: Form) -> bool:
         return False
     at = places[0]
     beside = [*range(at), *range(at + count, len(long.words))]
-    if any(long.words[place] in _TELLING for place in beside):
+    listed = long.commas > short.commas + 1 or any(long.words[place] == "and" for place in beside)
+    if listed or any(long.words[place] in _TELLING for place in beside):
         return False
     if not any(long.capitals[place] for place in beside):  # actor Tony Goldwyn; but not every word of a description
         return any(short.capitals) or count > 1 or len(beside) <= 2
