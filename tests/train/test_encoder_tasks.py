@@ -102,25 +102,16 @@ def test_dual_encoder_fits_and_encodes_an_index(tmp_path: Path) -> None:
     assert sum(right) / len(right) >= 0.8
 
 
-@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # a CPU without bfloat16 of its own says so, and goes on
-def test_bf16_and_gradient_checkpointing(tmp_path: Path) -> None:
-    """The settings for GPUs hold on a CPU too: the same loss to bfloat16's precision, the same gradients in float."""
+def test_gradient_checkpointing_changes_no_gradient(tmp_path: Path) -> None:
     import csv
 
-    losses = []
-    for number, flags in enumerate(((), ("train.gradient_checkpointing=true",), ("train.bf16=true",))):
-        fitted(
-            "reranker-nq",
-            tmp_path / str(number),
-            "train.epochs=1",
-            "train.log_every=1",
-            "train.evaluate_every=2",
-            *flags,
-        )
-        rows = csv.DictReader((tmp_path / str(number) / "log.csv").read_text().splitlines())
-        losses.append([float(row["value"]) for row in rows if row["name"] in ("loss", "gradient")])
-    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
-    assert losses[0][:2] == pytest.approx(losses[2][:2], rel=0.1) and losses[0] != losses[2]
+    found = []
+    for flag in ("false", "true"):
+        short = ("train.epochs=1", "train.log_every=1", "train.evaluate_every=2")
+        fitted("reranker-nq", tmp_path / flag, *short, f"train.gradient_checkpointing={flag}")
+        rows = csv.DictReader((tmp_path / flag / "log.csv").read_text().splitlines())
+        found.append([float(row["value"]) for row in rows if row["name"] in ("loss", "gradient")])
+    assert found[0] == pytest.approx(found[1], rel=1e-4)
 
 
 def _json(text: str) -> str:
