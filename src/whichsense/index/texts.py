@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from whichsense.index.lexical import Lexical
 from whichsense.index.passages import TEXT, TITLE, Field, Passages, unpacked
 from whichsense.index.query import content_words, question_words
-from whichsense.index.rescore import rescored
+from whichsense.index.rescore import BY_BOTH, BY_WORDS, Weights, rescored
 from whichsense.text import whole_characters
 from whichsense.types import Hit, Passage
 
@@ -41,7 +41,7 @@ class Texts:
         found = self.lexical.search(content_words(words), max(k, SECOND_LOOK))
         rows, scores = [row for row, _ in found], [score for _, score in found]
         stored = self.passages.stored(rows)
-        new = self._rescored(words, scores[:SECOND_LOOK], stored[:SECOND_LOOK])
+        new = self._rescored(words, scores[:SECOND_LOOK], stored[:SECOND_LOOK], BY_WORDS)
         seen = len(new)
         order = [*np.argsort(-new, kind="stable").tolist(), *range(seen, len(rows))]
         if seen:
@@ -62,11 +62,13 @@ class Texts:
         last = min(found.values(), default=0.0)
         rows = list(dict.fromkeys([*found, *others]))
         stored = self.passages.stored(rows)
-        return rows, self._rescored(words, [found.get(row, last) for row in rows], stored), stored
+        return rows, self._rescored(words, [found.get(row, last) for row in rows], stored, BY_BOTH), stored
 
-    def _rescored(self, words: Sequence[str], scores: Sequence[float], stored: Sequence[bytes]) -> NDArray[np.float64]:
+    def _rescored(
+        self, words: Sequence[str], scores: Sequence[float], stored: Sequence[bytes], weights: Weights
+    ) -> NDArray[np.float64]:
         fields = [entry.split(b"\n", TEXT) for entry in stored]
-        return rescored(words, self.lexical.rarity, scores, [(field[TITLE], field[TEXT]) for field in fields])
+        return rescored(words, self.lexical.rarity, scores, [(field[TITLE], field[TEXT]) for field in fields], weights)
 
     def fetch(self, rows: Sequence[int]) -> list[Passage]:
         """The passages with these row numbers, in their order."""
