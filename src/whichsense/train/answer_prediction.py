@@ -13,6 +13,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
+from pathlib import Path
 from typing import Literal
 
 from whichsense.datasets import Question
@@ -60,9 +61,14 @@ class ReadExample:
 
 
 def make(options: Options) -> Generation[ReadExample]:
+    return make_with(options, ())
+
+
+def make_with(options: Options, more: Sequence[Question], files: Sequence[Path] = ()) -> Generation[ReadExample]:
+    """The task with `more` training questions, which `files` hold: co-training adds what its models agreed on."""
     data, form = options.data, options.form
     evidence = data.evidence(form.passages)
-    train, dev = data.training(), data.development()
+    train, dev = [*data.training(), *more], data.development()
     evidence.search([question.text for question in (*train, *dev)])
     examples = [example for question in train for example in examples_of(question, evidence, options.answers)]
     if not examples:
@@ -75,7 +81,7 @@ def make(options: Options) -> Generation[ReadExample]:
         examples=examples,
         pair=lambda codec, example, dice: read_pair(codec, form, example, dice, options.answers.order),
         measure=lambda generator: measured(generator, dev, evidence, options.model.beams),
-        paths=data.paths(),
+        paths=[*data.paths(), *files],
         options={"single": options.answers.single},
     )
 

@@ -31,6 +31,10 @@ def load_codec(source: str | Path, form: Form) -> Codec:
 def load_model(source: str | Path, codec: Codec) -> Any:
     """The weights of a checkpoint, by hub name or folder, with room for the separator."""
     model = load_base(source, "AutoModelForSeq2SeqLM")
+    if not getattr(model.config, "scale_decoder_outputs", True):
+        # T5 1.1 has an output matrix of its own. transformers 5 forgets that when it resizes or saves the model, unless
+        # the config still says so.
+        model.config.tie_word_embeddings = False
     if len(codec.tokenizer) > model.config.vocab_size:
         model.resize_token_embeddings(len(codec.tokenizer), mean_resizing=False)
     return model

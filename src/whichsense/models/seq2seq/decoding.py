@@ -23,7 +23,7 @@ class Search:
 
     beams: int = 4
     longest: int = 32
-    """Tokens of an output, the end's included."""
+    """Tokens of an output, the end's included; a prefix is not counted."""
     length_penalty: float = 1.0
     """Scores are divided by length to this power before finished hypotheses are compared."""
     shortest: int = 0
@@ -91,10 +91,10 @@ def search(
     config = network.model.config
     forced = _forced(memory.questions, prefixes, memory.keys[0].device)
     length = settings.longest + forced.shape[1]
-    stepper = Stepper(network, layers, memory, settings.beams, length + 1)
+    stepper = Stepper(network, layers, memory, settings.beams, length)
     if settings.beams == 1:
-        return _greedy(stepper, config, forced, settings, length)
-    return _Beams(stepper, config, forced, settings, length).run()
+        return _greedy(stepper, config, forced, settings)
+    return _Beams(stepper, config, forced, settings).run()
 
 
 def _forced(questions: int, prefixes: Sequence[Sequence[int]] | None, device: torch.device) -> Tensor:
@@ -104,6 +104,11 @@ def _forced(questions: int, prefixes: Sequence[Sequence[int]] | None, device: to
     for row, tokens in enumerate(rows):
         table[row, : len(tokens)] = torch.tensor(list(tokens), dtype=torch.int64)
     return table.to(device)
+
+
+def _limits(forced: Tensor, settings: Search) -> Tensor:
+    """How many tokens each output may have: its own prefix is not counted, and nobody else's matters."""
+    return settings.longest + (forced >= 0).sum(1)
 
 
 def _constrained(scores: Tensor, forced: Tensor, place: int, end: int, settings: Search) -> Tensor:
@@ -121,9 +126,10 @@ def _constrained(scores: Tensor, forced: Tensor, place: int, end: int, settings:
     return torch.where((token >= 0)[:, None, None], only, scores)
 
 
-def _greedy(stepper: Stepper, config: object, forced: Tensor, settings: Search, length: int) -> list[list[Found]]:
+def _greedy(stepper: Stepper, config: object, forced: Tensor, settings: Search) -> list[list[Found]]:
     start, end, pad = (int(getattr(config, f"{name}_token_id")) for name in ("decoder_start", "eos", "pad"))
     questions, device = forced.shape[0], forced.device
+    length, limits = settings.longest + forced.shape[1], _limits(forced, settings)
     tokens = torch.full((questions,), start, device=device)
     output = torch.full((questions, length), pad, device=device)
     totals = torch.zeros(questions, device=device)
@@ -134,7 +140,7 @@ def _greedy(stepper: Stepper, config: object, forced: Tensor, settings: Search, 
         tokens = tokens.masked_fill(done, pad)
         totals += best.masked_fill(done, 0.0)
         output[:, place] = tokens
-        done |= tokens == end
+        done |= (tokens == end) | (limits == place + 1)
         if _look(place, device) and bool(done.all()):
             break
     rows = zip(output.tolist(), totals.tolist(), strict=True)
@@ -156,14 +162,15 @@ def _until(tokens: list[int], end: int, pad: int) -> list[int]:
 class _Beams:
     """The state of a beam search: hypotheses that go on, and finished ones with their normalised scores."""
 
-    def __init__(self, stepper: Stepper, config: object, forced: Tensor, settings: Search, length: int) -> None:
-        self.stepper, self.forced, self.settings, self.length = stepper, forced, settings, length
+    def __init__(self, stepper: Stepper, config: object, forced: Tensor, settings: Search) -> None:
+        self.stepper, self.forced, self.settings = stepper, forced, settings
+        self.length, self.limits = settings.longest + forced.shape[1], _limits(forced, settings)
         self.start, self.end, self.pad = (
             int(getattr(config, f"{name}_token_id")) for name in ("decoder_start", "eos", "pad")
         )
         questions, beams, device = forced.shape[0], settings.beams, forced.device
         self.first = (torch.arange(questions, device=device) * beams)[:, None]
-        self.tokens = torch.full((questions, beams, length), self.pad, device=device)
+        self.tokens = torch.full((questions, beams, self.length), self.pad, device=device)
         self.scores = torch.full((questions, beams), _FAR, device=device)
         self.scores[:, 0] = 0.0  # all beams begin alike: only the first counts
         self.finished = self.tokens.clone()
@@ -176,8 +183,6 @@ class _Beams:
             last = self._step(last, place)
             if _look(place, last.device) and bool(self._is_over(place + 1).all()):
                 break
-        # What never ended competes too, cut at the longest length.
-        self._keep(self.tokens, self.scores, self._normal(self.scores, self.length))
         return self._best()
 
     def _step(self, last: Tensor, place: int) -> Tensor:
@@ -193,12 +198,20 @@ class _Beams:
         ends = tokens == self.end
         over = self._is_over(place)[:, None]
         # An end that is not among the best `beams` candidates is none: others are better than it.
-        closing = ends & (torch.arange(2 * beams, device=ends.device) < beams)[None, :] & ~over
+        closing = ends & (torch.arange(2 * beams, device=ends.device) < beams)[None, :] & ~over & (sums > _FAR / 2)
         self._keep(history, sums, self._normal(sums, place + 1).masked_fill(~closing, _FAR))
         self.scores, order = sums.masked_fill(ends, _FAR).topk(beams, dim=-1)
         self.tokens = history.gather(1, order[..., None].expand(-1, -1, self.length))
+        self._cut(place + 1)
         self.stepper.reorder((self.first + parents.gather(1, order)).flatten())
         return tokens.gather(1, order)
+
+    def _cut(self, length: int) -> None:
+        """What has not ended when its room is used up competes as it is."""
+        cut = (self.limits == length)[:, None]
+        left_out = ~cut | (self.scores < _FAR / 2)
+        self._keep(self.tokens, self.scores, self._normal(self.scores, length).masked_fill(left_out, _FAR))
+        self.scores = self.scores.masked_fill(cut, _FAR)
 
     def _normal(self, sums: Tensor, length: int) -> Tensor:
         return sums / float(length**self.settings.length_penalty)

@@ -50,7 +50,7 @@ class Generator:
         codec = checkpoint.load_codec(self.folder, self.form)
         model = checkpoint.load_model(self.folder, codec)
         half = self.dtype == "bfloat16" or (not self.dtype and torch.device(device).type == "cuda")
-        return Network(model.to(device, torch.bfloat16 if half else torch.float32).eval()), codec
+        return Network(model.to(device, torch.bfloat16 if half else torch.float32)).eval(), codec
 
     @property
     def network(self) -> Network:
