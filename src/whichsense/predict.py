@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from whichsense.datasets import Question, load
-from whichsense.datasets.readers import ambignq
+from whichsense.datasets import Question
+from whichsense.datasets.given import given_questions
 from whichsense.errors import BadInput
 from whichsense.files import read_json, write_atomically
 from whichsense.progress import Progress, silent
@@ -43,11 +43,7 @@ def questions_of(
     dataset: str, data_dir: str | Path | None = None, limit: int | None = None
 ) -> tuple[list[Question], Path]:
     """The questions of a dataset, by name or from a file in AmbigNQ's form, and the file that they are from."""
-    if Path(dataset).is_file():
-        found, path = list(ambignq(Path(dataset), "", "Is it AmbigNQ's file, light or full?")), Path(dataset)
-    else:
-        data = load(dataset, data_dir=data_dir)
-        found, path = list(data), data.path
+    found, path = given_questions(dataset, data_dir)
     if not found:
         raise BadInput(f"'{dataset}' holds no questions.")
     return found[:limit], path

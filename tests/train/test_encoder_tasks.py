@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def test_extractive_reader_fits(tmp_path: Path) -> None:
 
 
 def test_any_objective_fits_single_answers(tmp_path: Path) -> None:
-    _, trained = fitted("extractive-reader-nq", tmp_path, "data.limit=4", "data.dev_limit=4", "train.epochs=30")
+    _, trained = fitted("extractive-reader-nq", tmp_path, "data.limit=4", "data.dev_limit=4")
     assert trained.metrics["f1_ans"] >= 0.9
 
 
@@ -84,6 +85,40 @@ def test_joint_reranker_covers_different_answers(tmp_path: Path) -> None:
     assert sum(covered) / len(covered) == pytest.approx(trained.best)
 
 
+TOPICS = "lion tiger whale falcon salmon beetle".split()
+
+
+@pytest.fixture
+def lopsided(tmp_path: Path) -> tuple[str, ...]:
+    """Questions with two answers, of which one stands in five passages and the other in one: as changes to a recipe."""
+    from whichsense.index import build
+
+    passages, questions = [], []
+    for topic in TOPICS:
+        told = [f"The {topic} club was led by Anna Berg in {year}." for year in range(1991, 1996)]
+        told += [f"The {topic} club of the north was led by Carl Dahl.", f"The {topic} club plays on grass."]
+        passages += [{"id": f"{topic}-{n}", "title": f"{topic} club", "text": text} for n, text in enumerate(told)]
+        pairs = [{"question": f"Who led it? {name}", "answer": [name]} for name in ("Anna Berg", "Carl Dahl")]
+        annotation = {"type": "multipleQAs", "qaPairs": pairs}
+        questions.append({"id": topic, "question": f"Who led the {topic} club?", "annotations": [annotation]})
+    (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, passages)) + "\n")
+    (tmp_path / "questions.json").write_text(json.dumps(questions))
+    build([tmp_path / "corpus.jsonl"], tmp_path / "index")
+    data = f"{tmp_path / 'questions.json'}"
+    return (f"data.train={data}", f"data.dev={data}", f"data.index={tmp_path / 'index'}", "data.limit=0")
+
+
+def test_joint_picks_the_rare_answer_that_others_crowd_out(lopsided: tuple[str, ...], tmp_path: Path) -> None:
+    short = (*lopsided, "model.longest=48")
+    picking = ("picking.batch=6", "picking.keep=2", "picking.candidates=7", "train.epochs=40")
+    _, joint = fitted("joint-reranker-ambignq", tmp_path / "joint", *short, *picking)
+    lists = ("lists.batch=6", "lists.keep=2", "lists.candidates=7", "train.epochs=30")
+    _, alone = fitted("reranker-nq", tmp_path / "alone", *short, *lists)
+    assert joint.metrics["answers_at_2"] >= 0.9
+    # Passages that are scored each by itself put the common answer twice on top of most lists.
+    assert alone.metrics["any_at_1"] == 1.0 and alone.metrics["answers_at_2"] <= 0.75
+
+
 def test_dual_encoder_fits_and_encodes_an_index(tmp_path: Path) -> None:
     from whichsense.index import Index, build
     from whichsense.models.encoders import load_encoder
@@ -93,7 +128,7 @@ def test_dual_encoder_fits_and_encodes_an_index(tmp_path: Path) -> None:
     encoder = load_encoder(str(trained.model))
     good = {item.question.text: {passage.id for passage in item.good} for item in task.items}
     pool = {passage.id: passage for item in task.items for passage in (*item.good, *item.bad[:3])}
-    lines = [f'{{"id": "{p.id}", "title": {_json(p.title)}, "text": {_json(p.text)}}}' for p in pool.values()]
+    lines = [f'{{"id": "{p.id}", "title": {json.dumps(p.title)}, "text": {json.dumps(p.text)}}}' for p in pool.values()]
     (tmp_path / "corpus.jsonl").write_text("\n".join(lines) + "\n")
     build([tmp_path / "corpus.jsonl"], tmp_path / "index", encoder=encoder)
     index = Index.open(tmp_path / "index")  # finds the encoder again by the name in its manifest
@@ -112,9 +147,3 @@ def test_gradient_checkpointing_changes_no_gradient(tmp_path: Path) -> None:
         rows = csv.DictReader((tmp_path / flag / "log.csv").read_text().splitlines())
         found.append([float(row["value"]) for row in rows if row["name"] in ("loss", "gradient")])
     assert found[0] == pytest.approx(found[1], rel=1e-4)
-
-
-def _json(text: str) -> str:
-    import json
-
-    return json.dumps(text)

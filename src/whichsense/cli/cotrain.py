@@ -15,9 +15,6 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(recipe: Path, out: Path | None, tiny: bool, as_json: bool) -> None:
     """Co-train readers as RECIPE.toml describes. The same command resumes a run that was stopped or killed."""
-    from whichsense.errors import require
-
-    require("torch", "train")
     from whichsense.train.cotraining import cotrain, load_cotraining
 
     settings = load_cotraining(recipe, tiny=tiny)

@@ -22,9 +22,6 @@ def command(recipe: Path, out: Path | None, changes: tuple[str, ...], tiny: bool
     The same command resumes a run that was stopped or killed. On several GPUs:
     torchrun --nproc-per-node 8 -m whichsense train RECIPE
     """
-    from whichsense.errors import require
-
-    require("torch", "train")
     from whichsense.train.loop import train
     from whichsense.train.recipe import load_recipe
 

@@ -26,3 +26,7 @@ checkpoints, exact resume, logs, early stopping, Ctrl-C. Three rules keep resumi
 To train it from a recipe, put the task into a module of `whichsense.train` that has `Options` (a frozen dataclass: the
 recipe's tables other than `[train]`) and `make(options) -> Task`, and name it in `whichsense.train.tasks`.
 """
+
+from whichsense.errors import require
+
+require("torch", "train")  # every module here imports it: said once, with the way to get it

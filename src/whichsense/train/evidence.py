@@ -10,7 +10,8 @@ from threading import Lock
 from typing import Literal
 
 from whichsense import sample
-from whichsense.datasets import Question, load
+from whichsense.datasets import Question
+from whichsense.datasets.given import given_questions
 from whichsense.errors import BadInput
 from whichsense.index import Index
 from whichsense.metrics.retrieval import answer_ranks
@@ -25,6 +26,7 @@ class Data:
     """A recipe's `[data]`: which questions, and where evidence for them is looked for."""
 
     train: str = "ambignq/train"
+    """A dataset by name, or a file in AmbigNQ's form; so is `dev`."""
     dev: str = "ambignq/dev"
     index: str = ""
     """The folder of an index; empty: the embedded sample."""
@@ -40,11 +42,11 @@ class Data:
     """Datasets whose questions must not be among those that are learnt from, nor any that are nearly the same."""
 
     def training(self) -> list[Question]:
-        found = load(self.train, data_dir=self.folder or None, without=self.without)
+        found, _ = given_questions(self.train, self.folder or None, self.without)
         return self._chosen(found, self.limit, self.train)
 
     def development(self) -> list[Question]:
-        return self._chosen(load(self.dev, data_dir=self.folder or None), self.dev_limit, self.dev)
+        return self._chosen(given_questions(self.dev, self.folder or None)[0], self.dev_limit, self.dev)
 
     def _chosen(self, questions: Iterable[Question], limit: int, name: str) -> list[Question]:
         counts = {"any": range(1, 10**9), "one": range(1, 2), "several": range(2, 10**9)}[self.answers]
@@ -55,7 +57,7 @@ class Data:
 
     def paths(self) -> list[Path]:
         """The files whose checksums a run records: the questions, and the index's manifest."""
-        files = dict.fromkeys(load(name, data_dir=self.folder or None).path for name in (self.train, self.dev))
+        files = dict.fromkeys(given_questions(name, self.folder or None)[1] for name in (self.train, self.dev))
         manifest = [Path(self.index) / "manifest.json"] if self.index else [sample.PASSAGES]
         return [*files, *manifest]
 

@@ -128,15 +128,16 @@ class ExtractiveReaderTask:
             found.append(find_answers(model, self.inputs, question.text, passages, longest)[:20])
         scores = {gamma: mean_f1(self.dev, [over_threshold(one, gamma) for one in found]) for gamma in _GRID}
         self._gamma = max(scores, key=lambda gamma: (scores[gamma], gamma))
-        return {
+        metrics = {
             "f1_ans": scores[self._gamma],
             "gamma": self._gamma,
             "f1_ans_one": mean_f1(self.dev, [one[:1] for one in found]),
-            "f1_ans_multi": mean_f1(
-                [question for question in self.dev if question.is_ambiguous],
-                [over_threshold(a, self._gamma) for q, a in zip(self.dev, found, strict=True) if q.is_ambiguous],
-            ),
         }
+        several = [place for place, question in enumerate(self.dev) if question.is_ambiguous]
+        if several:
+            kept = [over_threshold(found[place], self._gamma) for place in several]
+            metrics["f1_ans_multi"] = mean_f1([self.dev[place] for place in several], kept)
+        return metrics
 
     def save(self, model: nn.Module, folder: Path) -> None:
         """With the γ that was best on dev."""
@@ -219,8 +220,6 @@ def gold_spans(item: Item, passage: Passage, row: Row, longest: int) -> list[tup
 
 def mean_f1(questions: Sequence[Question], answers: Sequence[Sequence[Candidate]]) -> float:
     """F1ans as the official script computes it; a question without an answer scores zero."""
-    if not questions:
-        return 0.0
     total = 0.0
     for question, found in zip(questions, answers, strict=True):
         if found:

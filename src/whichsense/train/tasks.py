@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-from whichsense.errors import BadConfig, did_you_mean, require
+from whichsense.errors import BadConfig, did_you_mean
 
 # name → module under whichsense.train
 TASKS = {
@@ -31,5 +31,4 @@ def task_module(name: str) -> ModuleType:
     """The module of a task; an unknown name is an error that helps."""
     if name not in TASKS:
         raise BadConfig(f"No task named '{name}'. {did_you_mean(name, TASKS)}")
-    require("torch", "train")
     return importlib.import_module(f"whichsense.train.{TASKS[name]}")
