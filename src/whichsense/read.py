@@ -14,7 +14,7 @@ from whichsense.models.seq2seq.codec import Codec
 from whichsense.spans import spans_of
 from whichsense.stages import Reader
 from whichsense.text import normalize
-from whichsense.types import Candidate, Hit
+from whichsense.types import Candidate, Hit, Span
 
 if TYPE_CHECKING:
     from whichsense.models.compact.system import Compact
@@ -65,7 +65,14 @@ class SeqReader:
                 break
             for answer in codec.texts(output.tokens):
                 scores.setdefault(answer, probability)
-        return [Candidate(answer, score, spans_of(answer, hits)) for answer, score in scores.items()]
+        return [self._as_written(answer, score, spans_of(answer, hits)) for answer, score in scores.items()]
+
+    def _as_written(self, answer: str, score: float, spans: tuple[Span, ...]) -> Candidate:
+        """A model that writes small letters only: the answer as the best passage writes it."""
+        if spans and self.generator.form.lowercase:
+            first = spans[0]
+            answer = first.passage.text[first.start : first.end]
+        return Candidate(answer, score, spans)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,116 @@
+"""Round trip: a hidden third answer is found, it ends, and it never loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from whichsense.disambiguate import PromptCopy
+from whichsense.pipeline import Pipeline
+from whichsense.roundtrip import MOST_ANSWERS, round_trip
+from whichsense.testing import FakeDisambiguator, FakeRetriever, passage_hit
+from whichsense.types import Candidate, Hit, Reading
+
+HITS = [passage_hit("370, 186 and 100 points.", "Points")]
+PROMPT = "What's the most points scored in a game?"
+
+
+@dataclass
+class ScriptedReader:
+    """Answers by question; `asked` records every call."""
+
+    script: Mapping[str, Sequence[str]]
+    asked: list[str] = field(default_factory=list)
+
+    def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
+        self.asked.append(question)
+        return [Candidate(answer, 1.0) for answer in self.script.get(question, [])]
+
+
+@dataclass
+class ScriptedRewriter:
+    """`prompt (answer)` for each answer; one alone keeps the prompt."""
+
+    given: list[list[str]] = field(default_factory=list)
+
+    def disambiguate(self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]) -> list[Reading]:
+        self.given.append([one.answer for one in answers])
+        if len(answers) == 1:
+            return [Reading(question, answers[0].answer)]
+        return [Reading(f"{question} ({one.answer})", one.answer) for one in answers]
+
+
+def answers(readings: Sequence[Reading]) -> list[str]:
+    return [one.answer for one in readings]
+
+
+def test_a_hidden_third_answer_is_found() -> None:
+    """REFUEL's figure 2: the first rewrite brings a third answer; its own rewrite brings nothing more."""
+    reader = ScriptedReader(
+        {
+            PROMPT: ["370", "186"],
+            f"{PROMPT} (370)": ["370", "100"],
+            f"{PROMPT} (186)": ["186"],
+            f"{PROMPT} (100)": ["100"],
+        }
+    )
+    rewriter = ScriptedRewriter()
+    found = round_trip(PROMPT, HITS, reader, rewriter, rounds=10)
+    assert answers(found) == ["370", "186", "100"]
+    assert [one.question for one in found] == [f"{PROMPT} ({answer})" for answer in ("370", "186", "100")]
+    assert reader.asked == [PROMPT, f"{PROMPT} (370)", f"{PROMPT} (186)", f"{PROMPT} (100)"]
+    assert rewriter.given == [["370", "186"], ["370", "186", "100"]]
+
+
+def test_without_rounds_it_is_one_pass() -> None:
+    reader = ScriptedReader({PROMPT: ["370", "186"], f"{PROMPT} (370)": ["100"]})
+    assert answers(round_trip(PROMPT, HITS, reader, ScriptedRewriter(), rounds=0)) == ["370", "186"]
+    assert reader.asked == [PROMPT]
+
+
+def test_an_answer_in_other_words_is_not_new() -> None:
+    reader = ScriptedReader({PROMPT: ["The Beatles", "ABBA"], f"{PROMPT} (ABBA)": ["beatles", "Abba"]})
+    assert answers(round_trip(PROMPT, HITS, reader, ScriptedRewriter(), rounds=5)) == ["The Beatles", "ABBA"]
+
+
+@dataclass
+class EndlessReader:
+    """Never the same answer twice."""
+
+    count: int = 0
+
+    def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
+        self.count += 2
+        return [Candidate(f"answer {self.count - 1}", 1.0), Candidate(f"answer {self.count}", 1.0)]
+
+
+def test_it_ends_even_if_the_reader_never_does() -> None:
+    reader = EndlessReader()
+    found = round_trip(PROMPT, HITS, reader, ScriptedRewriter(), rounds=3)
+    assert len(answers(found)) == len(set(answers(found))) <= MOST_ANSWERS
+    assert reader.count / 2 <= 1 + 2 + 4 + 8  # the prompt, and each round the rewrites of the round before
+    many = EndlessReader()
+    assert len(round_trip(PROMPT, HITS, many, ScriptedRewriter(), rounds=10**6)) == MOST_ANSWERS
+    assert many.count / 2 <= MOST_ANSWERS + 1
+
+
+def test_rewrites_that_repeat_the_prompt_are_not_asked_again() -> None:
+    reader = ScriptedReader({PROMPT: ["a", "b"]})
+    assert answers(round_trip(PROMPT, HITS, reader, PromptCopy(), rounds=100)) == ["a", "b"]
+    assert reader.asked == [PROMPT]
+
+
+def test_one_answer_needs_no_round() -> None:
+    reader = ScriptedReader({PROMPT: ["a"]})
+    assert round_trip(PROMPT, HITS, reader, ScriptedRewriter(), rounds=9) == [Reading(PROMPT, "a")]
+    assert reader.asked == [PROMPT]
+    assert round_trip(PROMPT, HITS, ScriptedReader({}), ScriptedRewriter(), rounds=9) == []
+
+
+def test_the_pipeline_takes_rounds() -> None:
+    reader = ScriptedReader({PROMPT: ["370", "186"]})
+    pipeline = Pipeline(FakeRetriever(HITS), reader=reader, disambiguator=FakeDisambiguator())
+    once = pipeline.readings([PROMPT])[0]
+    hidden = ScriptedReader({**reader.script, once[0].question: ["100"]})
+    again = replace(pipeline, reader=hidden, rounds=4)
+    assert answers(again.readings([PROMPT])[0]) == ["370", "186", "100"]

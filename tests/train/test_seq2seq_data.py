@@ -1,0 +1,143 @@
+"""What sequence-to-sequence tasks learn from: aliases, deleted spans, derived clarifications, silver data."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from whichsense.datasets import load  # noqa: E402
+from whichsense.errors import BadConfig, MissingExtra  # noqa: E402
+from whichsense.models.seq2seq.codec import Form  # noqa: E402
+from whichsense.testing import passage_hit  # noqa: E402
+from whichsense.train import cotraining  # noqa: E402
+from whichsense.train.answer_prediction import Answers, ReadExample, examples_of, held, read_pair  # noqa: E402
+from whichsense.train.clarifications import clarified_questions  # noqa: E402
+from whichsense.train.cotraining import cotrain, load_cotraining  # noqa: E402
+from whichsense.train.evidence import Data  # noqa: E402
+from whichsense.train.generation import Generation  # noqa: E402
+from whichsense.train.recipe import load_recipe  # noqa: E402
+from whichsense.train.token_deletion import by_list, by_spacy, partial  # noqa: E402
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+HITS = [passage_hit("Ann Lee won in 2012. Bob Ray won in 2013."), passage_hit("Lee came back in 2014.")]
+
+
+def task(name: str = "spanseqgen") -> Generation[Any]:
+    made: Any = load_recipe(RECIPES / f"{name}.toml", (), tiny=True).make()
+    return made
+
+
+def test_only_aliases_in_the_passages_count() -> None:
+    assert held(("Ann Lee", "Ann", "A. Lee", "Lee", "Ann Lee"), HITS) == ("Ann Lee", "Ann", "Lee")
+    assert held(("2015",), HITS) == ()
+
+
+def test_aliases_are_drawn_and_orders_hold() -> None:
+    codec = task().codec
+    example = ReadExample("who won?", HITS, (("Ann Lee", "Lee"), ("Bob Ray",)))
+    form = Form(fusion=False, passages=2, input_tokens=120)
+    drawn = {tuple(codec.texts(read_pair(codec, form, example, random.Random(seed)).target)) for seed in range(30)}
+    assert drawn == {("ann lee", "bob ray"), ("lee", "bob ray")}
+    late = ReadExample("who won?", HITS, (("2014", "2012"), ("2013",)))
+    found = {
+        tuple(codec.texts(read_pair(codec, form, late, random.Random(seed), "found").target)) for seed in range(20)
+    }
+    assert found == {("2012", "2013")}
+
+
+def test_questions_without_any_found_answer_are_left_out() -> None:
+    evidence = Data(train="sample/questions", dev="sample/questions").evidence(1)
+    questions = list(load("sample/questions"))[:40]
+    kept = [len(list(examples_of(question, evidence, Answers()))) for question in questions]
+    every = [len(list(examples_of(question, evidence, Answers(discard_missing=False)))) for question in questions]
+    assert sum(kept) < sum(every) == 40
+    single = next(examples_of(questions[0], evidence, Answers(single=True, discard_missing=False)))
+    assert len(single.answers) == 1
+
+
+def test_deleted_spans_are_informative_and_short() -> None:
+    questions = [question.text for question in load("sample/questions")][:120]
+    lengths = set()
+    for number, question in enumerate(questions):
+        words = question.rstrip("?. ").split()
+        for seed in range(4):
+            left = partial(question, random.Random(seed * 1000 + number))
+            assert left is not None
+            remaining = left.rstrip("?. ").split()
+            gone = len(words) - len(remaining)
+            start = next((i for i, (a, b) in enumerate(zip(words, remaining, strict=False)) if a != b), len(remaining))
+            assert words[:start] + words[start + gone :] == remaining  # one span, nothing else
+            assert any(by_list(words[start : start + gone]))
+            assert left[-1:] == question[-1:] or question[-1] not in "?.!"
+            lengths.add(gone)
+    assert lengths == {1, 2, 3, 4, 5}
+
+
+def test_short_questions_keep_a_word() -> None:
+    assert partial("Why?", random.Random(1)) is None
+    assert partial("Who is it of?", random.Random(1)) is None
+    assert partial("Who won?", random.Random(0)) == "Who?"
+
+
+def test_spacy_is_an_extra() -> None:
+    try:
+        import spacy  # noqa: F401
+    except ImportError:
+        with pytest.raises(MissingExtra, match=r"whichsense\[tagging\]"):
+            by_spacy("en_core_web_sm")
+
+
+def test_clarifications_are_derived_from_rewrites() -> None:
+    found = clarified_questions(list(load("sample/questions")))
+    assert len(found) > 100
+    for one in found:
+        assert one.asks.startswith("Which one: ") and len(one.options) == len(one.answers) >= 2
+        assert all("," not in option for option in one.options)
+
+
+def test_cotraining_settings(tmp_path: Path) -> None:
+    settings = load_cotraining(RECIPES / "cotraining" / "spanseqgen.toml")
+    assert (settings.models, settings.iterations, settings.partial) == (6, 2, "nq_open/train")
+    path = tmp_path / "x.toml"
+    path.write_text('reader = "y.toml"\nmodel = 3\n')
+    with pytest.raises(BadConfig, match="Did you mean 'models'"):
+        load_cotraining(path)
+    with pytest.raises(BadConfig, match="answer-prediction"):
+        cotrain(cotraining.CoTraining(reader="verification.toml", models=1, iterations=1, tiny=True), RECIPES, tmp_path)
+
+
+def test_cotraining_goes_on_between_iterations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped in the second iteration, it resumes there; nothing of the first is done twice; silver data is used."""
+    torch.set_num_threads(1)
+    settings = load_cotraining(RECIPES / "cotraining" / "spanseqgen.toml", tiny=True)
+    trained: list[str] = []
+    real = cotraining.train
+
+    def counted(made: Any, options: Any, folder: Path, **rest: Any) -> Any:
+        trained.append(f"{folder.parent.name}/{folder.name}")
+        if trained.count("iteration-2/model-1") == 1 and trained[-1] == "iteration-2/model-1":
+            raise KeyboardInterrupt
+        return real(made, options, folder, **rest)
+
+    monkeypatch.setattr(cotraining, "train", counted)
+    where = RECIPES / "cotraining"
+    with pytest.raises(KeyboardInterrupt):
+        cotrain(settings, where, tmp_path)
+    silver = tmp_path / "iteration-1" / "silver.jsonl"
+    before = silver.stat().st_mtime_ns, sorted(p.stat().st_mtime_ns for p in tmp_path.glob("iteration-1/*/model/*"))
+    rows = [json.loads(line) for line in silver.read_text().splitlines()]
+    assert rows  # the models have learnt the questions that they are asked: they agree on some
+    done = cotrain(settings, where, tmp_path)
+    after = silver.stat().st_mtime_ns, sorted(p.stat().st_mtime_ns for p in tmp_path.glob("iteration-1/*/model/*"))
+    assert before == after
+    assert 2 <= len(done.models) <= 3 and all("iteration-2" in str(model) for model in done.models)
+    assert 0.0 < done.f1_ans <= 1.0 and sum(done.silver) > 0
+    record = json.loads((tmp_path / "iteration-2" / "model-1" / "run.json").read_text())
+    assert "silver.jsonl" in record["data"]

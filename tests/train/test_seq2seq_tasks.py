@@ -1,0 +1,176 @@
+"""Sequence-to-sequence models at tiny size fit their training questions, and their stages use what was saved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from whichsense import sample  # noqa: E402
+from whichsense.clarify import SeqClarifier  # noqa: E402
+from whichsense.disambiguate import FirstRewriter, SeqDisambiguator  # noqa: E402
+from whichsense.metrics.ambignq import f1_answers  # noqa: E402
+from whichsense.models.seq2seq.generator import Generator  # noqa: E402
+from whichsense.pipeline import Pipeline  # noqa: E402
+from whichsense.read import SeqReader  # noqa: E402
+from whichsense.retrieve import IndexRetriever  # noqa: E402
+from whichsense.summarize import SeqSummarizer  # noqa: E402
+from whichsense.train.loop import Trained, train  # noqa: E402
+from whichsense.train.recipe import load_recipe  # noqa: E402
+from whichsense.types import Candidate, Reading  # noqa: E402
+from whichsense.verify import LMVerifier  # noqa: E402
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+
+
+def fitted(name: str, folder: Path, *changes: str) -> tuple[Any, Trained]:
+    torch.set_num_threads(1)
+    recipe = load_recipe(RECIPES / f"{name}.toml", changes, tiny=True)
+    task = recipe.make()
+    return task, train(task, recipe.train, folder, recipe=recipe.table)
+
+
+def questions(count: int) -> list[Any]:
+    from whichsense.datasets import load
+
+    return list(load("sample/questions"))[:count]
+
+
+@pytest.mark.parametrize("name", ["spanseqgen", "fid-reader-t5"])
+def test_readers_fit(name: str, tmp_path: Path) -> None:
+    _, trained = fitted(name, tmp_path)
+    assert trained.metrics["f1_ans"] >= 0.9 and trained.metrics["f1_ans_multi"] >= 0.9
+
+
+def test_fused_reader_and_rewriter_make_a_pipeline(tmp_path: Path) -> None:
+    """Saved models, loaded by their stages, find the readings that they learnt."""
+    _, read = fitted("fid-reader", tmp_path / "reader")
+    _, rewritten = fitted("fid-disambiguation", tmp_path / "rewriter")
+    assert read.metrics["f1_ans"] >= 0.9 and rewritten.metrics["f1_edit"] >= 0.8
+    pipeline = Pipeline(
+        IndexRetriever(sample.index()),
+        reader=SeqReader(read.model, beams=2),
+        disambiguator=SeqDisambiguator(rewritten.model, beams=2),
+        keep=4,
+        rounds=2,
+    )
+    asked = questions(4)
+    found = pipeline.readings([question.text for question in asked])
+    for question, readings in zip(asked, found, strict=True):
+        best = max(f1_answers(gold, [one.answer for one in readings]) for gold in question.answer_sets)
+        assert best >= 0.6, question.text
+        spans = [span for one in readings for span in one.evidence]
+        assert spans and all(span.passage.text[span.start : span.end].strip() for span in spans)
+    assert any(one.question != asked[0].text for one in found[0])
+
+
+def test_zero_shot_by_threshold(tmp_path: Path) -> None:
+    """A reader of single answers gives several where a threshold lets more of its beam through."""
+    _, trained = fitted("spanseqgen-nq", tmp_path)
+    assert trained.metrics["em"] >= 0.9 and trained.metrics["answers"] == 1.0
+    asked = questions(3)
+    hits = [sample.index().search(question.text, 4) for question in asked]
+    texts = [question.text for question in asked]
+    single = SeqReader(trained.model, beams=4).read_many(texts, hits)
+    several = SeqReader(trained.model, beams=4, threshold=1e-9).read_many(texts, hits)
+    assert all(len(own) == 1 for own in single) and max(map(len, several)) > 1
+    assert [own[0] for own in single] == [own[0] for own in several]
+
+
+@pytest.mark.parametrize("name", ["question-disambiguation", "fid-token-deletion-nq"])
+def test_rewriters_fit(name: str, tmp_path: Path) -> None:
+    _, trained = fitted(name, tmp_path)
+    assert trained.metrics["f1_edit"] >= 0.8
+
+
+def test_verifier_tells_right_from_wrong(tmp_path: Path) -> None:
+    task, trained = fitted("verification", tmp_path)
+    assert trained.metrics["em"] >= 0.9
+    examples = [one for one in task.examples if one.hits is task.examples[0].hits]
+    right = [Reading(one.question, one.answers[0][0]) for one in examples]
+    wrong = [Reading(one.question, other.answers[0][0]) for one, other in pairwise(examples)]
+    verifier = LMVerifier(trained.model, threshold=-4.0)
+    kept = verifier.verify("", [*wrong, *right], examples[0].hits)
+    assert {(one.question, one.answer) for one in kept} <= {(one.question, one.answer) for one in right}
+    assert len(kept) >= 2 and kept == sorted(kept, key=lambda one: -one.confidence)
+    strict = LMVerifier(trained.model, threshold=0.0).verify("", right, examples[0].hits)
+    assert len(strict) == 1  # one stays in any case
+    assert verifier.verify("", [], examples[0].hits) == []
+
+
+def test_rewriting_first_fits(tmp_path: Path) -> None:
+    task, trained = fitted("disambiguate-first", tmp_path)
+    assert trained.metrics["edit_f1"] >= 0.8
+    question = task.examples[0]
+    found = FirstRewriter(trained.model, beams=2).rewrites(question.text)
+    assert set(found) == {pair.question.lower() for pair in question.annotations[0].pairs}
+
+
+def test_clarification_questions_fit(tmp_path: Path) -> None:
+    task, trained = fitted("clarification-gold-answers", tmp_path, "data.limit=3", "data.dev_limit=3")
+    assert trained.metrics["bleu4"] >= 0.8 and trained.metrics["category_em"] == 1.0
+    example = task.examples[0]
+    pairs = example.question.annotations[0].pairs
+    hits = sample.index().search(example.question.text, 4)
+    asked = SeqClarifier(trained.model, beams=2).ask_many(
+        [example.question.text], [[aliases[0] for aliases in example.answers]], [hits]
+    )
+    assert asked == [example.asks]
+    readings = [Reading(pair.question, pair.answers[0]) for pair in pairs]
+    found = SeqClarifier(trained.model, beams=2).clarify(example.question.text, readings)
+    assert len(found.options) == len(found.readings) and set(found.readings) <= set(readings)
+
+
+def test_clarified_reader_fits(tmp_path: Path) -> None:
+    _, trained = fitted("clarified-reader", tmp_path, "data.limit=3", "data.dev_limit=3")
+    assert trained.metrics["f1"] >= 0.9
+
+
+def test_long_answers_fit(tmp_path: Path) -> None:
+    task, trained = fitted("t5-open-book-1", tmp_path, "data.limit=3", "data.dev_limit=3")
+    assert trained.metrics["rouge_l"] >= 0.8
+    question = task.examples[0].question
+    hits = sample.index().search(question.text, 4)
+    found = SeqSummarizer(trained.model, beams=2).summarize(question.text, [], hits)
+    assert found.sentences and any(one.passages for one in found.sentences)
+    assert found.text.split()[:3] == task.examples[0].references[0].split()[:3]
+
+
+def test_ablations_hide_what_they_say(tmp_path: Path) -> None:
+    """What a rewriter is not to see is not in its input, in training and in use."""
+
+    def seen(name: str, *changes: str) -> str:
+        recipe = load_recipe(RECIPES / f"{name}.toml", changes, tiny=True)
+        task = recipe.make()
+        import random
+
+        pair = task.pair(task.codec, task.examples[0], random.Random(0))
+        return str(task.codec.tokenizer.decode([token for one in pair.inputs for token in one]))
+
+    full = seen("question-disambiguation", "form.input_tokens=300")
+    question = questions(1)[0]
+    others = [pair.answers[0] for pair in question.annotations[0].pairs][1:]
+    head = full.split("</s>")[0]
+    assert question.text.lower() in head and all(other.lower() in head for other in others)
+    assert question.text.lower() not in seen("question-disambiguation-without-prompt", "form.input_tokens=300")
+    alone = seen("question-disambiguation-without-others", "form.input_tokens=300").split("</s>")[0]
+    assert question.text.lower() in alone and not any(other.lower() in alone for other in others)
+
+
+def scripted(answers: Sequence[str]) -> list[Candidate]:
+    return [Candidate(answer, 1.0) for answer in answers]
+
+
+def test_a_stage_refuses_another_stages_model(tmp_path: Path) -> None:
+    from whichsense.errors import BadInput
+
+    _, trained = fitted("clarification", tmp_path, "train.steps=1", "train.evaluate_every=1")
+    assert Generator(trained.model).options == {"answers": "none"}
+    with pytest.raises(BadInput, match="trained as 'clarification'"):
+        SeqDisambiguator(trained.model).disambiguate("who?", scripted(["a", "b"]), [])
