@@ -17,7 +17,7 @@ from whichsense.models.compact.tokens import END
 Ints = NDArray[np.int64]
 _KINDS = ("keys", "values")
 HIDDEN = -1e9  # added to a score that must not count
-_MOST_CELLS = 2**19  # new tokens × memory tokens in one call: bounds what a call needs beside the memory
+_MOST_CELLS = 2**17  # new tokens × memory tokens in one call: bounds what a call needs beside the memory
 
 
 @dataclass(frozen=True)

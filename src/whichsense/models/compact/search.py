@@ -14,6 +14,7 @@ from whichsense.models.compact.runtime import Floats
 from whichsense.models.compact.tokens import BEGIN, END, UNKNOWN
 
 LONGEST_EDIT = 24
+_BEHIND = 5.0
 UNWRITABLE = -20.0  # log probability of a token that cannot be written
 
 
@@ -83,10 +84,14 @@ class _Search:
             for made, row in sorted(found, key=lambda option: -option[0].score)[: self.beams]:
                 if made.tokens[-1] == END:
                     self.done[place].append(made)
-                elif len(self.done[place]) < self.beams:
+                elif len(self.done[place]) < self.beams and made.score > self._hopeless(place):
                     self.live.append((place, made))
                     rows.append(row)
         return np.array(rows, dtype=np.int64)
+
+    def _hopeless(self, place: int) -> float:
+        """What is this much less probable than the best finished output is not written further."""
+        return max((written.score for written in self.done[place]), default=-np.inf) - _BEHIND
 
 
 def _writable(memory: Memory, prompt: Prompt) -> Floats:

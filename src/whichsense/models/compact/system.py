@@ -20,7 +20,7 @@ from whichsense.models.compact.runtime import WEIGHTS, CompactModel
 from whichsense.models.compact.scorer import Scorer
 from whichsense.types import Hit
 
-_KEPT_QUESTIONS = 8
+_KEPT_QUESTIONS = 4  # a scene takes about 25 MB
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,155 @@
+"""One question end to end on this machine: how long, how much memory, how soon after starting, how much encoding.
+
+    python benchmarks/ask.py --index DIR [--questions 100] [--threads 2] [--out results.json]
+
+Questions are AmbigNQ's val questions of ../shared/data where they are, and the embedded sample's otherwise (as is the
+index without --index). Memory is measured in a process of its own: what asking adds to the open, searched index.
+
+Encoding is counted, beside what REFUEL's loop would encode with the same model and the same K passages for the same
+readings: every passage for reranking, then K for the first answers, K for each rewrite, K to ask each rewrite again and
+K to verify it. A passage that goes through a part of the layers counts as that part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+SHARED = Path(__file__).parents[2] / "shared" / "data"
+
+
+def questions(count: int) -> list[str]:
+    from whichsense.datasets import load
+
+    if (SHARED / "ambignq").exists():
+        return [question.text for question in islice(load("ambignq/val", data_dir=SHARED), count)]
+    return [question.text for question in islice(load("sample/questions"), count)]
+
+
+def pipeline(options: argparse.Namespace) -> Any:
+    from whichsense import compact
+
+    sizes = {"depth": options.depth, "keep": options.keep, "threads": options.threads}
+    return compact.load(options.index, weights=options.weights, **sizes)
+
+
+def peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def latency(options: argparse.Namespace) -> dict[str, Any]:
+    """Questions one by one, as a person asks them."""
+    from whichsense import compact
+
+    made, asked = pipeline(options), questions(options.questions)
+    list(compact.ask(made, asked[:2]))  # loads the weights
+    model = made.reader.compact.model
+    pairs, layers = model.work.pairs, model.work.layers
+    seconds, stages, readings = [], list[dict[str, float]](), []
+    for question in asked:
+        begun = time.perf_counter()
+        (found,) = compact.ask(made, [question])
+        seconds.append(time.perf_counter() - begun)
+        stages.append(dict(found.timings))
+        readings.append(len(found.readings))
+    depth = (model.work.pairs - pairs) / len(asked)
+    encoded = (model.work.layers - layers) / model.config["shape"]["layers"] / len(asked)
+    return {
+        "questions": len(asked),
+        "p50_s": statistics.median(seconds),
+        "p95_s": sorted(seconds)[int(0.95 * (len(seconds) - 1))],
+        "mean_s": statistics.mean(seconds),
+        "stages_mean_s": {name: statistics.mean(one.get(name, 0.0) for one in stages) for name in stages[0]},
+        "readings_mean": statistics.mean(readings),
+        "encoding": encoding(encoded, depth, readings, options.keep),
+    }
+
+
+def encoding(ours: float, depth: float, readings: Sequence[int], keep: int) -> dict[str, float]:
+    """Passages encoded a question: ours, and REFUEL's loop over the same answers."""
+    loop = statistics.mean(keep * (1 + (3 * count if count > 1 else 0)) for count in readings)
+    ambiguous = [keep * (1 + 3 * count) for count in readings if count > 1]
+    found = {"ours": ours, "loop": depth + loop, "ratio": ours / (depth + loop)}
+    if ambiguous:
+        found["ratio_of_ambiguous"] = ours / (depth + statistics.mean(ambiguous))
+    return found
+
+
+def memory(options: argparse.Namespace) -> dict[str, Any]:
+    """What asking adds to an index that is open and was searched."""
+    from whichsense import compact
+
+    made, asked = pipeline(options), questions(min(options.questions, 20))
+    for question in asked:
+        made.retriever.retrieve([question], options.depth)
+    before = peak_mb()
+    list(compact.ask(made, asked))
+    return {"index_mb": before, "peak_mb": peak_mb(), "beside_index_mb": peak_mb() - before}
+
+
+def first_answer(options: argparse.Namespace) -> dict[str, Any]:
+    """From the command's start to its end: Python, index, weights, answer. The best of three."""
+    call = [sys.executable, "-m", "whichsense", "ask", questions(1)[0], "--json", "--threads", str(options.threads)]
+    call += ["--depth", str(options.depth), "--keep", str(options.keep)]
+    call += ["--index", str(options.index)] if options.index else []
+    call += ["--weights", str(options.weights)] if options.weights else []
+    seconds = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        subprocess.run(call, check=True, capture_output=True)
+        seconds.append(time.perf_counter() - begun)
+    return {"first_answer_s": min(seconds)}
+
+
+PARTS = {"latency": latency, "memory": memory, "first_answer": first_answer}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--index", type=Path)
+    parser.add_argument("--weights", type=Path)
+    parser.add_argument("--questions", type=int, default=100)
+    parser.add_argument("--depth", type=int, default=40)
+    parser.add_argument("--keep", type=int, default=12)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--part", choices=PARTS, help="used by itself")
+    options = parser.parse_args()
+    if options.part:
+        print(json.dumps(PARTS[options.part](options)))
+        return
+    found: dict[str, Any] = {}
+    for part in PARTS:  # each in a process of its own, so that memory is its own
+        done = subprocess.run([sys.executable, *sys.argv, "--part", part], check=True, capture_output=True, text=True)
+        found |= json.loads(done.stdout.splitlines()[-1])
+    show(found)
+    if options.out:
+        from whichsense.models.compact.runtime import WEIGHTS
+        from whichsense.provenance import provenance
+
+        folder = options.weights or WEIGHTS
+        found["settings"] = {name: getattr(options, name) for name in ("questions", "depth", "keep", "threads")}
+        options.out.write_text(json.dumps(found | provenance(sorted(folder.glob("*.onnx"))), indent=1) + "\n")
+
+
+def show(found: dict[str, Any]) -> None:
+    stages = ", ".join(f"{name} {seconds:.2f}" for name, seconds in found["stages_mean_s"].items())
+    work = found["encoding"]
+    print(f"{found['questions']} questions: p50 {found['p50_s']:.2f} s, p95 {found['p95_s']:.2f} s ({stages})")
+    print(f"memory beside the index: {found['beside_index_mb']:.0f} MB; first answer {found['first_answer_s']:.2f} s")
+    print(f"passages encoded a question: {work['ours']:.1f}, REFUEL's loop {work['loop']:.1f}: {work['ratio']:.2f}")
+    if "ratio_of_ambiguous" in work:
+        print(f"the same for questions with several readings: {work['ratio_of_ambiguous']:.2f}")
+
+
+if __name__ == "__main__":
+    main()
