@@ -15,7 +15,7 @@ import numpy as np
 from whichsense.answers import form
 from whichsense.models.compact.candidates import Answer, Evidence, passage_probabilities
 from whichsense.models.compact.runtime import Floats
-from whichsense.text import words
+from whichsense.text import sentence_spans, words
 
 KINDS = ("year", "date", "number", "name", "other")
 ASKED = ("who", "when", "where", "how many", "which", "other")
@@ -111,9 +111,39 @@ def of_answer(place: int, context: Context) -> dict[str, float]:
         "ambiguity": float(np.mean([one.ambiguity for one in evidence.read])),
         "first_passage": _log(float(context.shares.max())),
     }
+    found |= _words_around(answer, evidence, question)
     kind, asked = kind_of(answer.text), asked_for(evidence.question)
     found |= {f"{a} asked, {k} given": float((a, k) == (asked, kind)) for a in ASKED for k in KINDS}
     return found
+
+
+def _words_around(answer: Answer, evidence: Evidence, question: set[str]) -> dict[str, float]:
+    """How much of the question stands beside the answer, and where else the answer stands."""
+    asked = question or {""}
+    sentences, titles = [0.0], [0.0]
+    for mention in answer.mentions[:4]:
+        passage = evidence.passages[mention.passage]
+        title = set(words(passage.title))
+        beside = set(words(_sentence(passage.text, mention.start))) if not mention.in_title else title
+        sentences.append(len(asked & (beside | title)) / len(asked))
+        titles.append(len(asked & title) / max(len(title), 1))
+    told = f" {' '.join(words(answer.text))} "
+    holding = sum(told in f" {' '.join(words(passage.text))} " for passage in evidence.passages)
+    return {"question_beside": max(sentences), "title_asked": max(titles), "holding": math.log1p(holding)}
+
+
+def _sentence(text: str, place: int) -> str:
+    for start, end in sentence_spans(text):
+        if start <= place < end:
+            return text[start:end]
+    return text
+
+
+def _namesakes(evidence: Evidence) -> int:
+    """How many passages have a title that another one has too, but for what is in brackets: Dune (1984 film)."""
+    whole = {passage.title for passage in evidence.passages}
+    bare = [re.sub(r"\s*\(.*\)$", "", title).lower() for title in whole]
+    return sum(bare.count(title) > 1 for title in bare)
 
 
 def of_question(context: Context, probabilities: Sequence[float]) -> dict[str, float]:
@@ -138,6 +168,7 @@ def of_question(context: Context, probabilities: Sequence[float]) -> dict[str, f
         "third": ordered[2],
         "expected": float(sum(ordered)),
         "titles": math.log(len({passage.title for passage in evidence.passages})),
+        "namesakes": math.log1p(_namesakes(evidence)),
         "words": math.log1p(len(words(evidence.question))),
         "has_year": float(bool(re.search(r"\b\d{4}\b", evidence.question))),
     }
@@ -170,6 +201,9 @@ ANSWER_FEATURES = (
     "likelihood_beside_best",
     "ambiguity",
     "first_passage",
+    "question_beside",
+    "title_asked",
+    "holding",
     *(f"{asked} asked, {kind} given" for asked in ASKED for kind in KINDS),
 )
 QUESTION_FEATURES = (
@@ -186,6 +220,7 @@ QUESTION_FEATURES = (
     "third",
     "expected",
     "titles",
+    "namesakes",
     "words",
     "has_year",
     *(f"{kind} asked" for kind in ASKED),
