@@ -114,3 +114,28 @@ def test_the_pipeline_takes_rounds() -> None:
     hidden = ScriptedReader({**reader.script, once[0].question: ["100"]})
     again = replace(pipeline, reader=hidden, rounds=4)
     assert answers(again.readings([PROMPT])[0]) == ["370", "186", "100"]
+
+
+@dataclass
+class TogetherReader(ScriptedReader):
+    calls: list[int] = field(default_factory=list)
+
+    def read_many(self, questions: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[Candidate]]:
+        self.calls.append(len(questions))
+        return [self.read(question, seen) for question, seen in zip(questions, hits, strict=True)]
+
+
+def test_many_questions_go_round_together() -> None:
+    """The same readings as one by one, with one call of the reader for each round."""
+    script = {
+        "a": ["1", "2"], "a (1)": ["1", "3"], "a (2)": ["2"], "a (3)": ["3"],
+        "b": ["4"],
+        "c": ["5", "6"], "c (5)": ["7"], "c (7)": ["8"],
+    }  # fmt: skip
+    apart = [round_trip(one, HITS, ScriptedReader(script), ScriptedRewriter(), rounds=5) for one in "abc"]
+    reader = TogetherReader(script)
+    pipeline = Pipeline(FakeRetriever(HITS), reader=reader, disambiguator=ScriptedRewriter(), rounds=5)
+    assert pipeline.readings(["a", "b", "c"]) == apart
+    assert [answers(found) for found in apart] == [["1", "2", "3"], ["4"], ["5", "6", "7", "8"]]
+    assert reader.calls == [3, 4, 2, 1]
+    assert pipeline.readings([]) == []

@@ -9,7 +9,8 @@ from functools import partial
 from typing import TypeVar
 
 from whichsense.errors import MissingStage
-from whichsense.roundtrip import round_trip
+from whichsense.many import verify_all
+from whichsense.roundtrip import round_trip, round_trips
 from whichsense.stages import Clarifier, Disambiguator, Reader, Reranker, Retriever, Summarizer, Verifier
 from whichsense.types import Candidate, Clarification, Hit, LongAnswer, Reading
 
@@ -48,8 +49,13 @@ class Pipeline:
         return [self._kept(question, hits) for question, hits in zip(questions, found, strict=True)]
 
     def readings(self, questions: Sequence[str]) -> list[list[Reading]]:
-        """Every reading of each question, best first."""
-        return [list(trace.readings) for trace in self.traces(questions)]
+        """Every reading of each question, best first. A reader that can reads all of them in one call."""
+        if not hasattr(self.reader, "read_many"):
+            return [list(trace.readings) for trace in self.traces(questions)]
+        reader, disambiguator = _given(self.reader, "reader"), _given(self.disambiguator, "disambiguator")
+        hits = self.evidence(questions)
+        found = round_trips(questions, hits, reader, disambiguator, rounds=self.rounds)
+        return found if self.verifier is None else verify_all(self.verifier, questions, found, hits)
 
     def traces(self, questions: Sequence[str]) -> Iterator[Trace]:
         """The same with what was read and how long it took. Questions are searched together and read one by one, so

@@ -41,29 +41,37 @@ class LMVerifier:
         return opened(self.model, ("verification", "answer-prediction"), self.device)
 
     def verify(self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]) -> list[Reading]:
-        return above(self.scored(readings, hits), self.threshold)
+        return self.verify_many([question], [readings], [hits])[0]
 
-    def scored(self, readings: Sequence[Reading], hits: Sequence[Hit]) -> list[Reading]:
-        """All readings with their scores, each answer once, most likely first."""
+    def verify_many(
+        self, questions: Sequence[str], readings: Sequence[Sequence[Reading]], hits: Sequence[Sequence[Hit]]
+    ) -> list[list[Reading]]:
+        return [above(found, self.threshold) for found in self.scored(readings, hits)]
+
+    def scored(self, readings: Sequence[Sequence[Reading]], hits: Sequence[Sequence[Hit]]) -> list[list[Reading]]:
+        """All readings of each question with their scores, each answer once, most likely first."""
         from whichsense.models.seq2seq.inputs import composed
 
         codec, form = self.generator.codec, self.generator.form
         # Readings with the same rewrite are answers to one question: it is encoded once for all of them.
-        groups: dict[str, list[Reading]] = {}
-        for reading in readings:
-            groups.setdefault(reading.question, []).append(reading)
-        inputs = [composed(codec, form, [asked], hits) for asked in groups]
+        groups: dict[tuple[int, str], list[Reading]] = {}
+        for place, several in enumerate(readings):
+            for reading in several:
+                groups.setdefault((place, reading.question), []).append(reading)
+        inputs = [composed(codec, form, [asked], hits[place]) for place, asked in groups]
         targets = [[codec.target([one.answer], form.output_tokens) for one in group] for group in groups.values()]
-        scores = self.generator.score(inputs, targets)
-        found = [
-            replace(reading, confidence=score)
-            for group, row in zip(groups.values(), scores, strict=True)
-            for reading, score in zip(group, row, strict=True)
-        ]
-        best: dict[str, Reading] = {}
-        for reading in sorted(found, key=lambda one: -one.confidence):
-            best.setdefault(normalize(reading.answer), reading)
-        return list(best.values())
+        found: list[list[Reading]] = [[] for _ in readings]
+        for (key, group), row in zip(groups.items(), self.generator.score(inputs, targets), strict=True):
+            found[key[0]] += [replace(one, confidence=score) for one, score in zip(group, row, strict=True)]
+        return [_best_of_each(several) for several in found]
+
+
+def _best_of_each(readings: Sequence[Reading]) -> list[Reading]:
+    """Of readings with the same answer the most likely one."""
+    best: dict[str, Reading] = {}
+    for reading in sorted(readings, key=lambda one: -one.confidence):
+        best.setdefault(normalize(reading.answer), reading)
+    return list(best.values())
 
 
 @dataclass(frozen=True)
