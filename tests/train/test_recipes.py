@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from whichsense.datasets import names  # noqa: E402
 from whichsense.errors import BadConfig  # noqa: E402
 from whichsense.train import checkpoint  # noqa: E402
 from whichsense.train.loop import Task, train  # noqa: E402
@@ -76,6 +77,8 @@ def test_recipe_reads_at_full_size(path: Path) -> None:
     recipe = load_recipe(path)
     assert recipe.table["about"].strip() and recipe.train.learning_rate > 0
     assert "tiny" not in json.dumps(recipe.table["model"])
+    data = recipe.table["data"]
+    assert {data["train"], data["dev"], *data.get("without", ())} <= set(names())
 
 
 def test_every_task_has_a_recipe() -> None:

@@ -23,6 +23,7 @@ def command(recipe: Path, out: Path | None, changes: tuple[str, ...], tiny: bool
     torchrun --nproc-per-node 8 -m whichsense train RECIPE
     """
     from whichsense.train.loop import train
+    from whichsense.train.processes import speaks
     from whichsense.train.recipe import load_recipe
 
     read = load_recipe(recipe, changes, tiny=tiny)
@@ -36,6 +37,8 @@ def command(recipe: Path, out: Path | None, changes: tuple[str, ...], tiny: bool
             progress=progress,
             say=lambda line: click.echo(line, err=True),
         )
+    if not speaks():
+        return
     if as_json:
         found = {"model": str(done.model), "steps": done.steps, "best_step": done.best_step, "ended": done.ended}
         print(json.dumps(found | {"metrics": dict(done.metrics)}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,8 @@ from whichsense.datasets.given import given_questions
 from whichsense.errors import BadInput
 from whichsense.index import Index
 from whichsense.metrics.retrieval import answer_ranks
-from whichsense.progress import shown
+from whichsense.progress import shown, silent
+from whichsense.train.processes import speaks
 from whichsense.types import Hit, Method, Passage
 
 _AT_ONCE = 64
@@ -85,7 +87,7 @@ class Evidence:
         new = [question for question in dict.fromkeys(questions) if question not in self._found]
         if len(new) <= _AT_ONCE:
             return self._search(new)
-        with shown("searching", "questions") as progress:
+        with shown("searching", "questions") if speaks() else nullcontext(silent) as progress:
             for start in range(0, len(new), _AT_ONCE):
                 self._search(new[start : start + _AT_ONCE])
                 progress(min(1.0, (start + _AT_ONCE) / len(new)), min(len(new), start + _AT_ONCE))

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -85,10 +85,8 @@ class Processes:
         """The rows of all processes in their order, with gradients: in-batch negatives reach across GPUs."""
         if self.count == 1:
             return rows
-        from torch.distributed.nn.functional import all_gather
-
-        found: list[Tensor] = list(all_gather(rows.contiguous()))  # type: ignore[no-untyped-call]
-        return torch.cat(found)
+        found: Tensor = _Gather.apply(rows, self)  # type: ignore[no-untyped-call]
+        return found
 
     def gathered_plain(self, rows: Tensor) -> Tensor:
         """The same for numbers that have no gradient."""
@@ -104,6 +102,22 @@ class Processes:
         random.seed(number)
         np.random.seed(number % 2**32)
         torch.manual_seed(number % 2**63)
+
+
+class _Gather(torch.autograd.Function):
+    """Every process used the rows of all: what it has for each goes back to where the row came from, added up."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, processes: Processes) -> Tensor:
+        ctx.processes, ctx.count = processes, len(rows)
+        return processes.gathered_plain(rows)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        total = gradients[0].clone()
+        dist.all_reduce(total)
+        first = ctx.processes.rank * ctx.count
+        return total[first : first + ctx.count], None
 
 
 def _buckets(gradients: list[Tensor]) -> Iterator[list[Tensor]]:
@@ -134,6 +148,11 @@ def started(device: str = "") -> Iterator[Processes]:
         yield Processes(own, rank, count)
     finally:
         dist.destroy_process_group()
+
+
+def speaks() -> bool:
+    """Whether this process is the one that a person hears: the first, or the only one."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def current() -> Processes:

@@ -109,6 +109,20 @@ def test_likelihood_is_that_of_the_definition(inputs: Inputs) -> None:
     assert found.score == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # a CPU without bfloat16 of its own says so, and goes on
+def test_scores_are_computed_in_full_under_bf16(inputs: Inputs) -> None:
+    questions, passages = torch.randn(4, 64) * 3, torch.randn(5, 64) * 3
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded, kept = questions @ passages.T, dual_encoder.similarity(questions, passages)
+    assert torch.equal(kept, questions @ passages.T) and not torch.allclose(rounded.float(), kept, atol=1e-3)
+    model = joint.JointReranker(seeded(), layers=1, heads=4, most=4).eval()
+    row = running.padded(inputs.pairs(QUESTION, PASSAGES), inputs.tokenizer.pad_token_id)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        vectors, relevance = model(row)
+        scores = model.next_scores(vectors[None], relevance[None], torch.ones(1, 4).bool(), torch.tensor([[1]]))
+    assert vectors.dtype == relevance.dtype == scores.dtype == torch.float32
+
+
 def test_threshold() -> None:
     answers = [Candidate("a", 0.5), Candidate("b", 0.3), Candidate("c", 0.1)]
     assert [one.answer for one in over_threshold(answers, 0.2)] == ["a", "b"]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from whichsense.models.bert import saved
 from whichsense.models.bert.inputs import Inputs
-from whichsense.models.bert.running import best_device, inference, outputs
+from whichsense.models.bert.running import best_device, in_full, inference, outputs
 from whichsense.types import Passage
 
 
@@ -41,12 +41,13 @@ class CrossEncoder(nn.Module):
                 nn.init.zeros_(head.bias)
 
     def forward(self, batch: Mapping[str, Tensor]) -> Read:
-        hidden = self.encoder(**fitting(self.config, batch)).last_hidden_state
+        hidden = self.encoder(**fitting(self.config, batch)).last_hidden_state.float()
         first = hidden[:, 0]
-        relevance = self.relevance(first).squeeze(-1).float()
-        if self.span is None:
-            return Read(first, relevance)
-        starts, ends = self.span(hidden).float().unbind(-1)
+        with in_full(hidden):
+            relevance = self.relevance(first).squeeze(-1)
+            if self.span is None:
+                return Read(first, relevance)
+            starts, ends = self.span(hidden).unbind(-1)
         return Read(first, relevance, starts, ends)
 
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from whichsense.models.bert import saved
 from whichsense.models.bert.cross_encoder import fitting
 from whichsense.models.bert.inputs import Inputs, Row
-from whichsense.models.bert.running import best_device, inference, outputs
+from whichsense.models.bert.running import best_device, in_full, inference, outputs
 
 TASK = "dual-encoder"
 # Passages that are longer than all that were measured are shortened to this many times the longest of those.
@@ -132,4 +132,5 @@ def build(base: str) -> DualEncoder:
 
 def similarity(questions: Tensor, passages: Tensor) -> Tensor:
     """Inner products, each question with each passage."""
-    return questions.float() @ passages.float().T
+    with in_full(questions):
+        return questions.float() @ passages.float().T

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from whichsense.models.bert import saved
 from whichsense.models.bert.cross_encoder import CrossEncoder
 from whichsense.models.bert.inputs import Inputs
-from whichsense.models.bert.running import best_device, inference, outputs
+from whichsense.models.bert.running import best_device, in_full, inference, outputs
 from whichsense.types import Passage
 
 
@@ -52,8 +52,10 @@ class JointReranker(nn.Module):
         history = history + self.position.weight[: steps + 1]
         later = torch.ones(steps + 1, steps + 1, dtype=torch.bool, device=vectors.device).triu(1)
         state = self.decoder(history, vectors, tgt_mask=later, memory_key_padding_mask=~present)
-        scores = state @ self.key(vectors).transpose(1, 2) / math.sqrt(wide) + relevance[:, None]
-        found: Tensor = scores.float().masked_fill(_gone(picked, present), -torch.inf)
+        with in_full(vectors):
+            keys = self.key(vectors.float()).transpose(1, 2)
+            scores = state.float() @ keys / math.sqrt(wide) + relevance[:, None]
+        found: Tensor = scores.masked_fill(_gone(picked, present), -torch.inf)
         return found
 
 

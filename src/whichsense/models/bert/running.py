@@ -25,6 +25,11 @@ def device_of(model: nn.Module) -> torch.device:
     return next(model.parameters()).device
 
 
+def in_full(tensor: torch.Tensor) -> torch.autocast:
+    """Where bfloat16 would round away what matters: scores, which are compared, are computed in float32."""
+    return torch.autocast(tensor.device.type, enabled=False)
+
+
 @contextlib.contextmanager
 def inference(model: nn.Module) -> Iterator[None]:
     """Evaluation mode, no gradients, bfloat16 on a GPU; the model's mode is put back afterwards."""
