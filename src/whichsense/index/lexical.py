@@ -11,6 +11,7 @@ from pathlib import Path
 from shutil import disk_usage
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import tantivy
 
 from whichsense.errors import DamagedIndex, DiskFull, IndexFault, WriteFault
@@ -161,6 +162,7 @@ class Lexical:
             return []
         with _readable(self.folder):
             hits = self._searcher.search(query, limit=limit, count=False).hits
-            rows = self._searcher.fast_field_values("row", [address for _, address in hits])
-        found = [(int(row or 0), float(score)) for row, (score, _) in zip(rows, hits, strict=True)]
-        return sorted(found, key=lambda hit: (-hit[1], hit[0]))  # equal scores by row, however tantivy lays them out
+            values = self._searcher.fast_field_values("row", [address for _, address in hits])
+        rows, scores = np.array(values, dtype=np.int64), np.array([score for score, _ in hits], dtype=np.float64)
+        order = np.lexsort((rows, -scores))  # equal scores by row, however tantivy lays them out
+        return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
