@@ -63,6 +63,7 @@ def test_table(file: tuple[Path, dict[str, Knowing]]) -> None:
     assert (result.questions, everything.name, one.name) == (30, "all", "one")
     assert everything.metrics["f1_ans"] == everything.metrics["f1_edit"] == 1.0
     assert 0.5 < (one.metrics["f1_ans"] or 0) < 1.0 and one.metrics["f1_edit"] is None
+    assert everything.metrics["detection_accuracy"] == 1.0 and one.metrics["detection_recall"] == 0.0
     assert everything.seconds_per_question is not None and everything.intervals["f1_ans"] == (1.0, 1.0)
     assert everything.provenance["system"]["name"] == "all" and result.provenance["data"]["questions.jsonl"]
     evaluate_systems(path)

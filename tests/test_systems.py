@@ -15,8 +15,8 @@ from whichsense.disambiguate import PromptCopy, SeqDisambiguator
 from whichsense.errors import BadConfig, MissingStage
 from whichsense.evaluate import SystemsTable
 from whichsense.pipeline import Pipeline
-from whichsense.read import ExtractiveReader, SeqReader, VotingReader
-from whichsense.rerank import CrossEncoderReranker, JointReranker
+from whichsense.read import CompactReader, ExtractiveReader, SeqReader, VotingReader
+from whichsense.rerank import CompactReranker, CrossEncoderReranker, JointReranker
 from whichsense.systems import System, described, load_system, made, provided_system
 from whichsense.verify import EMVerifier, LMVerifier
 
@@ -122,6 +122,17 @@ def test_shipped_systems_name_what_recipes_train(path: Path) -> None:
     for model in (stage["model"] for stage in dataclasses.asdict(table).values() if isinstance(stage, dict)):
         recipe = SHIPPED.parent / "recipes" / f"{Path(model).parent.name}.toml"
         assert not model or (recipe.exists() and Path(model).parts[0] == "runs" and Path(model).name == "model")
+
+
+def test_compact_for_all_stages_or_for_one(tmp_path: Path, models: dict[str, str]) -> None:
+    whole = made(provided_system("compact"), sample.index()).answerer
+    assert isinstance(whole, Pipeline) and isinstance(whole.reader, CompactReader)
+    assert isinstance(whole.reranker, CompactReranker) and whole.disambiguator is not None
+    mixed = system(tmp_path, f'provider = "compact"\nkeep = 7\nreader.model = "{models["spans"]}"').answerer
+    assert isinstance(mixed, Pipeline) and isinstance(mixed.reader, ExtractiveReader) and mixed.keep == 7
+    assert isinstance(mixed.reranker, CompactReranker)
+    one = system(tmp_path, f'reader.model = "{models["spans"]}"\nreranker.provider = "compact"').answerer
+    assert isinstance(one, Pipeline) and isinstance(one.reranker, CompactReranker) and one.verifier is None
 
 
 def test_unknown_provider() -> None:

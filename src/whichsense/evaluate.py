@@ -17,6 +17,7 @@ from whichsense.datasets import Annotation, Question, load
 from whichsense.errors import BadConfig, BadInput
 from whichsense.files import read_json, sha256, write_atomically
 from whichsense.index import Index
+from whichsense.metrics.detection import detection
 from whichsense.metrics.retrieval import answer_ranks, answer_recall, any_answer_recall, reciprocal_rank
 from whichsense.predict import beside, is_of, predict, questions_of
 from whichsense.progress import Progress, silent
@@ -196,7 +197,15 @@ def _system_result(scored: Result, predictions: Path) -> SystemResult:
     facts = read_json(beside(predictions)) if beside(predictions).exists() else {}
     where = facts.get("provenance") or {"data": {predictions.name: sha256(predictions)}}
     seconds = facts.get("seconds_per_question")
-    return SystemResult(scored.name, scored.metrics, scored.intervals, seconds, str(predictions), where)
+    metrics = {**scored.metrics, **_detection(scored)}
+    return SystemResult(scored.name, metrics, scored.intervals, seconds, str(predictions), where)
+
+
+def _detection(scored: Result) -> dict[str, float]:
+    """CAmbigNQ's detection by predicted answers: a question is held to be ambiguous if it got more than one."""
+    questions = scored.questions.values()
+    found = detection([one["multi"] for one in questions], [len(one["predicted"]) > 1 for one in questions])
+    return {f"detection_{name}": value for name, value in asdict(found).items()}
 
 
 def official_gold(questions: Sequence[Question]) -> list[dict[str, Any]]:
