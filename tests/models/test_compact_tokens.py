@@ -93,11 +93,11 @@ def test_the_words_are_cut_short_where_asked() -> None:
 def test_a_pair_knows_where_title_and_text_stand() -> None:
     title, text = "Dune (novel)", "Frank Herbert wrote Dune in 1965. " * 40
     made = pair(ours(), ours().ids("Who wrote Dune?"), title, text)
-    assert len(made) == 256 and made.ids[0] == BEGIN and made.ids[-1] == END and made.ids.count(END) == 3
+    assert len(made) == 224 and made.ids[0] == BEGIN and made.ids[-1] == END and made.ids.count(END) == 3
     first, last = made.title
     assert title[made.starts[first] : made.ends[last - 1]] == title
     first, last = made.text
     assert text[made.starts[first] : made.ends[first + 1]] == "Frank Herbert"
-    assert made.types == [0] * made.title[0] + [1] * (256 - made.title[0])
+    assert made.types == [0] * made.title[0] + [1] * (224 - made.title[0])
     bare = pair(ours(), [], "", "")
     assert bare.ids == [BEGIN, END, END, END] and bare.types == [0, 0, 1, 1]

@@ -133,7 +133,7 @@ def test_beams_are_as_good_as_their_scores_say(scene: Scene) -> None:
     """The score of an output is what scoring that output gives."""
     prefix = rewrite_prefix(TOKENIZER, QUESTION, "David Lynch", ["Denis Villeneuve"])
     assert prefix is not None
-    prompt = search.Prompt(prefix, scene.view({}), words=5)
+    prompt = search.Prompt(prefix, View.whole(scene.memory), words=5)
     (found,) = search.edits(scene.compact.decoder, scene.memory, [prompt], beams=3)
     (alone,) = search.edits(scene.compact.decoder, scene.memory, [prompt, prompt], beams=3)[:1]
     assert found and [one.tokens for one in found] == [one.tokens for one in alone]
@@ -144,7 +144,7 @@ def test_beams_are_as_good_as_their_scores_say(scene: Scene) -> None:
 
 
 def test_answers_are_scored_together_as_alone(scene: Scene) -> None:
-    view = scene.view({})
+    view = View.whole(scene.memory)
     prompts = [search.Prompt(answer_prefix(TOKENIZER, text), view) for text in (QUESTION, "Who wrote the novel?")]
     outputs = [TOKENIZER.ids(text) for text in ("David Lynch", "1984", "")]
     together_ = search.likelihoods(scene.compact.decoder, scene.memory, prompts, outputs)
@@ -155,12 +155,29 @@ def test_answers_are_scored_together_as_alone(scene: Scene) -> None:
     assert all(score < 0 for row in together_ for score in row)
 
 
-def test_views_hide_and_mark(scene: Scene) -> None:
-    place = scene.remembered[1]
-    view = scene.view({place: [(3, 5)]}, [place])
-    before = len(scene.evidence.pairs[scene.remembered[0]])
-    assert isinstance(view, View) and view.seen.sum() == len(scene.evidence.pairs[place])
-    assert np.flatnonzero(view.marks).tolist() == [before + 3, before + 4]
+def test_answers_are_marked_wherever_they_stand(scene: Scene) -> None:
+    found = target(scene, Candidate("The film", 1.0))
+    for place, pair in enumerate(scene.evidence.pairs):
+        passage = scene.evidence.passages[place]
+        surfaces = []
+        for first, last in found.marked.get(place, []):
+            text = passage.title if first < pair.title[1] else passage.text
+            surfaces.append(text[pair.starts[first] : pair.ends[last - 1]])
+        assert len(surfaces) >= words(f"{passage.title} {passage.text}").count("film")
+        assert all("film" in surface for surface in surfaces)
+    assert target(scene, Candidate("nowhere at all", 1.0)).marked == {}
+
+
+def test_a_part_of_the_memory_is_what_it_would_be_alone(scene: Scene) -> None:
+    decoder, places = scene.compact.decoder, scene.places([1])
+    part = scene.memory.part(places)
+    alone = decoder.remember(scene.evidence.read[1].states, scene.evidence.pairs[1].ids, scene.memory.words.tolist())
+    prefix = [answer_prefix(TOKENIZER, QUESTION)]
+    one, other = (decoder.begin(memory, prefix, [View.whole(memory)]).following for memory in (part, alone))
+    np.testing.assert_allclose(one, other, atol=1e-4)
+    hidden = np.isin(np.arange(len(scene.memory.ids)), places).astype(np.float32)
+    view = View(hidden, np.zeros_like(hidden))
+    np.testing.assert_allclose(decoder.begin(scene.memory, prefix, [view]).following, one, atol=1e-4)
 
 
 def test_a_question_too_long_is_not_rewritten(compact: Compact) -> None:

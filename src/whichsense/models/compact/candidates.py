@@ -107,19 +107,24 @@ def _mentions(evidence: Evidence, place: int, share: float, tokens: Sequence[str
 
 
 def span_probabilities(pair: Pair, scores: Floats) -> Floats:
-    """P(span | passage), first token × length - 1: spans of up to 16 tokens inside the title or inside the text."""
+    """P(first token) P(last token) of spans of up to 16 tokens inside the title or inside the text.
+
+    As first token × length - 1. What is given to ends that fit no beginning is lost: it adds up to less than 1.
+    """
     count = len(pair)
-    ends = np.concatenate([scores[:, 1], np.full(LONGEST_SPAN, -np.inf, dtype=np.float32)])
+    region = np.zeros(count, dtype=bool)
+    for first, last in (pair.title, pair.text):
+        region[first:last] = True
+    if not region.any():
+        return np.zeros((count, LONGEST_SPAN), dtype=np.float32)
+    weights = np.where(region[:, None], np.exp(scores - scores[region].max(axis=0)), 0)
+    weights /= weights.sum(axis=0)
+    ends = np.concatenate([weights[:, 1], np.zeros(LONGEST_SPAN)])
     places = np.arange(count)[:, None] + np.arange(LONGEST_SPAN)
-    logits = scores[:, :1] + ends[places]
     allowed = np.zeros((count, LONGEST_SPAN), dtype=bool)
     for first, last in (pair.title, pair.text):
         allowed[first:last] = places[first:last] < last
-    if not allowed.any():
-        return np.zeros((count, LONGEST_SPAN), dtype=np.float32)
-    logits = np.where(allowed, logits, -np.inf)
-    weights = np.exp(logits - logits.max())
-    return np.asarray(weights / weights.sum(), dtype=np.float32)
+    return np.asarray(np.where(allowed, weights[:, :1] * ends[places], 0), dtype=np.float32)
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:

@@ -36,6 +36,21 @@ class Memory:
     edges: Ints
     columns: Ints
 
+    def part(self, places: Ints) -> Memory:
+        """The memory of some of its tokens. What may be written stays the same."""
+        projected = {
+            name: array[places] if array.ndim == 2 else np.ascontiguousarray(array[:, places])
+            for name, array in self.projected.items()
+        }
+        return Memory.of(self.ids[places], projected, self.words, self.word_vectors, self.word_bias)
+
+    @classmethod
+    def of(cls, ids: Ints, projected: dict[str, Floats], words: Ints, vectors: Floats, bias: Floats) -> Memory:
+        order = np.argsort(ids, kind="stable")
+        edges = np.flatnonzero(np.diff(ids[order], prepend=-1))
+        columns = np.searchsorted(words, ids[order][edges])
+        return cls(ids, projected, words, vectors, bias, order, edges, columns)
+
 
 @dataclass(frozen=True)
 class View:
@@ -43,6 +58,11 @@ class View:
 
     seen: Floats
     marks: Floats
+
+    @classmethod
+    def whole(cls, memory: Memory) -> View:
+        """Everything, nothing marked."""
+        return cls(np.ones(len(memory.ids), dtype=np.float32), np.zeros(len(memory.ids), dtype=np.float32))
 
 
 @dataclass(frozen=True)
@@ -97,12 +117,7 @@ class Decoder:
         signs = range(1, LAST_SIGN + 1)
         allowed = {*tokens.tolist(), *more, *self.model.config.get("frequent", ()), *signs, END}
         words = np.array(sorted(allowed), dtype=np.int64)
-        order = np.argsort(tokens, kind="stable")
-        edges = np.flatnonzero(np.diff(tokens[order], prepend=-1))
-        vectors = self.model.words.vectors(words)
-        columns = np.searchsorted(words, tokens[order][edges])
-        bias = self.model.words.bias[words]
-        return Memory(tokens, projected, words, vectors, bias, order, edges, columns)
+        return Memory.of(tokens, projected, words, self.model.words.vectors(words), self.model.words.bias[words])
 
     def begin(self, memory: Memory, prefixes: Sequence[Sequence[int]], views: Sequence[View]) -> Sequences:
         """Sequences after their prompts."""

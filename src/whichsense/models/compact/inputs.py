@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,9 +13,11 @@ GAP, GAPS = 1, 48
 DELETE, MOST_DELETED = 48, 12
 REWRITE, ANSWER, CLARIFY, SUMMARIZE, BETWEEN = 61, 62, 63, 64, 65
 LAST_SIGN = 65
-LONGEST_QUESTION, LONGEST_TITLE, LONGEST_PAIR = 48, 24, 256
-LONGEST_ANSWER = 24
-_LONGEST_OTHERS = 48
+LONGEST_QUESTION, LONGEST_TITLE, LONGEST_PAIR = 48, 24, 224
+LONGEST_ANSWER, LONGEST_REWRITE = 24, 60
+_MOST_OTHERS = 5
+_LONGEST_PREFIX = 150  # leaves room for the edits among the decoder's places
+_ARTICLE = re.compile(r"^(?:a|an|the)\s+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +71,17 @@ def rewrite_prefix(tokenizer: Tokenizer, question: str, answer: str, others: Seq
     prefix = [REWRITE, GAP]
     for place, found in enumerate(pieces, 1):
         prefix += [*found, GAP + place]
-    prefix += [END, *tokenizer.ids(answer, LONGEST_ANSWER), END]
-    listed: list[int] = []
-    for other in others:
-        found = ([BETWEEN] if listed else []) + tokenizer.ids(other, LONGEST_ANSWER)
-        if len(listed) + len(found) > _LONGEST_OTHERS:
-            break
-        listed += found
-    return [*prefix, *listed, END]
+    prefix += [END, *answer_ids(tokenizer, answer), END]
+    for place, other in enumerate(others[:_MOST_OTHERS]):
+        prefix += ([BETWEEN] if place else []) + answer_ids(tokenizer, other)
+    return [*prefix, END] if len(prefix) < _LONGEST_PREFIX else None
+
+
+def answer_ids(tokenizer: Tokenizer, answer: str) -> list[int]:
+    """An answer as the decoder knows it: without an article in front, unless it is nothing else."""
+    return tokenizer.ids(_ARTICLE.sub("", answer.strip()) or answer, LONGEST_ANSWER)
 
 
 def answer_prefix(tokenizer: Tokenizer, question: str) -> list[int]:
     """`ANSWER question [SEP]`, to which the answer is the continuation."""
-    return [ANSWER, *tokenizer.ids(question, 2 * LONGEST_QUESTION), END]
+    return [ANSWER, *tokenizer.ids(question, LONGEST_REWRITE), END]

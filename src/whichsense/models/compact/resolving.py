@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from whichsense.answers import same
+from whichsense.models.compact.inputs import Pair
 from whichsense.models.compact.rewriting import Rewrite, Target, key, rewrites, together
 from whichsense.models.compact.system import Scene
-from whichsense.spans import spans_of
 from whichsense.text import normalize
 from whichsense.types import Candidate, Span
 
 _SPANS = 5
+_TOLD = 0.05  # a span that is less probable in its passage is not marked as the answer
+_MOST_MARKED = 12  # places of a passage
 _ASKED_AGAIN = 12  # rewrites of all answers that are asked again before one is chosen for each
 
 
@@ -121,24 +124,28 @@ def _texts(scene: Scene, places: Sequence[int]) -> list[str]:
 
 
 def target(scene: Scene, candidate: Candidate) -> Target:
-    """Where a candidate stands, as tokens of the pairs: by its spans, or by its words where it has none."""
-    place_of = {passage.id: place for place, passage in enumerate(scene.evidence.passages)}
+    """Where an answer stands: every place of every passage that has its tokens, or those of a string like it."""
+    same_as = [answer for answer in scene.answers if same(answer.text, candidate.answer)]
+    surfaces = {mention.surface for answer in same_as for mention in answer.mentions if mention.probability > _TOLD}
+    spans = {span.passage.text[span.start : span.end] for span in candidate.spans}
+    wanted = [scene.tokens(text) for text in {candidate.answer, *spans, *surfaces} if text]
+    vocabulary = scene.compact.model.words.vocabulary
     marked: dict[int, list[tuple[int, int]]] = {}
-    for span in candidate.spans or spans_of(candidate.answer, scene.evidence.hits):
-        place = place_of.get(span.passage.id)
-        if place is not None and (tokens := _tokens(scene, place, span, candidate.answer)):
-            marked.setdefault(place, []).append(tokens)
-    return Target(candidate.answer, marked)
+    for place, pair in enumerate(scene.evidence.pairs):
+        found = [where for tokens in wanted if tokens for where in _places(pair, tokens, vocabulary)]
+        if found:
+            marked[place] = sorted(set(found))[:_MOST_MARKED]
+    supporting = {mention.passage: mention.mass for answer in same_as for mention in reversed(answer.mentions)}
+    order = sorted(marked, key=lambda place: (-supporting.get(place, 0.0), place))
+    return Target(candidate.answer, {place: marked[place] for place in order})
 
 
-def _tokens(scene: Scene, place: int, span: Span, answer: str) -> tuple[int, int] | None:
-    pair = scene.evidence.pairs[place]
-    (first, last), start, end = pair.text, span.start, span.end
-    if start == end:  # the title
-        first, last = pair.title
-        start = span.passage.title.lower().find(answer.lower())
-        end = start + len(answer)
-        if start < 0:
-            return (first, last) if first < last else None
-    inside = [at for at in range(first, last) if pair.starts[at] < end and pair.ends[at] > start]
-    return (inside[0], inside[-1] + 1) if inside else None
+def _places(pair: Pair, tokens: Sequence[int], vocabulary: Sequence[str]) -> list[tuple[int, int]]:
+    """Where a row of tokens stands in a pair's title and text, as whole words."""
+    found, count = [], len(tokens)
+    for first, last in (pair.title, pair.text):
+        for at in range(first, last - count + 1):
+            if pair.ids[at] == tokens[0] and pair.ids[at : at + count] == list(tokens):
+                if at + count == last or not vocabulary[pair.ids[at + count]].startswith("##"):
+                    found.append((at, at + count))
+    return found

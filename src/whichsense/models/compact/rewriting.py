@@ -10,21 +10,22 @@ import numpy as np
 
 from whichsense.answers import same
 from whichsense.models.compact import search
-from whichsense.models.compact.decoding import Ints
+from whichsense.models.compact.decoding import Ints, View
 from whichsense.models.compact.edits import SMALL_WORDS, Surfaces, applied, parsed
 from whichsense.models.compact.inputs import question_words, rewrite_prefix
+from whichsense.models.compact.runtime import Floats
 from whichsense.models.compact.system import Scene
 from whichsense.models.compact.tokens import Pieces
 from whichsense.text import words
 
-SEEN = 6  # passages that a rewrite may draw on
-_OWN = 3  # of them with its answer
+SEEN = 3  # passages that a rewrite may draw on
 _MOST_TOGETHER = 4096  # ways of choosing rewrites together that are tried one by one
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An answer to write a rewrite for, and where it stands: passage → (first, last + 1) of its pair's tokens."""
+    """An answer to write a rewrite for, and where it stands: passage → (first, last + 1) of its pair's tokens, best
+    passages first."""
 
     answer: str
     marked: dict[int, list[tuple[int, int]]]
@@ -42,19 +43,22 @@ def rewrites(scene: Scene, targets: Sequence[Target], beams: int = 4) -> list[li
     """Several rewrites for each answer, best first; none where nothing fits."""
     question = scene.evidence.question
     asked = question_words(question)
+    seen = [_seen(scene, target) for target in targets]
+    together_seen = sorted({place for places in seen for place in places})
     prompts: list[search.Prompt] = []
-    for target in targets:
+    for target, places in zip(targets, seen, strict=True):
         others = [other.answer for other in targets if other is not target]
         prefix = rewrite_prefix(scene.compact.model.tokenizer, question, target.answer, others)
         if prefix is None:
             return [[] for _ in targets]
-        seen = _seen(scene, target)
-        prompts.append(search.Prompt(prefix, scene.view(target.marked, seen), len(asked), _writable(scene, seen)))
-    found = search.edits(scene.compact.decoder, scene.memory, prompts, beams)
-    surfaces = Surfaces(_texts(scene), scene.compact.model.words.vocabulary)
-    known = _known_words(scene)
+        view = _view(scene, together_seen, places, target)
+        prompts.append(search.Prompt(prefix, view, len(asked), _writable(scene, places)))
+    memory = scene.memory.part(scene.places(together_seen))
+    found = search.edits(scene.compact.decoder, memory, prompts, beams)
     every: list[list[Rewrite]] = []
-    for target, written in zip(targets, found, strict=True):
+    for target, places, written in zip(targets, seen, found, strict=True):
+        surfaces = Surfaces(_texts(scene, places), scene.compact.model.words.vocabulary)
+        known = _known_words(scene, places)
         made: dict[str, Rewrite] = {}
         for one in written:
             edits = [(edit, surfaces.written(edit.inserted)) for edit in parsed(one.tokens)]
@@ -105,8 +109,20 @@ def key(question: str) -> str:
 
 def _seen(scene: Scene, target: Target) -> list[int]:
     """The answer's own passages first, then the best of the others."""
-    own = [place for place in target.marked if place in scene.remembered][:_OWN]
-    return [*own, *(place for place in scene.remembered if place not in own)][:SEEN]
+    rest = [place for place in range(len(scene.evidence.hits)) if place not in target.marked]
+    return [*target.marked, *rest][:SEEN]
+
+
+def _view(scene: Scene, together_seen: Sequence[int], seen: Sequence[int], target: Target) -> View:
+    """What a rewrite sees of the passages that all rewrites see together."""
+    shown, marks = list[Floats](), list[Floats]()
+    for place in together_seen:
+        count = len(scene.evidence.pairs[place])
+        shown.append(np.full(count, float(place in seen), dtype=np.float32))
+        marks.append(np.zeros(count, dtype=np.float32))
+        for first, last in target.marked.get(place, ()) if place in seen else ():
+            marks[-1][first:last] = 1
+    return View(np.concatenate(shown), np.concatenate(marks))
 
 
 def _writable(scene: Scene, seen: Sequence[int]) -> Ints:
@@ -117,18 +133,18 @@ def _writable(scene: Scene, seen: Sequence[int]) -> Ints:
     return np.array(sorted(pieces), dtype=np.int64)
 
 
-def _known_words(scene: Scene) -> frozenset[str]:
+def _known_words(scene: Scene, seen: Sequence[int]) -> frozenset[str]:
     texts = [scene.evidence.question]
-    for place in scene.remembered:
+    for place in seen:
         passage = scene.evidence.passages[place]
         texts += [passage.title, passage.text]
     return SMALL_WORDS | {word for text in texts for word in words(text)}
 
 
-def _texts(scene: Scene) -> list[tuple[str, Pieces]]:
-    """Titles and texts of the memory with their word pieces."""
+def _texts(scene: Scene, seen: Sequence[int]) -> list[tuple[str, Pieces]]:
+    """Titles and texts of passages with their word pieces."""
     found = []
-    for place in scene.remembered:
+    for place in seen:
         pair, passage = scene.evidence.pairs[place], scene.evidence.passages[place]
         for (first, last), text in ((pair.title, passage.title), (pair.text, passage.text)):
             found.append((text, Pieces(pair.ids[first:last], pair.starts[first:last], pair.ends[first:last])))

@@ -14,8 +14,8 @@ import numpy as np
 
 from whichsense.models.compact import candidates, features, search
 from whichsense.models.compact.candidates import Answer, Evidence
-from whichsense.models.compact.decoding import Decoder, Memory, View
-from whichsense.models.compact.inputs import LONGEST_ANSWER, LONGEST_QUESTION, answer_prefix, pair
+from whichsense.models.compact.decoding import Decoder, Ints, Memory, View
+from whichsense.models.compact.inputs import LONGEST_QUESTION, answer_ids, answer_prefix, pair
 from whichsense.models.compact.runtime import WEIGHTS, CompactModel
 from whichsense.models.compact.scorer import Scorer
 from whichsense.types import Hit
@@ -31,9 +31,6 @@ class Settings:
     """Passages that are read to the end."""
     answers: int = 8
     """Candidates that are scored."""
-    remembered: int = 8
-    """Passages that the decoder may look at: the best, and the best of each of the leading answers."""
-    leading: int = 5
 
 
 @dataclass(frozen=True)
@@ -148,33 +145,17 @@ class Scene:
         return found
 
     @cached_property
-    def remembered(self) -> list[int]:
-        """Which passages are in the memory (places in the evidence, ascending)."""
-        settings = self.compact.settings
-        first = list(range(min(settings.leading, len(self.evidence.hits))))
-        wanted = [answer.mentions[0].passage for answer in self.answers]
-        rest = range(len(self.evidence.hits))
-        return sorted(list(dict.fromkeys([*first, *wanted, *rest]))[: settings.remembered])
-
-    @cached_property
     def memory(self) -> Memory:
-        states = np.concatenate([self.evidence.read[place].states for place in self.remembered])
-        ids = [token for place in self.remembered for token in self.evidence.pairs[place].ids]
+        """All passages, side by side."""
+        states = np.concatenate([late.states for late in self.evidence.read])
+        ids = [token for pair in self.evidence.pairs for token in pair.ids]
         more = [token for answer in self.answers for token in self.tokens(answer.text)]
         return self.compact.decoder.remember(states, ids, more)
 
-    def view(self, marked: dict[int, list[tuple[int, int]]], passages: Sequence[int] | None = None) -> View:
-        """What a sequence sees: some passages of the memory (all without it), and tokens of passages marked in it."""
-        seen, marks = (np.zeros(len(self.memory.ids), dtype=np.float32) for _ in range(2))
-        at = 0
-        for place in self.remembered:
-            count = len(self.evidence.pairs[place])
-            if passages is None or place in passages:
-                seen[at : at + count] = 1
-                for first, last in marked.get(place, ()):
-                    marks[at + first : at + last] = 1
-            at += count
-        return View(seen, marks)
+    def places(self, passages: Sequence[int]) -> Ints:
+        """Where the tokens of some passages stand in the memory."""
+        begins = np.cumsum([0, *(len(pair) for pair in self.evidence.pairs)])
+        return np.concatenate([np.arange(begins[place], begins[place + 1]) for place in passages])
 
     def likelihoods(self, questions: Sequence[str], answers: Sequence[str]) -> list[list[float]]:
         """How likely each answer is to each question, over this evidence: REFUEL's verification score."""
@@ -186,7 +167,7 @@ class Scene:
     def _ask(self, questions: Sequence[str], answers: Sequence[str]) -> None:
         if not questions or not answers:
             return
-        tokenizer, view = self.compact.model.tokenizer, self.view({})
+        tokenizer, view = self.compact.model.tokenizer, View.whole(self.memory)
         prompts = [search.Prompt(answer_prefix(tokenizer, question), view) for question in questions]
         outputs = [self.tokens(answer) for answer in answers]
         found = search.likelihoods(self.compact.decoder, self.memory, prompts, outputs)
@@ -201,7 +182,7 @@ class Scene:
         return [(score, len(self.tokens(answer.text)) + 1) for score, answer in zip(scores, self.answers, strict=True)]
 
     def tokens(self, answer: str) -> list[int]:
-        return self.compact.model.tokenizer.ids(answer, LONGEST_ANSWER)
+        return answer_ids(self.compact.model.tokenizer, answer)
 
 
 def with_settings(compact: Compact, **changes: int) -> Compact:
