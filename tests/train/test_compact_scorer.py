@@ -1,0 +1,51 @@
+"""The scorer's fit finds what there is to find, and its probabilities are true."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from whichsense.train.compact_scorer import FitSettings, calibrated, expected_calibration_error, fit
+
+
+def made(count: int, seed: int) -> tuple[list[dict[str, float]], list[float], list[float]]:
+    """Rows whose label has a known probability; the third feature says nothing, and the second acts by its square."""
+    random = np.random.default_rng(seed)
+    one, two, noise = (random.standard_normal(count) for _ in range(3))
+    chance = 1 / (1 + np.exp(-(1.5 * one + two**2 - 2.0)))
+    labels = (random.random(count) < chance).astype(float).tolist()
+    rows = [{"one": a, "two": b, "noise": c, "same": 1.0} for a, b, c in zip(one, two, noise, strict=True)]
+    return rows, labels, chance.tolist()
+
+
+@pytest.mark.parametrize("hidden", [0, 16])
+def test_probabilities_are_true_on_rows_that_were_not_seen(hidden: int) -> None:
+    rows, labels, _ = made(4000, 0)
+    net = fit(rows, labels, [place // 4 for place in range(4000)], FitSettings(hidden=hidden))
+    fresh, right, chance = made(4000, 1)
+    found = net.probabilities(fresh)
+    assert expected_calibration_error(found, right) < 0.05
+    error = float(np.abs(np.array(found) - chance).mean())
+    assert error < (0.07 if hidden else 0.25)
+
+
+def test_a_hidden_layer_finds_what_a_line_cannot() -> None:
+    rows, labels, _ = made(4000, 0)
+    groups = [place // 4 for place in range(4000)]
+    fresh, _, chance = made(4000, 1)
+    errors = [
+        float(np.abs(np.array(fit(rows, labels, groups, FitSettings(hidden=h)).probabilities(fresh)) - chance).mean())
+        for h in (0, 16)
+    ]
+    assert errors[1] < 0.7 * errors[0]
+
+
+def test_calibration_mends_what_is_too_sure() -> None:
+    rows, labels, _ = made(4000, 0)
+    net = fit(rows, labels, [place // 4 for place in range(4000)])
+    sure = replace(net, slope=net.slope * 4, shift=net.shift + 1)
+    fresh, right, _ = made(4000, 2)
+    assert expected_calibration_error(sure.probabilities(fresh), right) > 0.08
+    assert expected_calibration_error(calibrated(sure, rows, labels).probabilities(fresh), right) < 0.04
