@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,9 +73,7 @@ def _layers(values: Floats, labels: Floats, settings: FitSettings) -> tuple[tupl
     """Adam on the cross entropy, all rows at once."""
     random = np.random.default_rng(settings.seed)
     sizes = [values.shape[1], *([settings.hidden] if settings.hidden else []), 1]
-    weights = [
-        (random.standard_normal((b, a)) / np.sqrt(a)).astype(np.float32) for a, b in zip(sizes, sizes[1:], strict=False)
-    ]
+    weights = [(random.standard_normal((b, a)) / np.sqrt(a)).astype(np.float32) for a, b in pairwise(sizes)]
     biases = [np.zeros(size, dtype=np.float32) for size in sizes[1:]]
     parameters = [*weights, *biases]
     first, second = ([np.zeros_like(p) for p in parameters] for _ in range(2))
