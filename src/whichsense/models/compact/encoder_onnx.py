@@ -59,9 +59,17 @@ class EncoderGraph(Graph):
 
     def added(self, layer: str, norm: str, value: str, states: str, *, after_gelu: bool = False) -> str:
         """A linear layer's output added to the states, and their LayerNorm."""
-        product = self.linear(value, layer, after_gelu=after_gelu, bias=False)
-        inputs = [product, states, *self.scale_and_shift(norm), self.bias(layer)]
-        return self.one("SkipLayerNormalization", *inputs, epsilon=self.shape["epsilon"])
+        return self.norm(self.one("Add", self.linear(value, layer, after_gelu=after_gelu), states), norm)
+
+    def norm(self, value: str, name: str) -> str:
+        """LayerNorm step by step: on ARM half the time of ONNX Runtime's own, which is not vectorized there."""
+        axis, weights = self.numbers(-1), self.scale_and_shift(name)
+        centred = self.one("Sub", value, self.one("ReduceMean", value, axis, keepdims=1))
+        squares = self.one("ReduceSumSquare", centred, axis, keepdims=1)
+        mean = self.one("Mul", squares, self.const("one_by_width", np.float32(1 / self.shape["width"])))
+        spread = self.one("Sqrt", self.one("Add", mean, self.const("epsilon", np.float32(self.shape["epsilon"]))))
+        scaled = self.one("Mul", centred, self.one("Reciprocal", spread))
+        return self.one("Add", self.one("Mul", scaled, weights[0]), weights[1])
 
     def score(self, states: str, head: str) -> str:
         """A number from the [CLS] state (batch)."""
@@ -78,8 +86,7 @@ class EncoderGraph(Graph):
 def early(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     """Embedded pairs (batch × length × width, before their LayerNorm) → states and the score for going on."""
     graph = EncoderGraph(weights, shape, int8=int8)
-    norm = graph.scale_and_shift("encoder.norm")
-    states = graph.one("LayerNormalization", "embedded", *norm, axis=-1, epsilon=shape["epsilon"])
+    states = graph.norm("embedded", "encoder.norm")
     for number in range(shape["early"]):
         states = graph.layer(states, f"encoder.layers.{number}")
     graph.name(states, "states")
