@@ -18,7 +18,7 @@ Any stage may say `provider = "compact"` in place of a model: the embedded defau
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -31,22 +31,17 @@ from whichsense.errors import BadConfig, MissingStage
 from whichsense.files import read_json, sha256
 from whichsense.index import Index
 from whichsense.pipeline import Pipeline
+from whichsense.predict import Answerer
 from whichsense.read import ExtractiveReader, SeqReader, VotingReader
 from whichsense.rerank import CrossEncoderReranker, JointReranker
 from whichsense.retrieve import IndexRetriever
 from whichsense.stages import Disambiguator, Reader, Reranker, Verifier
-from whichsense.types import Method, Reading
+from whichsense.types import Method
 from whichsense.verify import REFUEL_THRESHOLD, EMVerifier, LMVerifier
 
 PROVIDERS = ("compact",)
 DEPTH, KEEP = 100, 20
 Provider = Literal["", "compact"]
-
-
-class Answerer(Protocol):
-    """What a system is: questions in, their readings out."""
-
-    def readings(self, questions: Sequence[str]) -> list[list[Reading]]: ...
 
 
 class _Stage(Protocol):

@@ -73,7 +73,7 @@ def test_reranker_fits(tmp_path: Path) -> None:
 
 
 def test_joint_reranker_covers_different_answers(tmp_path: Path) -> None:
-    task, trained = fitted("joint-reranker-ambignq", tmp_path, "picking.keep=3")
+    task, trained = fitted("joint-reranker-ambignq", tmp_path, "picking.keep=3", "train.epochs=12")
     assert trained.best >= 0.85
     reranker = JointReranker(trained.model, picks=5)
     covered = []

@@ -95,13 +95,13 @@ def same(a: Any, b: Any) -> bool:
 
 
 def test_learns_and_keeps_the_best(tmp_path: Path) -> None:
-    trained = train(Curve(), SETTINGS, tmp_path, recipe={"about": "a curve"})
+    trained = train(Curve(), SETTINGS, tmp_path, recipe={"about": "a curve", "base": "tiny"})
     assert trained.steps == 36 and trained.ended == "steps"  # 11 batches in groups of 2, 6 epochs
     assert trained.best < 0.03
     selected = json.loads((trained.model / "selected.json").read_text())
     assert selected["step"] == trained.best_step and selected["error"] == trained.best
     run = json.loads((tmp_path / "run.json").read_text())
-    assert run["recipe"] == {"about": "a curve"} and run["starts"][0]["seed"] == 0 and run["starts"][0]["command"]
+    assert run["recipe"] == {"base": "tiny"} and run["starts"][0]["seed"] == 0 and run["starts"][0]["command"]
     rows = logged(tmp_path)
     assert [int(row["step"]) for row in rows if row["name"] == "loss"] == list(range(1, 37))
     assert {row["name"] for row in rows} >= {"loss", "worst", "gradient", "rate", "error"}

@@ -20,6 +20,7 @@ from whichsense.train.tasks import TASKS  # noqa: E402
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 SHORT = ("train.epochs=0", "train.steps=2", "train.evaluate_every=2", "train.checkpoint_every=1", "train.patience=0")
+FEW = ("data.limit=6", "data.dev_limit=2")
 
 
 class Crash(Exception):
@@ -51,7 +52,7 @@ def weights(folder: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_recipe_trains(path: Path, tmp_path: Path) -> None:
     torch.set_num_threads(1)
-    recipe = load_recipe(path, SHORT, tiny=True)
+    recipe = load_recipe(path, (*SHORT, *FEW), tiny=True)
     trained = train(recipe.make(), recipe.train, tmp_path, recipe=recipe.table)
     assert trained.steps == 2 and trained.metrics
     assert (trained.model / "selected.json").exists() and len(list(trained.model.iterdir())) > 2
@@ -62,7 +63,7 @@ def test_crash_changes_nothing(name: str, tmp_path: Path) -> None:
     """A run of each task that crashes in its second step and is started again ends with the weights of a whole one."""
     torch.set_num_threads(1)
     path = next(path for path in RECIPES if f'task = "{name}"' in path.read_text(encoding="utf-8"))
-    recipe = load_recipe(path, SHORT, tiny=True)
+    recipe = load_recipe(path, (*SHORT, *FEW), tiny=True)
     train(recipe.make(), recipe.train, tmp_path / "whole")
     with pytest.raises(Crash):
         train(crashing(recipe.make(), 2 * recipe.train.accumulate), recipe.train, tmp_path / "crashed")

@@ -20,7 +20,8 @@ def begin(folder: Path, settings: Settings, recipe: Mapping[str, Any], data: Seq
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / NAME
     now = provenance(data, settings.seed)
-    bound = {"recipe": json.loads(json.dumps(recipe)), "train": settings.binding, "data": now["data"]}
+    told = {key: value for key, value in recipe.items() if key != "about"}  # words may change
+    bound = {"recipe": json.loads(json.dumps(told)), "train": settings.binding, "data": now["data"]}
     starts = []
     if path.exists():
         found = read_json(path)
