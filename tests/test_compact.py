@@ -179,6 +179,32 @@ def test_rewrites_are_asked_again(
     assert (left.question, left.answer) == (QUESTIONS[0], best.answer)  # one stays in any case, as it was asked
 
 
+@pytest.mark.parametrize(
+    "question", ["?", "???", "the", "Dune", "who " * 400, "北京 Dune", "Dune\u0301 \u200b?", "dune\tfilm\n?", "«»"]
+)
+def test_odd_questions(question: str, pipeline: Pipeline) -> None:
+    (asked,) = compact.ask(pipeline, [question])
+    assert asked.question == question
+    for reading in asked.readings:
+        assert reading.answer and reading.question
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [("", "Dune"), ("Dune", ".")],
+        [("Dune " * 60, "Dune was. " * 500)],
+        [("(", "( Dune ) ( “ ,"), ("Dune", "🏆 Dune 🏆")],
+    ],
+)
+def test_odd_passages(records: list[tuple[str, str]], weights: Path, make_corpus: Corpus, tmp_path: Path) -> None:
+    index.build([make_corpus(records, "odd.jsonl")], tmp_path / "odd")
+    (asked,) = compact.ask(compact.load(tmp_path / "odd", weights=weights, threshold=0.0), ["Who made Dune?"])
+    for reading in asked.readings:
+        for span in reading.evidence:
+            assert span.passage.text[span.start : span.end] or span.start == 0
+
+
 def test_hits_from_elsewhere_are_read(weights: Path, opened: Index) -> None:
     """A reader that is given passages which no reranker of its own ordered encodes them itself."""
     model = Compact(weights)
