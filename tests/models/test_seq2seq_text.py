@@ -13,7 +13,7 @@ from whichsense.errors import BadInput  # noqa: E402
 from whichsense.models.seq2seq.codec import SEPARATOR, Codec, Form  # noqa: E402
 from whichsense.models.seq2seq.decoding import Search  # noqa: E402
 from whichsense.models.seq2seq.generator import Generator, planned  # noqa: E402
-from whichsense.models.seq2seq.inputs import composed, plain  # noqa: E402
+from whichsense.models.seq2seq.inputs import composed, plain, read_by  # noqa: E402
 from whichsense.models.seq2seq.network import Network  # noqa: E402
 from whichsense.testing import passage_hit  # noqa: E402
 from whichsense.train.generation import Pair, batched  # noqa: E402
@@ -54,6 +54,18 @@ def test_bart_fused() -> None:
     short = composed(made, Form(passages=1, question_tokens=3, passage_tokens=4), [QUESTION], HITS)
     assert len(short) == 1 and len(short[0]) == 1 + 3 + 1 + 4 + 1
     assert shown(made, composed(made, Form(), [QUESTION], [])[0]) == "<s>Who won the race?</s>"
+
+
+def test_what_does_not_fit_is_not_read() -> None:
+    made = codec("bart")
+    many = [passage_hit(f"{'word ' * 20}number {number}.", f"Title {number}") for number in range(60)]
+    form = Form(fusion=False, input_tokens=200)
+    seen = read_by(made, form, [QUESTION], many)
+    whole = composed(made, form, [QUESTION], many)
+    assert whole == composed(made, form, [QUESTION], seen) and len(whole[0]) == 200
+    assert 1 < len(seen) < 10 and seen == many[: len(seen)]
+    assert f"number {len(seen) - 2}." in shown(made, whole[0]) and f"Title {len(seen)}" not in shown(made, whole[0])
+    assert read_by(made, Form(passages=7), [QUESTION], many) == many[:7]
 
 
 def test_t5_inputs() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 from pathlib import Path
@@ -55,10 +56,12 @@ def test_aliases_are_drawn_and_orders_hold() -> None:
 def test_questions_without_any_found_answer_are_left_out() -> None:
     evidence = Data(train="sample/questions", dev="sample/questions").evidence(1)
     questions = list(load("sample/questions"))[:40]
-    kept = [len(list(examples_of(question, evidence, Answers()))) for question in questions]
-    every = [len(list(examples_of(question, evidence, Answers(discard_missing=False)))) for question in questions]
+    hits = [evidence.hits(question.text) for question in questions]
+    pairs = list(zip(questions, hits, strict=True))
+    kept = [len(list(examples_of(question, own, Answers()))) for question, own in pairs]
+    every = [len(list(examples_of(question, own, Answers(discard_missing=False)))) for question, own in pairs]
     assert sum(kept) < sum(every) == 40
-    single = next(examples_of(questions[0], evidence, Answers(single=True, discard_missing=False)))
+    single = next(examples_of(questions[0], hits[0], Answers(single=True, discard_missing=False)))
     assert len(single.answers) == 1
 
 
@@ -141,3 +144,15 @@ def test_cotraining_goes_on_between_iterations(tmp_path: Path, monkeypatch: pyte
     assert 0.0 < done.f1_ans <= 1.0 and sum(done.silver) > 0
     record = json.loads((tmp_path / "iteration-2" / "model-1" / "run.json").read_text())
     assert "silver.jsonl" in record["data"]
+
+    from click.testing import CliRunner
+
+    from whichsense.cli.cotrain import command
+
+    recipe = str(where / "spanseqgen.toml")
+    told = CliRunner().invoke(command, [recipe, "--tiny", "--out", str(tmp_path), "--json"])
+    assert json.loads(told.stdout)["f1_ans"] == done.f1_ans
+    shown = CliRunner().invoke(command, [recipe, "--tiny", "--out", str(tmp_path)]).stdout
+    assert f"F1ans {done.f1_ans:.4f}" in shown and str(done.models[0]) in shown
+    with pytest.raises(BadConfig, match="other settings"):
+        cotrain(dataclasses.replace(settings, models=2), where, tmp_path)

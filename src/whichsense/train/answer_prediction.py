@@ -20,13 +20,15 @@ from whichsense.datasets import Question
 from whichsense.errors import BadInput
 from whichsense.metrics.ambignq import f1_answers
 from whichsense.metrics.answers import exact_match
+from whichsense.models.seq2seq import checkpoint
 from whichsense.models.seq2seq.codec import Codec, Form
 from whichsense.models.seq2seq.generator import Generator
-from whichsense.models.seq2seq.inputs import composed
+from whichsense.models.seq2seq.inputs import composed, read_by
 from whichsense.read import SeqReader
 from whichsense.spans import spans_of
 from whichsense.train.evidence import Data, Evidence
 from whichsense.train.generation import Generation, Model, Pair, mean
+from whichsense.train.tiny import located
 from whichsense.types import Hit
 
 _COMBINATIONS = 100
@@ -70,7 +72,14 @@ def make_with(options: Options, more: Sequence[Question], files: Sequence[Path] 
     evidence = data.evidence(form.passages)
     train, dev = [*data.training(), *more], data.development()
     evidence.search([question.text for question in (*train, *dev)])
-    examples = [example for question in train for example in examples_of(question, evidence, options.answers)]
+    codec = checkpoint.load_codec(located(options.model.base), form)
+    examples = [
+        example
+        for question in train
+        for example in examples_of(
+            question, read_by(codec, form, [question.text], evidence.hits(question.text)), options.answers
+        )
+    ]
     if not examples:
         raise BadInput("No training question has an answer in the passages that were found for it.")
     return Generation(
@@ -86,9 +95,9 @@ def make_with(options: Options, more: Sequence[Question], files: Sequence[Path] 
     )
 
 
-def examples_of(question: Question, evidence: Evidence, settings: Answers) -> Iterator[ReadExample]:
-    """One example for each annotation; for single answers, one whose aliases are those of all its answers."""
-    hits = evidence.hits(question.text)
+def examples_of(question: Question, hits: Sequence[Hit], settings: Answers) -> Iterator[ReadExample]:
+    """One example for each annotation, over the hits that the model will see; for single answers, one whose aliases are
+    those of all its answers."""
     sets: Sequence[Sequence[Aliases]] = question.answer_sets
     if settings.single:
         sets = [[tuple(alias for aliases in question.answers for alias in aliases)]]

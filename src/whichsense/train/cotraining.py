@@ -13,7 +13,7 @@ import json
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Literal
@@ -22,12 +22,13 @@ from whichsense.config import from_table
 from whichsense.datasets import Question, load
 from whichsense.datasets.records import Annotation, QAPair
 from whichsense.errors import BadConfig
-from whichsense.files import read_jsonl, write_atomically
+from whichsense.files import read_json, read_jsonl, write_atomically
 from whichsense.metrics.ambignq import f1_answers
 from whichsense.progress import unsaid
 from whichsense.read import SeqReader
 from whichsense.text import normalize
 from whichsense.train.answer_prediction import Options, make_with
+from whichsense.train.checkpoint import MODEL
 from whichsense.train.generation import mean
 from whichsense.train.loop import train
 from whichsense.train.recipe import Recipe, load_recipe
@@ -72,26 +73,34 @@ class CoTrained:
 
 def cotrain(settings: CoTraining, where: Path, folder: Path, say: Callable[[str], None] = unsaid) -> CoTrained:
     """Run all iterations, or those that are missing. `where`: the folder that the reader's recipe is named from."""
-    folder.mkdir(parents=True, exist_ok=True)
+    _same_as_before(settings, folder)
     recipes = [_recipe(settings, where, number) for number in range(settings.models)]
     added: list[Question] = []
     files: list[Path] = []
     models: list[Path] = []
     for iteration in range(1, settings.iterations + 1):
         place = folder / f"iteration-{iteration}"
-        models = []
-        for number, recipe in enumerate(recipes, 1):
-            say(f"iteration {iteration}, model {number} of {settings.models}")
-            task = make_with(recipe.options, added, files)
-            models.append(train(task, recipe.train, place / f"model-{number}", recipe=recipe.table).model)
         silver = place / "silver.jsonl"
-        if not silver.exists():
+        models = [place / f"model-{number}" / MODEL for number in range(1, settings.models + 1)]
+        if not silver.exists():  # it is written last: where it is, the models are trained
+            for number, (recipe, model) in enumerate(zip(recipes, models, strict=True), 1):
+                say(f"iteration {iteration}, model {number} of {settings.models}")
+                train(make_with(recipe.options, added, files), recipe.train, model.parent, recipe=recipe.table)
             _write_silver(silver, settings, recipes[0].options, models)
         added, files = list(_read_silver(silver)), [silver]
         say(f"iteration {iteration}: {len(added):,} questions added")
     several = sum(question.is_ambiguous for question in added)
     chosen, score = _best_ensemble(settings, recipes[0].options, models)
     return CoTrained(tuple(models[place] for place in chosen), score, (several, len(added) - several))
+
+
+def _same_as_before(settings: CoTraining, folder: Path) -> None:
+    """What was begun must go on as it was begun."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path, now = folder / "cotraining.json", json.loads(json.dumps(asdict(settings)))
+    if path.exists() and read_json(path) != now:
+        raise BadConfig(f"'{folder}' holds a run with other settings. Take those of {path}, or another --out.")
+    write_atomically(path, json.dumps(now, indent=2) + "\n")
 
 
 def load_cotraining(path: Path, *, tiny: bool = False) -> CoTraining:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from whichsense.errors import BadInput
+from whichsense.types import Passage
 
 SEPARATOR = "<SEP>"
+_REMEMBERED = 50_000  # passages: about 30 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,26 @@ class Codec:
     tokenizer: Any
     kind: Literal["bart", "t5"]
     lowercase: bool = False
+    _bodies: dict[Passage, array[int]] = field(default_factory=dict, repr=False, compare=False)
+
+    def bodies(self, passages: Sequence[Passage]) -> list[array[int]]:
+        """The tokens of passages with their titles. Remembered: reading, rewriting and verifying see the same ones."""
+        found = {passage: self._bodies.get(passage) for passage in passages}
+        new = [passage for passage, body in found.items() if body is None]
+        titles, texts = self.all_ids([one.title for one in new]), self.all_ids([one.text for one in new])
+        made = {
+            passage: array("i", self._body(title, text))
+            for passage, title, text in zip(new, titles, texts, strict=True)
+        }
+        if len(self._bodies) + len(made) > _REMEMBERED:
+            self._bodies.clear()
+        self._bodies.update(made)
+        return [found[passage] or made[passage] for passage in passages]
+
+    def _body(self, title: list[int], text: list[int]) -> list[int]:
+        if self.kind == "bart":
+            return [*title, self.end, *text]
+        return [*self.ids(" title: "), *title, *self.ids(" context: "), *text]
 
     def ids(self, text: str) -> list[int]:
         """The tokens of a text, without special ones."""

@@ -9,11 +9,13 @@ ASQA's T5 formats are plain text; `plain` makes them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 
 from whichsense.models.seq2seq.codec import Codec, Form
-from whichsense.types import Hit
+from whichsense.types import Hit, Passage
 
+_TOKENIZED_AT_ONCE = 8
 Sequences = list[list[int]]
 """The inputs of one question: one sequence, or one for each passage."""
 
@@ -22,16 +24,36 @@ def composed(codec: Codec, form: Form, parts: Sequence[str], hits: Sequence[Hit]
     """The inputs for a question (the last of `parts`, or several texts that separators join) over its passages."""
     lead = joined(codec, parts)
     passages = [hit.passage for hit in hits[: form.passages]]
-    titles = codec.all_ids([passage.title for passage in passages])
-    texts = codec.all_ids([passage.text for passage in passages])
-    bodies = [_passage(codec, title, text) for title, text in zip(titles, texts, strict=True)]
     if form.fusion:
         lead = lead[: form.question_tokens]
-        if not bodies:
+        if not passages:
             return [_closed(codec, lead, [])]
-        return [_closed(codec, lead, body[: form.passage_tokens]) for body in bodies]
-    whole = _closed(codec, lead, [token for body in bodies for token in [*body, *_between(codec)]])
+        return [_closed(codec, lead, body[: form.passage_tokens]) for body in codec.bodies(passages)]
+    tokens: list[int] = []
+    for body in _fitting(codec, form, len(lead), passages):
+        tokens += [*body, *_between(codec)]
+    whole = _closed(codec, lead, tokens)
     return [[*whole[: form.input_tokens - 1], codec.end] if len(whole) > form.input_tokens else whole]
+
+
+def read_by(codec: Codec, form: Form, parts: Sequence[str], hits: Sequence[Hit]) -> list[Hit]:
+    """The hits of which at least a part is in the input: with all in one input, the first few."""
+    given = list(hits[: form.passages])
+    if form.fusion:
+        return given
+    lead = len(joined(codec, parts))
+    return given[: sum(1 for _ in _fitting(codec, form, lead, [hit.passage for hit in given]))]
+
+
+def _fitting(codec: Codec, form: Form, lead: int, passages: Sequence[Passage]) -> Iterator[array[int]]:
+    """Passages while there is room; those behind are not even tokenized."""
+    room = form.input_tokens - lead - 3
+    for start in range(0, len(passages), _TOKENIZED_AT_ONCE):
+        for body in codec.bodies(passages[start : start + _TOKENIZED_AT_ONCE]):
+            if room <= 0:
+                return
+            yield body
+            room -= len(body) + 1
 
 
 def joined(codec: Codec, parts: Sequence[str]) -> list[int]:
@@ -73,13 +95,7 @@ def _between(codec: Codec) -> list[int]:
     return [codec.end] if codec.kind == "bart" else []
 
 
-def _passage(codec: Codec, title: list[int], text: list[int]) -> list[int]:
-    if codec.kind == "bart":
-        return [*title, codec.end, *text]
-    return [*codec.ids(" title: "), *title, *codec.ids(" context: "), *text]
-
-
-def _closed(codec: Codec, lead: list[int], body: list[int]) -> list[int]:
+def _closed(codec: Codec, lead: list[int], body: Sequence[int]) -> list[int]:
     """Start, question, passages, end; one end only where the body closes itself."""
     tokens = [*codec.start, *lead, *(_between(codec) if body else []), *body]
     return tokens if tokens[-1:] == [codec.end] else [*tokens, codec.end]
