@@ -264,3 +264,42 @@ def test_folders_of_another_kind_are_told(tmp_path: Path, inputs: Inputs) -> Non
         cross_encoder.opened(tmp_path, "reranker", reads=True)
     about = json.loads((tmp_path / "bert.json").read_text())
     assert about == {"task": "reranker", "longest": 48, "options": {}}
+
+
+OTHERS = {
+    "roberta": ("RobertaConfig", {"max_position_embeddings": 66, "type_vocab_size": 1, "pad_token_id": 0}),
+    "mpnet": ("MPNetConfig", {"max_position_embeddings": 66, "pad_token_id": 0}),
+    "distilbert": ("DistilBertConfig", {"dim": 32, "hidden_dim": 64, "n_layers": 1, "n_heads": 2}),
+    "electra": ("ElectraConfig", {"embedding_size": 32}),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_architectures(kind: str, tmp_path: Path) -> None:
+    """Any encoder of transformers will do: with two separators between the parts, without segments, without a pooler."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    words = ["<pad>", "<s>", "</s>", "<unk>", "who", "made", "dune", "?", "frank", "herbert", "wrote", "a", "novel"]
+    raw = Tokenizer(models.WordLevel({word: place for place, word in enumerate(words)}, unk_token="<unk>"))
+    raw.pre_tokenizer = pre_tokenizers.Whitespace()
+    raw.post_processor = processors.RobertaProcessing(
+        ("</s>", 2), ("<s>", 1), trim_offsets=False, add_prefix_space=False
+    )
+    names = {"pad_token": "<pad>", "cls_token": "<s>", "sep_token": "</s>", "unk_token": "<unk>"}
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=raw, model_max_length=64, **names)
+    config, rest = OTHERS[kind]
+    shape = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+    settings = (shape if kind != "distilbert" else {}) | rest
+    made = transformers.AutoModel.from_config(getattr(transformers, config)(vocab_size=len(words), **settings))
+    made.save_pretrained(tmp_path / "base")
+    tokenizer.save_pretrained(tmp_path / "base")
+    inputs = Inputs(load_tokenizer(tmp_path / "base"), 24)
+    row = inputs.pairs("who made dune ?", [Passage("1", "dune", "frank herbert wrote dune")])[0]
+    said = inputs.tokenizer.convert_ids_to_tokens(row.ids)
+    assert said == "<s> who made dune ? </s> </s> dune </s> frank herbert wrote dune </s>".split()
+    assert set(row.segments) == {0}
+    model = CrossEncoder(saved.encoder(tmp_path / "base"), reads=True)
+    scores = relevances(model, inputs, "who made dune ?", PASSAGES)
+    saved.save(tmp_path / "ours", model, inputs, task="reranker", config=model.config, options={})
+    again, read_inputs = cross_encoder.opened(tmp_path / "ours", "reranker", reads=True)
+    assert relevances(again, read_inputs, "who made dune ?", PASSAGES) == pytest.approx(scores, abs=1e-5)
