@@ -276,7 +276,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_other_architectures(kind: str, tmp_path: Path) -> None:
-    """Any encoder of transformers will do: with two separators between the parts, without segments, without a pooler."""
+    """Any encoder of transformers will do: two separators between the parts, no segments, no pooler."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
     words = ["<pad>", "<s>", "</s>", "<unk>", "who", "made", "dune", "?", "frank", "herbert", "wrote", "a", "novel"]
