@@ -26,7 +26,7 @@ def signs(sign: str, question: str, *texts: tuple[str, str]) -> list[float]:
         ("news", "who founded puma", ("Dassler", "x"), ("Puma", "x")),
         ("pairs", "first world war", ("T", "the First World"), ("T", "world first")),
         ("lead", "who", ("Puma", "Puma is a brand"), ("Puma", "The brand Puma")),
-        ("year", "when was it", ("T", "in 1948."), ("T", "in 19489 or 194")),
+        ("year", "when was it", ("T", "of 5000 in 1948."), ("T", "in 19489 or 194 or 3000")),
         ("names", "who was it", ("T", "by Rudolf"), ("T", "by nobody")),
         ("places", "where was it", ("T", "in Germany"), ("T", "in a town")),
         ("numbers", "how many are there", ("T", "there are 7"), ("T", "there are some")),

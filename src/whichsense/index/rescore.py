@@ -10,11 +10,12 @@ import itertools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from whichsense.index.query import QUESTION_WORDS, content_words, other_number, stem
+from whichsense.index.query import QUESTION_WORDS, content_words, stem
 
 # Title and text of a hit, in UTF-8: lower-casing bytes is many times faster, and question words are ASCII here.
 Text = tuple[bytes, bytes]
@@ -47,7 +48,7 @@ class Weights:
     length: float
     """The logarithm of the text's length."""
     year: float
-    """Asked when: there is a year, or any other number of four digits."""
+    """Asked when: there is a year (from 1000 to 2999)."""
     names: float
     """Asked who: there are capitalised words (at most 20, as a share of 20)."""
     places: float
@@ -100,15 +101,19 @@ def rescored(
     new += _word_signs(words, rarity, texts, weights)
     if weights.length:
         new += weights.length * np.log([len(text) + 1 for _, text in texts])
-    asked = set(words)
-    names = weights.names if asked & _WHO else weights.places if "where" in asked else 0.0
-    if names:
-        new += [names / 20 * min(text.translate(_KINDS).count(b" A"), 20) for _, text in texts]
+    return new + _hints(set(words), texts, weights)
+
+
+def _hints(asked: set[str], texts: Sequence[Text], weights: Weights) -> NDArray[np.float64]:
+    """What the kind of question asks for."""
+    hints = np.zeros(len(texts))
+    if names := weights.names if asked & _WHO else weights.places if "where" in asked else 0.0:
+        hints += [names / 20 * min((b"%b\n%b" % text).translate(_KINDS).count(b" A"), 20) for text in texts]
     if weights.year and asked & _WHEN:
-        new += [weights.year if b" 0000 " in b" %b " % text.translate(_DIGITS) else 0.0 for _, text in texts]
+        hints += [weights.year if _has_year(b"%b\n%b" % text) else 0.0 for text in texts]
     if weights.numbers and (asked & _NUMBER or ("how" in asked and asked & _HOW)):
-        new += [weights.numbers / 10 * min(text.translate(_KINDS).count(b" 0"), 10) for _, text in texts]
-    return new
+        hints += [weights.numbers / 10 * min((b"%b\n%b" % text).translate(_KINDS).count(b" 0"), 10) for text in texts]
+    return hints
 
 
 def _word_signs(
@@ -119,7 +124,7 @@ def _word_signs(
     keys = [(prefix, weights.coverage * value / total) for prefix, value in rare]
     pairs = [f"{a} {b}".encode() for a, b in itertools.pairwise(words) if not QUESTION_WORDS & {a, b}]
     per_pair = weights.pairs / (len(pairs) or 1)
-    known = {form.encode() for word in words for form in (word, stem(word), other_number(word) or word)}
+    known = {word.encode() for word in (*words, *map(stem, words))}
     signs = []
     for title, text in texts:  # the hot loop of a search: plain statements, no generators
         both = b" %b  %b" % (title, text)
@@ -133,16 +138,39 @@ def _word_signs(
                 sign += per_pair
         head = both[1 : len(title) + 1]
         if head:
-            named = head.partition(b"(")[0].split()
-            unknown = [word for word in named if word not in known]
-            if unknown:
-                sign += weights.news * len(unknown) / len(named)
-            elif named:
-                sign += weights.title
+            sign += _title_sign(head, known, weights)
             if both.startswith(head, len(title) + 3):
                 sign += weights.lead
         signs.append(sign)
     return signs
+
+
+def _title_sign(title: bytes, known: set[bytes], weights: Weights) -> float:
+    named = title.partition(b"(")[0].split()
+    unknown = 0
+    for word in named:
+        if word not in known and _stem(word) not in known:
+            if not weights.news:
+                return 0.0
+            unknown += 1
+    if unknown:
+        return weights.news * unknown / len(named)
+    return weights.title if named else 0.0
+
+
+@lru_cache(maxsize=100_000)
+def _stem(word: bytes) -> bytes:
+    return stem(word.decode("utf-8", "replace")).encode()
+
+
+def _has_year(text: bytes) -> bool:
+    digits = b" %b " % text.translate(_DIGITS)
+    at = digits.find(b" 0000 ")
+    while at >= 0:
+        if text[at] in b"12":
+            return True
+        at = digits.find(b" 0000 ", at + 5)
+    return False
 
 
 def _prefix(word: str) -> bytes:
