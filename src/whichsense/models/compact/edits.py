@@ -17,7 +17,16 @@ SMALL_WORDS = frozenset(
     could that which who whom whose what when where how many much this these those it its he she they his her their
     not no only also than then""".split()
 )
-"""May be written whatever the evidence says."""
+"""May be written whatever the evidence says, and in lower case."""
+NEUTRAL_WORDS = frozenset(
+    """film movie series show season episode song album book novel game version edition character actor actress single
+    original originally first second third last final current currently former name named person people individual team
+    play played plays playing sang sings sung sing write wrote written record recorded direct directed voice role lead
+    make made release released date year time number total amount part end start begin began beginning according terms
+    country city state world man men woman women group all each ever other another up out through time place event take
+    took official officially full based air aired called used come came become get tv musical""".split()
+)
+"""Say what kind of thing is meant, but no fact: may be written too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from whichsense.answers import same
+from whichsense.metrics.porter import stem
 from whichsense.models.compact import search
 from whichsense.models.compact.decoding import Ints, View
-from whichsense.models.compact.edits import SMALL_WORDS, Surfaces, applied, parsed
+from whichsense.models.compact.edits import NEUTRAL_WORDS, SMALL_WORDS, Surfaces, applied, parsed
 from whichsense.models.compact.inputs import question_words, rewrite_prefix
 from whichsense.models.compact.runtime import Floats
 from whichsense.models.compact.system import Scene
@@ -45,6 +47,7 @@ def rewrites(scene: Scene, targets: Sequence[Target], beams: int = 4) -> list[li
     asked = question_words(question)
     seen = [_seen(scene, target) for target in targets]
     together_seen = sorted({place for places in seen for place in places})
+    writable = _writable(scene)
     prompts: list[search.Prompt] = []
     for target, places in zip(targets, seen, strict=True):
         others = [other.answer for other in targets if other is not target]
@@ -52,13 +55,12 @@ def rewrites(scene: Scene, targets: Sequence[Target], beams: int = 4) -> list[li
         if prefix is None:
             return [[] for _ in targets]
         view = _view(scene, together_seen, places, target)
-        prompts.append(search.Prompt(prefix, view, len(asked), _writable(scene, places)))
-    memory = scene.memory.part(scene.places(together_seen))
+        prompts.append(search.Prompt(prefix, view, len(asked), writable))
+    memory, known = scene.memory.part(scene.places(together_seen)), _known_stems(scene)
     found = search.edits(scene.compact.decoder, memory, prompts, beams)
     every: list[list[Rewrite]] = []
     for target, places, written in zip(targets, seen, found, strict=True):
         surfaces = Surfaces(_texts(scene, places), scene.compact.model.words.vocabulary)
-        known = _known_words(scene, places)
         made: dict[str, Rewrite] = {}
         for one in written:
             edits = [(edit, surfaces.written(edit.inserted)) for edit in parsed(one.tokens)]
@@ -70,10 +72,13 @@ def rewrites(scene: Scene, targets: Sequence[Target], beams: int = 4) -> list[li
 
 
 def fits(inserted: str, answer: str, known: frozenset[str]) -> bool:
-    """What is inserted gives the answer not away, and says nothing that the evidence does not say."""
+    """What is inserted gives the answer not away, and says nothing that the evidence does not say.
+
+    `known` holds the stems of what it says: "played" supports "plays".
+    """
     new, told = words(inserted), words(answer)
     holds = any(new[at : at + len(told)] == told for at in range(len(new) - len(told) + 1)) if told else False
-    return not holds and not (inserted and same(inserted, answer)) and all(word in known for word in new)
+    return not holds and not (inserted and same(inserted, answer)) and all(_stem(word) in known for word in new)
 
 
 def together(options: Sequence[Sequence[Rewrite]]) -> list[Rewrite | None]:
@@ -125,20 +130,26 @@ def _view(scene: Scene, together_seen: Sequence[int], seen: Sequence[int], targe
     return View(np.concatenate(shown), np.concatenate(marks))
 
 
-def _writable(scene: Scene, seen: Sequence[int]) -> Ints:
-    """Word pieces that the passages hold, and small words."""
+def _writable(scene: Scene) -> Ints:
+    """Word pieces that the passages hold, and those of words that say nothing."""
     tokenizer = scene.compact.model.tokenizer
-    pieces = {token for place in seen for token in scene.evidence.pairs[place].ids}
-    pieces |= {token for word in SMALL_WORDS for token in tokenizer.ids(word)}
+    pieces = {token for pair in scene.evidence.pairs for token in pair.ids}
+    pieces |= {token for word in SMALL_WORDS | NEUTRAL_WORDS for token in tokenizer.ids(word)}
     return np.array(sorted(pieces), dtype=np.int64)
 
 
-def _known_words(scene: Scene, seen: Sequence[int]) -> frozenset[str]:
+def _known_stems(scene: Scene) -> frozenset[str]:
+    """Of all words that the question and the evidence hold, and of those that say nothing."""
     texts = [scene.evidence.question]
-    for place in seen:
-        passage = scene.evidence.passages[place]
+    for passage in scene.evidence.passages:
         texts += [passage.title, passage.text]
-    return SMALL_WORDS | {word for text in texts for word in words(text)}
+    told = {word for text in texts for word in words(text)}
+    return frozenset(map(_stem, SMALL_WORDS | NEUTRAL_WORDS | told))
+
+
+@lru_cache(maxsize=2**15)
+def _stem(word: str) -> str:
+    return stem(word)
 
 
 def _texts(scene: Scene, seen: Sequence[int]) -> list[tuple[str, Pieces]]:
