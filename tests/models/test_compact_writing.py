@@ -97,7 +97,7 @@ def test_any_row_of_signs_that_is_allowed_is_a_rewrite(count: int, data: st.Data
 
 
 def test_what_is_inserted_must_stand_in_the_evidence() -> None:
-    known = frozenset(["in", "the", "1984", "film", "david", "lynch", "plai"])
+    known = frozenset(["in", "the", "1984", "film", "david", "lynch", "play"])
     assert fits("plays", "David Lynch", known)
     assert fits("in the 1984 film", "David Lynch", known)
     assert not fits("in the 2021 film", "David Lynch", known)  # says what the evidence does not say
