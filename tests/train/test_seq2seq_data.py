@@ -21,7 +21,7 @@ from whichsense.train import cotraining  # noqa: E402
 from whichsense.train.answer_prediction import Answers, ReadExample, examples_of, held, read_pair  # noqa: E402
 from whichsense.train.clarifications import clarified_questions  # noqa: E402
 from whichsense.train.cotraining import cotrain, load_cotraining  # noqa: E402
-from whichsense.train.evidence import Data  # noqa: E402
+from whichsense.train.evidence import Data, Evidence  # noqa: E402
 from whichsense.train.generation import Generation  # noqa: E402
 from whichsense.train.recipe import load_recipe  # noqa: E402
 from whichsense.train.token_deletion import by_list, by_spacy, partial  # noqa: E402
@@ -103,6 +103,17 @@ def test_clarifications_are_derived_from_rewrites() -> None:
     for one in found:
         assert one.asks.startswith("Which one: ") and len(one.options) == len(one.answers) >= 2
         assert all("," not in option for option in one.options)
+
+
+def test_evidence_is_reranked() -> None:
+    class Backwards:
+        def rerank(self, question: str, hits: Any) -> Any:
+            return hits[::-1]
+
+    question = next(iter(load("sample/questions"))).text
+    plain = Data(train="sample/questions").evidence(8).hits(question)
+    made = Evidence(None, 3, reranker=Backwards(), candidates=8)
+    assert [hit.passage for hit in made.hits(question)] == [hit.passage for hit in plain[::-1][:3]]
 
 
 def test_cotraining_settings(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from whichsense.errors import BadInput
 from whichsense.index import Index
 from whichsense.metrics.retrieval import answer_ranks
 from whichsense.progress import shown, silent
+from whichsense.rerank import CrossEncoderReranker
+from whichsense.stages import Reranker
 from whichsense.train.processes import speaks
 from whichsense.types import Hit, Method, Passage
 
@@ -33,6 +35,10 @@ class Data:
     index: str = ""
     """The folder of an index; empty: the embedded sample."""
     method: Method | None = None
+    reranker: str = ""
+    """The folder of a trained reranker: what a model learns from is then ranked as what it will read."""
+    candidates: int = 0
+    """Hits that are reranked; 0: as many as are kept."""
     folder: str = ""
     """Where the datasets lie, if not where `whichsense data` looks."""
     limit: int = 0
@@ -64,7 +70,8 @@ class Data:
         return [*files, *manifest]
 
     def evidence(self, depth: int) -> Evidence:
-        return Evidence(Path(self.index) if self.index else None, depth, self.method)
+        reranker = CrossEncoderReranker(self.reranker) if self.reranker else None
+        return Evidence(Path(self.index) if self.index else None, depth, self.method, reranker, self.candidates)
 
 
 @dataclass
@@ -74,6 +81,8 @@ class Evidence:
     folder: Path | None
     depth: int
     method: Method | None = None
+    reranker: Reranker | None = None
+    candidates: int = 0
     _found: dict[str, list[Hit]] = field(default_factory=dict, repr=False)
     _passages: dict[str, Passage] = field(default_factory=dict, repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
@@ -109,11 +118,12 @@ class Evidence:
         with self._lock:  # batches are made in a thread, while the main one may evaluate
             if not questions:
                 return
-            for question, hits in zip(
-                questions, self.index.search_many(questions, self.depth, self.method), strict=True
-            ):
+            depth = max(self.depth, self.candidates if self.reranker else 0)
+            for question, hits in zip(questions, self.index.search_many(questions, depth, self.method), strict=True):
+                ranked = hits if self.reranker is None else self.reranker.rerank(question, hits)
                 self._found[question] = [
-                    Hit(self._passages.setdefault(hit.passage.id, hit.passage), hit.score) for hit in hits
+                    Hit(self._passages.setdefault(hit.passage.id, hit.passage), hit.score)
+                    for hit in ranked[: self.depth]
                 ]
 
 
