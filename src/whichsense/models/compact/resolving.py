@@ -51,8 +51,8 @@ def resolved(scene: Scene, candidates: Sequence[Candidate], beams: int = 4) -> l
     chosen = together(_with_agreement(scene, targets, options))
     used = {key(one.question) for one in chosen if one is not None}
     found = []
-    for candidate, one in zip(candidates, chosen, strict=True):
-        written = one.question if one is not None else _by_title(question, candidate, used)
+    for candidate, wanted, one in zip(candidates, targets, chosen, strict=True):
+        written = one.question if one is not None else _by_title(scene, wanted, used)
         if written is not None:
             used.add(key(written))
             found.append(Resolved(candidate, written))
@@ -83,14 +83,16 @@ def _own_share(row: Sequence[float], place: int) -> float:
     return float(scores[place] - top - np.log(np.exp(scores - top).sum()))
 
 
-def _by_title(question: str, candidate: Candidate, used: set[str]) -> str | None:
-    """Where the decoder finds no rewrite that fits: the question put to the text in which the answer stands."""
-    for span in candidate.spans:
-        title = span.passage.title
-        written = f"{question.strip().rstrip('?')}, according to “{title}”?"
-        if title and normalize(candidate.answer) not in normalize(title) and key(written) not in used:
+def _by_title(scene: Scene, target: Target, used: set[str]) -> str | None:
+    """Where the decoder finds no rewrite that fits: the question put to a text in which the answer stands."""
+    question = scene.evidence.question.strip().rstrip("?")
+    for place in target.marked:
+        title = scene.evidence.passages[place].title
+        written = f"{question}, according to “{title}”?"
+        if title and normalize(target.answer) not in normalize(title) and key(written) not in used:
             return written
-    return None
+    # Only an answer that stands nowhere in the evidence may leave the question as it is.
+    return f"{question}?" if not target.marked and key(question) not in used else None
 
 
 def checked(scene: Scene, readings: Sequence[Resolved], least: float) -> tuple[list[bool], list[int]]:
