@@ -90,6 +90,10 @@ class Index:
                 return passage
         raise BadInput(f"No passage has the id '{passage_id}' in '{self.folder}'.")
 
+    def at(self, rows: Sequence[int]) -> list[Passage]:
+        """Passages by row, from 0 to `manifest.next_row`; deleted ones are still there."""
+        return self._texts.fetch(rows)
+
     def senses(self, name: str) -> list[Sense]:
         """What a name may mean, from the corpus's disambiguation pages."""
         return self._names.senses(name)

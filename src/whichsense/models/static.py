@@ -81,7 +81,7 @@ class Table:
         )
 
 
-class _Words(dict[bytes, tuple[int, ...]]):
+class Words(dict[bytes, tuple[int, ...]]):
     """Word → its tokens, worked out when a word is first met. Tokens that weigh nothing are left out."""
 
     def __init__(self, table: Table, weight: Floats) -> None:
@@ -165,9 +165,9 @@ class Static:
         return Table.load(self.weights)
 
     @cached_property
-    def _passage_words(self) -> _Words:
-        return _Words(self._table, self._table.passage_weight)
+    def _passage_words(self) -> Words:
+        return Words(self._table, self._table.passage_weight)
 
     @cached_property
-    def _question_words(self) -> _Words:
-        return _Words(self._table, self._table.question_weight)
+    def _question_words(self) -> Words:
+        return Words(self._table, self._table.question_weight)

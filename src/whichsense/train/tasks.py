@@ -24,6 +24,7 @@ TASKS = {
     "clarification": "clarification_question",
     "clarified-reader": "clarified_reader",
     "long-answer": "long_answer",
+    "static": "static",
 }
 
 
