@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from whichsense import sample  # noqa: E402
 from whichsense.clarify import SeqClarifier  # noqa: E402
+from whichsense.cli.tune import command  # noqa: E402
 from whichsense.disambiguate import FirstRewriter, SeqDisambiguator  # noqa: E402
+from whichsense.errors import BadConfig  # noqa: E402
 from whichsense.metrics.ambignq import f1_answers  # noqa: E402
 from whichsense.models.seq2seq.generator import Generator  # noqa: E402
 from whichsense.pipeline import Pipeline  # noqa: E402
@@ -23,6 +28,7 @@ from whichsense.retrieve import IndexRetriever  # noqa: E402
 from whichsense.summarize import SeqSummarizer  # noqa: E402
 from whichsense.train.loop import Trained, train  # noqa: E402
 from whichsense.train.recipe import load_recipe  # noqa: E402
+from whichsense.tune import tune  # noqa: E402
 from whichsense.types import Candidate, Reading  # noqa: E402
 from whichsense.verify import LMVerifier  # noqa: E402
 
@@ -102,6 +108,38 @@ def test_verifier_tells_right_from_wrong(tmp_path: Path) -> None:
     strict = LMVerifier(trained.model, threshold=0.0).verify("", right, examples[0].hits)
     assert len(strict) == 1  # one stays in any case
     assert verifier.verify("", [], examples[0].hits) == []
+
+
+def test_the_threshold_of_a_system_is_tuned(tmp_path: Path) -> None:
+    """A reader that also gives a wrong answer: the tuned threshold drops it, the given one keeps everything."""
+    _, trained = fitted("verification", tmp_path / "run")
+    asked = questions(3)
+    right = {question.text: [aliases[0] for aliases in question.answers] for question in asked}
+
+    class Overeager:
+        def read(self, question: str, hits: Sequence[Any]) -> list[Candidate]:
+            return [*scripted(right[question]), Candidate("somewhere else entirely", 0.1)]
+
+    class Gold:
+        def disambiguate(self, question: str, answers: Sequence[Candidate], hits: Sequence[Any]) -> list[Reading]:
+            pairs = {p.answers[0]: p.question for q in asked if q.text == question for p in q.annotations[0].pairs}
+            return [Reading(pairs.get(one.answer) or question, one.answer) for one in answers]
+
+    verifier = LMVerifier(trained.model, threshold=-1e9)
+    pipeline = Pipeline(
+        IndexRetriever(sample.index()), reader=Overeager(), disambiguator=Gold(), verifier=verifier, keep=4
+    )
+    found = tune(pipeline, asked)
+    assert found.f1_ans > found.f1_ans_given == found.f1_ans_unverified
+    assert found.questions == 3 and -1e9 < found.threshold < 0
+    with pytest.raises(BadConfig, match="Only LM verification"):
+        tune(dataclasses.replace(pipeline, verifier=None), asked)
+
+    files = tmp_path / "system.toml"
+    files.write_text(f'[reader]\nmodel = "{trained.model}"\n[verifier]\nmodel = "{trained.model}"\n')
+    arguments = ["--system", str(files), "--dataset", "sample/questions", "--limit", "3", "--json"]
+    told = json.loads(CliRunner().invoke(command, arguments).stdout)
+    assert told["questions"] == 3 and 0.0 <= told["f1_ans"] <= 1.0
 
 
 def test_rewriting_first_fits(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ COMMANDS = {
     "report": ("report", "Turn result files into one page with tables and plots."),
     "train": ("train", "Train a model from a recipe."),
     "cotrain": ("cotrain", "Train readers that teach each other."),
+    "tune": ("tune", "Find the threshold of a system's verification."),
     "predict": ("predict", "Answer a dataset's questions with a system."),
     "evaluate": ("evaluate", "Measure systems over a dataset."),
 }
