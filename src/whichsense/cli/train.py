@@ -28,9 +28,10 @@ def command(recipe: Path, out: Path | None, changes: tuple[str, ...], tiny: bool
 
     read = load_recipe(recipe, changes, tiny=tiny)
     folder = out or Path("runs") / (f"{read.name}-tiny" if tiny else read.name)
+    task = read.make()  # with a bar of its own, where it searches
     with shown("training", "steps") as progress:
         done = train(
-            read.make(),
+            task,
             read.train,
             folder,
             recipe=read.table,

@@ -73,6 +73,13 @@ class Data:
         reranker = CrossEncoderReranker(self.reranker) if self.reranker else None
         return Evidence(Path(self.index) if self.index else None, depth, self.method, reranker, self.candidates)
 
+    def searched(self, questions: Sequence[Question], depth: int) -> Evidence:
+        """The same, searched before training begins where it will be needed: only the first process evaluates."""
+        found = self.evidence(depth)
+        if speaks():
+            found.search([question.text for question in questions])
+        return found
+
 
 @dataclass
 class Evidence:

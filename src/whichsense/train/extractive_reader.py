@@ -76,7 +76,8 @@ class ExtractiveReaderTask:
     def __init__(self, options: Options) -> None:
         self.options, self.inputs = options, options.model.inputs()
         self.items = _items(options.data.training(), options.data.evidence(options.reading.depth))
-        self.dev, self.dev_evidence = options.data.development(), options.data.evidence(options.reading.read)
+        self.dev = options.data.development()
+        self.dev_evidence = options.data.searched(self.dev, options.reading.read)
         self._gamma = 0.5
 
     def build(self) -> nn.Module:
@@ -120,7 +121,6 @@ class ExtractiveReaderTask:
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         assert isinstance(model, CrossEncoder)
-        self.dev_evidence.search([question.text for question in self.dev])
         found = []
         for question in self.dev:
             passages = [hit.passage for hit in self.dev_evidence.hits(question.text)]

@@ -63,7 +63,8 @@ class JointRerankerTask:
         self.options, self.inputs = options, options.model.inputs()
         self.metric = f"all_answers_at_{options.picking.keep}"
         self.items = listed(options.data.training(), options.data.evidence(options.picking.depth))
-        self.dev, self.dev_evidence = options.data.development(), options.data.evidence(options.picking.candidates)
+        self.dev = options.data.development()
+        self.dev_evidence = options.data.searched(self.dev, options.picking.candidates)
 
     def build(self) -> nn.Module:
         picking = self.options.picking
@@ -126,7 +127,6 @@ class JointRerankerTask:
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         assert isinstance(model, JointReranker)
         picking = self.options.picking
-        self.dev_evidence.search([question.text for question in self.dev])
         orders = []
         for question in self.dev:
             passages = [hit.passage for hit in self.dev_evidence.hits(question.text)]

@@ -85,7 +85,8 @@ class RerankerTask:
         self.options, self.inputs = options, options.model.inputs()
         self.metric = f"answers_at_{options.lists.keep}"
         self.items = listed(options.data.training(), options.data.evidence(options.lists.depth))
-        self.dev, self.dev_evidence = options.data.development(), options.data.evidence(options.lists.candidates)
+        self.dev = options.data.development()
+        self.dev_evidence = options.data.searched(self.dev, options.lists.candidates)
 
     def build(self) -> nn.Module:
         return self.options.model.begun(CrossEncoder(self.options.model.encoder(), reads=False), TASK)
@@ -109,7 +110,6 @@ class RerankerTask:
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         assert isinstance(model, CrossEncoder)
-        self.dev_evidence.search([question.text for question in self.dev])
         orders = []
         for question in self.dev:
             passages = [hit.passage for hit in self.dev_evidence.hits(question.text)]
