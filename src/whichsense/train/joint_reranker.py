@@ -86,7 +86,7 @@ class JointRerankerTask:
             good = dice.sample(item.good, min(len(item.good), shown - 1))
             passages = [*good, *dice.sample(item.bad, min(len(item.bad), shown - len(good)))]
             dice.shuffle(passages)
-            rows += self.inputs.pairs(item.question.text, passages)
+            rows += self.inputs.pairs(item.question.text, passages, places=False)
             present[number, : len(passages)] = True
             right = {passage.id for passage in good}
             for place, answers in enumerate(answers_held(item.question, passages)):

@@ -101,7 +101,7 @@ class RerankerTask:
         for item in items:
             dice = random.Random(f"{luck}/{item.question.id}")
             bad = dice.sample(item.bad, min(len(item.bad), self.options.lists.negatives))
-            rows += self.inputs.pairs(item.question.text, [dice.choice(item.good), *bad])
+            rows += self.inputs.pairs(item.question.text, [dice.choice(item.good), *bad], places=False)
             sizes.append(1 + len(bad))
         return {"rows": padded(rows, self.inputs.tokenizer.pad_token_id), "sizes": sizes}
 

@@ -68,7 +68,7 @@ def opened(folder: str | Path, task: str, *, reads: bool, device: str = "") -> t
 
 def relevances(model: CrossEncoder, inputs: Inputs, question: str, passages: Sequence[Passage]) -> list[float]:
     """How relevant each passage is to the question: logits, in the order of the passages."""
-    rows = inputs.pairs(question, passages)
+    rows = inputs.pairs(question, passages, places=False)
     found = torch.zeros(len(rows))
     with inference(model):
         for places, read in outputs(model, rows, inputs.tokenizer.pad_token_id):

@@ -32,7 +32,7 @@ def detector_row(inputs: Inputs, question: str, passages: Sequence[Passage]) -> 
     if not passages:
         return inputs.single([question])[0]
     evidence = " ".join(f"{passage.title}. {passage.text}" if passage.title else passage.text for passage in passages)
-    return inputs.pairs(question, [Passage("", "", evidence)])[0]
+    return inputs.pairs(question, [Passage("", "", evidence)], places=False)[0]
 
 
 def opened(folder: str | Path, device: str = "") -> tuple[Detector, Inputs, int]:

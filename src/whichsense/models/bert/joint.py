@@ -79,7 +79,7 @@ def opened(folder: str | Path, device: str = "") -> tuple[JointReranker, Inputs]
 
 def encoded(model: JointReranker, inputs: Inputs, question: str, passages: Sequence[Passage]) -> tuple[Tensor, Tensor]:
     """Vectors and relevances of passages, batched by length."""
-    rows = inputs.pairs(question, passages)
+    rows = inputs.pairs(question, passages, places=False)
     width = int(model.reader.config.hidden_size)
     device = model.begin.device
     vectors, relevance = torch.zeros(len(rows), width, device=device), torch.zeros(len(rows), device=device)
