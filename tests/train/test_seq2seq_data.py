@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from whichsense.datasets import load  # noqa: E402
+from whichsense.datasets.records import Annotation, Context, LongQuestion, LongReference, QAPair  # noqa: E402
 from whichsense.errors import BadConfig, MissingExtra  # noqa: E402
 from whichsense.models.seq2seq.codec import Form  # noqa: E402
 from whichsense.testing import passage_hit  # noqa: E402
@@ -23,6 +24,7 @@ from whichsense.train.clarifications import clarified_questions  # noqa: E402
 from whichsense.train.cotraining import cotrain, load_cotraining  # noqa: E402
 from whichsense.train.evidence import Data, Evidence  # noqa: E402
 from whichsense.train.generation import Generation  # noqa: E402
+from whichsense.train.long_answer import example_of  # noqa: E402
 from whichsense.train.recipe import load_recipe  # noqa: E402
 from whichsense.train.token_deletion import by_list, by_spacy, partial  # noqa: E402
 
@@ -103,6 +105,27 @@ def test_clarifications_are_derived_from_rewrites() -> None:
     for one in found:
         assert one.asks.startswith("Which one: ") and len(one.options) == len(one.answers) >= 2
         assert all("," not in option for option in one.options)
+
+
+def test_the_oracle_sees_what_annotators_saw_and_is_scored_by_the_other_one() -> None:
+    pairs = (QAPair(("Ann",), ("Who won in 2012?",)), QAPair(("Bob",), ("Who won in 2013?",)))
+    question = LongQuestion(
+        "1", "Who won?", (Annotation("multipleQAs", pairs),),
+        long_answers=(
+            LongReference("Ann won.", (Context("Short", "not this"),)),
+            LongReference("Ann won in 2012, and Bob in 2013.", (Context("Bob", "Bob won."),)),
+        ),
+        contexts=("", "Bob came first."), context_pages=("", "Race 2013"),
+    )  # fmt: skip
+    evidence = Data(train="sample/questions").evidence(1)
+    found = example_of(question, evidence, Form(fusion=False), "oracle")
+    assert found is not None and found.text == (
+        "Who won? answers: Ann | Bob disambiguations: Who won in 2012? | Who won in 2013? "
+        "context1: info: Bob came first. wikipedia: Race 2013 context2: info: Bob won. wikipedia: Bob"
+    )
+    assert found.scored == ("Ann won.",) and len(found.references) == 2
+    closed = example_of(question, evidence, Form(fusion=False), "closed")
+    assert closed is not None and closed.text == "Who won?" and closed.scored == closed.references
 
 
 def test_evidence_is_reranked() -> None:

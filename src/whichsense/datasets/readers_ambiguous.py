@@ -99,6 +99,7 @@ def asqa(path: Path, split: str, fix: str) -> Iterator[Question]:
             (Annotation("multipleQAs", tuple(_asqa_pair(pair) for pair in pairs)),),
             long_answers=long_answers,
             contexts=tuple(_given(pair.text("context", default="")) for pair in pairs),
+            context_pages=tuple(pair.text("wikipage", default="") for pair in pairs),
             pages=tuple(page.text("title") for page in row.rows("wikipages", optional=True)),
         )
 

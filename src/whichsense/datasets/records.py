@@ -147,10 +147,12 @@ class LongReference:
 
 @dataclass(frozen=True, slots=True)
 class LongQuestion(Question):
-    """ASQA: the disambiguations are the annotation; `contexts` lies beside its pairs (empty where none was given)."""
+    """ASQA: the disambiguations are the annotation; `contexts` and the pages that they are from lie beside its pairs
+    (empty where none was given)."""
 
     long_answers: tuple[LongReference, ...] = ()
     contexts: tuple[str, ...] = ()
+    context_pages: tuple[str, ...] = ()
     pages: tuple[str, ...] = ()
 
 

@@ -107,8 +107,7 @@ def _oracle(question: Question, evidence: Evidence) -> tuple[str, tuple[str, ...
         passages = [evidence.passage(key) for pair in pairs for key in pair.evidence[:1]]
         contexts = [Source(passage.text, passage.title) for passage in dict.fromkeys(passages)]
         return formats.oracle(question.text, answers, rewrites, contexts, []), ()
-    titles = question.pages or ("",) * len(question.contexts)
-    contexts = [Source(text, title) for text, title in zip(question.contexts, titles, strict=False) if text]
+    contexts = [Source(*both) for both in zip(question.contexts, question.context_pages, strict=True) if both[0]]
     longest = max(question.long_answers, key=lambda one: len(one.text))
     knowledge = [Source(piece.text, piece.title) for piece in longest.knowledge]
     others = tuple(one.text for one in question.long_answers if one is not longest)
