@@ -15,8 +15,8 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import TypeVar
 
@@ -90,6 +90,42 @@ class _Process:
                         pipe.close()
 
 
+class _Threads:
+    """A pool of threads for which nobody waits when the program ends, as ThreadPoolExecutor's exit would."""
+
+    def __init__(self, count: int) -> None:
+        self._jobs: queue.SimpleQueue[tuple[Future[list[Stripped]], list[str]] | None] = queue.SimpleQueue()
+        self.all: list[threading.Thread] = []
+        self._count = count
+
+    def start(self, work: Callable[[list[str]], list[Stripped]]) -> None:
+        self.all = [threading.Thread(target=self._serve, args=(work,), daemon=True) for _ in range(self._count)]
+        for thread in self.all:
+            thread.start()
+
+    def submit(self, texts: list[str]) -> Future[list[Stripped]]:
+        future: Future[list[Stripped]] = Future()
+        self._jobs.put((future, texts))
+        return future
+
+    def end(self) -> None:
+        """What was not begun is dropped."""
+        with suppress(queue.Empty):
+            while job := self._jobs.get_nowait():
+                job[0].cancel()
+        for _ in self.all:
+            self._jobs.put(None)
+
+    def _serve(self, work: Callable[[list[str]], list[Stripped]]) -> None:
+        while (job := self._jobs.get()) is not None:
+            future, texts = job
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(work(texts))
+                except BaseException as error:
+                    future.set_exception(error)
+
+
 class Strippers:
     """A few workers that keep the order of the pages. Use it in a `with` block, which ends them."""
 
@@ -101,20 +137,24 @@ class Strippers:
         self._idle: queue.SimpleQueue[_Process] = queue.SimpleQueue()
         for process in self._all:
             self._idle.put(process)
-        self._threads = ThreadPoolExecutor(self.workers, thread_name_prefix="strip")
+        self._ended = False
+        self._threads = _Threads(self.workers)
+        self._threads.start(self._stripped)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._ended = True
+        self._threads.end()
         for process in self._all:
             process.end(for_good=True)
-        self._threads.shutdown()
+        for thread in self._threads.all:
+            thread.join(0.5)  # its process is gone, so that it ends at once
 
     def strip(self, pages: Iterable[tuple[T, str | None]]) -> Iterator[tuple[T, Stripped | None]]:
         """Each page with its text stripped, in order; one that comes without a text is handed through."""
         waiting: deque[tuple[list[tuple[T, bool]], Future[list[Stripped]]]] = deque()
         for items, texts in _batches(pages):
-            waiting.append((items, self._threads.submit(self._stripped, texts)))
+            waiting.append((items, self._threads.submit(texts)))
             if len(waiting) > 2 * self.workers:
                 yield from _joined(*waiting.popleft())
         while waiting:
@@ -130,7 +170,11 @@ class Strippers:
             answer = process.ask(texts, self.seconds + len(texts) / PAGES_A_SECOND)
             if answer is not None:
                 return answer
-            return [one[0] if (one := process.ask([text], self.seconds)) else _by_patterns(text) for text in texts]
+            return [
+                one[0] if (one := process.ask([text], self.seconds)) else _by_patterns(text)
+                for text in texts
+                if not self._ended  # nobody waits for it any more
+            ]
         finally:
             self._idle.put(process)
 
