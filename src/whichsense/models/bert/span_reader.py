@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from whichsense.models.bert.cross_encoder import CrossEncoder, Read
 from whichsense.models.bert.inputs import Inputs, Row, text_mask
@@ -44,8 +45,7 @@ def find_answers(
             relevance[places] = read.relevance.cpu()
             alone = read._replace(relevance=read.relevance.new_zeros(1))
             _, starts, ends = log_likelihoods(alone, text_mask(own).to(read.relevance.device))
-            found = zip(places, own, _best_spans(starts, ends, own, longest), strict=True)
-            for place, _, best in found:
+            for place, best in zip(places, _best_spans(starts, ends, own, longest), strict=True):
                 spans[place] = best
     likely = relevance.log_softmax(-1).tolist()
     return _merged(passages, rows, likely, spans)
@@ -55,16 +55,14 @@ def _best_spans(
     starts: Tensor, ends: Tensor, rows: Sequence[Row], longest: int
 ) -> Iterator[list[tuple[float, int, int]]]:
     """The likeliest spans of each row within the length, as (log likelihood, first token, last token)."""
-    wide = starts.shape[-1]
-    place = torch.arange(wide, device=starts.device)
-    far = place[None, :] - place[:, None]
-    allowed = (far >= 0) & (far < longest)
-    for row, start, end in zip(rows, starts, ends, strict=True):
-        scores = (start[:, None] + end[None, :]).masked_fill(~allowed, -torch.inf)
-        values, where = scores.flatten().topk(min(_BEST, scores.numel()))
+    # For each first token the next `longest` as last ones: no more is looked at than may be an answer.
+    reach = functional.pad(ends, (0, longest - 1), value=-torch.inf).unfold(1, longest, 1)
+    scores = (starts[:, :, None] + reach).flatten(1)
+    values, where = scores.topk(min(_BEST, scores.shape[1]))
+    firsts, lasts = where // longest, where // longest + where % longest
+    for row, *found in zip(rows, values.tolist(), firsts.tolist(), lasts.tolist(), strict=True):
         inside = range(row.text_start, row.text_start + len(row.places))
-        pairs = zip(values.tolist(), (where // wide).tolist(), (where % wide).tolist(), strict=True)
-        yield [(value, first, last) for value, first, last in pairs if first in inside and last in inside]
+        yield [span for span in zip(*found, strict=True) if span[1] in inside and span[2] in inside]
 
 
 def _merged(
