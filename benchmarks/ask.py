@@ -50,8 +50,9 @@ def latency(options: argparse.Namespace) -> dict[str, Any]:
     """Questions one by one, as a person asks them."""
     from whichsense import compact
 
-    made, asked = pipeline(options), questions(options.questions)
-    list(compact.ask(made, asked[:2]))  # loads the weights
+    made, asked = pipeline(options), questions(options.questions + 2)
+    list(compact.ask(made, asked[-2:]))  # loads the weights, with questions that are not timed
+    asked = asked[:-2]
     model = made.reader.compact.model
     pairs, layers = model.work.pairs, model.work.layers
     seconds, stages, readings = [], list[dict[str, float]](), []

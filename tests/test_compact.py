@@ -221,4 +221,4 @@ def test_the_last_questions_are_kept_not_all(weights: Path, opened: Index) -> No
     model = Compact(weights)
     for number in range(12):
         model.scene(f"{QUESTIONS[0]} {number}", opened.search(QUESTIONS[0], 2))
-    assert len(model._scenes) == 4
+    assert len(model._scenes) == 3

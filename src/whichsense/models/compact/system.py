@@ -20,7 +20,7 @@ from whichsense.models.compact.runtime import WEIGHTS, CompactModel
 from whichsense.models.compact.scorer import Scorer
 from whichsense.types import Hit
 
-_KEPT_QUESTIONS = 4  # a scene takes about 25 MB
+_KEPT_QUESTIONS = 3  # a scene takes about 30 MB
 
 
 @dataclass(frozen=True)
