@@ -42,6 +42,11 @@ def fitted(name: str, folder: Path, *changes: str) -> tuple[Any, Trained]:
     return task, train(task, recipe.train, folder, recipe=recipe.table)
 
 
+@pytest.fixture(scope="module")
+def verification(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Trained]:
+    return fitted("verification", tmp_path_factory.mktemp("verification"))
+
+
 def questions(count: int) -> list[Any]:
     from whichsense.datasets import load
 
@@ -95,8 +100,8 @@ def test_rewriters_fit(name: str, tmp_path: Path) -> None:
     assert trained.metrics["f1_edit"] >= 0.8
 
 
-def test_verifier_tells_right_from_wrong(tmp_path: Path) -> None:
-    task, trained = fitted("verification", tmp_path)
+def test_verifier_tells_right_from_wrong(verification: tuple[Any, Trained]) -> None:
+    task, trained = verification
     assert trained.metrics["em"] >= 0.9
     examples = [one for one in task.examples if one.hits is task.examples[0].hits]
     right = [Reading(one.question, one.answers[0][0]) for one in examples]
@@ -110,9 +115,9 @@ def test_verifier_tells_right_from_wrong(tmp_path: Path) -> None:
     assert verifier.verify("", [], examples[0].hits) == []
 
 
-def test_the_threshold_of_a_system_is_tuned(tmp_path: Path) -> None:
+def test_the_threshold_of_a_system_is_tuned(tmp_path: Path, verification: tuple[Any, Trained]) -> None:
     """A reader that also gives a wrong answer: the tuned threshold drops it, the given one keeps everything."""
-    _, trained = fitted("verification", tmp_path / "run")
+    _, trained = verification
     asked = questions(3)
     right = {question.text: [aliases[0] for aliases in question.answers] for question in asked}
 
