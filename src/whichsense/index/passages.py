@@ -25,6 +25,7 @@ import numpy as np
 import zstandard
 
 from whichsense.errors import DamagedIndex
+from whichsense.files import write_atomically
 from whichsense.types import Passage
 
 Field = Literal["document", "source"]
@@ -132,7 +133,7 @@ class PassagesWriter:
             learned = zstandard.train_dictionary(
                 _DICTIONARY_BYTES, [stored[:_LONGEST_SAMPLE] for stored in self._batch]
             )
-            self._stem.with_suffix(".dict").write_bytes(learned.as_bytes())
+            write_atomically(self._stem.with_suffix(".dict"), learned.as_bytes())  # no passage is read without it
             learned.precompute_compress(level=_LEVEL)
             options["dict_data"] = learned
         return zstandard.ZstdCompressor(**options)
