@@ -7,8 +7,6 @@ from pathlib import Path
 
 import click
 
-from whichsense.progress import shown
-
 
 @click.command()
 @click.argument("recipe", type=click.Path(path_type=Path), metavar="RECIPE")
@@ -22,22 +20,10 @@ def command(recipe: Path, out: Path | None, changes: tuple[str, ...], tiny: bool
     The same command resumes a run that was stopped or killed. On several GPUs:
     torchrun --nproc-per-node 8 -m whichsense train RECIPE
     """
-    from whichsense.train.loop import train
     from whichsense.train.processes import speaks
-    from whichsense.train.recipe import load_recipe
+    from whichsense.train.stages import train_recipe
 
-    read = load_recipe(recipe, changes, tiny=tiny)
-    folder = out or Path("runs") / (f"{read.name}-tiny" if tiny else read.name)
-    task = read.make()  # with a bar of its own, where it searches
-    with shown("training", "steps") as progress:
-        done = train(
-            task,
-            read.train,
-            folder,
-            recipe=read.table,
-            progress=progress,
-            say=lambda line: click.echo(line, err=True),
-        )
+    done = train_recipe(recipe, out, changes, tiny=tiny, say=lambda line: click.echo(line, err=True))
     if not speaks():
         return
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ def make_optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimize
     unused = set(settings.learning_rates)
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            fits = [start for start in settings.learning_rates if name.startswith(start)]
+            fits = [start for start in settings.learning_rates if fnmatchcase(name, f"{start}*")]
             unused -= set(fits)
             rate = settings.learning_rates[max(fits, key=len)] if fits else settings.learning_rate
             decay = settings.weight_decay if parameter.ndim > 1 else 0.0

@@ -4,6 +4,7 @@ task = "reranker"                 # a name of whichsense.train.tasks
 about = "…"
 [train]                           # whichsense.train.settings.Settings
 [model] [data] …                  # the task's own tables: its Options
+[before]                          # recipes to train first: whichsense.train.stages
 [tiny.train] [tiny.model] …       # what `--tiny` changes: a minute on a CPU, over the embedded sample
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ class Recipe:
     options: Any
     table: Mapping[str, Any]
     """All of it as one table, with the changes made: what the run's record keeps."""
+    before: Mapping[str, str] = field(default_factory=dict)
+    """Settings that are the model folders of other recipes, and these recipes' names."""
 
     def make(self) -> Task:
         """The task, ready for the loop."""
@@ -81,8 +84,14 @@ def _checked(table: dict[str, Any], path: Path) -> Recipe:
     if not isinstance(task, str) or not isinstance(about, str):
         raise BadConfig(f"{path}: 'task' must name what is trained, and 'about' may say more.")
     train = from_table(_Train, {"train": rest.pop("train", {})}, where=str(path)).train
+    before = from_table(_Before, {"before": rest.pop("before", {})}, where=str(path)).before
     options = from_table(task_module(task).Options, rest, where=str(path))
-    return Recipe(path.stem, task, train, options, table)
+    return Recipe(path.stem, task, train, options, table, before)
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    before: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ class Settings:
     """Updates of the weights. With `epochs` too, whichever ends first ends the run."""
     learning_rate: float = 1e-5
     learning_rates: dict[str, float] = field(default_factory=dict)
-    """Other rates for parameters whose names begin with a key; the longest key that fits decides."""
+    """Other rates for parameters whose names begin with a key (* in it: anything); the longest that fits decides."""
     schedule: Literal["linear", "cosine", "constant"] = "linear"
     warmup: float = 0.0
     """Steps over which the rate rises to its height; below 1: the share of all steps."""

@@ -25,6 +25,10 @@ TASKS = {
     "clarified-reader": "clarified_reader",
     "long-answer": "long_answer",
     "static": "static",
+    "compact-teacher": "compact.teacher",
+    "compact-reader": "compact.reader",
+    "compact-sentences": "compact.sentences",
+    "compact": "compact.joint",
 }
 
 

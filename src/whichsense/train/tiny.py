@@ -19,6 +19,8 @@ from whichsense.models.bases import quietly
 from whichsense.train import tiny_seq2seq
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_UNCASED = ("[PAD]", *(f"[unused{number}]" for number in range(99)), *_SPECIAL[1:])
+"""What BERT's own vocabulary begins with: the compact model's signs are among the unused."""
 _WORDS = 20_000
 _VERSION = 3
 
@@ -42,9 +44,9 @@ def located(base: str) -> str:
     return str(folder)
 
 
-def _bert(folder: Path) -> None:
+def _bert(folder: Path, special: tuple[str, ...] = _SPECIAL) -> None:
     torch, transformers = require("torch", "train"), require("transformers", "train")
-    tokenizer = wordpiece()
+    tokenizer = wordpiece(special)
     tokenizer.save_pretrained(folder)
     config = transformers.BertConfig(
         vocab_size=len(tokenizer),
@@ -63,7 +65,7 @@ def _bert(folder: Path) -> None:
         transformers.BertModel(config).save_pretrained(folder)
 
 
-def wordpiece() -> Any:
+def wordpiece(special: tuple[str, ...] = _SPECIAL) -> Any:
     """A WordPiece tokenizer: the sample's commonest words, and characters for the rest."""
     tokenizers, transformers = require("tokenizers", "train"), require("transformers", "train")
     parts = {name: require(f"tokenizers.{name}", "train") for name in ("models", "normalizers", "pre_tokenizers")}
@@ -71,7 +73,7 @@ def wordpiece() -> Any:
     words = Counter(word for text in _texts() for word, _ in cut.pre_tokenize_str(normal.normalize_str(text)))
     letters = sorted({letter for word in words for letter in word})
     common = [word for word, _ in sorted(words.items(), key=lambda item: (-item[1], item[0]))[:_WORDS]]
-    pieces = dict.fromkeys([*_SPECIAL, *letters, *(f"##{letter}" for letter in letters), *common])
+    pieces = dict.fromkeys([*special, *letters, *(f"##{letter}" for letter in letters), *common])
     vocabulary = {piece: place for place, piece in enumerate(pieces)}
     made = tokenizers.Tokenizer(parts["models"].WordPiece(vocabulary, unk_token="[UNK]"))
     made.normalizer, made.pre_tokenizer = normal, cut
@@ -96,6 +98,7 @@ def _texts() -> Iterator[str]:
 # name → what writes its folder: config.json, weights, tokenizer
 BASES: dict[str, Callable[[Path], None]] = {
     "tiny-bert": _bert,
+    "tiny-bert-uncased": lambda folder: _bert(folder, _UNCASED),
     "tiny-bart": lambda folder: tiny_seq2seq.bart(folder, _texts()),
     "tiny-t5": lambda folder: tiny_seq2seq.t5(folder, _texts()),
 }

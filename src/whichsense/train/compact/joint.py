@@ -1,0 +1,155 @@
+"""The compact model as a whole, with the arithmetic of its int8 form; what is saved is the weights folder."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from whichsense.models.compact.export import export
+from whichsense.models.compact.inputs import answer_ids
+from whichsense.models.compact.net import CompactNet, set_quantization
+from whichsense.models.compact.quantized import QuantizedLinear
+from whichsense.train.compact import losses, writing
+from whichsense.train.compact.batch import ListBatch, Rows, Writing, written_rows
+from whichsense.train.compact.measures import batches as measured_batches
+from whichsense.train.compact.reader import WEIGHTS, ReaderTask, weighted
+from whichsense.train.compact.student import Options
+from whichsense.train.optimizer import to_device
+
+_OUTPUTS = {"edits": 1.0, "answers": 0.4}
+_SEEN = {"edits": 3, "answers": 6}  # passages that a sequence looks at
+_WITH_REWRITES = 0.4  # the share of a batch's lists that have rewrites to learn
+_CALIBRATED = 16  # lists by which the steps of the int8 codes begin
+_FREQUENT = 3000  # word pieces that the decoder may write whatever stands in the passages
+
+
+class JointBatch(NamedTuple):
+    """Lists, and what the decoder is to write about them."""
+
+    lists: ListBatch
+    edits: Rows | None
+    answers: Rows | None
+
+
+def make(options: Options) -> JointTask:
+    return JointTask(options)
+
+
+class JointTask(ReaderTask):
+    """Chosen by how often the best string of a list is a gold answer."""
+
+    @cached_property
+    def rewritten(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Lists with rewrites, and how often each is drawn: those whose annotators looked for readings most."""
+        found = np.array([n for n, one in enumerate(self.train.asked) if one.rewritings], np.int64)
+        weights = np.array([1.0 if self.train.asked[n].ambiguous >= 0 else 0.25 for n in found.tolist()])
+        return found, weights / max(weights.sum(), 1e-9)
+
+    def build(self) -> nn.Module:
+        """With int8 arithmetic on, its steps as a batch of training lists suggests."""
+        net = super().build()
+        assert isinstance(net, CompactNet)
+        luck = np.random.default_rng(0)
+        numbers = luck.choice(len(self.train), min(_CALIBRATED, len(self.train)), p=self.likelihood).tolist()
+        batch = self._batch(numbers, luck)
+        linears = [part for part in net.modules() if isinstance(part, QuantizedLinear)]
+        hooks = [linear.register_forward_pre_hook(lambda own, given: own.calibrate(given[0])) for linear in linears]
+        net.eval()
+        with torch.no_grad():
+            self._parts(net, batch)
+        for hook in hooks:
+            hook.remove()
+        set_quantization(net, weights=True, activations=True)
+        return net
+
+    def drawn(self, epoch: int, seed: int) -> Sequence[tuple[int, list[int]]]:
+        """As for reading, but the last lists of each batch have rewrites."""
+        found = super().drawn(epoch, seed)
+        lists, weights = self.rewritten
+        more = int(self.options.draw.lists * _WITH_REWRITES)
+        if not len(lists) or not more:
+            return found
+        luck = np.random.default_rng([seed, epoch, 2])
+        return [(n, [*own[:-more], *luck.choice(lists, more, p=weights).tolist()]) for n, own in found]
+
+    def batches(self, epoch: int, seed: int) -> Any:
+        return self.lazily(epoch, seed, self._batch)
+
+    def _batch(self, numbers: Sequence[int], luck: np.random.Generator) -> JointBatch:
+        lists = self.list_batch(numbers, luck)
+        return JointBatch(lists, *self._rows(self.train.asked, numbers, random.Random(int(luck.integers(2**31)))))
+
+    def _rows(self, asked: Sequence[Any], numbers: Sequence[int], dice: random.Random | None) -> list[Rows | None]:
+        found = []
+        for kind in (writing.rewrites, writing.answers):
+            sequences: list[Writing] = []
+            for owner, number in enumerate(numbers):
+                sequences += kind(self.tokenizer, asked[number], owner, dice)
+            found.append(written_rows(sequences, self.shape.decoder_positions))
+        return found
+
+    def loss(self, model: nn.Module, batch: Any) -> tuple[Tensor, dict[str, float | Tensor]]:
+        assert isinstance(model, CompactNet)
+        parts = self._parts(model, batch)
+        return weighted(parts, WEIGHTS | _OUTPUTS), {name: part.detach() for name, part in parts.items()}
+
+    def _parts(self, net: CompactNet, batch: JointBatch) -> dict[str, Tensor]:
+        output = net.read(*batch.lists.pairs[:3])
+        return losses.read(output, batch.lists) | self._written(net, output, batch)
+
+    def _written(self, net: CompactNet, output: dict[str, Tensor], batch: JointBatch) -> dict[str, Tensor]:
+        found = {}
+        for name, rows in (("edits", batch.edits), ("answers", batch.answers)):
+            if rows is not None:
+                seen = losses.remembered(
+                    output["states"], batch.lists, output["relevance"], rows, _SEEN[name], marked=name == "edits"
+                )
+                found[name] = losses.written(net, seen, rows)
+        return found
+
+    def evaluate(self, model: nn.Module) -> dict[str, float]:
+        assert isinstance(model, CompactNet)
+        found = super().evaluate(model)
+        device = model.span.weight.device
+        sums: defaultdict[str, float] = defaultdict(float)
+        sizes: Counter[str] = Counter()
+        with torch.random.fork_rng():
+            torch.manual_seed(0)  # the passages that the decoder is given are shaken by the same numbers every time
+            for numbers, lists in measured_batches(self.dev, self.options.model.longest, device):
+                rows = to_device(self._rows(self.dev.asked, numbers, None), device)
+                output = model.read(*lists.pairs[:3])
+                for name, part in self._written(model, output, JointBatch(lists, *rows)).items():
+                    sums[name] += float(part) * len(numbers)
+                    sizes[name] += len(numbers)
+        return found | {name: sums[name] / sizes[name] for name in sums}
+
+    def save(self, model: nn.Module, folder: Path) -> None:
+        """The weights folder that the runtime reads, and beside it what training could go on from."""
+        super().save(model, folder)
+        assert isinstance(model, CompactNet)
+        weights = {name: value.detach().float().cpu().numpy() for name, value in model.state_dict().items()}
+        shape = {name: value for name, value in asdict(model.config).items() if name != "dropout"}
+        settings = {"name": "compact", "frequent": self.frequent}
+        export(weights, shape, self.vocabulary, folder, settings=settings)
+
+    @cached_property
+    def frequent(self) -> list[int]:
+        """The commonest word pieces of edits and answers."""
+        counts: Counter[int] = Counter()
+        for one in self.train.asked:
+            for reading in one.rewritings:
+                for rewrite in reading.rewrites:
+                    counts.update(writing.edit_signs(self.tokenizer, one.text, rewrite))
+            for names in one.answers:
+                counts.update(answer_ids(self.tokenizer, names[0]))
+        return sorted(piece for piece, _ in counts.most_common(_FREQUENT))

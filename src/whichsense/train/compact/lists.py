@@ -1,0 +1,185 @@
+"""From questions to lists: passages that an index finds, chosen so that every answer and hard wrong ones are there."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whichsense import sample
+from whichsense.errors import BadConfig
+from whichsense.files import read_json, sha256, write_atomically
+from whichsense.index import Index
+from whichsense.models.compact.inputs import LONGEST_ANSWER, LONGEST_QUESTION, LONGEST_TITLE, answer_ids
+from whichsense.models.compact.tokens import Tokenizer
+from whichsense.progress import shown, silent
+from whichsense.train.compact import questions
+from whichsense.train.compact.pack import Pack, Ragged
+from whichsense.train.compact.questions import Asked, Data
+from whichsense.train.processes import speaks
+
+ANSWERS, SPANS = 12, 12  # the most of a question, and of a slot
+_LONGEST_TEXT = 210
+_PART = 1000  # questions in one file: what a stopped search loses at most
+_EACH, _FIRST, _GOOD = 3, 8, 6  # good passages for each answer, in all, and at least if there are
+Span = tuple[int, int, int]
+Ids = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """A recipe's `[lists]`."""
+
+    folder: str = ""
+    """Where lists are kept, for all recipes that learn from them; empty: nowhere."""
+    depth: int = 64
+    """Hits that passages are chosen from."""
+    passages: int = 20
+    """Of a list to learn from."""
+    measured: int = 24
+    """Of a list to measure with: the first so many hits."""
+
+
+def prepared(data: Data, lists: Lists, vocabulary: Sequence[str]) -> tuple[Pack, Pack]:
+    """The lists to learn from and those to measure with: made now, or read where they were made before."""
+    train = _Maker(data, lists, vocabulary, learning=True).made(lambda: questions.training(data), "train")
+    dev = _Maker(data, lists, vocabulary, learning=False).made(lambda: questions.development(data), "dev")
+    return train, dev
+
+
+class _Maker:
+    """Makes lists part by part; what is written is not made again."""
+
+    def __init__(self, data: Data, lists: Lists, vocabulary: Sequence[str], *, learning: bool) -> None:
+        self.data, self.lists, self.learning = data, lists, learning
+        self.tokenizer = Tokenizer({piece: number for number, piece in enumerate(vocabulary)})
+        self.inside = np.array([piece.startswith("##") for piece in vocabulary])
+        self._index: Index | None = None
+
+    def made(self, ask: Callable[[], list[Asked]], name: str) -> Pack:
+        folder = Path(self.lists.folder) if self.lists.folder else None
+        if folder is None:
+            return self._pack(ask(), name)
+        about = self._about()
+        done = folder / f"{name}.json"
+        if done.exists():
+            _same(read_json(done)["about"], about, folder)
+            parts = [folder / f"{name}-{number:05d}.npz" for number in range(read_json(done)["parts"])]
+            return Pack.joined(map(Pack.load, parts))
+        asked = ask()
+        started = folder / f"{name}.started.json"
+        if started.exists():
+            _same(read_json(started), about, folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(started, json.dumps(about))
+        count = -(-len(asked) // _PART)
+        with shown(f"lists of {name}", "questions") if speaks() else nullcontext(silent) as progress:
+            for number in range(count):
+                path = folder / f"{name}-{number:05d}.npz"
+                if not path.exists():
+                    self._pack(asked[number * _PART : (number + 1) * _PART], f"{name}/{number}").save(path)
+                progress((number + 1) / count, min(len(asked), (number + 1) * _PART))
+        write_atomically(done, json.dumps({"about": about, "parts": count}))
+        return self.made(ask, name)
+
+    def _about(self) -> dict[str, object]:
+        """What lists depend on: others need another folder."""
+        files = {path.name: sha256(path) for path in self.data.paths()}
+        plain = {name: getattr(self.data, name) for name in ("without", "held", "limit", "dev_limit", "method")}
+        sizes = {name: getattr(self.lists, name) for name in ("depth", "passages", "measured")}
+        found: dict[str, object] = json.loads(json.dumps({"files": files, **plain, **sizes}))
+        return found
+
+    def _pack(self, asked: Sequence[Asked], luck: str) -> Pack:
+        found = self._found(asked)
+        dice = random.Random(luck)
+        rows: dict[tuple[str, str], int] = {}
+        cut: dict[tuple[str, str], tuple[list[int], list[int]]] = {}
+        slots: list[list[int]] = []
+        spans: list[list[Span]] = []
+        for one, passages in zip(asked, found, strict=True):
+            aliases = [self._aliases(group) for group in one.answers[:ANSWERS]]
+            given = dict.fromkeys([*((own.title, own.text) for own in one.passages), *passages])
+            for title, text in given:
+                if (title, text) not in cut:
+                    pieces = self.tokenizer.ids(title, LONGEST_TITLE), self.tokenizer.ids(text, _LONGEST_TEXT)
+                    cut[title, text] = pieces
+            held = {passage: self._spans(*cut[passage], aliases) for passage in given}
+            chosen = self._chosen(held, len(aliases), dice) if self.learning else list(held)[: self.lists.measured]
+            slots.append([rows.setdefault(passage, len(rows)) for passage in chosen])
+            spans += [held[passage][:SPANS] for passage in chosen]
+        narrow = np.uint16 if len(self.inside) < 2**16 else np.int32
+        return Pack(
+            Ragged.of([self.tokenizer.ids(one.text, LONGEST_QUESTION) for one in asked], narrow),
+            Ragged.of(slots, np.int32),
+            Ragged.of(spans, np.int16, width=3),
+            Ragged.of([cut[passage][0] for passage in rows], narrow),
+            Ragged.of([cut[passage][1] for passage in rows], narrow),
+            tuple(replace(one, passages=()) for one in asked),
+        )
+
+    def _found(self, asked: Sequence[Asked]) -> list[list[tuple[str, str]]]:
+        """The hits of each question; none for those that bring all their passages."""
+        if self._index is None:
+            self._index = Index.open(Path(self.data.index)) if self.data.index else sample.index()
+        texts = [one.text for one in asked if one.searched]
+        hits = iter(self._index.search_many(texts, self.lists.depth, self.data.method))
+        return [[(h.passage.title, h.passage.text) for h in next(hits)] if one.searched else [] for one in asked]
+
+    def _aliases(self, names: Sequence[str]) -> list[Ids]:
+        found = (tuple(answer_ids(self.tokenizer, name)) for name in names if name.strip())
+        return [ids for ids in dict.fromkeys(found) if 0 < len(ids) < LONGEST_ANSWER]
+
+    def _spans(self, title: Sequence[int], text: Sequence[int], aliases: Sequence[Sequence[Ids]]) -> list[Span]:
+        found = []
+        for number, group in enumerate(aliases):
+            for alias in group:
+                found += [(number, first, last) for first, last in occurrences(title, alias, self.inside)]
+                more = occurrences(text, alias, self.inside)
+                found += [(number, len(title) + first, len(title) + last) for first, last in more]
+        return found
+
+    def _chosen(
+        self, held: Mapping[tuple[str, str], Sequence[Span]], answers: int, dice: random.Random
+    ) -> list[tuple[str, str]]:
+        """Good ones for every answer, then others that the search put high; in the search's order."""
+        good = [passage for passage, spans in held.items() if spans]
+        picked: dict[tuple[str, str], None] = {}
+        for number in range(answers):
+            own = [passage for passage in good if any(span[0] == number for span in held[passage])]
+            picked.update(dict.fromkeys(own[:_EACH]))
+        chosen = list(picked)[:_FIRST]
+        chosen += [passage for passage in good if passage not in chosen][: max(0, _GOOD - len(chosen))]
+        room = self.lists.passages - len(chosen)
+        hard = [passage for passage, spans in held.items() if not spans][: int(room * 1.4) + 2]
+        dice.shuffle(hard)
+        chosen += hard[:room]
+        order = {passage: place for place, passage in enumerate(held)}
+        return sorted(chosen, key=order.__getitem__)
+
+
+def occurrences(text: Sequence[int], alias: Sequence[int], inside: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Where a row of word pieces stands in another, as whole words: first and last piece.
+
+    >>> inside = np.array([False, False, True])
+    >>> occurrences([1, 2, 1, 1], [1], inside)
+    [(2, 2), (3, 3)]
+    """
+    found, size = [], len(alias)
+    at = [place for place, piece in enumerate(text) if piece == alias[0]]
+    for place in at:
+        end = place + size
+        if list(text[place:end]) == list(alias) and not (end < len(text) and inside[text[end]]):
+            found.append((place, end - 1))
+    return found
+
+
+def _same(before: object, now: object, folder: Path) -> None:
+    if before != now:
+        raise BadConfig(f"'{folder}' holds lists of other questions or of another index. Choose another lists.folder.")

@@ -1,0 +1,128 @@
+"""What is learnt from lists: which passages answer, where the answers stand, and what a teacher says of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from whichsense.models.compact.net import CompactNet, Memory
+from whichsense.train.compact.batch import ListBatch, Pairs, Rows, Taught
+
+_NONE = -1e4
+_FLOOR = -25.0  # the least log probability that still counts: one hopeless token must not rule a batch
+_MOST_NOISE = 2.0  # by which passages are shuffled before the decoder is given the best
+
+
+def shares(scores: Tensor, valid: Tensor) -> Tensor:
+    """Log probabilities over a list's passages and, last, a null passage of score 0 (lists × slots + 1)."""
+    scores = scores.view_as(valid).masked_fill(~valid, _NONE)
+    return F.log_softmax(F.pad(scores, (0, 1)), dim=1)
+
+
+def listwise(logs: Tensor, held: Tensor) -> Tensor:
+    """Every answer's passages should be likely; where there is none, the null passage (at half weight)."""
+    mass = logs[:, :-1, None].masked_fill(~held, _NONE).logsumexp(1)
+    there = held.any(1)
+    found = -(mass * there).sum(1) / there.sum(1).clamp(min=1)
+    return torch.where(there.any(1), found, -0.5 * logs[:, -1]).mean()
+
+
+def start_end(span: Tensor, region: Tensor) -> tuple[Tensor, Tensor]:
+    """Log probabilities of each token to be an answer's first, and its last."""
+    first, last = F.log_softmax(span.masked_fill(~region[..., None], _NONE), dim=1).unbind(-1)
+    return first, last
+
+
+def spans(batch: ListBatch, logs: Tensor, first: Tensor, last: Tensor) -> Tensor:
+    """Any of a passage's gold spans should be likely; passages count as much as they are believed to answer."""
+    flat = batch.first.flatten(0, 1), batch.last.flatten(0, 1)
+    there = batch.answer.flatten(0, 1) >= 0
+    scores = (first.gather(1, flat[0]) + last.gather(1, flat[1])).masked_fill(~there, _NONE).logsumexp(1)
+    good = there.any(1).view_as(batch.valid)
+    weights = logs[:, :-1].detach().masked_fill(~good, _NONE).softmax(1) * good
+    return -(weights * scores.view_as(weights).clamp(min=-30)).sum() / good.any(1).sum().clamp(min=1)
+
+
+def read(output: Mapping[str, Tensor], batch: ListBatch) -> dict[str, Tensor]:
+    """Each part of a reader's loss, without and, where there is a teacher, with what it says."""
+    pairs = batch.pairs
+    logs = shares(output["relevance"], batch.valid)
+    first, last = start_end(output["span"], pairs.region)
+    found = {"relevance": listwise(logs, batch.held), "span": spans(batch, logs, first, last)}
+    early = shares(output["exit"], batch.valid) if "exit" in output else None
+    if early is not None:
+        found["exit"] = listwise(early, batch.held)
+    if "ambiguity" in output:
+        found["ambiguity"] = _ambiguity(output["ambiguity"], batch)
+    if batch.taught is not None:
+        believed = _believed(batch.taught, batch.valid)
+        found["taught"] = -(believed * logs.clamp(min=_FLOOR)).sum(1).mean()
+        if early is not None:
+            found["taught_exit"] = -(believed * early.clamp(min=_FLOOR)).sum(1).mean()
+        found["taught_span"] = _taught_spans(batch.taught, believed, batch.valid, first, last)
+    return found
+
+
+def _believed(taught: Taught, valid: Tensor) -> Tensor:
+    scores = torch.where(valid, taught.relevance, torch.full_like(taught.relevance, -20.0))
+    return F.pad(scores, (0, 1)).softmax(1)
+
+
+def _taught_spans(taught: Taught, believed: Tensor, valid: Tensor, first: Tensor, last: Tensor) -> Tensor:
+    weights = (believed[:, :-1] + 0.01) * valid
+    weights = (weights / weights.sum()).flatten()
+    found = torch.stack([first, last], 1).gather(2, taught.places).clamp(min=_FLOOR)
+    return -(weights * (taught.chances * found).sum((1, 2))).sum()
+
+
+def _ambiguity(logits: Tensor, batch: ListBatch) -> Tensor:
+    """Over the mean of all passages; only where annotators said something."""
+    mean = (logits.view_as(batch.valid) * batch.valid).sum(1) / batch.valid.sum(1).clamp(min=1)
+    known = batch.ambiguous >= 0
+    each = F.binary_cross_entropy_with_logits(mean, batch.ambiguous.clamp(min=0).to(mean.dtype), reduction="none")
+    return (each * known).sum() / known.sum().clamp(min=1)
+
+
+def remembered(states: Tensor, batch: ListBatch, relevance: Tensor, rows: Rows, count: int, *, marked: bool) -> Memory:
+    """What each sequence looks at: `count` passages of its list, those with its answer first, then the best others.
+
+    Relevances are shaken a little, so that the decoder meets more than one choice of passages.
+    """
+    slots = batch.valid.shape[1]
+    own = torch.arange(batch.held.shape[-1], device=rows.answer.device) == rows.answer[:, None]
+    holds = (batch.held[rows.owner] & own[:, None]).any(-1)
+    keys = relevance.detach().view_as(batch.valid)[rows.owner].masked_fill(~batch.valid[rows.owner], _NONE)
+    keys = keys + torch.rand(keys.shape, device=keys.device) * _MOST_NOISE + 30.0 * holds
+    picked = keys.topk(min(count, slots), 1).indices
+    flat = (rows.owner[:, None] * slots + picked).flatten()
+    seen = batch.pairs.mask[flat] & batch.valid.flatten()[flat][:, None]
+    size = (len(rows.owner), -1)
+    marks = torch.zeros_like(seen)
+    if marked:
+        first, last, answer = (part.flatten(0, 1)[flat] for part in (batch.first, batch.last, batch.answer))
+        mine = answer == rows.answer.repeat_interleave(picked.shape[1])[:, None]
+        marks = covered(first, last, mine, seen.shape[1])
+    parts = marks.to(states.dtype).reshape(size), seen.reshape(size), batch.pairs.ids[flat].reshape(size)
+    return Memory(states[flat].reshape(len(rows.owner), -1, states.shape[-1]), *parts)
+
+
+def covered(first: Tensor, last: Tensor, there: Tensor, length: int) -> Tensor:
+    """Which tokens lie in any of a pair's spans (pairs × tokens)."""
+    at = torch.arange(length, device=first.device)
+    return ((at >= first[..., None]) & (at <= last[..., None]) & there[..., None]).any(1)
+
+
+def of_pairs(states: Tensor, pairs: Pairs, marks: Tensor, owner: Tensor) -> Memory:
+    """What sequences look at that have one pair each."""
+    return Memory(states[owner], marks.to(states.dtype)[owner], pairs.mask[owner], pairs.ids[owner])
+
+
+def written(net: CompactNet, memory: Memory, rows: Rows) -> Tensor:
+    """Minus the mean log probability of the wanted tokens."""
+    states = net.write(rows.tokens, memory)
+    states = states.gather(1, rows.places[..., None].expand(-1, -1, states.shape[-1]))
+    scores = net.token_scores(states, memory, rows.targets)
+    return -(scores * rows.counted).sum() / rows.counted.sum().clamp(min=1)

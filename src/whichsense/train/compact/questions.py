@@ -1,0 +1,195 @@
+"""Questions to learn from, out of several datasets: each with its distinct answers and, where there are, rewrites."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from whichsense import sample
+from whichsense.datasets import Context, GroundedQuestion, Question, SituatedQuestion, near_duplicates
+from whichsense.datasets.given import given_questions
+from whichsense.datasets.records import merged
+from whichsense.errors import BadInput
+from whichsense.text import words
+from whichsense.types import Method
+
+_FEWEST_WORDS = 3
+_MOST_WORDS = 130  # of a passage that comes with a question: as long as those of an index
+_NEIGHBOURS = 9  # passages of the same article, beside one that does not answer
+_MOST_REWRITES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """A recipe's `[data]`: which questions, and the index whose passages they are read with."""
+
+    train: str = "ambignq/train"
+    """Questions with rewrites: a dataset by name, or a file in AmbigNQ's form; so is `dev`."""
+    more: tuple[str, ...] = ()
+    """Other datasets, from most to least welcome: what an earlier one has asked is not asked again."""
+    dev: str = "ambignq/val"
+    without: tuple[str, ...] = ()
+    """Datasets whose questions and rewrites, and near copies of them, must not be learnt from."""
+    held: int = 0
+    """Every so many-th question of `train`, by a hash of its id, is not learnt from: the scorer is fitted on them."""
+    weights: dict[str, float] = field(default_factory=dict)
+    """How often questions are drawn, by the beginning of the dataset's name; 1 where nothing is said."""
+    index: str = ""
+    """The folder of an index; empty: the embedded sample."""
+    method: Method | None = None
+    folder: str = ""
+    """Where the datasets lie, if not where `whichsense data` looks."""
+    limit: int = 0
+    """Only so many questions of each dataset; 0: all."""
+    dev_limit: int = 0
+
+    def paths(self) -> list[Path]:
+        """The files whose checksums a run records: the questions, and the index's manifest."""
+        names = dict.fromkeys([self.train, *self.more, self.dev])
+        files = [given_questions(name, self.folder or None)[1] for name in names]
+        return [*files, Path(self.index) / "manifest.json" if self.index else sample.PASSAGES]
+
+    def read(self, name: str) -> list[Question]:
+        return given_questions(name, self.folder or None)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """One reading: the rewrites that annotators wrote, its answer's aliases, and the answers of the other readings."""
+
+    rewrites: tuple[str, ...]
+    answers: tuple[str, ...]
+    others: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question to learn from."""
+
+    text: str
+    source: str
+    """The dataset."""
+    answers: tuple[tuple[str, ...], ...]
+    """Distinct ones, with aliases; none where there is no answer to be found."""
+    rewritings: tuple[Rewriting, ...] = ()
+    ambiguous: int = -1
+    """1 or 0 where annotators said so."""
+    passages: tuple[Context, ...] = ()
+    """That come with it."""
+    searched: bool = True
+    """Whether an index is searched for more."""
+
+
+def training(data: Data) -> list[Asked]:
+    """All questions to learn from, each once, without near copies of those that are kept for measuring."""
+    kept = [question for name in data.without for question in data.read(name)]
+    own = data.read(data.train)
+    kept += [question for question in own if is_held(question.id, data.held)]
+    own = [question for question in own if not is_held(question.id, data.held)]
+    found: dict[str, Asked] = {}
+    for one in _all(data, own):
+        if len(words(one.text)) >= _FEWEST_WORDS:
+            found.setdefault(" ".join(words(one.text)), one)
+    asked = list(found.values())
+    repeated = near_duplicates([one.text for one in asked], [text for question in kept for text in wordings(question)])
+    asked = [one for number, one in enumerate(asked) if number not in repeated]
+    if not asked:
+        raise BadInput(f"'{data.train}' has no question that could be learnt from.")
+    return asked
+
+
+def development(data: Data) -> list[Asked]:
+    found = [ambiguous(question, data.dev) for question in data.read(data.dev) if question.is_answerable]
+    return found[: data.dev_limit] if data.dev_limit else found
+
+
+def held_out(data: Data) -> list[Question]:
+    """What the scorer may be fitted on: nothing of it was learnt."""
+    return [question for question in data.read(data.train) if is_held(question.id, data.held)]
+
+
+def is_held(question_id: str, every: int) -> bool:
+    return bool(every) and int(hashlib.md5(question_id.encode(), usedforsecurity=False).hexdigest(), 16) % every == 0
+
+
+def wordings(question: Question) -> list[str]:
+    """A question and all its rewrites."""
+    rewrites = [text for note in question.annotations for pair in note.pairs for text in pair.questions]
+    return [question.text, *dict.fromkeys(rewrites)]
+
+
+def _all(data: Data, own: Sequence[Question]) -> Iterator[Asked]:
+    """In the order in which they are preferred: rewrites are questions too."""
+    some = own[: data.limit or None]
+    yield from (ambiguous(question, data.train) for question in some)
+    for question in some:
+        for note in question.annotations:
+            if len(note.pairs) > 1:
+                yield from (Asked(text, data.train, (p.answers,)) for p in note.pairs for text in p.questions if text)
+    for name in data.more:
+        yield from _of_kind(data.read(name)[: data.limit or None], name)
+
+
+def _of_kind(questions: Sequence[Question], name: str) -> Iterator[Asked]:
+    situated = [question for question in questions if isinstance(question, SituatedQuestion)]
+    grounded = [question for question in questions if isinstance(question, GroundedQuestion)]
+    rest = [question for question in questions if not isinstance(question, SituatedQuestion | GroundedQuestion)]
+    yield from _situated(situated, name)
+    yield from _grounded(grounded, name)
+    yield from (ambiguous(question, name) for question in rest)
+
+
+def ambiguous(question: Question, name: str) -> Asked:
+    """A question as AmbigNQ has them; one with a single answer is the simplest case."""
+    rewritings = []
+    for note in question.annotations:
+        for pair in note.pairs:
+            others = tuple(min(other.answers, key=len) for other in note.pairs if other is not pair and other.answers)
+            if others and pair.answers and any(pair.questions):
+                rewritings.append(Rewriting(pair.questions, pair.answers, others))
+    kinds = [note.is_single for note in question.annotations]
+    label = int(not all(kinds)) if kinds and name.startswith(_LABELLED) else -1
+    return Asked(question.text, name, question.answers, tuple(rewritings), label)
+
+
+_LABELLED = ("ambignq", "sample")  # whose annotators were asked whether there are several readings
+
+
+def _situated(questions: Iterable[SituatedQuestion], name: str) -> Iterator[Asked]:
+    """Prompts whose readings are dates or places, and for each prompt one of its rewrites as a question."""
+    prompts: defaultdict[str, list[SituatedQuestion]] = defaultdict(list)
+    for question in questions:
+        prompts[question.text].append(question)
+    for text, edits in prompts.items():
+        pairs = [(edit.rewrite, edit.answers[0]) for edit in edits if edit.rewrite and edit.answers][:_MOST_REWRITES]
+        rewritings = []
+        for rewrite, answers in pairs:
+            others = tuple(min(other, key=len) for _, other in pairs if not set(other) & set(answers))
+            if others:
+                rewritings.append(Rewriting((rewrite,), answers, others))
+        if pairs:
+            yield Asked(text, name, merged([answers for _, answers in pairs]), tuple(rewritings))
+            yield Asked(pairs[0][0], name, (pairs[0][1],))
+
+
+def _grounded(questions: Iterable[GroundedQuestion], name: str) -> Iterator[Asked]:
+    """With the passage that answers; or, where it does not, with others of its article, and no search."""
+    articles: defaultdict[str, dict[str, Context]] = defaultdict(dict)
+    kept = [(question, [_short(one) for one in question.passages if one.gold]) for question in questions]
+    for _, passages in kept:
+        for one in passages:
+            articles[one.title][one.text] = one
+    for question, passages in kept:
+        if question.answers:
+            yield Asked(question.text, name, question.answers, passages=tuple(passages[:1]))
+        elif passages:
+            first = passages[0]
+            near = [one for one in articles[first.title].values() if one.text != first.text]
+            yield Asked(question.text, name, (), passages=(first, *near[:_NEIGHBOURS]), searched=False)
+
+
+def _short(passage: Context) -> Context:
+    return replace(passage, text=" ".join(passage.text.split()[:_MOST_WORDS]))

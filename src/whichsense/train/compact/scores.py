@@ -1,0 +1,83 @@
+"""What the teacher says of every slot of the lists, asked once and kept beside them."""
+
+from __future__ import annotations
+
+import io
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from whichsense.files import sha256, write_atomically
+from whichsense.models.bert.running import best_device
+from whichsense.models.bert.saved import WEIGHTS
+from whichsense.progress import shown, silent
+from whichsense.train.compact.batch import MOST_PIECES, Scores, counted, list_batch
+from whichsense.train.compact.losses import start_end
+from whichsense.train.compact.pack import Pack
+from whichsense.train.optimizer import to_device
+from whichsense.train.processes import speaks
+
+if TYPE_CHECKING:
+    from whichsense.train.compact.teacher import TeacherNet
+
+_PART = 1000  # lists in one file: what a stop loses at most
+_AT_ONCE = 48  # lists
+
+
+def taught_scores(teacher: Path, pack: Pack, folder: str, longest: int) -> Scores:
+    """Scores of all slots; those that were written before are read."""
+    from whichsense.train.compact.teacher import opened
+
+    place = Path(folder) / f"scores-{sha256(teacher / WEIGHTS)[:12]}-{longest}" if folder else None
+    parts: list[Scores] = []
+    net: TeacherNet | None = None
+    with shown("asking the teacher", "lists") if speaks() else nullcontext(silent) as progress:
+        for start in range(0, len(pack), _PART):
+            numbers = range(start, min(start + _PART, len(pack)))
+            path = place / f"{start // _PART:05d}.npz" if place else None
+            if path is not None and path.exists():
+                parts.append(_load(path))
+                continue
+            net = net or opened(teacher).to(best_device())
+            parts.append(_asked(net, pack, numbers, longest))
+            if path is not None:
+                _save(path, parts[-1])
+            progress(numbers.stop / len(pack), numbers.stop)
+    return Scores(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def _asked(net: TeacherNet, pack: Pack, numbers: range, longest: int) -> Scores:
+    slots = range(pack.slots_of(numbers.start).start, pack.slots_of(numbers.stop - 1).stop)
+    relevance = np.zeros(len(slots), np.float16)
+    places = np.zeros((len(slots), 2, MOST_PIECES), np.uint8)
+    chances = np.zeros((len(slots), 2, MOST_PIECES), np.float16)
+    device = next(net.parameters()).device
+    for start in range(numbers.start, numbers.stop, _AT_ONCE):
+        some = list(range(start, min(start + _AT_ONCE, numbers.stop)))
+        batch = to_device(list_batch(pack, some, [pack.slots_of(number) for number in some], longest), device)
+        with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            output = net(batch.pairs)
+        valid = batch.valid.flatten()
+        logs = torch.stack(start_end(output["span"], batch.pairs.region), 1)
+        best = logs.topk(MOST_PIECES, dim=2)
+        own = slice(pack.slots_of(some[0]).start - slots.start, pack.slots_of(some[-1]).stop - slots.start)
+        relevance[own] = output["relevance"][valid].cpu().numpy()
+        first, title = batch.pairs.heads[:, :1, None], batch.pairs.heads[:, 1:, None]
+        places[own] = counted(best.indices, first, title)[valid].clamp(0, 255).cpu().numpy()
+        chances[own] = best.values[valid].clamp(min=-30).cpu().numpy()
+    return Scores(relevance, places, chances)
+
+
+def _save(path: Path, scores: Scores) -> None:
+    body = io.BytesIO()
+    np.savez(body, relevance=scores.relevance, places=scores.places, chances=scores.chances)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, body.getvalue())
+
+
+def _load(path: Path) -> Scores:
+    with np.load(path, allow_pickle=False) as file:
+        return Scores(file["relevance"], file["places"], file["chances"])

@@ -1,0 +1,185 @@
+"""What the recipes of the compact model share: options, the network that they start from, how lists are drawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from whichsense.errors import BadConfig, BadInput
+from whichsense.models.bases import load_base, load_config, load_tokenizer
+from whichsense.models.compact.inputs import LONGEST_QUESTION, LONGEST_TITLE
+from whichsense.models.compact.net import CompactConfig, CompactNet, from_bert
+from whichsense.models.compact.tokens import BEGIN, END, PAD, UNKNOWN, Tokenizer
+from whichsense.train.batches import Lazy
+from whichsense.train.compact.batch import ListBatch, Scores, list_batch, sampled
+from whichsense.train.compact.lists import Lists, prepared
+from whichsense.train.compact.questions import Data
+from whichsense.train.compact.scores import taught_scores
+from whichsense.train.tiny import located
+
+NET, SHAPE = "net.pt", "shape.json"
+_SHORTEST = LONGEST_QUESTION + LONGEST_TITLE + 5
+_UNANSWERED = 0.25  # how often a list is drawn in which no passage answers
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What learns."""
+
+    base: str = "thenlper/gte-small"
+    """A plain BERT with BERT's uncased vocabulary: a name on the hub, a folder, or `tiny-bert-uncased`."""
+    start: str = ""
+    """The model folder of the recipe before this one; empty: the base, with a new decoder."""
+    early: int = 4
+    """Layers that all passages go through; the best go through the others too."""
+    decoder_layers: int = 4
+    dropout: float = 0.1
+    longest: int = 160
+    """Tokens of a pair."""
+
+
+@dataclass(frozen=True, slots=True)
+class Teacher:
+    """Whom it learns from."""
+
+    model: str = ""
+    """The model folder of compact-teacher; empty: nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What a batch is made of."""
+
+    lists: int = 40
+    passages: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    model: Model = field(default_factory=Model)
+    data: Data = field(default_factory=Data)
+    lists: Lists = field(default_factory=Lists)
+    teacher: Teacher = field(default_factory=Teacher)
+    draw: Draw = field(default_factory=Draw)
+
+
+def vocabulary_of(base: str) -> list[str]:
+    """BERT's uncased word pieces, whose unused ones are the decoder's signs."""
+    known: dict[str, int] = load_tokenizer(located(base)).get_vocab()
+    found = sorted(known, key=known.__getitem__)
+    wanted = {PAD: "[PAD]", UNKNOWN: "[UNK]", BEGIN: "[CLS]", END: "[SEP]", 1: "[unused0]", 99: "[unused98]"}
+    if len(found) <= max(wanted) or any(found[place] != piece for place, piece in wanted.items()):
+        raise BadConfig(f"'{base}' does not have BERT's uncased vocabulary, whose unused word pieces are needed here.")
+    return found
+
+
+class Student:
+    """Lists and a network; the recipes add what is learnt from them."""
+
+    metric, higher_is_better = "exact", True
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        if options.model.longest < _SHORTEST:
+            raise BadConfig(f"model.longest must be {_SHORTEST} or more: question and title alone may need so many.")
+        self.vocabulary = vocabulary_of(options.model.base)
+        self.tokenizer = Tokenizer({piece: number for number, piece in enumerate(self.vocabulary)})
+        self.train, self.dev = prepared(options.data, options.lists, self.vocabulary)
+        if not self.train.answered.any():
+            raise BadInput("For no training question the index found a passage with its answer. Is it the right index?")
+
+    @cached_property
+    def scores(self) -> Scores | None:
+        options = self.options
+        if not options.teacher.model:
+            return None
+        return taught_scores(Path(options.teacher.model), self.train, options.lists.folder, options.model.longest)
+
+    @cached_property
+    def shape(self) -> CompactConfig:
+        model = self.options.model
+        config = load_config(located(model.base))
+        if config.model_type != "bert":
+            raise BadConfig(f"model.base is a {config.model_type}; the compact model's encoder is a BERT.")
+        return CompactConfig(
+            vocabulary=len(self.vocabulary),
+            width=config.hidden_size,
+            heads=config.num_attention_heads,
+            inner=config.intermediate_size,
+            positions=config.max_position_embeddings,
+            layers=config.num_hidden_layers,
+            early=min(model.early, config.num_hidden_layers - 1),
+            decoder_layers=model.decoder_layers,
+            epsilon=config.layer_norm_eps,
+            dropout=model.dropout,
+        )
+
+    def build(self) -> nn.Module:
+        """The base with new heads and a new decoder, or what the recipe before this one made."""
+        start = self.options.model.start
+        if start:
+            net = CompactNet(self.shape)
+            try:
+                net.load_state_dict(torch.load(Path(start) / NET, map_location="cpu", weights_only=True))
+            except (OSError, RuntimeError) as error:
+                why = str(error).splitlines()[0]
+                raise BadInput(f"'{start}' holds no compact model of this shape: {why}") from None
+            return net
+        net = from_bert(load_base(located(self.options.model.base)).state_dict(), self.shape)
+        for parameter in net.decoder.parameters():
+            if parameter.ndim > 1:
+                nn.init.normal_(parameter, std=0.02)
+        return net
+
+    @cached_property
+    def likelihood(self) -> NDArray[np.float64]:
+        """How often each list is drawn."""
+        weights = self.options.data.weights
+        each = np.array([_weight(one.source, weights) for one in self.train.asked])
+        each = each * np.where(self.train.answered, 1.0, _UNANSWERED)
+        found: NDArray[np.float64] = each / each.sum()
+        return found
+
+    def drawn(self, epoch: int, seed: int) -> Sequence[tuple[int, list[int]]]:
+        """The lists of each batch: a batch's number and its lists. As many batches as would hold all of them once."""
+        luck = np.random.default_rng([seed, epoch])
+        size = self.options.draw.lists
+        count = max(1, len(self.train) // size)
+        chosen = luck.choice(len(self.train), (count, size), p=self.likelihood)
+        return list(enumerate(chosen.tolist()))
+
+    def lazily(self, epoch: int, seed: int, make: Any) -> Lazy[tuple[int, list[int]], Any]:
+        """Batches that are made when they are needed, each with a generator of its own."""
+        return Lazy(
+            self.drawn(epoch, seed), lambda item: make(item[1], np.random.default_rng([seed, epoch, item[0], 1]))
+        )
+
+    def list_batch(self, numbers: Sequence[int], luck: np.random.Generator, *, taught: bool = True) -> ListBatch:
+        """Some slots of each list, as a batch."""
+        draw, longest = self.options.draw, self.options.model.longest
+        slots = [sampled(self.train, number, draw.passages, luck) for number in numbers]
+        return list_batch(self.train, numbers, slots, longest, self.scores if taught else None)
+
+    def save(self, model: nn.Module, folder: Path) -> None:
+        """What the next recipe starts from."""
+        assert isinstance(model, CompactNet)
+        torch.save({name: value.detach().cpu() for name, value in model.state_dict().items()}, folder / NET)
+        (folder / SHAPE).write_text(json.dumps(asdict(model.config)) + "\n", encoding="utf-8")
+        (folder / "vocab.txt").write_text("\n".join(self.vocabulary) + "\n", encoding="utf-8")
+
+    def data(self) -> list[Path]:
+        return self.options.data.paths()
+
+
+def _weight(source: str, weights: Mapping[str, float]) -> float:
+    fits = [start for start in weights if source.startswith(start)]
+    return weights[max(fits, key=len)] if fits else 1.0

@@ -1,0 +1,261 @@
+"""What the compact model learns from: questions without copies of those it is measured by, lists, edits, sentences."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from whichsense import sample
+from whichsense.datasets import Context, GroundedQuestion, Question, SituatedQuestion
+from whichsense.datasets.records import Annotation, QAPair
+from whichsense.errors import BadConfig
+from whichsense.models.compact.edits import applied, parsed
+from whichsense.models.compact.inputs import DELETE, GAP, LONGEST_QUESTION, pair, question_words
+from whichsense.models.compact.tokens import BEGIN, END, Tokenizer, joined
+from whichsense.train.compact import questions
+from whichsense.train.compact.batch import Scores, list_batch, sampled
+from whichsense.train.compact.cloze import Clozes
+from whichsense.train.compact.lists import Lists, prepared
+from whichsense.train.compact.pack import Pack
+from whichsense.train.compact.questions import Asked, Data
+from whichsense.train.compact.writing import answers, edit_signs, rewrites
+from whichsense.train.tiny import wordpiece
+
+SIGNS = ("[PAD]", *(f"[unused{number}]" for number in range(99)), "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+FEW = Lists(depth=12, passages=6, measured=5)
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> list[str]:
+    known: dict[str, int] = wordpiece(SIGNS).get_vocab()
+    return sorted(known, key=known.__getitem__)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(vocabulary: list[str]) -> Tokenizer:
+    return Tokenizer({piece: number for number, piece in enumerate(vocabulary)})
+
+
+def data(**changes: Any) -> Data:
+    return Data(**{"train": "sample/questions", "dev": "sample/questions", "limit": 12, "dev_limit": 6} | changes)
+
+
+@pytest.fixture(scope="module")
+def packs(vocabulary: list[str]) -> tuple[Pack, Pack]:
+    return prepared(data(), FEW, vocabulary)
+
+
+def question(text: str, *pairs: tuple[str, str]) -> Question:
+    kind: Any = "multipleQAs" if len(pairs) > 1 else "singleAnswer"
+    found = tuple(QAPair((answer,), (rewrite,) if rewrite else ()) for rewrite, answer in pairs)
+    return Question(text, text, (Annotation(kind, found),))
+
+
+def test_what_is_kept_for_measuring_is_not_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the question, no near copy, and no copy of a rewrite; an eighth or so is held out."""
+    own = [question(f"who founded alpha{n} near beta{n} with gamma{n}", ("", f"Name {n}")) for n in range(40)]
+    copies = [question("who directed the film dune", ("", "Lynch")), question("who made dune in 1984 then", ("", "L"))]
+    dev = [question("Who directed the film Dune?", ("who made dune in 1984", "Lynch"), ("who made dune in 2021", "V"))]
+    sets = {"ambignq/train": [*own, *copies], "ambignq/dev": dev}
+    monkeypatch.setattr(questions, "given_questions", lambda name, folder: (sets[name], Path(name)))
+    plain = questions.training(Data(without=("ambignq/dev",)))
+    assert [one.text for one in plain] == [one.text for one in own]
+    some = questions.training(Data(without=("ambignq/dev",), held=4))
+    held = questions.held_out(Data(without=("ambignq/dev",), held=4))
+    assert 0 < len(held) < 25 and not {one.text for one in held} & {one.text for one in some}
+
+
+def test_rewrites_answers_and_labels() -> None:
+    found = questions.ambiguous(
+        question("who made dune", ("who made dune in 1984", "Lynch"), ("in 2021", "V")), "ambignq/x"
+    )
+    assert found.ambiguous == 1 and found.answers == (("Lynch",), ("V",))
+    assert [(one.rewrites, one.others) for one in found.rewritings] == [
+        (("who made dune in 1984",), ("V",)),
+        (("in 2021",), ("Lynch",)),
+    ]
+    assert questions.ambiguous(question("who made it", ("", "V")), "ambignq/x").ambiguous == 0
+    assert questions.ambiguous(question("who made it", ("", "V")), "nq_open/dev").ambiguous == -1
+
+
+def test_situated_and_grounded_questions() -> None:
+    one = [
+        SituatedQuestion(
+            str(n), "who is king", (Annotation("singleAnswer", (QAPair((who,)),)),), rewrite=f"who is king in {n}"
+        )
+        for n, who in ((1950, "George"), (2023, "Charles"))
+    ]
+    prompt, rewrite = questions._of_kind(one, "situatedqa/temp.train")
+    assert prompt.answers == (("George",), ("Charles",)) and len(prompt.rewritings) == 2
+    assert rewrite.text == "who is king in 1950" and rewrite.answers == (("George",),)
+    texts = [Context("Normans", f"text {n}", gold=True) for n in range(3)]
+    none = GroundedQuestion("a", "who were they not", (), passages=(texts[0],))
+    some = [
+        GroundedQuestion(str(n), "who", (Annotation("singleAnswer", (QAPair(("x",)),)),), passages=(texts[n],))
+        for n in (1, 2)
+    ]
+    empty, *rest = questions._of_kind([none, *some], "squad/2.0")
+    assert (
+        not empty.searched
+        and not empty.answers
+        and [one.text for one in empty.passages] == ["text 0", "text 1", "text 2"]
+    )
+    assert all(one.searched and len(one.passages) == 1 for one in rest)
+
+
+def test_spans_are_where_the_answers_stand(packs: tuple[Pack, Pack], vocabulary: list[str]) -> None:
+    train, dev = packs
+    assert len(train) > 12 and len(dev) == 6 and train.answered.mean() > 0.5  # rewrites are questions, too
+    seen = 0
+    for number, asked in enumerate(train.asked):
+        slots = train.slots_of(number)
+        assert len(slots) <= FEW.passages
+        for slot, row in zip(slots, train.slots[number].tolist(), strict=True):
+            pieces = [*train.titles[row].tolist(), *train.texts[row].tolist()]
+            for group, first, last in train.spans[slot].tolist():
+                said = joined([vocabulary[piece] for piece in pieces[first : last + 1]]).replace(" ", "")
+                assert any(said in name.lower().replace(" ", "") for name in asked.answers[group])
+                seen += 1
+    assert seen > 20
+
+
+def test_pairs_are_as_the_runtime_makes_them(packs: tuple[Pack, Pack], tokenizer: Tokenizer) -> None:
+    """The same tokens and types, and spans that are the same pieces in the pair."""
+    train, _ = packs
+    numbers = [n for n in range(len(train)) if train.answered[n]][:4]
+    batch = list_batch(train, numbers, [train.slots_of(n) for n in numbers], 120)
+    passages = {
+        passage.text: passage
+        for hit in sample.index().search_many([train.asked[n].text for n in numbers], 12)
+        for passage in (h.passage for h in hit)
+    }
+    checked = 0
+    for row, number in enumerate(numbers):
+        asked = tokenizer.ids(train.asked[number].text, LONGEST_QUESTION)
+        for place in range(len(train.slots_of(number))):
+            at = row * batch.valid.shape[1] + place
+            ids = batch.pairs.ids[at][batch.pairs.mask[at]].tolist()
+            made = [pair(tokenizer, asked, one.title, one.text, 120) for one in passages.values()]
+            same = [one for one in made if one.ids == ids]
+            assert same and same[0].types == batch.pairs.types[at][: len(ids)].tolist()
+            region = set(range(*same[0].title)) | set(range(*same[0].text))
+            assert region == set(np.flatnonzero(batch.pairs.region[at]).tolist())
+            for first, group in zip(batch.first[row, place].tolist(), batch.answer[row, place].tolist(), strict=True):
+                assert group < 0 or (first in region and bool(batch.held[row, place, group]))
+                checked += group >= 0
+    assert checked > 5 and ids[0] == BEGIN and ids[-1] == END
+
+
+def test_long_pairs_lose_their_spans(packs: tuple[Pack, Pack]) -> None:
+    train, _ = packs
+    numbers = list(range(len(train)))
+    short, long = (list_batch(train, numbers, [train.slots_of(n) for n in numbers], size) for size in (80, 160))
+    assert 0 < int((short.answer >= 0).sum()) < int((long.answer >= 0).sum())
+    assert int(short.last.max()) < 79 and short.pairs.ids.shape[1] == 80
+
+
+def test_drawn_slots_favour_good_ones(packs: tuple[Pack, Pack]) -> None:
+    train, _ = packs
+    number = next(
+        n for n in range(len(train)) if 0 < train.holds[list(train.slots_of(n))].sum() < 4 < len(train.slots_of(n))
+    )
+    luck = np.random.default_rng(0)
+    found = [sampled(train, number, 3, luck) for _ in range(200)]
+    assert all(len(set(own)) == 3 and own == sorted(own) for own in found)
+    drawn = np.mean([train.holds[own].mean() for own in found])
+    assert drawn > train.holds[list(train.slots_of(number))].mean() + 0.1
+
+
+def test_the_teachers_places_are_moved_into_the_pair(packs: tuple[Pack, Pack]) -> None:
+    train, _ = packs
+    slots = len(train.spans)
+    places = np.zeros((slots, 2, 6), np.uint8)
+    places[:, :, 1] = 200
+    scores = Scores(np.arange(slots, dtype=np.float16), places, np.zeros((slots, 2, 6), np.float16))
+    batch = list_batch(train, [0, 1], [train.slots_of(0), train.slots_of(1)], 64, scores)
+    assert batch.taught is not None
+    assert (batch.taught.places[:, 0, 0] == batch.pairs.heads[:, 0] + (batch.pairs.heads[:, 1] == 0)).all()
+    assert int(batch.taught.places.max()) == 63 and float(batch.taught.chances[0, 0, 0]) == 1.0
+
+
+def test_lists_are_made_once_and_for_one_recipe(
+    tmp_path: Path, vocabulary: list[str], packs: tuple[Pack, Pack], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from whichsense.train.compact import lists
+
+    monkeypatch.setattr(lists, "_PART", 7)
+    kept = Lists(folder=str(tmp_path / "lists"), depth=12, passages=6, measured=5)
+    made, _ = prepared(data(), kept, vocabulary)
+    assert made.asked == packs[0].asked and len(list((tmp_path / "lists").glob("train-*.npz"))) > 1
+    (tmp_path / "lists" / "train.json").unlink()
+    (tmp_path / "lists" / "train-00001.npz").unlink()  # as a kill would leave it: only what is missing is searched
+    searched: list[int] = []
+    real = lists._Maker._found
+    monkeypatch.setattr(lists._Maker, "_found", lambda own, asked: (searched.append(len(asked)), real(own, asked))[1])
+    again, _ = prepared(data(), kept, vocabulary)
+    assert searched == [7]
+    assert again.asked == made.asked and all(
+        (getattr(again, name).values == getattr(made, name).values).all() for name in ("slots", "spans", "texts")
+    )
+    with pytest.raises(BadConfig, match=r"lists\.folder"):
+        prepared(data(limit=3), kept, vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "rewrite"),
+    [
+        ("Who made Dune?", "Who made the film Dune in 1984?"),
+        ("who made dune", "who directed dune"),
+        ("when did it come out", "when did the film come out in cinemas"),
+        (" ".join(f"w{n}" for n in range(30)), "who was it"),
+    ],
+)
+def test_edits_make_the_rewrite(prompt: str, rewrite: str, tokenizer: Tokenizer, vocabulary: list[str]) -> None:
+    signs = edit_signs(tokenizer, prompt, rewrite)
+    found = [(edit, joined([vocabulary[piece] for piece in edit.inserted])) for edit in parsed(signs)]
+    made = applied([word.lower() for word in question_words(prompt)], found)
+    assert made.replace(" ", "") == f"{rewrite.lower().rstrip('?')}?".replace(" ", "") and signs[-1] == END
+
+
+def test_no_edit_is_no_example(tokenizer: Tokenizer) -> None:
+    assert edit_signs(tokenizer, "Who made it?", "who made it") == [END]
+    asked = questions.ambiguous(
+        question("who made it", ("who made it", "V"), ("who made it in 1984", "L")), "ambignq/x"
+    )
+    (only,) = rewrites(tokenizer, asked, 3, None)
+    assert only.owner == 3 and only.answer == 1 and only.output[0] == GAP + 3
+    assert [one.answer for one in answers(tokenizer, asked, 3, None)] == [0, 1]
+    plain = Asked("who made it", "nq_open/dev", (("David Lynch", "Lynch"),))
+    (one,) = answers(tokenizer, plain, 0, None)
+    assert one.output == [*tokenizer.ids("lynch"), END]
+
+
+def test_sentences_are_whole_again_after_their_edits(packs: tuple[Pack, Pack], vocabulary: list[str]) -> None:
+    """What is left, what is put back and the hidden answer make a stretch of the passage."""
+    train, _ = packs
+    maker, dice = Clozes.over(train.texts.values, vocabulary), random.Random(0)
+    made = 0
+    for row in range(len(train.texts)):
+        text = train.texts[row].tolist()
+        one = maker.one(text, dice)
+        if one is None:
+            continue
+        made += 1
+        assert text[one.first : one.last + 1] == one.answer
+        assert not any(DELETE < piece <= DELETE + 12 for piece in one.output)
+        gaps = {edit.gap: edit.inserted for edit in parsed(one.output)}
+        left, number, whole = one.prefix[1 : one.prefix.index(END)], 0, list[int]()
+        for piece in left:
+            if GAP <= piece <= DELETE:
+                whole += gaps.get(number, ())
+                number += 1
+            else:
+                whole += one.answer if vocabulary[piece] == "[MASK]" else [piece]
+        assert any(text[start : start + len(whole)] == whole for start in range(len(text)))
+    assert made > len(train.texts) / 4

@@ -1,0 +1,214 @@
+"""The compact model from its recipes: one command trains all phases, and what it writes answers questions."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+for needed in ("onnx", "onnxruntime"):
+    pytest.importorskip(needed)
+
+from whichsense.errors import BadConfig, BadInput  # noqa: E402
+from whichsense.models.compact.net import CompactNet  # noqa: E402
+from whichsense.models.compact.runtime import CompactModel  # noqa: E402
+from whichsense.models.compact.system import Compact  # noqa: E402
+from whichsense.train.compact import losses, teacher  # noqa: E402
+from whichsense.train.compact.batch import counted, list_batch  # noqa: E402
+from whichsense.train.compact.joint import JointTask  # noqa: E402
+from whichsense.train.compact.measures import measured  # noqa: E402
+from whichsense.train.compact.scores import taught_scores  # noqa: E402
+from whichsense.train.compact.sentences import SentencesTask  # noqa: E402
+from whichsense.train.compact.student import NET, vocabulary_of  # noqa: E402
+from whichsense.train.recipe import load_recipe  # noqa: E402
+from whichsense.train.stages import train_recipe  # noqa: E402
+from whichsense.train.tiny import located  # noqa: E402
+
+SENTENCES = "compact-sentences"
+PHASES = ("compact-teacher", "compact-reader", SENTENCES, "compact")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All four, at their tiny size, by the last one's name alone."""
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("runs")
+    said: list[str] = []
+    changes = (f"lists.folder={folder / 'lists'}", "data.limit=6", "data.dev_limit=6")
+    done = train_recipe("compact", folder / "compact-tiny", changes, tiny=True, say=said.append)
+    assert done.folder == folder / "compact-tiny" and done.steps == 30
+    assert sum(line.startswith("Before") for line in said) == 4  # the teacher is needed twice, and trained once
+    return folder
+
+
+def series(folder: Path, name: str) -> list[float]:
+    with open(folder / "log.csv", encoding="utf-8") as file:
+        return [float(row["value"]) for row in csv.DictReader(file) if (row["kind"], row["name"]) == ("train", name)]
+
+
+@pytest.mark.parametrize(
+    ("phase", "share"), [*((name, 0.85) for name in PHASES if name != SENTENCES), (SENTENCES, 0.97)]
+)
+def test_losses_fall(phase: str, share: float, runs: Path) -> None:
+    found = series(runs / f"{phase}-tiny", "loss")
+    assert len(found) == 3 and found[-1] < share * found[0]
+
+
+def test_the_decoder_learns_sentences_by_heart(runs: Path) -> None:
+    """New ones in every step, as in training, take it longer than a test may."""
+    torch.manual_seed(0)
+    task = load_recipe(
+        SENTENCES, (f"lists.folder={runs / 'lists'}", "data.limit=6", "data.dev_limit=6"), tiny=True
+    ).make()
+    assert isinstance(task, SentencesTask)
+    net, batch = task.build(), task.collated("these", 6)
+    optimizer = torch.optim.AdamW([one for one in net.parameters() if one.requires_grad], lr=3e-3)
+    found = []
+    for _ in range(40):
+        loss, _ = task.loss(net, batch)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    assert found[-1] < 0.3 * found[0]
+
+
+def test_phases_build_on_each_other(runs: Path) -> None:
+    reader, pretrained, whole = (torch.load(runs / f"{name}-tiny" / "model" / NET) for name in PHASES[1:])
+    kept = [name for name in reader if not name.startswith("decoder.")]
+    assert all(torch.equal(reader[name], pretrained[name]) for name in kept)
+    assert not torch.equal(reader["decoder.copy_query.weight"], pretrained["decoder.copy_query.weight"])
+    assert not torch.equal(pretrained["encoder.layers.0.wide.weight"], whole["encoder.layers.0.wide.weight"])
+    assert not torch.equal(pretrained["encoder.layers.0.wide.scale"], whole["encoder.layers.0.wide.scale"])
+
+
+def joint(runs: Path, *changes: str) -> JointTask:
+    lists = (f"lists.folder={runs / 'lists'}", "data.limit=6", "data.dev_limit=6")
+    task = load_recipe("compact", (*lists, *changes), tiny=True).make()
+    assert isinstance(task, JointTask)
+    return task
+
+
+def test_the_folder_loads_and_answers(runs: Path) -> None:
+    """What the runtime says of pairs is what training measured: relevances agree, and the best strings are answers."""
+    task = joint(runs)
+    folder = runs / "compact-tiny" / "model"
+    net = task.build().eval()  # with int8 arithmetic on
+    net.load_state_dict(torch.load(folder / NET, weights_only=True))
+    assert isinstance(net, CompactNet)
+    with torch.inference_mode():
+        found = measured(lambda batch: net.read(*batch.pairs[:3]), task.dev, task.tokenizer, 96, torch.device("cpu"))
+    assert found["exact"] >= 0.5
+    model = CompactModel(folder)
+    assert model.tokenizer.vocabulary == task.tokenizer.vocabulary and model.config["frequent"] == task.frequent
+    from whichsense import sample
+
+    question = task.dev.asked[0].text
+    scene = Compact(folder).scene(question, sample.index().search(question, 6), keep=6)
+    assert scene.answers and all(mention.surface for answer in scene.answers for mention in answer.mentions)
+    scores = scene.likelihoods([question], [answer.text for answer in scene.answers])[0]
+    assert all(score < 0 for score in scores)
+
+
+def test_teacher_scores_are_its_own_and_kept(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = joint(runs)
+    folder = runs / "compact-teacher-tiny" / "model"
+    kept = taught_scores(folder, task.train, str(runs / "lists"), 96)
+    anew = taught_scores(folder, task.train, "", 96)
+    assert all(np.array_equal(one, other) for one, other in zip(kept, anew, strict=True))
+    assert len(kept.relevance) == len(task.train.spans)
+    net = teacher.opened(folder)
+    batch = list_batch(task.train, [1], [task.train.slots_of(1)], 96)
+    with torch.inference_mode():
+        output = net(batch.pairs)
+    own = slice(task.train.slots_of(1).start, task.train.slots_of(1).stop)
+    assert np.allclose(kept.relevance[own].astype(np.float32), output["relevance"].numpy(), atol=0.02)
+    first, _ = losses.start_end(output["span"], batch.pairs.region)
+    best = counted(first.argmax(1)[:, None, None], batch.pairs.heads[:, :1, None], batch.pairs.heads[:, 1:, None])
+    assert (kept.places[own, 0, 0] == best[:, 0, 0].numpy()).all()
+    monkeypatch.setattr(teacher, "opened", lambda folder: pytest.fail("asked again"))
+    taught_scores(folder, task.train, str(runs / "lists"), 96)
+
+
+def test_a_teacher_with_other_numbers_reads_the_same(tmp_path: Path) -> None:
+    """MPNet has BERT's word pieces four places further on, and its own signs."""
+    transformers = pytest.importorskip("transformers")
+    vocabulary = vocabulary_of("tiny-bert-uncased")
+
+    class Shifted:
+        pad_token_id, cls_token_id, sep_token_id, unk_token_id = 1, 0, 2, 104
+
+        def get_vocab(self) -> dict[str, int]:
+            return {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3} | {piece: n + 4 for n, piece in enumerate(vocabulary)}
+
+    numbers = teacher.own_numbers(Shifted(), vocabulary)
+    assert numbers[[0, 101, 102]].tolist() == [1, 0, 2] and numbers[500] == 504
+    size = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    encoder = transformers.MPNetModel(transformers.MPNetConfig(vocab_size=len(vocabulary) + 4, **size))
+    net = teacher.TeacherNet(encoder, numbers).eval()
+    task = load_recipe("compact-teacher", ("data.limit=2", "data.dev_limit=2"), tiny=True).make()
+    assert isinstance(task, teacher.TeacherTask)
+    batch = list_batch(task.train, [0], [task.train.slots_of(0)], 96)
+    assert not net.typed and net(batch.pairs)["span"].shape == (*batch.pairs.ids.shape, 2)
+    with pytest.raises(BadConfig, match="uncased word pieces"):
+        teacher.own_numbers(Shifted(), [*vocabulary, *(f"foreign{n}" for n in range(2000))])
+
+
+def test_bases_that_do_not_fit_are_told(runs: Path) -> None:
+    with pytest.raises(BadConfig, match="uncased vocabulary"):
+        vocabulary_of("tiny-bert")
+    with pytest.raises(BadConfig, match=r"model\.longest"):
+        joint(runs, "model.longest=40")
+    with pytest.raises(BadInput, match="no compact model of this shape"):
+        joint(runs, f"model.start={located('tiny-bert-uncased')}").build()
+
+
+def test_given_models_are_not_trained_again(runs: Path, tmp_path: Path) -> None:
+    """What a person gives takes the place of the recipe before."""
+    said: list[str] = []
+    changes = ("train.steps=1", "train.evaluate_every=1", "data.limit=2", "data.dev_limit=2")
+    given = f"model.start={runs / 'compact-reader-tiny' / 'model'}"
+    train_recipe("compact-sentences", tmp_path / "mine", (*changes, given), tiny=True, say=said.append)
+    assert not any(line.startswith("Before") for line in said)
+
+
+def losses_of(task: JointTask, **changes: Any) -> Any:
+    batch = list_batch(task.train, [0, 1], [task.train.slots_of(n) for n in (0, 1)], 96)
+    batch = batch._replace(**changes)
+    pairs, length = batch.pairs.ids.shape
+    flat = {"relevance": torch.zeros(pairs), "exit": torch.zeros(pairs), "ambiguity": torch.zeros(pairs)}
+    return batch, flat | {"span": torch.zeros(pairs, length, 2)}
+
+
+def test_the_loss_knows_right_from_wrong(runs: Path) -> None:
+    task = joint(runs)
+    batch, output = losses_of(task)
+    even = losses.read(output, batch)
+    good = batch.held.any(2).flatten()
+    right = losses.read(output | {"relevance": 5.0 * good - 5.0 * ~good}, batch)
+    wrong = losses.read(output | {"relevance": 5.0 * ~good - 5.0 * good}, batch)
+    assert right["relevance"] < even["relevance"] < wrong["relevance"]
+    span = output["span"].clone()
+    for pair, (first, last) in enumerate(zip(batch.first.flatten(0, 1), batch.last.flatten(0, 1), strict=True)):
+        span[pair, first, 0], span[pair, last, 1] = 6.0, 6.0
+    assert losses.read(output | {"span": span}, batch)["span"] < even["span"] - 1
+    nothing = replace_held(batch)
+    assert losses.read(output | {"relevance": torch.full_like(output["relevance"], -5.0)}, nothing)["relevance"] < 0.05
+
+
+def replace_held(batch: Any) -> Any:
+    """The same lists, without any answer in them."""
+    return batch._replace(held=torch.zeros_like(batch.held), answer=torch.full_like(batch.answer, -1))
+
+
+def test_the_four_recipes_learn_from_the_same_lists() -> None:
+    found = [load_recipe(name).options for name in PHASES]
+    assert all(one.data == found[0].data and one.lists == found[0].lists for one in found)
+    shapes = [replace(one.model, start="") for one in found[1:]]
+    assert shapes[0] == shapes[1] == shapes[2] and found[0].model.longest == shapes[0].longest
