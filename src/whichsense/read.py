@@ -138,13 +138,15 @@ class CompactReader:
 
     compact: Compact
     threshold: float | None = None
+    decline: bool = True
+    """Whether a question may be left without an answer; else its best answer is given in any case."""
 
     def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
         from whichsense.models.compact.resolving import candidates_of
         from whichsense.models.compact.scorer import chosen
 
         scene, scorer = self.compact.scene(question, hits), self.compact.scorer
-        if scene.answerable < scorer.decline_under:
+        if self.decline and max(scene.probabilities, default=0.0) < scorer.decline_under:
             return []
         given = chosen(scene.probabilities, scorer.missing, self.threshold)
         if self.threshold is None and scene.ambiguous < scorer.single_under:

@@ -226,7 +226,8 @@ def compact(table: SystemTable, index: Index) -> Pipeline:
     from whichsense import compact as embedded
 
     sizes = {name: size for name in ("depth", "keep") if (size := getattr(table, name))}
-    return embedded.load(index, method=table.method, **sizes)
+    # A dataset's questions have answers, and its metric counts a question without one as wrong.
+    return embedded.load(index, method=table.method, decline=False, **sizes)
 
 
 def _by_compact(table: SystemTable, given: _Stage | None) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from whichsense.answers import same
 from whichsense.models.compact.inputs import Pair
+from whichsense.models.compact.phrases import phrase_rewrites
 from whichsense.models.compact.rewriting import Rewrite, Target, key, rewrites, together
 from whichsense.models.compact.system import Scene
 from whichsense.text import normalize
@@ -47,7 +48,11 @@ def resolved(scene: Scene, candidates: Sequence[Candidate], beams: int = 4) -> l
     if len(candidates) == 1:
         return [Resolved(candidates[0], question)]
     targets = [target(scene, candidate) for candidate in candidates]
-    options = rewrites(scene, targets, beams)
+    # What the evidence says is worth more than what the decoder writes (docs/log.md), so that stands behind.
+    options = [
+        [*some, *more]
+        for some, more in zip(phrase_rewrites(scene, targets), rewrites(scene, targets, beams), strict=True)
+    ]
     chosen = together(_with_agreement(scene, targets, options))
     used = {key(one.question) for one in chosen if one is not None}
     found = []
@@ -71,7 +76,7 @@ def _with_agreement(
         return kept
     rows = dict(zip(asked, scene.likelihoods(asked, answers), strict=True))
     return [
-        [replace(one, score=one.score + weight * _own_share(rows[one.question], place)) for one in some]
+        [replace(one, score=one.score + weight * np.exp(_own_share(rows[one.question], place))) for one in some]
         for place, some in enumerate(kept)
     ]
 

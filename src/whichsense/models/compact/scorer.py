@@ -13,6 +13,7 @@ import numpy as np
 from whichsense.models.compact.features import ANSWER_FEATURES, QUESTION_FEATURES
 from whichsense.models.compact.runtime import Floats, damaged
 
+FAR = 4.0  # standard deviations: an odd value counts as a far one, no further
 _NETS = ("answer", "ambiguous", "answerable")
 _SETTINGS = ("decline_under", "single_under", "missing", "holds_over", "join_over", "agreement")
 
@@ -49,7 +50,7 @@ class Net:
     def probabilities(self, features: Sequence[Mapping[str, float]]) -> list[float]:
         """One for each candidate."""
         values = np.array([[one[name] for name in self.names] for one in features], dtype=np.float32)
-        values = (values.reshape(-1, len(self.names)) - self.mean) / self.spread
+        values = np.clip((values.reshape(-1, len(self.names)) - self.mean) / self.spread, -FAR, FAR)
         for number, (weight, bias) in enumerate(self.layers):
             values = (np.tanh(values) if number else values) @ weight.T + bias
         logits = self.slope * values[:, 0] + self.shift
@@ -64,18 +65,18 @@ class Scorer:
     answer: Net
     ambiguous: Net
     answerable: Net
-    decline_under: float = 0.5
-    """A question that is less probably answerable than this is declined."""
-    single_under: float = 0.0
-    """A question that is less probably ambiguous than this gets one answer."""
-    missing: float = 0.3
+    decline_under: float = 0.15
+    """A best answer that is less probable than this would be a guess: the question is declined."""
+    single_under: float = 0.45
+    """A question that is less probably ambiguous than this is not, and gets one answer."""
+    missing: float = 1.6
     """How many right answers are expected beyond all candidates: what the reader never finds counts for F1."""
     holds_over: float = -3.0
     """How much less likely than another answer a reading's own may be when its rewrite is asked (log probability)."""
     join_over: float = 0.2
     """A candidate that a rewrite prefers joins the answers if it is at least this probable."""
-    agreement: float = 0.3
-    """What it counts, beside a rewrite's own score, that its answer is the likeliest one when it is asked."""
+    agreement: float = 0.05
+    """What it counts, beside a rewrite's own score, how probable its answer is among all when it is asked."""
 
     @classmethod
     def load(cls, path: Path) -> Scorer:

@@ -1,0 +1,62 @@
+"""Rewrites that the evidence itself gives: what stands beside one answer and not beside the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tiny_compact import exported, scored
+from whichsense.models.compact.phrases import phrase_rewrites
+from whichsense.models.compact.resolving import resolved, target
+from whichsense.models.compact.system import Compact, Scene
+from whichsense.testing import passage_hit
+from whichsense.types import Candidate
+
+for needed in ("onnx", "onnxruntime", "torch"):
+    pytest.importorskip(needed)
+
+HITS = [
+    passage_hit("The film of 1984 was directed by David Lynch in Mexico. It rained.", "Dune (1984 film)"),
+    passage_hit("It was made again in 2021. Denis Villeneuve directed it in Jordan.", "Dune (2021 film)"),
+]
+QUESTION = "Who directed the film Dune?"
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    folder: Path = scored(exported(tmp_path_factory.mktemp("compact")))
+    return Compact(folder).scene(QUESTION, HITS)
+
+
+def questions(scene: Scene, *answers: str) -> list[list[str]]:
+    targets = [target(scene, Candidate(answer, 1.0)) for answer in answers]
+    return [[one.question for one in some] for some in phrase_rewrites(scene, targets)]
+
+
+def test_what_stands_beside_one_answer_tells_it_from_the_other(scene: Scene) -> None:
+    lynch, villeneuve = questions(scene, "David Lynch", "Denis Villeneuve")
+    assert "Who directed the film Dune in the 1984 film?" in lynch
+    assert "Who directed the film Dune in 1984?" in lynch and "Who directed the film Dune in Mexico?" in lynch
+    assert "Who directed the film Dune in Jordan?" in villeneuve
+    assert not any("2021" in one or "Jordan" in one for one in lynch)
+    assert not any("1984" in one or "Mexico" in one for one in villeneuve)
+
+
+def test_neither_the_answer_nor_what_is_asked_already(scene: Scene) -> None:
+    for some in questions(scene, "David Lynch", "Denis Villeneuve"):
+        assert not any("Lynch" in one or "Villeneuve" in one for one in some)
+        assert QUESTION not in some
+    (mexico, _) = questions(scene, "Mexico", "Jordan")
+    assert not any("Mexico" in one for one in mexico)
+
+
+def test_an_answer_that_stands_nowhere_gives_no_phrase(scene: Scene) -> None:
+    assert questions(scene, "nobody at all", "David Lynch")[0] == []
+
+
+def test_readings_take_them(scene: Scene) -> None:
+    found = resolved(scene, [Candidate("David Lynch", 0.6), Candidate("Denis Villeneuve", 0.5)])
+    assert len({one.question for one in found}) == 2
+    given = questions(scene, "David Lynch", "Denis Villeneuve")
+    assert all(one.question in some for one, some in zip(found, given, strict=True))
