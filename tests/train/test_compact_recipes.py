@@ -16,10 +16,12 @@ for needed in ("onnx", "onnxruntime"):
     pytest.importorskip(needed)
 
 from whichsense.errors import BadConfig, BadInput  # noqa: E402
+from whichsense.models.compact import features  # noqa: E402
 from whichsense.models.compact.net import CompactNet  # noqa: E402
 from whichsense.models.compact.runtime import CompactModel  # noqa: E402
 from whichsense.models.compact.system import Compact  # noqa: E402
-from whichsense.train.compact import losses, teacher  # noqa: E402
+from whichsense.progress import silent  # noqa: E402
+from whichsense.train.compact import fitting, losses, teacher  # noqa: E402
 from whichsense.train.compact.batch import counted, list_batch  # noqa: E402
 from whichsense.train.compact.joint import JointTask  # noqa: E402
 from whichsense.train.compact.measures import measured  # noqa: E402
@@ -114,6 +116,26 @@ def test_the_folder_loads_and_answers(runs: Path) -> None:
     assert scene.answers and all(mention.surface for answer in scene.answers for mention in answer.mentions)
     scores = scene.likelihoods([question], [answer.text for answer in scene.answers])[0]
     assert all(score < 0 for score in scores)
+    probabilities = scene.probabilities  # by the scorer, which is fitted when training is over
+    assert len(probabilities) == len(scene.answers) and all(0 < one < 1 for one in probabilities)
+    assert 0 < scene.ambiguous < 1 and 0 < scene.answerable < 1
+
+
+def test_the_scorer_knows_right_answers(runs: Path) -> None:
+    """Fitted on what the model says of questions that it learnt, it gives right candidates more than wrong ones."""
+    from whichsense import sample
+    from whichsense.datasets import load
+
+    learnt = {one.text for one in joint(runs).train.asked}
+    own = [question for question in load("sample/questions") if question.text in learnt]
+    folder = runs / "compact-tiny" / "model"
+    scorer = fitting.fit_scorer(folder, own, sample.index(), None)
+    found: dict[bool, list[float]] = {True: [], False: []}
+    for question, context in fitting._contexts(Compact(folder), own, sample.index(), None, silent):
+        rows = [features.of_answer(place, context) for place in range(len(context.answers))]
+        for answer, chance in zip(context.answers, scorer.answer.probabilities(rows), strict=True):
+            found[fitting.is_right(answer, question)].append(chance)
+    assert found[True] and np.mean(found[True]) > np.mean(found[False]) + 0.1
 
 
 def test_teacher_scores_are_its_own_and_kept(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,13 +15,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from whichsense.models.compact.export import export
+from whichsense import sample
+from whichsense.index import Index
+from whichsense.models.compact.export import SCORER, export
 from whichsense.models.compact.inputs import answer_ids
 from whichsense.models.compact.net import CompactNet, set_quantization
 from whichsense.models.compact.quantized import QuantizedLinear
+from whichsense.progress import shown
 from whichsense.train.compact import losses, writing
 from whichsense.train.compact.batch import ListBatch, Rows, Writing, written_rows
+from whichsense.train.compact.fitting import fit_scorer
 from whichsense.train.compact.measures import batches as measured_batches
+from whichsense.train.compact.questions import held_out
 from whichsense.train.compact.reader import WEIGHTS, ReaderTask, weighted
 from whichsense.train.compact.student import Options
 from whichsense.train.optimizer import to_device
@@ -141,6 +146,16 @@ class JointTask(ReaderTask):
         shape = {name: value for name, value in asdict(model.config).items() if name != "dropout"}
         settings = {"name": "compact", "frequent": self.frequent}
         export(weights, shape, self.vocabulary, folder, settings=settings)
+
+    def finish(self, folder: Path) -> None:
+        """The scorer, on the questions that were held out: with it the folder is complete."""
+        data, path = self.options.data, folder / SCORER
+        held = held_out(data)
+        if path.exists() or not held:
+            return
+        index = Index.open(Path(data.index)) if data.index else sample.index()
+        with shown("fitting the scorer", "questions") as progress:
+            fit_scorer(folder, held, index, data.method, progress).save(path)
 
     @cached_property
     def frequent(self) -> list[int]:
