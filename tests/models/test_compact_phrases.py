@@ -36,7 +36,7 @@ def questions(scene: Scene, *answers: str) -> list[list[str]]:
 
 def test_what_stands_beside_one_answer_tells_it_from_the_other(scene: Scene) -> None:
     lynch, villeneuve = questions(scene, "David Lynch", "Denis Villeneuve")
-    assert "Who directed the film Dune in the 1984 film?" in lynch
+    assert "Who directed the film Dune (1984 film)?" in lynch
     assert "Who directed the film Dune in 1984?" in lynch and "Who directed the film Dune in Mexico?" in lynch
     assert "Who directed the film Dune in Jordan?" in villeneuve
     assert not any("2021" in one or "Jordan" in one for one in lynch)

@@ -44,13 +44,27 @@ def phrase_rewrites(scene: Scene, targets: Sequence[Target]) -> list[list[Rewrit
         for phrase, worth in _phrases(scene, beside[place]):
             told = " ".join(words(phrase))
             if f" {told} " not in elsewhere and _says_more(scene, phrase) and fits(phrase, target.answer, known):
-                made.setdefault(told, Rewrite(_asked(scene, phrase), worth))
+                made.setdefault(told, Rewrite(_asked(scene.evidence.question, phrase), worth))
         found.append(sorted(made.values(), key=lambda one: -one.score)[:_MOST])
     return found
 
 
-def _asked(scene: Scene, phrase: str) -> str:
-    return f"{scene.evidence.question.strip().rstrip('?').rstrip()} {phrase}?"
+def _asked(question: str, phrase: str) -> str:
+    """The question with a phrase behind it; what is in brackets goes behind the name that it explains.
+
+    >>> _asked("Who wrote dune?", "in 1984"), _asked("Who wrote dune first?", "Dune (novel)")
+    ('Who wrote dune in 1984?', 'Who wrote dune (novel) first?')
+    """
+    asked = question.strip().rstrip("?").rstrip()
+    if inside := _BRACKETS.search(phrase):
+        name = _named(phrase)
+        return re.sub(rf"\b({re.escape(name)})(?!\w)", rf"\1 ({inside[1]})", asked, count=1, flags=re.IGNORECASE) + "?"
+    return f"{asked} {phrase}?"
+
+
+def _named(title: str) -> str:
+    """A title without what it has in brackets."""
+    return _BRACKETS.sub("", title).strip()
 
 
 def _beside(scene: Scene, target: Target) -> list[list[str]]:
@@ -70,12 +84,12 @@ def _beside(scene: Scene, target: Target) -> list[list[str]]:
 
 def _phrases(scene: Scene, beside: Sequence[Sequence[str]]) -> Iterator[tuple[str, float]]:
     """What may be put to the question, and its worth. What stands in the answer's best passage is meant most likely."""
-    asked = asked_for(scene.evidence.question)
+    asked, question = asked_for(scene.evidence.question), f" {' '.join(words(scene.evidence.question))} "
     worth = {kind: values.get(asked, values[""]) for kind, values in _WORTH.items()}
     for rank, (title, *holding) in enumerate(beside):
         less = _LESS * rank
-        if inside := _BRACKETS.search(title):
-            yield f"in the {inside[1]}", worth["brackets"] - less
+        if _BRACKETS.search(title) and f" {' '.join(words(_named(title)))} " in question:
+            yield title, worth["brackets"] - less
         for text in holding:
             for match in _PHRASE.finditer(text):
                 yield match[0], worth["phrase"] - less
