@@ -60,8 +60,9 @@ def command(
 
     questions = iter([question]) if question not in (None, "-") else _lines(path)
     index, chosen = open_evidence(folder, method)
-    sizes = {"depth": depth, "keep": keep, "threads": threads}
-    pipeline = compact.load(index, method=chosen, threshold=threshold, weights=weights, **sizes)
+    pipeline = compact.load(
+        index, method=chosen, depth=depth, keep=keep, threshold=threshold, threads=threads, weights=weights
+    )
     while batch := list(islice(questions, _TOGETHER)):
         for asked in compact.ask(pipeline, batch):
             click.echo(_shown(asked.first(k), as_json))

@@ -71,7 +71,7 @@ def _parts(word: str) -> Iterator[tuple[str, list[int], list[int]]]:
 
     Each part comes with where each of its characters begins and ends in the word.
     """
-    current, starts, ends = "", [], []
+    current, starts, ends = "", list[int](), list[int]()
     for place, original in enumerate(word):
         for character in _plain(original):
             kind = unicodedata.category(character)
