@@ -94,6 +94,7 @@ def test_situated_and_grounded_questions() -> None:
     prompt, rewrite = questions._of_kind(one, "situatedqa/temp.train")
     assert prompt.answers == (("George",), ("Charles",)) and len(prompt.rewritings) == 2
     assert rewrite.text == "who is king in 1950" and rewrite.answers == (("George",),)
+    assert (prompt.source, rewrite.source) == ("situatedqa/temp.train", "rewrites of situatedqa/temp.train")
     texts = [Context("Normans", f"text {n}", gold=True) for n in range(3)]
     none = GroundedQuestion("a", "who were they not", (), passages=(texts[0],))
     some = [

@@ -128,14 +128,17 @@ def test_the_scorer_knows_right_answers(runs: Path) -> None:
 
     learnt = {one.text for one in joint(runs).train.asked}
     own = [question for question in load("sample/questions") if question.text in learnt]
+    own += [question for question in load("sample/questions") if question.text not in learnt][:8]
     folder = runs / "compact-tiny" / "model"
     scorer = fitting.fit_scorer(folder, own, sample.index(), None)
     found: dict[bool, list[float]] = {True: [], False: []}
-    for question, context in fitting._contexts(Compact(folder), own, sample.index(), None, silent):
+    for question, context in fitting._contexts(fitting.Unfitted(folder), own, sample.index(), None, silent):
         rows = [features.of_answer(place, context) for place in range(len(context.answers))]
         for answer, chance in zip(context.answers, scorer.answer.probabilities(rows), strict=True):
             found[fitting.is_right(answer, question)].append(chance)
     assert found[True] and np.mean(found[True]) > np.mean(found[False]) + 0.1
+    with pytest.raises(BadInput, match=r"data\.held"):
+        fitting.fit_scorer(folder, own[:3], sample.index(), None)
 
 
 def test_teacher_scores_are_its_own_and_kept(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +15,14 @@ from whichsense.index import Index
 from whichsense.models.compact import features
 from whichsense.models.compact.candidates import Answer
 from whichsense.models.compact.features import Context
-from whichsense.models.compact.scorer import Scorer
+from whichsense.models.compact.scorer import Net, Scorer
 from whichsense.models.compact.system import Compact
 from whichsense.progress import Progress, silent
 from whichsense.text import normalize
 from whichsense.train.compact_scorer import fit
 from whichsense.types import Method
 
+_FEWEST = 10
 DEPTH = 40  # hits of a question, as when it is asked
 
 
@@ -38,13 +40,27 @@ class _Examples:
         self.groups.append(group)
 
 
+@dataclass(frozen=True)
+class Unfitted(Compact):
+    """The model before it has a scorer: passages are weighed by the settings that a scorer has from the start."""
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        nothing = np.zeros(0, np.float32)
+        flat = Net((), nothing, nothing, ((np.zeros((1, 0), np.float32), np.zeros(1, np.float32)),))
+        return Scorer(answer=flat, ambiguous=flat, answerable=flat)
+
+
 def fit_scorer(
     folder: Path, questions: Sequence[Question], index: Index, method: Method | None, progress: Progress = silent
 ) -> Scorer:
     """Three nets: whether a candidate is right, a question ambiguous, and whether an answer was found at all."""
-    contexts = _contexts(Compact(folder), questions, index, method, progress)
-    if not contexts:
-        raise BadInput("The model finds no candidate for any question that was held out: it has not learnt to read.")
+    contexts = _contexts(Unfitted(folder), questions, index, method, progress)
+    if len(contexts) < _FEWEST:
+        raise BadInput(
+            f"The scorer needs {_FEWEST} questions with candidates that nothing was learnt from; there are "
+            f"{len(contexts)}. Lower data.held, which says how many are kept for it, and train again."
+        )
     answers, ambiguous, answerable = _Examples(), _Examples(), _Examples()
     for group, (question, context) in enumerate(contexts):
         for place, answer in enumerate(context.answers):

@@ -90,7 +90,7 @@ class _Maker:
 
     def _about(self) -> dict[str, object]:
         """What lists depend on: others need another folder."""
-        files = {path.name: sha256(path) for path in self.data.paths()}
+        files = [sha256(path) for path in self.data.paths()]
         plain = {name: getattr(self.data, name) for name in ("without", "held", "limit", "dev_limit", "method")}
         sizes = {name: getattr(self.lists, name) for name in ("depth", "passages", "measured")}
         found: dict[str, object] = json.loads(json.dumps({"files": files, **plain, **sizes}))

@@ -20,6 +20,7 @@ _FEWEST_WORDS = 3
 _MOST_WORDS = 130  # of a passage that comes with a question: as long as those of an index
 _NEIGHBOURS = 9  # passages of the same article, beside one that does not answer
 _MOST_REWRITES = 6
+_REWRITES = "rewrites of "  # the source of rewrites that are asked as questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ class Data:
     held: int = 0
     """Every so many-th question of `train`, by a hash of its id, is not learnt from: the scorer is fitted on them."""
     weights: dict[str, float] = field(default_factory=dict)
-    """How often questions are drawn, by the beginning of the dataset's name; 1 where nothing is said."""
+    """How often questions are drawn, by the beginning of the dataset's name; 1 where nothing is said. Rewrites that are
+    asked as questions: `rewrites of ` and the name."""
     index: str = ""
     """The folder of an index; empty: the embedded sample."""
     method: Method | None = None
@@ -71,7 +73,7 @@ class Asked:
 
     text: str
     source: str
-    """The dataset."""
+    """The dataset, or `rewrites of ` it."""
     answers: tuple[tuple[str, ...], ...]
     """Distinct ones, with aliases; none where there is no answer to be found."""
     rewritings: tuple[Rewriting, ...] = ()
@@ -128,7 +130,8 @@ def _all(data: Data, own: Sequence[Question]) -> Iterator[Asked]:
     for question in some:
         for note in question.annotations:
             if len(note.pairs) > 1:
-                yield from (Asked(text, data.train, (p.answers,)) for p in note.pairs for text in p.questions if text)
+                texts = ((text, pair.answers) for pair in note.pairs for text in pair.questions if text)
+                yield from (Asked(text, _REWRITES + data.train, (answers,)) for text, answers in texts)
     for name in data.more:
         yield from _of_kind(data.read(name)[: data.limit or None], name)
 
@@ -172,7 +175,7 @@ def _situated(questions: Iterable[SituatedQuestion], name: str) -> Iterator[Aske
                 rewritings.append(Rewriting((rewrite,), answers, others))
         if pairs:
             yield Asked(text, name, merged([answers for _, answers in pairs]), tuple(rewritings))
-            yield Asked(pairs[0][0], name, (pairs[0][1],))
+            yield Asked(pairs[0][0], _REWRITES + name, (pairs[0][1],))
 
 
 def _grounded(questions: Iterable[GroundedQuestion], name: str) -> Iterator[Asked]:
