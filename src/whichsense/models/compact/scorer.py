@@ -15,7 +15,7 @@ from whichsense.models.compact.runtime import Floats, damaged
 
 FAR = 4.0  # standard deviations: an odd value counts as a far one, no further
 _NETS = ("answer", "ambiguous", "answerable")
-_SETTINGS = ("decline_under", "single_under", "missing", "holds_over", "join_over", "agreement")
+_SETTINGS = ("search_weight", "decline_under", "single_under", "missing", "holds_over", "join_over", "agreement")
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,8 @@ class Scorer:
     """A question that is less probably ambiguous than this is not, and gets one answer."""
     missing: float = 1.6
     """How many right answers are expected beyond all candidates: what the reader never finds counts for F1."""
+    search_weight: float = 0.0
+    """What the logarithm of a passage's search score, beside the best one's, adds to its relevance."""
     holds_over: float = -3.0
     """How much less likely than another answer a reading's own may be when its rewrite is asked (log probability)."""
     join_over: float = 0.2

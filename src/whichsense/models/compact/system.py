@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from whichsense.models.compact.runtime import WEIGHTS, CompactModel
 from whichsense.models.compact.scorer import Scorer
 from whichsense.types import Hit
 
+_LEAST_SCORE = 0.05  # of the best one's: what is below is far enough
 _KEPT_QUESTIONS = 3  # a scene takes about 30 MB
 
 
@@ -64,7 +66,7 @@ class Compact:
             known = self._scenes.get(question)
         if known is not None and known.holds(hits, keep):
             return known
-        made = self._read(question, hits, len(hits) if keep is None else keep)
+        made = self._read(question, hits, keep)
         with self._lock:
             self._scenes[question] = made
             self._scenes.move_to_end(question)
@@ -72,14 +74,19 @@ class Compact:
                 self._scenes.popitem(last=False)
         return made
 
-    def _read(self, question: str, hits: Sequence[Hit], keep: int) -> Scene:
-        model = self.model
+    def _read(self, question: str, hits: Sequence[Hit], keep: int | None) -> Scene:
+        model, searched = self.model, keep is not None
+        keep = len(hits) if keep is None else keep
         asked = model.tokenizer.ids(question, LONGEST_QUESTION)
         pairs = [pair(model.tokenizer, asked, hit.passage.title, hit.passage.text) for hit in hits]
         early = model.early(pairs)
         order = sorted(range(len(hits)), key=lambda place: -early[place][1])
         best = order[:keep]
         late = dict(zip(best, model.late([early[place][0] for place in best]), strict=True))
+        # Only scores of a search are weighed: hits without `keep` may carry those of any reranker.
+        top = max((hit.score for hit in hits), default=0.0) if searched else 0.0
+        for place, one in late.items():
+            late[place] = replace(one, relevance=one.relevance + self._searched(hits[place].score, top))
         best.sort(key=lambda place: -late[place].relevance)
         evidence = Evidence(
             question,
@@ -90,9 +97,14 @@ class Compact:
         )
         # Those that were not read to the end follow, below them all.
         floor = min((hit.score for hit in evidence.hits), default=0.0)
-        top = max((early[place][1] for place in order[keep:]), default=0.0)
-        rest = [Hit(hits[place].passage, floor - 1 + early[place][1] - top) for place in order[keep:]]
+        first = max((early[place][1] for place in order[keep:]), default=0.0)
+        rest = [Hit(hits[place].passage, floor - 1 + early[place][1] - first) for place in order[keep:]]
         return Scene(self, evidence, tuple(rest))
+
+    def _searched(self, score: float, top: float) -> float:
+        """What a passage's search score adds to its relevance: nothing for the best one, less than that for others."""
+        weight = self.scorer.search_weight
+        return weight * math.log(max(score / top, _LEAST_SCORE)) if weight and top > 0 else 0.0
 
 
 @dataclass(frozen=True)
