@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -21,6 +20,7 @@ from whichsense.train import processes
 from whichsense.train.batches import Lazy, shuffled
 from whichsense.train.bert import Model
 from whichsense.train.evidence import Data
+from whichsense.train.pool import pool_metrics, pooled
 from whichsense.train.reranker import Item, listed
 from whichsense.types import Passage
 
@@ -104,19 +104,10 @@ class DualEncoderTask:
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         assert isinstance(model, DualEncoder)
         pad = self.inputs.tokenizer.pad_token_id
-        pool = {passage.id: passage for item in self.dev for passage in (*item.good, *item.bad[:10])}
+        pool = pooled(self.dev)
         passages = encode(model, "passage", self.inputs.passages([(p.title, p.text) for p in pool.values()]), pad)
         questions = encode(model, "question", self.inputs.single([item.question.text for item in self.dev]), pad)
-        places = {key: place for place, key in enumerate(pool)}
-        ranks = []
-        for item, scores in zip(self.dev, questions @ passages.T, strict=True):
-            good = [places[passage.id] for passage in item.good]
-            ranks.append(1 + int((scores > scores[good].max()).sum()))
-        return {
-            "pool_mrr": float(np.mean([1 / rank for rank in ranks])),
-            "pool_at_1": float(np.mean([rank == 1 for rank in ranks])),
-            "pool_at_20": float(np.mean([rank <= 20 for rank in ranks])),
-        }
+        return pool_metrics(self.dev, pool, questions @ passages.T)
 
     def save(self, model: nn.Module, folder: Path) -> None:
         assert isinstance(model, DualEncoder)

@@ -27,6 +27,7 @@ from whichsense.models.bert import saved
 from whichsense.models.static import Static, Table, Words
 from whichsense.train.batches import Lazy, shuffled
 from whichsense.train.evidence import Data
+from whichsense.train.pool import pool_metrics, pooled
 from whichsense.train.reranker import Item, listed
 from whichsense.train.static_net import Bags, StaticNet
 from whichsense.train.tiny import located
@@ -197,20 +198,12 @@ class StaticTask:
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         assert isinstance(model, StaticNet)
-        pool = {passage.id: passage for item in self.dev for passage in (*item.good, *item.bad[:10])}
-        places = {key: place for place, key in enumerate(pool)}
+        pool = pooled(self.dev)
         texts, titles = self._bags(list(pool.values())).values()
         device = model.vectors.device
         passages = model.passages(_moved(texts, device), _moved(titles, device))
         asked = Bags.of([self.words.tokens(item.question.text) for item in self.dev])
-        ranks = []
-        for item, scores in zip(self.dev, model.questions(_moved(asked, device)) @ passages.T, strict=True):
-            good = [places[passage.id] for passage in item.good]
-            ranks.append(1 + int((scores > scores[good].max()).sum()))
-        return {
-            "pool_mrr": float(np.mean([1 / rank for rank in ranks])),
-            "pool_at_20": float(np.mean([rank <= 20 for rank in ranks])),
-        }
+        return pool_metrics(self.dev, pool, model.questions(_moved(asked, device)) @ passages.T)
 
     def save(self, model: nn.Module, folder: Path) -> None:
         """`static.npz` is what an index is built with; `net.pt` is what another run starts from."""
