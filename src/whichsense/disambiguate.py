@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whichsense.text import words
 from whichsense.types import Candidate, Hit, Reading
 
 if TYPE_CHECKING:
@@ -52,26 +53,57 @@ class SeqDisambiguator:
                     with_others=options.get("others", True),
                 ),
                 hits[place],
+                one.answer,
             )
             for place in wanted
             for one in answers[place]
         ]
-        rewrites = iter(self._generated(inputs))
+        outputs = iter(self._generated(inputs))
         found = [
             [Reading(asked, c.answer, c.spans, c.score) for c in own]
             for asked, own in zip(questions, answers, strict=True)
         ]
         for place in wanted:
+            rewrites = distinct(questions[place], [next(outputs) for _ in answers[place]])
             found[place] = [
-                Reading(next(rewrites) or questions[place], one.answer, one.spans, one.score) for one in answers[place]
+                Reading(rewrite, one.answer, one.spans, one.score)
+                for rewrite, one in zip(rewrites, answers[place], strict=True)
             ]
         return found
 
-    def _generated(self, inputs: Sequence[list[list[int]]]) -> list[str]:
+    def _generated(self, inputs: Sequence[list[list[int]]]) -> list[list[tuple[str, float]]]:
+        """For each input the texts of its beam, best first, with their log probabilities for each token."""
         from whichsense.models.seq2seq.decoding import Search
 
         outputs = self.generator.generate(inputs, Search(self.beams, self.generator.form.output_tokens))
-        return [self.generator.codec.text(found[0].tokens) if found else "" for found in outputs]
+        return [
+            [(self.generator.codec.text(one.tokens), one.score / (len(one.tokens) + 1)) for one in found]
+            for found in outputs
+        ]
+
+
+def distinct(question: str, choices: Sequence[Sequence[tuple[str, float]]]) -> list[str]:
+    """One of its texts for each answer, so that no two of them are the same, and none is the question as it was asked.
+
+    Where two answers want the same text, the one to which it is likelier keeps it, and the other takes its next best.
+    What has nothing of its own keeps its best.
+
+    >>> distinct("who won?", [[("who won?", -0.1), ("who won in 2012?", -0.3)], [("who won in 2012?", -0.2)]])
+    ['who won?', 'who won in 2012?']
+    """
+    best = [next((text for text, _ in texts if text), question) for texts in choices]
+    taken, found = {_plain(question)}, dict[int, str]()
+    ranked = [(-score, place, text) for place, texts in enumerate(choices) for text, score in texts if text]
+    for _, place, text in sorted(ranked):
+        if place not in found and _plain(text) not in taken:
+            taken.add(_plain(text))
+            found[place] = text
+    return [found.get(place, own) for place, own in enumerate(best)]
+
+
+def _plain(text: str) -> str:
+    """What makes two questions the same to a person."""
+    return " ".join(words(text))
 
 
 @dataclass(frozen=True)

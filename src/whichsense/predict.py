@@ -58,13 +58,14 @@ def predict(
     rewrites: bool = True,
     data_dir: str | Path | None = None,
     limit: int | None = None,
+    batch: int = _BATCH,
     progress: Progress = silent,
 ) -> Predicted:
     """Answer every question of a dataset; `out` appears when all are answered.
 
     Until then the answers lie in `out.partial`: a run that was killed or stopped goes on with the question after the
     last one there. `system` says what answers; going on with another one is refused. Without `rewrites` only answers
-    are written, without questions.
+    are written, without questions. `batch` questions are answered at once: more keep a GPU busier.
     """
     out = Path(out)
     questions, path = questions_of(dataset, data_dir, limit)
@@ -72,12 +73,12 @@ def predict(
     journal = _Journal(out.with_name(f"{out.name}.partial"), about)
     todo = [question for question in questions if question.id not in journal.done]
     with journal, stop_requested() as stop:
-        for start in range(0, len(todo), _BATCH):
-            batch = todo[start : start + _BATCH]
+        for start in range(0, len(todo), batch):
+            some = todo[start : start + batch]
             began = time.perf_counter()
-            found = answerer.readings([question.text for question in batch])
-            seconds = (time.perf_counter() - began) / len(batch)
-            for question, readings in zip(batch, found, strict=True):
+            found = answerer.readings([question.text for question in some])
+            seconds = (time.perf_counter() - began) / len(some)
+            for question, readings in zip(some, found, strict=True):
                 journal.add(question.id, _official(readings, rewrites), seconds)
             progress(len(journal.done) / len(questions), len(journal.done))
             if stop() and len(journal.done) < len(questions):

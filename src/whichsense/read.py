@@ -105,6 +105,10 @@ class ExtractiveReader:
         found = find_answers(*self._parts, question, [hit.passage for hit in hits], longest)
         return over_threshold(found, self._options["gamma"] if self.gamma is None else self.gamma)
 
+    def read_many(self, questions: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[Candidate]]:
+        """One by one: a question's passages fill a batch. Other stages get many questions at once this way."""
+        return [self.read(question, seen) for question, seen in zip(questions, hits, strict=True)]
+
 
 @dataclass(frozen=True)
 class VotingReader:

@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from whichsense.index import Index
+from whichsense.index.kept import KeptHits
 from whichsense.types import Hit, Method
 
 
 @dataclass(frozen=True, slots=True)
 class IndexRetriever:
-    """Searches an index by words, by meaning, or (the default, where it has vectors) by both."""
+    """Searches an index by words, by meaning, or (the default, where it has vectors) by both.
 
-    index: Index
+    In an index's place, a file with what was found in it serves the questions that it was written for.
+    """
+
+    index: Index | KeptHits
     method: Method | None = None
 
     def retrieve(self, questions: Sequence[str], k: int) -> list[list[Hit]]:

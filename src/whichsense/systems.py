@@ -30,6 +30,7 @@ from whichsense.disambiguate import FirstRewriter, PromptCopy, SeqDisambiguator
 from whichsense.errors import BadConfig, MissingStage
 from whichsense.files import read_json, sha256
 from whichsense.index import Index
+from whichsense.index.kept import KeptHits
 from whichsense.pipeline import Pipeline
 from whichsense.predict import Answerer
 from whichsense.read import ExtractiveReader, SeqReader, VotingReader
@@ -138,8 +139,8 @@ def provided_system(provider: str) -> SystemTable:
     return from_table(SystemTable, {"name": provider, "provider": provider})
 
 
-def made(table: SystemTable, index: Index) -> System:
-    """The system itself, over an index. Models load when the first question comes."""
+def made(table: SystemTable, index: Index | KeptHits) -> System:
+    """The system itself, over an index or what was found in it. Models load when the first question comes."""
     embedded = compact(table, index) if _asks_for_compact(table) else None
     retriever, where = IndexRetriever(index, table.method), f"System '{table.name}'"
     depth = table.depth or (embedded.depth if embedded else DEPTH)
@@ -160,13 +161,20 @@ def made(table: SystemTable, index: Index) -> System:
     return System(table.name, pipeline, disambiguator is not None, table)
 
 
-def described(table: SystemTable, index: Index) -> dict[str, Any]:
+def described(table: SystemTable, index: Index | KeptHits) -> dict[str, Any]:
     """What decides a system's answers: its settings, which training run each model is from, and the index."""
+    found = _settings(table)
+    if isinstance(index, KeptHits):
+        return found | {"index": index.about["index"], "passages": index.about["passages"], "hits": sha256(index.path)}
+    return found | {"index": index.manifest.created, "passages": len(index)}
+
+
+def _settings(table: SystemTable) -> dict[str, Any]:
     found = asdict(table)
     models = [one for stage in found.values() if isinstance(stage, dict) for one in _models(stage)]
     chosen = {model: Path(model) / "selected.json" for model in models}
     runs = {model: sha256(path) for model, path in chosen.items() if path.is_file()}
-    return found | {"models": runs, "index": index.manifest.created, "passages": len(index)}
+    return found | {"models": runs}
 
 
 def _models(stage: Mapping[str, Any]) -> list[str]:
@@ -221,10 +229,12 @@ def _verifier(table: SystemTable, embedded: Pipeline | None, reader: Reader) -> 
     return LMVerifier(_needed(given.model), given.threshold, table.device)
 
 
-def compact(table: SystemTable, index: Index) -> Pipeline:
+def compact(table: SystemTable, index: Index | KeptHits) -> Pipeline:
     """The embedded default over an index, with all its stages: those that a system asks for are taken from it."""
     from whichsense import compact as embedded
 
+    if isinstance(index, KeptHits):
+        raise BadConfig(f"The embedded default searches by itself: give it an index in place of '{index.path}'.")
     sizes = {name: size for name in ("depth", "keep") if (size := getattr(table, name))}
     # A dataset's questions have answers, and its metric counts a question without one as wrong.
     return embedded.load(index, method=table.method, decline=False, **sizes)

@@ -20,6 +20,7 @@ COMMANDS = {
     "ask": ("ask", "Answer a question in every sense it has."),
     "index": ("index", "Build, extend and check the folder that a corpus is searched in."),
     "search": ("search", "Find the passages that may answer a question."),
+    "retrieve": ("retrieve", "Search once for all questions of datasets, and keep what is found."),
     "data": ("data", "List, describe, count and check the datasets."),
     "score": ("score", "Score predictions exactly as the official scripts do."),
     "report": ("report", "Turn result files into one page with tables and plots."),

@@ -10,6 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from whichsense.index import Index
+    from whichsense.index.kept import KeptHits
     from whichsense.types import Method
 
 
@@ -33,3 +34,26 @@ def open_evidence(folder: Path | None, method: str | None) -> tuple[Index, Metho
     chosen = folder or (Path(settings.index) if settings.index else None)
     index = Index.open(chosen) if chosen else sample.index()
     return index, index.method(cast("Method | None", method) or settings.method)
+
+
+def hits_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--hits."""
+    return click.option(
+        "--hits",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="In place of --index: what whichsense retrieve has found.",
+    )(command)
+
+
+def open_hits_or_index(
+    hits: Path | None, folder: Path | None, method: str | None
+) -> tuple[Index | KeptHits, Method | None]:
+    """What was found before, or else the index and the method."""
+    if hits is None:
+        return open_evidence(folder, method)
+    if folder is not None:
+        raise click.UsageError("Give either --hits FILE or --index DIR.")
+    from whichsense.index.kept import KeptHits
+
+    return KeptHits.open(hits), cast("Method | None", method)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from whichsense.cli.evidence import evidence_options, open_evidence
+from whichsense.cli.evidence import evidence_options, hits_option, open_hits_or_index
 from whichsense.progress import shown
 
 
@@ -17,9 +17,11 @@ from whichsense.progress import shown
 @click.option("--provider", metavar="NAME", help="In place of --system: a provider's own system, such as compact.")
 @click.option("--dataset", required=True, metavar="NAME|FILE", help="For example ambignq/dev, or a file of that form.")
 @evidence_options
+@hits_option
 @click.option("--out", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The predictions.")
 @click.option("--data-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where the datasets lie.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions.")
+@click.option("--batch", default=8, show_default=True, type=click.IntRange(1), metavar="N", help="Questions at once.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with where the predictions come from.")
 def command(
     system: Path | None,
@@ -27,9 +29,11 @@ def command(
     dataset: str,
     folder: Path | None,
     method: str | None,
+    hits: Path | None,
     out: Path,
     data_dir: Path | None,
     limit: int | None,
+    batch: int,
     as_json: bool,
 ) -> None:
     """Answer every question of a dataset and write the official form: {id: [{question, answer}…]}.
@@ -41,7 +45,7 @@ def command(
 
     if (system is None) == (provider is None):
         raise click.UsageError("Give either --system FILE.toml or --provider NAME.")
-    index, chosen = open_evidence(folder, method)
+    index, chosen = open_hits_or_index(hits, folder, method)
     table = load_system(system) if system else provided_system(str(provider))
     ready = made(dataclasses.replace(table, method=chosen if method else table.method or chosen), index)
     with shown("answering", "questions") as progress:
@@ -53,6 +57,7 @@ def command(
             rewrites=ready.rewrites,
             data_dir=data_dir,
             limit=limit,
+            batch=batch,
             progress=progress,
         )
     if as_json:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from whichsense.cli.evidence import evidence_options, open_evidence
+from whichsense.cli.evidence import evidence_options, hits_option, open_hits_or_index
 from whichsense.progress import shown
 
 
@@ -16,6 +16,7 @@ from whichsense.progress import shown
 @click.option("--system", required=True, type=click.Path(path_type=Path), metavar="FILE.toml", help="With a verifier.")
 @click.option("--dataset", required=True, metavar="NAME|FILE", help="Validation questions, such as ambignq/val.")
 @evidence_options
+@hits_option
 @click.option("--data-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where the datasets lie.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -24,6 +25,7 @@ def command(
     dataset: str,
     folder: Path | None,
     method: str | None,
+    hits: Path | None,
     data_dir: Path | None,
     limit: int | None,
     as_json: bool,
@@ -35,7 +37,7 @@ def command(
     from whichsense.systems import load_system, made
     from whichsense.tune import tune
 
-    index, chosen = open_evidence(folder, method)
+    index, chosen = open_hits_or_index(hits, folder, method)
     table = load_system(system)
     ready = made(dataclasses.replace(table, method=chosen if method else table.method or chosen), index)
     if not isinstance(ready.answerer, Pipeline):

@@ -100,6 +100,22 @@ def merged(answers: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(names) for names, _ in groups)
 
 
+def rewrites_of(question: Question) -> list[Question]:
+    """Every rewrite that annotators wrote, as a question of its own with one answer.
+
+    >>> pairs = (QAPair(("1924",), ("When did the winter games begin?",)), QAPair(("1896",)))
+    >>> asked = Question("7", "When did the games begin?", (Annotation("multipleQAs", pairs),))
+    >>> [(one.id, one.text, one.answers) for one in rewrites_of(asked)]
+    [('7/0', 'When did the winter games begin?', (('1924',),))]
+    """
+    pairs = [pair for annotation in question.annotations if not annotation.is_single for pair in annotation.pairs]
+    found = dict.fromkeys((text, pair.answers) for pair in pairs for text in pair.questions if text and pair.answers)
+    return [
+        Question(f"{question.id}/{number}", text, (Annotation("singleAnswer", (QAPair(answers),)),))
+        for number, (text, answers) in enumerate(found)
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """A passage that comes with a question; `gold` where annotators said that it answers."""

@@ -1,4 +1,4 @@
-"""Base models of transformers, from the hub or a folder, with errors that say what to do."""
+"""Base models of transformers, from the hub, a folder or a .gguf file, with errors that say what to do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def load_tokenizer(base: str | Path) -> Any:
     """A fast tokenizer: offsets are needed to point at answers."""
     transformers = require("transformers", "train")
     with _Told(base, "tokenizer"):
-        return transformers.AutoTokenizer.from_pretrained(str(base), use_fast=True)
+        return transformers.AutoTokenizer.from_pretrained(**_place(base), use_fast=True)
 
 
 def load_base(base: str | Path, kind: str = "AutoModel", **options: Any) -> Any:
@@ -21,14 +21,41 @@ def load_base(base: str | Path, kind: str = "AutoModel", **options: Any) -> Any:
     torch = require("torch", "train")
     quietly(transformers)
     with _Told(base, "model"):
-        return getattr(transformers, kind).from_pretrained(str(base), dtype=torch.float32, **options)
+        model = getattr(transformers, kind).from_pretrained(**_place(base), dtype=torch.float32, **options)
+        return _dense(model) if is_gguf(base) else model
 
 
 def load_config(base: str | Path) -> Any:
     """What kind of model it is, and its sizes."""
     transformers = require("transformers", "train")
     with _Told(base, "config"):
-        return transformers.AutoConfig.from_pretrained(str(base))
+        return transformers.AutoConfig.from_pretrained(**_place(base))
+
+
+def is_gguf(base: str | Path) -> bool:
+    """Whether a base is a file of llama.cpp."""
+    return Path(base).suffix.lower() == ".gguf"
+
+
+def _place(base: str | Path) -> dict[str, str]:
+    """A base as transformers takes it."""
+    if not is_gguf(base):
+        return {"pretrained_model_name_or_path": str(base)}
+    require("gguf", "gguf")
+    return {"pretrained_model_name_or_path": str(Path(base).parent), "gguf_file": Path(base).name}
+
+
+def _dense(model: Any) -> Any:
+    """A model of a .gguf file without the memory of having been one: transformers would not save it as it is."""
+    torch = require("torch", "train")
+    config = model.config
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+    with torch.random.fork_rng():
+        found = type(model)(config)
+    found.load_state_dict(model.state_dict())
+    found.tie_weights()
+    return found.to(torch.float32)
 
 
 def quietly(transformers: Any) -> None:
@@ -50,5 +77,6 @@ class _Told:
             why = str(error).strip().splitlines()[0].rstrip(".")
             raise BadInput(
                 f"The {self.what} of '{self.base}' cannot be loaded: {why}. "
-                "Give a folder that transformers saved, or a name on the hub (which needs the network once)."
+                "Give a folder that transformers saved, a .gguf file, or a name on the hub (which needs the network "
+                "once)."
             ) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Literal
@@ -13,8 +13,9 @@ from typing import Literal
 from whichsense import sample
 from whichsense.datasets import Question
 from whichsense.datasets.given import given_questions
-from whichsense.errors import BadInput
+from whichsense.errors import BadConfig, BadInput
 from whichsense.index import Index
+from whichsense.index.kept import KeptHits
 from whichsense.metrics.retrieval import answer_ranks
 from whichsense.progress import shown, silent
 from whichsense.rerank import CrossEncoderReranker
@@ -31,9 +32,13 @@ class Data:
 
     train: str = "ambignq/train"
     """A dataset by name, or a file in AmbigNQ's form; so is `dev`."""
+    more: tuple[str, ...] = ()
+    """Other datasets to learn from, too."""
     dev: str = "ambignq/dev"
     index: str = ""
     """The folder of an index; empty: the embedded sample."""
+    hits: str = ""
+    """In place of an index: a file with what was found for all questions (`whichsense retrieve`)."""
     method: Method | None = None
     reranker: str = ""
     """The folder of a trained reranker: what a model learns from is then ranked as what it will read."""
@@ -50,7 +55,10 @@ class Data:
     """Datasets whose questions must not be among those that are learnt from, nor any that are nearly the same."""
 
     def training(self) -> list[Question]:
-        found, _ = given_questions(self.train, self.folder or None, self.without)
+        names = [self.train, *self.more]
+        found = [one for name in names for one in given_questions(name, self.folder or None, self.without)[0]]
+        if self.more:  # what an earlier one has asked is not asked again
+            found = list({question.text: question for question in reversed(found)}.values())[::-1]
         return self._chosen(found, self.limit, self.train)
 
     def development(self) -> list[Question]:
@@ -65,12 +73,15 @@ class Data:
 
     def paths(self) -> list[Path]:
         """The files whose checksums a run records: the questions, and the index's manifest."""
-        files = dict.fromkeys(given_questions(name, self.folder or None)[1] for name in (self.train, self.dev))
-        manifest = [Path(self.index) / "manifest.json"] if self.index else [sample.PASSAGES]
-        return [*files, *manifest]
+        names = (self.train, *self.more, self.dev)
+        files = dict.fromkeys(given_questions(name, self.folder or None)[1] for name in names)
+        searched = Path(self.index) / "manifest.json" if self.index else sample.PASSAGES
+        return [*files, Path(self.hits) if self.hits else searched]
 
     def evidence(self, depth: int) -> Evidence:
         reranker = CrossEncoderReranker(self.reranker) if self.reranker else None
+        if self.hits:
+            return Evidence(kept_hits(self.hits), depth, self.method, reranker, self.candidates)
         return Evidence(Path(self.index) if self.index else None, depth, self.method, reranker, self.candidates)
 
     def searched(self, questions: Sequence[Question], depth: int) -> Evidence:
@@ -81,11 +92,18 @@ class Data:
         return found
 
 
+@cache
+def kept_hits(path: str) -> KeptHits:
+    """Opened once, as training and development questions share a file."""
+    return KeptHits.open(path)
+
+
 @dataclass
 class Evidence:
     """The first `depth` hits of an index for questions: searched once, then remembered, each passage held once."""
 
-    folder: Path | None
+    source: Path | KeptHits | None
+    """An index's folder, what a search has found, or the embedded sample."""
     depth: int
     method: Method | None = None
     reranker: Reranker | None = None
@@ -96,7 +114,13 @@ class Evidence:
 
     @cached_property
     def index(self) -> Index:
-        return Index.open(self.folder) if self.folder else sample.index()
+        if isinstance(self.source, KeptHits):
+            raise BadConfig("This task needs a whole index, not only hits: give data.index in place of data.hits.")
+        return Index.open(self.source) if self.source else sample.index()
+
+    @property
+    def searched(self) -> Index | KeptHits:
+        return self.source if isinstance(self.source, KeptHits) else self.index
 
     def search(self, questions: Sequence[str]) -> None:
         """Look for all of these at once, with a bar where it takes long."""
@@ -118,7 +142,7 @@ class Evidence:
         """A passage by its id: gold evidence that the search did not bring."""
         with self._lock:
             if passage_id not in self._passages:
-                self._passages[passage_id] = self.index.passage(passage_id)
+                self._passages[passage_id] = self.searched.passage(passage_id)
             return self._passages[passage_id]
 
     def _search(self, questions: Sequence[str]) -> None:
@@ -126,7 +150,7 @@ class Evidence:
             if not questions:
                 return
             depth = max(self.depth, self.candidates if self.reranker else 0)
-            for question, hits in zip(questions, self.index.search_many(questions, depth, self.method), strict=True):
+            for question, hits in zip(questions, self.searched.search_many(questions, depth, self.method), strict=True):
                 ranked = hits if self.reranker is None else self.reranker.rerank(question, hits)
                 self._found[question] = [
                     Hit(self._passages.setdefault(hit.passage.id, hit.passage), hit.score)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from whichsense.datasets import Question
+from whichsense.datasets.records import rewrites_of
 from whichsense.errors import BadInput
 from whichsense.metrics import ambignq
 from whichsense.metrics.answers import normal_form
@@ -24,6 +25,7 @@ from whichsense.models.bert import saved
 from whichsense.models.bert.cross_encoder import CrossEncoder
 from whichsense.models.bert.inputs import Row, padded, text_mask
 from whichsense.models.bert.span_reader import find_answers, log_likelihoods, over_threshold
+from whichsense.text import words
 from whichsense.train.batches import Lazy, shuffled
 from whichsense.train.bert import Model
 from whichsense.train.evidence import Data, Evidence
@@ -46,6 +48,9 @@ class Reading:
     longest_answer: int = 10
     """Tokens."""
     objective: Literal["any", "each"] = "any"
+    rewrites: bool = False
+    """Whether annotators' rewrites are learnt from, too: with one answer each, over the passages of their question, as
+    round-trip prediction asks them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,8 @@ class ExtractiveReaderTask:
 
     def __init__(self, options: Options) -> None:
         self.options, self.inputs = options, options.model.inputs()
-        self.items = _items(options.data.training(), options.data.evidence(options.reading.depth))
+        evidence = options.data.evidence(options.reading.depth)
+        self.items = _items(options.data.training(), evidence, rewrites=options.reading.rewrites)
         self.dev = options.data.development()
         self.dev_evidence = options.data.searched(self.dev, options.reading.read)
         self._gamma = 0.5
@@ -100,7 +106,7 @@ class ExtractiveReaderTask:
                 rows.append(row)
             sizes.append(len(passages))
         batch = {"rows": padded(rows, self.inputs.tokenizer.pad_token_id), "mask": text_mask(rows), "sizes": sizes}
-        return batch | {"spans": torch.tensor(spans).reshape(-1, 4)}
+        return batch | {"spans": torch.tensor(spans, dtype=torch.int64).reshape(-1, 4)}
 
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
         read, spans = model(batch["rows"]), batch["spans"]
@@ -149,24 +155,37 @@ class ExtractiveReaderTask:
         return self.options.data.paths()
 
 
-def _items(questions: Sequence[Question], evidence: Evidence) -> list[Item]:
+def _items(questions: Sequence[Question], evidence: Evidence, *, rewrites: bool = False) -> list[Item]:
     evidence.search([question.text for question in questions])
     items = []
     for question in questions:
         passages = {hit.passage.id: hit.passage for hit in evidence.hits(question.text)}
-        named = _named(question)
-        for keys in named:
-            passages |= {key: evidence.passage(key) for key in sorted(keys) if key not in passages}
-        homes = tuple(
-            tuple(p for p in passages.values() if (p.id in keys or not keys) and places_of(aliases, p.text))
-            for aliases, keys in zip(question.answers, named, strict=True)
-        )
-        at_home = {passage.id for home in homes for passage in home}
-        if at_home:
-            items.append(Item(question, homes, tuple(p for p in passages.values() if p.id not in at_home)))
+        small = {key: passage.text.lower() for key, passage in passages.items()}
+        for asked in (question, *(rewrites_of(question) if rewrites else ())):
+            named = _named(asked)
+            for keys in named:
+                passages |= {key: evidence.passage(key) for key in sorted(keys) if key not in passages}
+            small |= {key: passage.text.lower() for key, passage in passages.items() if key not in small}
+            homes = tuple(
+                tuple(p for p in _perhaps(aliases, passages, small, keys) if places_of(aliases, p.text))
+                for aliases, keys in zip(asked.answers, named, strict=True)
+            )
+            at_home = {passage.id for home in homes for passage in home}
+            if at_home:
+                items.append(Item(asked, homes, tuple(p for p in passages.values() if p.id not in at_home)))
     if not items:
         raise BadInput("No gold answer stands in a passage that the index finds: there is nothing to learn.")
     return items
+
+
+def _perhaps(
+    aliases: Sequence[str], passages: Mapping[str, Passage], small: Mapping[str, str], named: Set[str]
+) -> Iterator[Passage]:
+    """Where to look closely: passages with all words of some alias, of those that annotators named, if they did."""
+    wanted = [words(alias) for alias in aliases]
+    for key, text in small.items():
+        if (key in named or not named) and any(all(word in text for word in own) for own in wanted):
+            yield passages[key]
 
 
 def _named(question: Question) -> list[set[str]]:

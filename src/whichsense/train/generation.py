@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from whichsense.models.seq2seq import checkpoint
+from whichsense.models.seq2seq.causal import network_of
 from whichsense.models.seq2seq.codec import Codec, Form
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.inputs import Sequences
@@ -70,7 +71,7 @@ class Generation(Generic[Example]):
         return checkpoint.load_codec(located(self.model.base), self.form)
 
     def build(self) -> nn.Module:
-        network = Network(checkpoint.load_model(located(self.model.base), self.codec))
+        network = network_of(checkpoint.load_model(located(self.model.base), self.codec))
         network.label_smoothing = self.model.label_smoothing
         return network
 

@@ -116,13 +116,14 @@ def single_examples(question: Question, evidence: Evidence) -> Iterator[RewriteE
 
 def rewrite_pair(codec: Codec, form: Form, settings: Rewriting, example: RewriteExample, dice: random.Random) -> Pair:
     prompt, rewrite = drawn(example, settings, dice)
+    answer = dice.choice(example.answers)
     parts = rewriter_parts(
-        prompt, dice.choice(example.answers), example.others,
+        prompt, answer, example.others,
         prompt=settings.prompt and bool(prompt), with_others=settings.others,
     )  # fmt: skip
     target = codec.target([rewrite], form.output_tokens)
     weights = inserted(codec.ids(prompt), target, settings.insertion_weight) if settings.insertion_weight else None
-    return Pair(composed(codec, form, parts, example.hits), target, weights)
+    return Pair(composed(codec, form, parts, example.hits, answer), target, weights)
 
 
 def drawn(example: RewriteExample, settings: Rewriting, dice: random.Random) -> tuple[str, str]:
@@ -175,7 +176,13 @@ def restored(
     codec, form = generator.codec, generator.form
     prompts = [drawn(example, settings, random.Random(example.prompt))[0] for example in examples]
     inputs = [
-        composed(codec, form, rewriter_parts(prompt, example.answers[0], (), prompt=bool(prompt)), example.hits)
+        composed(
+            codec,
+            form,
+            rewriter_parts(prompt, example.answers[0], (), prompt=bool(prompt)),
+            example.hits,
+            example.answers[0],
+        )
         for prompt, example in zip(prompts, examples, strict=True)
     ]
     outputs = generator.generate(inputs, Search(beams, form.output_tokens))

@@ -101,4 +101,5 @@ BASES: dict[str, Callable[[Path], None]] = {
     "tiny-bert-uncased": lambda folder: _bert(folder, _UNCASED),
     "tiny-bart": lambda folder: tiny_seq2seq.bart(folder, _texts()),
     "tiny-t5": lambda folder: tiny_seq2seq.t5(folder, _texts()),
+    "tiny-llama": lambda folder: tiny_seq2seq.llama(folder, _texts()),
 }

@@ -1,4 +1,4 @@
-"""Tiny BART and T5 with random weights, and a byte-level vocabulary learnt from the embedded sample."""
+"""Tiny BART, T5 and Llama with random weights, and a byte-level vocabulary learnt from the embedded sample."""
 
 from __future__ import annotations
 
@@ -60,6 +60,31 @@ def t5(folder: Path, texts: Iterable[str]) -> None:
         torch.manual_seed(0)
         quietly(transformers)
         transformers.T5ForConditionalGeneration(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def llama(folder: Path, texts: Iterable[str]) -> None:
+    """Two layers, four heads over two pairs of keys and values, as larger ones have."""
+    torch, transformers = require("torch", "train"), require("transformers", "train")
+    tokenizer = byte_level(texts, ["<s>", "<pad>", "</s>", "<unk>"])
+    config = transformers.LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+        tie_word_embeddings=True,
+        initializer_range=0.1,  # as for BART
+        bos_token_id=0,
+        pad_token_id=1,
+        eos_token_id=2,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        quietly(transformers)
+        transformers.LlamaForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 

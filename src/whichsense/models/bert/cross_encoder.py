@@ -40,6 +40,11 @@ class CrossEncoder(nn.Module):
                 nn.init.normal_(head.weight, std=0.02)
                 nn.init.zeros_(head.bias)
 
+    def compile(self, *arguments: Any, **options: Any) -> None:
+        """Layer by layer: they are alike, so one is compiled and serves all."""
+        for layer in (one for part in self.encoder.modules() if isinstance(part, nn.ModuleList) for one in part):
+            layer.compile(*arguments, **options)
+
     def forward(self, batch: Mapping[str, Tensor]) -> Read:
         hidden = self.encoder(**fitting(self.config, batch)).last_hidden_state.float()
         first = hidden[:, 0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch import Tensor
 from whichsense.types import Passage
 
 LONGEST_QUESTION = 64
+_REMEMBERED = 4096  # texts: about 70 MB
 Places = tuple[tuple[int, int], ...]
 
 
@@ -37,6 +38,8 @@ class Inputs:
 
     tokenizer: Any
     longest: int
+    _remembered: dict[str, tuple[list[int], Places]] = field(default_factory=dict, repr=False, compare=False)
+    """Texts that were cut up last: round-trip prediction asks several questions over the same passages."""
 
     def single(self, texts: Sequence[str]) -> list[Row]:
         """A text alone: `[CLS] text [SEP]`."""
@@ -82,10 +85,18 @@ class Inputs:
         return found
 
     def _with_places(self, texts: Sequence[str]) -> Iterator[tuple[list[int], Places]]:
-        if texts:
-            found = self._called(texts, return_offsets_mapping=True)
-            for ids, offsets in zip(found["input_ids"], found["offset_mapping"], strict=True):
-                yield ids, tuple((int(start), int(end)) for start, end in offsets)
+        # Batches are made in a thread while the main one may evaluate: what is read here is kept here.
+        own = {text: self._remembered.get(text) for text in texts}
+        if new := [text for text, known in own.items() if known is None]:
+            found = self._called(new, return_offsets_mapping=True)
+            if len(self._remembered) + len(new) > _REMEMBERED:
+                self._remembered.clear()
+            for text, ids, offsets in zip(new, found["input_ids"], found["offset_mapping"], strict=True):
+                own[text] = self._remembered[text] = ids, tuple((int(start), int(end)) for start, end in offsets)
+        for text in texts:
+            known = own[text]
+            assert known is not None
+            yield known
 
     def _called(self, texts: Sequence[str], **options: bool) -> Any:
         return self.tokenizer(

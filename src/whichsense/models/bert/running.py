@@ -32,11 +32,15 @@ def in_full(tensor: torch.Tensor) -> torch.autocast:
 
 @contextlib.contextmanager
 def inference(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode, no gradients, bfloat16 on a GPU; the model's mode is put back afterwards."""
+    """Evaluation mode, no gradients, bfloat16 on a GPU; the model's mode is put back afterwards.
+
+    A model whose training is compiled is used as it is: batches of all shapes would be compiled one after another.
+    """
     training, kind = model.training, device_of(model).type
     model.eval()
+    as_it_is = torch.compiler.set_stance("force_eager")
     try:
-        with torch.inference_mode(), torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
+        with as_it_is, torch.inference_mode(), torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
             yield
     finally:
         model.train(training)

@@ -1,10 +1,11 @@
-"""Text to tokens and back, for either family, with one extra token that separates answers."""
+"""Text to tokens and back, for every family, with one extra token that separates answers."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from whichsense.errors import BadInput
@@ -27,6 +28,9 @@ class Form:
     """Of a passage with its title, in each fused input."""
     input_tokens: int = 1024
     """Of a concatenated input: AmbigQA's, the most that BART reads."""
+    around: int = 0
+    """Of a passage that holds the answer which a rewriter is given, only so many words on either side of it; those
+    passages come first, and of others as much is read. 0: passages as they are, in their order."""
     output_tokens: int = 30
     """Of an output, as in AmbigQA's code; what is longer is cut in training."""
     lowercase: bool = False
@@ -36,6 +40,8 @@ class Form:
         for name in ("passages", "question_tokens", "passage_tokens", "input_tokens", "output_tokens"):
             if getattr(self, name) < (0 if name == "passages" else 1):
                 raise BadInput(f"The form's {name} cannot be {getattr(self, name)}.")
+        if self.around < 0:
+            raise BadInput(f"The form's around cannot be {self.around}.")
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class Codec:
     """A tokenizer with the few special tokens that inputs and outputs are built of."""
 
     tokenizer: Any
-    kind: Literal["bart", "t5"]
+    kind: Literal["bart", "t5", "causal"]
     lowercase: bool = False
     _bodies: dict[Passage, array[int]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -64,6 +70,8 @@ class Codec:
     def _body(self, title: list[int], text: list[int]) -> list[int]:
         if self.kind == "bart":
             return [*title, self.end, *text]
+        if self.kind == "causal":
+            return [*title, *self.ids(": "), *text]
         return [*self.ids(" title: "), *title, *self.ids(" context: "), *text]
 
     def ids(self, text: str) -> list[int]:
@@ -110,10 +118,13 @@ class Codec:
         """What every output begins with: BART's outputs have a start token of their own behind the decoder's."""
         return [int(self.tokenizer.bos_token_id)] if self.kind == "bart" else []
 
-    @property
+    @cached_property
     def start(self) -> list[int]:
-        """What every input begins with."""
-        return self.lead
+        """What every input begins with: of models that only continue, those have something that put it there."""
+        if self.kind != "causal" or self.tokenizer.bos_token_id is None:
+            return self.lead
+        first = self.tokenizer("a")["input_ids"][:1]
+        return [int(one) for one in first if one == self.tokenizer.bos_token_id]
 
     @property
     def end(self) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from whichsense.models.seq2seq.network import Layers, Memory, Network
+from whichsense.models.seq2seq.network import Layers, Memory, Network, Signs
 
 _FAR = -1e9  # a score that no hypothesis has
 
@@ -54,7 +54,7 @@ class Stepper:
         """Log probabilities of the next token: (hypotheses, vocabulary). The tensor is overwritten by the next step."""
         self._tokens.copy_(tokens)
         self._position.fill_(place)
-        if self._tokens.is_cuda and self._graph is None and place > 0:
+        if self._tokens.is_cuda and self._network.records_steps and self._graph is None and place > 0:
             self._record()  # behind one step outside, which sets the libraries up
         if self._graph is None:
             return self._compute()
@@ -88,13 +88,12 @@ def search(
 
     `prefixes` are tokens that each output must begin with; they are part of what is returned.
     """
-    config = network.model.config
     forced = _forced(memory.questions, prefixes, memory.keys[0].device)
     length = settings.longest + forced.shape[1]
     stepper = Stepper(network, layers, memory, settings.beams, length)
     if settings.beams == 1:
-        return _greedy(stepper, config, forced, settings)
-    return _Beams(stepper, config, forced, settings).run()
+        return _greedy(stepper, network.signs, forced, settings)
+    return _Beams(stepper, network.signs, forced, settings).run()
 
 
 def _forced(questions: int, prefixes: Sequence[Sequence[int]] | None, device: torch.device) -> Tensor:
@@ -126,8 +125,8 @@ def _constrained(scores: Tensor, forced: Tensor, place: int, end: int, settings:
     return torch.where((token >= 0)[:, None, None], only, scores)
 
 
-def _greedy(stepper: Stepper, config: object, forced: Tensor, settings: Search) -> list[list[Found]]:
-    start, end, pad = (int(getattr(config, f"{name}_token_id")) for name in ("decoder_start", "eos", "pad"))
+def _greedy(stepper: Stepper, signs: Signs, forced: Tensor, settings: Search) -> list[list[Found]]:
+    start, end, pad = signs
     questions, device = forced.shape[0], forced.device
     length, limits = settings.longest + forced.shape[1], _limits(forced, settings)
     tokens = torch.full((questions,), start, device=device)
@@ -162,17 +161,17 @@ def _until(tokens: list[int], end: int, pad: int) -> list[int]:
 class _Beams:
     """The state of a beam search: hypotheses that go on, and finished ones with their normalised scores."""
 
-    def __init__(self, stepper: Stepper, config: object, forced: Tensor, settings: Search) -> None:
+    def __init__(self, stepper: Stepper, signs: Signs, forced: Tensor, settings: Search) -> None:
         self.stepper, self.forced, self.settings = stepper, forced, settings
         self.length, self.limits = settings.longest + forced.shape[1], _limits(forced, settings)
-        self.start, self.end, self.pad = (
-            int(getattr(config, f"{name}_token_id")) for name in ("decoder_start", "eos", "pad")
-        )
+        self.start, self.end, self.pad = signs
         questions, beams, device = forced.shape[0], settings.beams, forced.device
         self.first = (torch.arange(questions, device=device) * beams)[:, None]
         self.tokens = torch.full((questions, beams, self.length), self.pad, device=device)
         self.scores = torch.full((questions, beams), _FAR, device=device)
         self.scores[:, 0] = 0.0  # all beams begin alike: only the first counts
+        # What is over stays so, however long the others of its batch go on: more tokens could raise a mean again.
+        self.over = torch.zeros(questions, dtype=torch.bool, device=device)
         self.finished = self.tokens.clone()
         self.finished_scores = torch.full((questions, beams), _FAR, device=device)
         self.finished_sums = torch.full((questions, beams), _FAR, device=device)
@@ -181,7 +180,8 @@ class _Beams:
         last = self.tokens.new_full((self.first.shape[0], self.settings.beams), self.start)
         for place in range(self.length):
             last = self._step(last, place)
-            if _look(place, last.device) and bool(self._is_over(place + 1).all()):
+            self.over |= self._is_over(place + 1)
+            if _look(place, last.device) and bool(self.over.all()):
                 break
         return self._best()
 
@@ -196,7 +196,7 @@ class _Beams:
         history = self.tokens.gather(1, parents[..., None].expand(-1, -1, self.length)).clone()
         history[:, :, place] = tokens
         ends = tokens == self.end
-        over = self._is_over(place)[:, None]
+        over = self.over[:, None]
         # An end that is not among the best `beams` candidates is none: others are better than it.
         closing = ends & (torch.arange(2 * beams, device=ends.device) < beams)[None, :] & ~over & (sums > _FAR / 2)
         self._keep(history, sums, self._normal(sums, place + 1).masked_fill(~closing, _FAR))
@@ -209,7 +209,7 @@ class _Beams:
     def _cut(self, length: int) -> None:
         """What has not ended when its room is used up competes as it is."""
         cut = (self.limits == length)[:, None]
-        left_out = ~cut | (self.scores < _FAR / 2)
+        left_out = ~cut | (self.scores < _FAR / 2) | self.over[:, None]
         self._keep(self.tokens, self.scores, self._normal(self.scores, length).masked_fill(left_out, _FAR))
         self.scores = self.scores.masked_fill(cut, _FAR)
 

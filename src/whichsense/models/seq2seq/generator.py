@@ -44,13 +44,13 @@ class Generator:
     @cached_property
     def _parts(self) -> tuple[Network, Codec]:
         torch = require("torch", "train")
-        from whichsense.models.seq2seq.network import Network
+        from whichsense.models.seq2seq.causal import network_of
 
         device = self.device or ("cuda" if torch.cuda.is_available() else "cpu")
         codec = checkpoint.load_codec(self.folder, self.form)
         model = checkpoint.load_model(self.folder, codec)
         half = self.dtype == "bfloat16" or (not self.dtype and torch.device(device).type == "cuda")
-        return Network(model.to(device, torch.bfloat16 if half else torch.float32)).eval(), codec
+        return network_of(model.to(device, torch.bfloat16 if half else torch.float32)).eval(), codec
 
     @property
     def network(self) -> Network:
@@ -99,7 +99,7 @@ class Generator:
         torch = require("torch", "train")
         from whichsense.models.seq2seq.decoding import Stepper
 
-        config, device = self.network.model.config, memory.keys[0].device
+        device = memory.keys[0].device
         most, longest = max(map(len, targets)), max(len(one) for several in targets for one in several)
         table = torch.full((len(targets), most, longest), -1, dtype=torch.int64)
         for row, several in enumerate(targets):
@@ -107,7 +107,7 @@ class Generator:
                 table[row, column, : len(one)] = torch.tensor(one)
         table = table.flatten(0, 1).to(device)
         stepper = Stepper(self.network, self._layers, memory, most, longest + 1)
-        tokens = torch.full_like(table[:, 0], config.decoder_start_token_id)
+        tokens = torch.full_like(table[:, 0], self.network.signs.start)
         totals = torch.zeros(len(table), device=device)
         for place in range(longest):
             following = table[:, place]
@@ -144,8 +144,7 @@ class Generator:
         device = self.network.model.device
         if device.type != "cuda":
             return _CPU_TOKENS
-        style, layers = self.network.family.decoder_style, len(self._layers.decoder)
-        each = 2 * layers * style.heads * style.width * self.network.dtype.itemsize
+        each = self.network.token_bytes()
         free, _ = torch.cuda.mem_get_info(device)
         kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return max(1, int((free + kept) * 0.5) // each)

@@ -30,6 +30,14 @@ from whichsense.models.seq2seq.transformer import (
 IGNORED = -100  # a label that adds nothing to the loss
 
 
+class Signs(NamedTuple):
+    """The tokens that stand for no text: what an output begins with, its end, and what fills the room behind."""
+
+    start: int
+    end: int
+    pad: int
+
+
 class Batch(NamedTuple):
     """Token ids end to end; where passages and questions lie in them; what is to be generated."""
 
@@ -68,6 +76,9 @@ class Memory:
 class Network(nn.Module):
     """Encode, score targets, and step through a decoder."""
 
+    records_steps = True
+    """Whether a step may be recorded as a CUDA graph."""
+
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
@@ -75,6 +86,16 @@ class Network(nn.Module):
         self._encoder_layer: Callable[..., Tensor] = encoder_layer
         self._saves_memory = False
         self.label_smoothing = 0.0
+
+    @property
+    def signs(self) -> Signs:
+        config = self.model.config
+        return Signs(int(config.decoder_start_token_id), int(config.eos_token_id), int(config.pad_token_id))
+
+    def token_bytes(self) -> int:
+        """Of memory, for the keys and values of one input token in all layers."""
+        style, layers = self.family.decoder_style, len(self.family.decoder_layers(self.model))
+        return 2 * layers * style.heads * style.width * self.dtype.itemsize
 
     @property
     def dtype(self) -> torch.dtype:
@@ -132,9 +153,11 @@ class Network(nn.Module):
     def forward(self, batch: Batch) -> Tensor:
         """The mean loss over the labels, each weighted if the batch says so."""
         memory = self.encode(batch.ids, batch.passages)
-        scores = self.logits(memory, batch.questions, self.shifted(batch.labels)).float()
+        return self.mean_loss(self.logits(memory, batch.questions, self.shifted(batch.labels)), batch)
+
+    def mean_loss(self, scores: Tensor, batch: Batch) -> Tensor:
         losses = F.cross_entropy(
-            scores.flatten(0, 1),
+            scores.float().flatten(0, 1),
             batch.labels.flatten(),
             ignore_index=IGNORED,
             reduction="none",
@@ -146,10 +169,10 @@ class Network(nn.Module):
 
     def shifted(self, labels: Tensor) -> Tensor:
         """What the decoder has seen when it is to say each label."""
-        config = self.model.config
-        inputs = labels.new_full(labels.shape, config.pad_token_id)
-        inputs[:, 0] = config.decoder_start_token_id
-        inputs[:, 1:] = labels[:, :-1].masked_fill(labels[:, :-1] == IGNORED, config.pad_token_id)
+        signs = self.signs
+        inputs = labels.new_full(labels.shape, signs.pad)
+        inputs[:, 0] = signs.start
+        inputs[:, 1:] = labels[:, :-1].masked_fill(labels[:, :-1] == IGNORED, signs.pad)
         return inputs
 
     def remember(self, memory: Tensor, questions: Ragged, layers: Layers) -> Memory:
