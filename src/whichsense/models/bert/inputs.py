@@ -14,7 +14,7 @@ from torch import Tensor
 from whichsense.types import Passage
 
 LONGEST_QUESTION = 64
-_REMEMBERED = 4096  # texts: about 70 MB
+_REMEMBERED = 8192  # texts: about 140 MB
 Places = tuple[tuple[int, int], ...]
 
 
