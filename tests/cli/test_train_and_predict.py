@@ -36,6 +36,10 @@ def test_train_predict_evaluate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(found) == 5 and all(answers and isinstance(answers[0], str) for answers in found.values())
     about = json.loads(Path("predictions/mine.json.about.json").read_text())
     assert about["provenance"]["system"]["method"] == "bm25" and about["seconds_per_question"] > 0
+    run("retrieve", "sample/questions", "--limit", "5", "--k", "100", "--method", "bm25", "--out", "hits.jsonl.zst")
+    kept = ("--dataset", "sample/questions", "--limit", "5", "--hits", "hits.jsonl.zst", "--batch", "3")
+    run("predict", "--system", "mine.toml", *kept, "--out", "predictions/kept.json")
+    assert json.loads(Path("predictions/kept.json").read_text()) == found
     Path("systems.toml").write_text('dataset = "sample/questions"\nlimit = 5\n[[systems]]\nfile = "mine.toml"\n')
     table = run("evaluate", "systems.toml")
     assert table.splitlines()[-1].startswith("mine") and "F1ans" in table

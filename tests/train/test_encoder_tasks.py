@@ -46,6 +46,21 @@ def test_extractive_reader_fits(tmp_path: Path) -> None:
     ]
 
 
+def test_rewrites_are_read_over_the_passages_of_their_question(tmp_path: Path) -> None:
+    plain, more = (
+        load_recipe(RECIPES / "extractive-reader-each-ambignq.toml", (f"reading.rewrites={on}",), tiny=True).make()
+        for on in ("false", "true")
+    )
+    own = {item.question.id: item for item in more.items}  # type: ignore[attr-defined]
+    assert {item.question.id for item in plain.items} < set(own)  # type: ignore[attr-defined]
+    rewrites = [item for key, item in own.items() if "/" in key]
+    assert rewrites
+    for item in rewrites:
+        prompt = own[item.question.id.rpartition("/")[0]]
+        together = [{p.id for p in (*sum(one.homes, ()), *one.others)} for one in (item, prompt)]
+        assert together[0] == together[1] and len(item.question.answers) == 1 and item.homes[0]
+
+
 def test_any_objective_fits_single_answers(tmp_path: Path) -> None:
     _, trained = fitted("extractive-reader-nq", tmp_path, "data.limit=4", "data.dev_limit=4")
     assert trained.metrics["f1_ans"] >= 0.9

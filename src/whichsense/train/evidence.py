@@ -58,7 +58,10 @@ class Data:
         names = [self.train, *self.more]
         found = [one for name in names for one in given_questions(name, self.folder or None, self.without)[0]]
         if self.more:  # what an earlier one has asked is not asked again
-            found = list({question.text: question for question in reversed(found)}.values())[::-1]
+            first: dict[str, Question] = {}
+            for question in found:
+                first.setdefault(question.text, question)
+            found = list(first.values())
         return self._chosen(found, self.limit, self.train)
 
     def development(self) -> list[Question]:
