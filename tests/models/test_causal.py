@@ -187,8 +187,8 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     base = located("tiny-llama")
     with pytest.raises(BadInput, match=r"form\.fusion = false"):
         checkpoint.load_codec(base, Form())
-    with pytest.raises(BadInput, match="positions for 512"):
-        checkpoint.load_codec(base, Form(fusion=False, input_tokens=500, output_tokens=40))
+    with pytest.raises(BadInput, match="positions for 1024"):
+        checkpoint.load_codec(base, Form(fusion=False, input_tokens=1000, output_tokens=40))
     with pytest.raises(BadInput, match="is a 'bert' model"):
         checkpoint.load_codec(located("tiny-bert"), FORM)
     bart(tmp_path, ["some text"])

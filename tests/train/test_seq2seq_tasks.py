@@ -81,6 +81,20 @@ def test_fused_reader_and_rewriter_make_a_pipeline(tmp_path: Path) -> None:
     assert any(one.question != asked[0].text for one in found[0])
 
 
+def test_decoder_only_models_fit_and_make_a_pipeline(tmp_path: Path) -> None:
+    _, read = fitted("spanseqgen", tmp_path / "reader", "model.base=tiny-llama")
+    _, rewritten = fitted("causal-disambiguation", tmp_path / "rewriter")
+    assert read.metrics["f1_ans"] >= 0.9 and rewritten.metrics["f1_edit"] >= 0.8
+    rewriter = SeqDisambiguator(rewritten.model, beams=4)
+    pipeline = Pipeline(IndexRetriever(sample.index()), reader=SeqReader(read.model), disambiguator=rewriter, keep=4)
+    asked = questions(2)  # what the reader has learnt
+    together = pipeline.readings([question.text for question in asked])
+    for question, readings in zip(asked, together, strict=True):
+        assert max(f1_answers(gold, [one.answer for one in readings]) for gold in question.answer_sets) >= 0.6
+        assert len({one.question.lower() for one in readings}) == len(readings)
+        assert pipeline.readings([question.text])[0] == readings
+
+
 def test_zero_shot_by_threshold(tmp_path: Path) -> None:
     """A reader of single answers gives several where a threshold lets more of its beam through."""
     _, trained = fitted("spanseqgen-nq", tmp_path)

@@ -74,7 +74,7 @@ def llama(folder: Path, texts: Iterable[str]) -> None:
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
-        max_position_embeddings=512,
+        max_position_embeddings=1024,
         tie_word_embeddings=True,
         initializer_range=0.1,  # as for BART
         bos_token_id=0,
