@@ -6,6 +6,7 @@
 Plain is what one writes first: `BartForConditionalGeneration` with eager attention, `generate` over the encoded and
 joined passages, and `model(…, labels=…).loss.backward()`; each at the batch size that serves it best. Training keeps
 float32 weights and computes in bfloat16 (autocast), as one trains; plain with pure bfloat16 weights stands beside it.
+float8 is not bfloat16: what its gradients keep of the exact ones, and whether it learns alike, is measured too.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ TINY = {"vocab_size": 500, "d_model": 64, "layers": 2, "heads": 4, "ffn": 128, "
 TARGET = 30  # AmbigQA's longest output
 
 
-def model(sizes: dict[str, int], device: str, dtype: torch.dtype) -> Any:
+def model(sizes: dict[str, int], device: str, dtype: torch.dtype, dropout: float = 0.1) -> Any:
     """BART of a size, with random weights and bart-large's dropout."""
     config = transformers.BartConfig(
         vocab_size=sizes["vocab_size"],
@@ -51,9 +52,9 @@ def model(sizes: dict[str, int], device: str, dtype: torch.dtype) -> Any:
         encoder_ffn_dim=sizes["ffn"],
         decoder_ffn_dim=sizes["ffn"],
         max_position_embeddings=sizes["positions"],
-        dropout=0.1,
-        attention_dropout=0.1,
-        activation_dropout=0.1,
+        dropout=dropout,
+        attention_dropout=dropout,
+        activation_dropout=dropout,
         forced_eos_token_id=None,
     )
     torch.manual_seed(0)
@@ -89,6 +90,21 @@ def padded(inputs: Sequence[Sequence[Sequence[int]]], length: int) -> tuple[Tens
     flat = [one for several in inputs for one in several]
     ids = torch.tensor([[*one, *[1] * (length - len(one))] for one in flat])
     return ids, (ids != 1).long()
+
+
+def _network(made: Any, precision: str, device: str) -> Network:
+    """As one trains in that precision: float8, bf16 with our kernels, or as PyTorch's autocast has it."""
+    network = Network(made).train()
+    if precision == "float8":
+        network.float8_enable()
+    elif precision == "bf16" and device == "cuda":
+        network.compile()
+    return network
+
+
+def _cosine(some: Sequence[Tensor], others: Sequence[Tensor]) -> float:
+    one, other = (torch.cat([part.flatten() for part in parts]) for parts in (some, others))
+    return float(torch.cosine_similarity(one, other, dim=0))
 
 
 class Clock:
@@ -237,16 +253,15 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=20, help="generated for each answer")
     parser.add_argument("--share", type=float, default=0.70, help="mean length of the ragged case, of the longest")
     parser.add_argument("--seconds", type=float, default=2.0, help="measured for each figure")
-    parser.add_argument("--only", default="", help="answers or training")
+    parser.add_argument("--only", default="", help="some of: answers,training,gradients,learning")
     parser.add_argument("--case", default="", help="of the answers: greedy, beam4, beam4_ragged")
     parser.add_argument("--profile", action="store_true", help="print where a training step's time goes")
-    parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     quietly(transformers)
     bench = Bench(options)
-    for name in ("answers", "training"):
-        if options.only in ("", name):
+    for name in ("answers", "training", "gradients", "learning"):
+        if not options.only or name in options.only.split(","):
             try:
                 getattr(bench, name)()
             except Exception:  # the other part's figures are worth having
@@ -303,39 +318,72 @@ class Bench:
     def training(self) -> None:
         vocabulary, device = self.sizes["vocab_size"], self.options.device
         made = model(self.sizes, device, torch.float32)
-        network = Network(made)
-        if not self.options.no_compile and device == "cuda":
-            network.compile(dynamic=False)
+        networks = {name: _network(made, name, device) for name in ("bf16", "float8")}
         sizes = [1, 2] if self.few else [4, 8]
-        own = best(
-            "training, ours",
-            sizes,
-            lambda n: our_training(network, self._inputs(n, self.full), vocabulary, self.clock),
-        )
-        plain = best(
-            "training, plain", sizes,
-            lambda n: plain_training(made, self._inputs(n, self.full), self.length, vocabulary, self.clock),
-        )  # fmt: skip
-        self._note("training", own, plain)
-        if self.options.profile:
-            self._profile(network, sizes[-1])
-        if not self.options.no_compile and device == "cuda":
-            network.compile(dynamic=True)
-        ragged = best(
-            "training, ragged, ours", sizes[-1:],
-            lambda n: our_training(network, self._inputs(n, self.ragged), vocabulary, self.clock),
-        )  # fmt: skip
-        padded_plain = best(
-            "training, ragged, plain", sizes,
-            lambda n: plain_training(made, self._inputs(n, self.ragged), self.length, vocabulary, self.clock),
-        )  # fmt: skip
-        self._note("training_ragged", ragged, padded_plain)
+        for name, lengths in (("training", self.full), ("training_ragged", self.ragged)):
+            plain = best(
+                f"{name}, plain", sizes,
+                lambda n, at=lengths: plain_training(made, self._inputs(n, at), self.length, vocabulary, self.clock),  # type: ignore[misc]
+            )  # fmt: skip
+            for precision, network in networks.items():
+                own = best(
+                    f"{name}, {precision}", sizes[1:],
+                    lambda n, at=lengths, net=network: our_training(net, self._inputs(n, at), vocabulary, self.clock),  # type: ignore[misc]
+                )  # fmt: skip
+                self._note(f"{name}_{precision}", own, plain)
+                if self.options.profile and lengths is self.full:
+                    self._profile(network, sizes[-1])
         half = made.to(torch.bfloat16)
         pure = best(
             "training, plain, bf16 weights", sizes,
             lambda n: plain_training(half, self._inputs(n, self.full), self.length, vocabulary, self.clock),
         )  # fmt: skip
-        self._note("training_plain_bf16_weights", own, pure)
+        self._note("training_plain_bf16_weights", self.found["training_bf16"]["ours"], pure)
+
+    def gradients(self) -> None:
+        """How much of the exact gradient each way of computing keeps, without dropout: cosines with float32's."""
+        sizes, device = {**self.sizes, "layers": min(6, self.sizes["layers"])}, self.options.device
+        made = model(sizes, device, torch.float32, dropout=0.0)
+        inputs = self._inputs(2, [lengths[:20] for lengths in self.ragged])
+        batch: Batch = to_device(fused(inputs, sizes["vocab_size"]), made.device)
+        exact: dict[str, Tensor] = {}
+        for name in ("float32", "autocast", "bf16", "float8"):
+            network = _network(made, name, device)
+            with torch.autocast(device, torch.bfloat16, enabled=name != "float32"):
+                loss = network(batch)
+            loss.backward()
+            found = {key: part.grad.float() for key, part in network.named_parameters() if part.grad is not None}
+            network.zero_grad(set_to_none=True)
+            exact = exact or found
+            # the exact gradient of a key's bias is zero: nothing to compare with
+            encoder = [key for key in exact if "encoder.layers" in key and "k_proj.bias" not in key]
+            worst, of = min((_cosine([found[key]], [exact[key]]), key) for key in encoder)
+            whole = _cosine([found[key] for key in encoder], [exact[key] for key in encoder])
+            numbers = {"loss": loss.item(), "cosine": whole, "worst": worst, "worst_of": of}
+            self.found.setdefault("gradients", {})[name] = numbers
+            print(f"gradients, {name}: loss {loss.item():.4f}, cosine {whole:.5f}, worst {worst:.4f}", flush=True)
+
+    def learning(self) -> None:
+        """The same questions learnt by heart in both precisions, from the same weights, with dropout."""
+        device = self.options.device
+        for name in ("bf16", "float8"):
+            network = _network(model(self.sizes, device, torch.float32), name, device)
+            inputs = self._inputs(4, [lengths[:10] for lengths in self.ragged])
+            batch = to_device(fused(inputs, self.sizes["vocab_size"]), network.model.device)
+            optimizer = torch.optim.AdamW(network.parameters(), lr=3e-5)
+            losses = []
+            for step in range(4 if self.few else 40):
+                torch.manual_seed(step)
+                optimizer.zero_grad(set_to_none=True)
+                with torch.autocast(device, torch.bfloat16):
+                    loss = network(batch)
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+                optimizer.step()
+                losses.append(loss.detach())
+            self.found.setdefault("learning", {})[name] = [round(float(one), 4) for one in losses]
+            shown = " ".join(f"{float(one):.3f}" for one in losses[:: max(1, len(losses) // 6)])
+            print(f"learning, {name}: {shown} … {float(losses[-1]):.3f}", flush=True)
 
     def _profile(self, network: Network, size: int) -> None:
         """Where a training step's time goes."""

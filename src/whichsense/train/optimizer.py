@@ -40,13 +40,19 @@ def make_optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimize
 
 
 def prepared(model: nn.Module, settings: Settings) -> None:
-    """Gradient checkpointing and compilation, in place, where the settings ask for them."""
+    """Gradient checkpointing, products in eight bits and compilation, in place, where the settings ask for them."""
     if settings.gradient_checkpointing:
         able: list[Any] = [part for part in model.modules() if hasattr(part, "gradient_checkpointing_enable")]
         if not able:
             raise BadConfig("This model cannot trade time for memory: leave train.gradient_checkpointing out.")
         for part in able:
             part.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    if settings.float8:
+        eight: list[Any] = [part for part in model.modules() if hasattr(part, "float8_enable")]
+        if not eight:
+            raise BadConfig("This model is not built for products in eight bits: leave train.float8 out.")
+        for part in eight:
+            part.float8_enable()
     if settings.compile:
         model.compile()  # in place: the weights keep their names
 

@@ -31,6 +31,8 @@ class Settings:
     accumulate: int = 1
     """Batches whose gradients make one step."""
     bf16: bool = False
+    float8: bool = False
+    """The encoder's matrix products in eight bits, where the model and the GPU can: faster, and coarser."""
     gradient_checkpointing: bool = False
     compile: bool = False
     seed: int = 0
@@ -62,6 +64,8 @@ class Settings:
         table = dataclasses.asdict(self)
         for free in ("checkpoint_every", "keep", "log_every", "device"):
             del table[free]
+        if not self.float8:
+            del table["float8"]  # runs that began before there was such a setting go on
         return table | {"betas": list(self.betas)}
 
 

@@ -176,9 +176,15 @@ def memory_of(memory: Tensor, w: CrossAttention, style: Style) -> tuple[Tensor, 
 
 
 def decoder_layer(
-    x: Tensor, w: DecoderLayer, memory: Tensor, rows: Ragged, bias: Tensor | None, style: Style, training: bool
+    x: Tensor,
+    w: DecoderLayer,
+    memory: Tensor | tuple[Tensor, Tensor],
+    rows: Ragged,
+    bias: Tensor | None,
+    style: Style,
+    training: bool,
 ) -> Tensor:
-    """All places of the targets at once: (count, length, size) → the same."""
+    """All places of the targets at once: (count, length, size) → the same. `memory`, or its keys and values here."""
     count, length, _ = x.shape
     dropout = style.attention_dropout if training else 0.0
     h = entry(x, w.attention.norm, style)
@@ -192,7 +198,7 @@ def decoder_layer(
 
     h = entry(x, w.cross.norm, style)
     query = apply(w.cross.query, h).view(count, length, style.heads, style.width)
-    keys, values = memory_of(memory, w.cross, style)
+    keys, values = memory if isinstance(memory, tuple) else memory_of(memory, w.cross, style)
     seen = cross_attention(query, keys, values, rows, scale=style.scale, dropout=dropout)
     x = added(x, apply(w.cross.out, seen.reshape(count, length, -1)), w.cross.norm, style, training)
     return feed_forward(x, w.feed, style, training)

@@ -1,0 +1,263 @@
+"""One encoder layer of BART's kind, there and back, as one step of the gradient's graph.
+
+Between its four products there is one kernel each, and what the way back needs is kept as the products read it. In
+eight bits every operand is cast with a scale from a bound that is known before: the largest number and the longest row
+that the last kernel saw, and Cauchy-Schwarz for what a matrix makes of them. Nothing is carried from step to step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from whichsense.models.seq2seq.fused.eight import BACKWARD, FORWARD, Eight
+from whichsense.models.seq2seq.fused.products import (
+    Operand,
+    input_gradient,
+    kernels,
+    largest_of,
+    product,
+    safe,
+    weight_gradient,
+)
+from whichsense.models.seq2seq.ragged import Ragged
+from whichsense.models.seq2seq.transformer import EncoderLayer, FeedForward, SelfAttention, Style
+
+LONGEST = 256  # tokens of a sequence: longer ones are left to PyTorch's attention
+_ROUNDING = 1.2  # by how much a product of rounded operands may exceed the exact one, and a little more
+_STEEPEST = 1.13  # slope of GELU
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is constant for a network: sizes, how much of 2**32 dropout takes, how products are computed."""
+
+    heads: int
+    scale: float
+    epsilon: float
+    dropped: int
+    attention_dropped: int
+    activation_dropped: int
+    float8: bool
+
+    @classmethod
+    def of(cls, style: Style, *, float8: bool) -> Plan:
+        plain, attention, activation = (
+            round(rate * 2**32) for rate in (style.dropout, style.attention_dropout, style.activation_dropout)
+        )
+        return cls(style.heads, style.scale, style.epsilon, plain, attention, activation, float8)
+
+    @property
+    def norm(self) -> dict[str, Any]:
+        return {"dropped": self.dropped, "bounded": self.float8}
+
+    @property
+    def attention(self) -> dict[str, Any]:
+        dropped = self.attention_dropped
+        return {"heads": self.heads, "scale": self.scale, "dropped": dropped, "bounded": self.float8}
+
+    def operand(self, x: Tensor, bound: Tensor, dtype: torch.dtype) -> Operand:
+        """As a product reads it."""
+        if not self.float8:
+            return x.to(dtype)
+        made: Eight = kernels(x).cast(x.detach(), bound, FORWARD)
+        return made
+
+    def gradient(self, dtotal: Tensor, dchange: Tensor | None, bound: Tensor, seed: Tensor) -> Operand:
+        """The gradient of what was dropped out and added; in eight bits made here, from that of the sum."""
+        if not self.float8:
+            assert dchange is not None
+            return dchange
+        made: Eight = kernels(dtotal).cast(dtotal, safe(bound), BACKWARD, seed, self.dropped)
+        return made
+
+
+class _Attention(NamedTuple):
+    """What the way back needs of a layer's first half."""
+
+    x: Operand
+    into: Operand
+    qkv: Tensor
+    seen: Tensor
+    levels: Tensor
+    read: Operand
+    out: Operand
+    norm: Tensor
+    total: Tensor
+    mean: Tensor
+    spread: Tensor
+
+
+class _Feed(NamedTuple):
+    """And of its second."""
+
+    y: Operand
+    up: Operand
+    inner: Tensor
+    h: Operand
+    down: Operand
+    steepest: Tensor
+    norm: Tensor
+    total: Tensor
+    mean: Tensor
+    spread: Tensor
+
+
+Bounded = tuple[Tensor, Tensor]
+"""A tensor, and its largest number and longest row (empty where nobody asks)."""
+
+
+def _attention_forward(
+    x: Tensor, bounds: Tensor, w: SelfAttention, rows: Ragged, seeds: Tensor, plan: Plan
+) -> tuple[Bounded, _Attention]:
+    run, dtype = kernels(x), x.dtype
+    into, out = (plan.operand(one.weight, largest_of(one.weight), dtype) for one in (w.joined, w.out))
+    x_ = plan.operand(x, bounds[:1], dtype)
+    qkv = product(x_, into, _bias(w.joined.bias), dtype)
+    seen, levels, bound = run.attention_forward(qkv, rows, seeds[0], **plan.attention)
+    read = plan.operand(seen, safe(bound), dtype)
+    change = product(read, out, _bias(w.out.bias), dtype)
+    y, total, mean, spread, bounds = run.norm_forward(
+        x, change, w.norm.weight, w.norm.bias, seeds[1], epsilon=plan.epsilon, **plan.norm
+    )
+    return (y, bounds), _Attention(x_, into, qkv, seen, levels, read, out, w.norm.weight, total, mean, spread)
+
+
+def _feed_forward(y: Tensor, bounds: Tensor, w: FeedForward, seeds: Tensor, plan: Plan) -> tuple[Bounded, _Feed]:
+    run, dtype = kernels(y), y.dtype
+    up, down = (plan.operand(one.weight, largest_of(one.weight), dtype) for one in (w.up, w.down))
+    y_ = plan.operand(y, bounds[:1], dtype)
+    inner = product(y_, up, _bias(w.up.bias), dtype)
+    bound, steepest, more = None, bounds, 2**32 / (2**32 - plan.activation_dropped)
+    if plan.float8:  # |Wx + b| ≤ |W| |x| + |b|, and GELU makes nothing larger
+        widest = torch.linalg.vector_norm(w.up.weight, dim=1).max()
+        bound = (bounds[1] * widest * _ROUNDING + _bias(w.up.bias).abs().max()) * more
+        steepest = torch.linalg.vector_norm(w.down.weight, dim=0).max() * (_ROUNDING * _STEEPEST * more)
+    h = run.gelu_forward(inner, seeds[2], dropped=plan.activation_dropped, bound=bound, kind=FORWARD)
+    change = product(h, down, _bias(w.down.bias), dtype)
+    z, total, mean, spread, bounds = run.norm_forward(
+        y, change, w.norm.weight, w.norm.bias, seeds[3], epsilon=plan.epsilon, **plan.norm
+    )
+    return (z, bounds), _Feed(y_, up, inner, h, down, steepest, w.norm.weight, total, mean, spread)
+
+
+def _feed_backward(
+    dz: tuple[Tensor, Tensor | None], kept: _Feed, seeds: Tensor, plan: Plan
+) -> tuple[tuple[Tensor, Tensor], list[Tensor]]:
+    """Two gradients of the half's input, to be added up, and those of its weights in their order."""
+    run, dtype = kernels(dz[0]), dz[0].dtype
+    dtotal, dchange, sums, bounds = run.norm_backward(
+        *dz, kept.total, kept.mean, kept.spread, kept.norm, seeds[3], **plan.norm
+    )
+    g = plan.gradient(dtotal, dchange, bounds[:1], seeds[3])
+    dh = input_gradient(g, kept.down, dtype)
+    ddown = weight_gradient(g, kept.h)
+    bound = safe(bounds[1] * kept.steepest) if plan.float8 else None
+    g, dbias = run.gelu_backward(dh, kept.inner, seeds[2], dropped=plan.activation_dropped, bound=bound, kind=BACKWARD)
+    dup = weight_gradient(g, kept.y)
+    return (dtotal, input_gradient(g, kept.up, dtype)), [dup, dbias, ddown, sums[2], sums[0], sums[1]]
+
+
+def _attention_backward(
+    dy: tuple[Tensor, Tensor], kept: _Attention, rows: Ragged, seeds: Tensor, plan: Plan
+) -> tuple[tuple[Tensor, Tensor], list[Tensor]]:
+    run, dtype = kernels(dy[0]), dy[0].dtype
+    dtotal, dchange, sums, bounds = run.norm_backward(
+        *dy, kept.total, kept.mean, kept.spread, kept.norm, seeds[1], **plan.norm
+    )
+    g = plan.gradient(dtotal, dchange, bounds[:1], seeds[1])
+    dseen = input_gradient(g, kept.out, dtype)
+    dout = weight_gradient(g, kept.read)
+    dqkv, bound = run.attention_backward(dseen, kept.qkv, kept.seen, kept.levels, rows, seeds[0], **plan.attention)
+    if plan.float8:
+        g, dbias = run.cast_summed(dqkv, safe(bound), BACKWARD)
+    else:
+        g, dbias = dqkv, dqkv.sum(0, dtype=torch.float32)
+    dinto = weight_gradient(g, kept.x)
+    return (dtotal, input_gradient(g, kept.into, dtype)), [dinto, dbias, dout, sums[2], sums[0], sums[1]]
+
+
+class _Layer(torch.autograd.Function):
+    """(x, x again, its bounds, …, the layer's twelve tensors) → (y, y again, its bounds).
+
+    One x is what is added to, the other what the product reads: so their gradients come back apart, and the layer
+    before adds them up on the way.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, _same: Tensor, bounds: Tensor, seeds: Tensor, rows: Ragged, plan: Plan, w: EncoderLayer,
+        *_: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+        (y, bounds), first = _attention_forward(x, bounds, w.attention, rows, seeds, plan)
+        (z, bounds), second = _feed_forward(y, bounds, w.feed, seeds, plan)
+        ctx.plan, ctx.rows = plan, rows[3:]
+        ctx.eights = [isinstance(one, Eight) for one in (*first, *second)]
+        parts = [part for one in (*first, *second) for part in (one[1:] if isinstance(one, Eight) else (one,))]
+        ctx.save_for_backward(*rows[:3], seeds, *parts)
+        ctx.mark_non_differentiable(bounds)
+        ctx.set_materialize_grads(False)
+        return z, z.view_as(z), bounds
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        starts, place, position, seeds, *parts = ctx.saved_tensors
+        rows, left = Ragged(starts, place, position, *ctx.rows), iter(parts)
+        kept: list[Any] = []
+        for is_eight in ctx.eights:
+            one = next(left)
+            kept.append(Eight(one, one, next(left)) if is_eight else one)  # nobody reads it straight any more
+        first, second = _Attention(*kept[: len(_Attention._fields)]), _Feed(*kept[len(_Attention._fields) :])
+        dz = [gradient.contiguous() for gradient in gradients[:2] if gradient is not None]
+        dy, of_feed = _feed_backward((dz[0], dz[1] if len(dz) > 1 else None), second, seeds, ctx.plan)
+        dx, of_attention = _attention_backward(dy, first, rows, seeds, ctx.plan)
+        return (*dx, None, None, None, None, None, *of_attention, *of_feed)
+
+
+def _bias(bias: Tensor | None) -> Tensor:
+    assert bias is not None  # BART has one everywhere
+    return bias
+
+
+def fused_layer(
+    x: Tensor, same: Tensor, bounds: Tensor, w: EncoderLayer, rows: Ragged, seeds: Tensor, plan: Plan
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(tokens, size), the same again, and its bounds → these of the next layer."""
+    tensors = (*w.attention.joined, *w.attention.out, *w.attention.norm, *w.feed.up, *w.feed.down, *w.feed.norm)
+    found: tuple[Tensor, Tensor, Tensor] = _Layer.apply(x, same, bounds, seeds, rows, plan, w, *tensors)  # type: ignore[no-untyped-call]
+    return found
+
+
+def fused_encoder(x: Tensor, layers: Sequence[EncoderLayer], rows: Ragged, plan: Plan, *, saves_memory: bool) -> Tensor:
+    """All layers; with `saves_memory` each one's inside is computed anew on the way back."""
+    bounds = bounds_of(x) if plan.float8 else x.new_empty(0)
+    seeds = torch.randint(0, 2**32, (len(layers), 4, 2), device=x.device)
+    same = x
+    for weights, seed in zip(layers, seeds, strict=True):
+        rest = (x, same, bounds, weights, rows, seed, plan)
+        x, same, bounds = checkpoint(fused_layer, *rest, use_reentrant=False) if saves_memory else fused_layer(*rest)
+    return x
+
+
+def bounds_of(x: Tensor) -> Tensor:
+    """The largest number and the longest row."""
+    with torch.no_grad():
+        return torch.stack([largest_of(x), torch.linalg.vector_norm(x, dim=1, dtype=torch.float32).max()])
+
+
+def is_fusable(style: Style) -> bool:
+    """Whether these are BART's layers, for which all this is built."""
+    return not style.norm_first and not style.root_mean_square and style.activation == "gelu"
+
+
+def has_kernels(x: Tensor, style: Style, longest: int) -> bool:
+    """Whether they can be computed by the kernels: on a GPU with Triton, which PyTorch for CUDA brings."""
+    power_of_two = style.width & (style.width - 1) == 0 and style.width >= 16
+    half = x.is_cuda and x.dtype in (torch.bfloat16, torch.float16)
+    return half and power_of_two and longest <= LONGEST and find_spec("triton") is not None

@@ -1,0 +1,174 @@
+"""What the kernels compute, in PyTorch: for CPUs, and as the yardstick of the kernels."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from whichsense.models.seq2seq.fused.eight import Eight, empty_eight, largest
+from whichsense.models.seq2seq.ragged import Ragged
+
+_WORD = 0xFFFFFFFF
+
+
+def is_kept(number: Tensor, seed: Tensor, dropped: int) -> Tensor:
+    """Whether dropout keeps a value: whether the hash of its number is not below `dropped` (of 2**32).
+
+    Two rounds of multiply and shift, decided by two seeds: the same on every device, and drawn again on the way back
+    for less than it costs to keep.
+    """
+    h = (number * 0x9E3779B1 + seed[0]) & _WORD
+    h = ((h ^ (h >> 16)) * 0x21F0AAAD) & _WORD
+    h = ((h ^ (h >> 15)) * (seed[1] | 1)) & _WORD
+    return h >= dropped
+
+
+def kept(rows: int, columns: int, seed: Tensor, dropped: int) -> Tensor:
+    """(rows, columns), true where dropout keeps a value."""
+    return is_kept(torch.arange(rows * columns, device=seed.device), seed, dropped).view(rows, columns)
+
+
+def kept_pairs(sequences: int, heads: int, longest: int, seed: Tensor, dropped: int) -> Tensor:
+    """(sequences, heads, queries, keys): the same of attention."""
+    shape = (sequences, heads, longest, longest)
+    return is_kept(torch.arange(math.prod(shape), device=seed.device), seed, dropped).view(shape)
+
+
+def thinned(x: Tensor, keep: Tensor, dropped: int) -> Tensor:
+    """What is kept, larger by as much as is dropped."""
+    return torch.where(keep, x * (2**32 / (2**32 - dropped)), 0.0)
+
+
+def norm_forward(
+    x: Tensor,
+    change: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    seed: Tensor,
+    *,
+    epsilon: float,
+    dropped: int,
+    bounded: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """norm(x + dropout(change)), the sum, its mean and 1/deviation; the largest value and longest row of the first."""
+    added = change.float()
+    if dropped:
+        added = thinned(added, kept(len(x), x.shape[1], seed, dropped), dropped)
+    total = (x.float() + added).to(x.dtype)
+    wide = total.float()
+    mean = wide.mean(1)
+    spread = torch.rsqrt((wide - mean[:, None]).pow(2).mean(1) + epsilon)
+    y = (wide - mean[:, None]) * spread[:, None] * weight.float() + bias.float()
+    return y.to(x.dtype), total, mean, spread, _bounds(y, bounded)
+
+
+def norm_backward(
+    dy: Tensor, dy2: Tensor | None, total: Tensor, mean: Tensor, spread: Tensor, weight: Tensor, seed: Tensor, *,
+    dropped: int, bounded: bool,
+) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:  # fmt: skip
+    """Gradients of the sum and (if not `bounded`) of the change; those of weight, bias and the change's own bias."""
+    g = dy.float() if dy2 is None else dy.float() + dy2.float()
+    unit = (total.float() - mean[:, None]) * spread[:, None]
+    gw = g * weight.float()
+    d = (gw - gw.mean(1, keepdim=True) - unit * (gw * unit).mean(1, keepdim=True)) * spread[:, None]
+    dtotal = d.to(dy.dtype)
+    d = dtotal.float()
+    if dropped:
+        d = thinned(d, kept(len(d), d.shape[1], seed, dropped), dropped)
+    sums = torch.stack([(g * unit).sum(0), g.sum(0), d.sum(0)])
+    return dtotal, None if bounded else d.to(dy.dtype), sums, _bounds(d, bounded)
+
+
+def _bounds(x: Tensor, wanted: bool) -> Tensor:
+    return torch.stack([x.abs().max(), x.norm(dim=1).max()]) if wanted else x.new_empty(0)
+
+
+def gelu_forward(u: Tensor, seed: Tensor, *, dropped: int, bound: Tensor | None, kind: torch.dtype) -> Tensor | Eight:
+    """dropout(gelu(u)); with a bound, in eight bits."""
+    h = F.gelu(u.float())
+    if dropped:
+        h = thinned(h, kept(len(u), u.shape[1], seed, dropped), dropped)
+    return h.to(u.dtype) if bound is None else cast(h, bound, kind)
+
+
+def gelu_backward(
+    dh: Tensor, u: Tensor, seed: Tensor, *, dropped: int, bound: Tensor | None, kind: torch.dtype
+) -> tuple[Tensor | Eight, Tensor]:
+    """The gradient of u, and its sum over the tokens."""
+    wide = u.float()
+    slope = 0.5 * (1 + torch.erf(wide * math.sqrt(0.5))) + wide * torch.exp(-wide * wide / 2) / math.sqrt(2 * math.pi)
+    g = dh.float() * slope
+    if dropped:
+        g = thinned(g, kept(len(u), u.shape[1], seed, dropped), dropped)
+    return g.to(u.dtype) if bound is None else cast(g, bound, kind), g.sum(0)
+
+
+def cast(
+    x: Tensor, bound: Tensor, kind: torch.dtype, seed: Tensor | None = None, dropped: int = 0,
+    into: Eight | None = None, first: int = 0,
+) -> Eight:  # fmt: skip
+    """In eight bits, dropped out if so wanted; as columns `first` … of a wider table where one is given."""
+    rows, columns = x.shape
+    made = into or empty_eight(rows, columns, bound, kind)
+    wide = x.float()
+    if seed is not None and dropped:
+        wide = thinned(wide, kept(rows, columns, seed, dropped), dropped)
+    top = largest(kind)
+    eight = (wide * (top / bound)).clamp(-top, top).to(kind)
+    made.straight[:, first : first + columns] = eight
+    made.turned[first : first + columns] = F.pad(eight.t().float(), (0, made.turned.shape[1] - rows)).to(kind)
+    return made
+
+
+def cast_summed(
+    x: Tensor, bound: Tensor, kind: torch.dtype, into: Eight | None = None, first: int = 0
+) -> tuple[Eight, Tensor]:
+    """The same, and the sum over the rows."""
+    return cast(x, bound, kind, into=into, first=first), x.sum(0, dtype=torch.float32)
+
+
+def attention_forward(
+    qkv: Tensor, rows: Ragged, seed: Tensor, *, heads: int, scale: float, dropped: int, bounded: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(tokens, 3 × heads × width) → (tokens, heads × width), what the way back needs, the largest value."""
+    q, _, v, p, thin = _attended(qkv, rows, seed, heads, scale, dropped)
+    found = (p if thin is None else thinned(p, thin, dropped)) @ v
+    out = rows.flat(found.transpose(1, 2)).flatten(1).to(qkv.dtype)
+    return out, q.new_empty(0), out.float().abs().max() if bounded else q.new_empty(0)
+
+
+def attention_backward(
+    dout: Tensor, qkv: Tensor, out: Tensor, levels: Tensor, rows: Ragged, seed: Tensor, *, heads: int, scale: float,
+    dropped: int, bounded: bool,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The gradient of qkv, and its largest value."""
+    q, k, v, p, thin = _attended(qkv, rows, seed, heads, scale, dropped)
+    g = rows.padded(dout.float().view(len(dout), heads, -1)).transpose(1, 2)
+    dp = g @ v.transpose(-1, -2)
+    shown = p
+    if thin is not None:
+        shown, dp = thinned(p, thin, dropped), thinned(dp, thin, dropped)
+    ds = p * (dp - (p * dp).sum(-1, keepdim=True)) * scale
+    parts = torch.stack([ds @ k, ds.transpose(-1, -2) @ q, shown.transpose(-1, -2) @ g], 2)
+    wide = rows.flat(parts.permute(0, 3, 2, 1, 4)).flatten(1)
+    return wide.to(qkv.dtype), wide.abs().max() if bounded else wide.new_empty(0)
+
+
+def _attended(
+    qkv: Tensor, rows: Ragged, seed: Tensor, heads: int, scale: float, dropped: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
+    """Queries, keys, values (sequences, heads, longest, width), the softmax, and which of it dropout keeps."""
+    table = rows.padded(qkv.float().view(len(qkv), 3, heads, -1)).permute(2, 0, 3, 1, 4)
+    q, k, v = table.unbind(0)
+    scores = q @ k.transpose(-1, -2) * scale
+    mask = rows.mask()
+    if mask is not None:
+        scores = scores.masked_fill(~mask[:, None, None, :], float("-inf"))
+    p = scores.softmax(-1)
+    if mask is not None:
+        p = p * mask[:, None, :, None]  # rows that are no token have no gradient
+    keep = kept_pairs(rows.rows, heads, rows.longest, seed, dropped) if dropped else None
+    return q, k, v, p, keep
