@@ -104,7 +104,7 @@ def _network(made: Any, precision: str, device: str) -> Network:
 
 def _cosine(some: Sequence[Tensor], others: Sequence[Tensor]) -> float:
     one, other = (torch.cat([part.flatten() for part in parts]) for parts in (some, others))
-    return float(torch.cosine_similarity(one, other, dim=0))
+    return float(torch.cosine_similarity(one.double(), other.double(), dim=0))
 
 
 class Clock:
