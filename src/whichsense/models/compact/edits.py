@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from dataclasses import dataclass
 from whichsense.models.compact.inputs import DELETE, GAP, LAST_SIGN, MOST_DELETED
 from whichsense.models.compact.tokens import END, Pieces, joined
 
+_QUOTED = re.compile(r'"\s*([^"]*?)\s*"')
+_QUESTION_WORD = re.compile(r"(?<=[\w,] )(?:Who|What|When|Where|Which|How|Whose|Whom|Why)\b")
 _NO_SPACE_BEFORE = frozenset(",.;:!?)]'’%")
 _NO_SPACE_AFTER = frozenset("([$£€'’")
 SMALL_WORDS = frozenset(
@@ -88,7 +91,18 @@ def applied(words: Sequence[str], edits: Sequence[tuple[Edit, str]]) -> str:
     for edit, text in sorted(edits, key=lambda pair: pair[0].gap):
         found += [*words[at : edit.gap], text]
         at = max(at, edit.gap + edit.deleted)
-    return " ".join(" ".join([*found, *words[at:]]).split()) + "?"
+    return _tidy(" ".join([*found, *words[at:]])) + "?"
+
+
+def _tidy(text: str) -> str:
+    """Single spaces, none inside quotes; a capital at the beginning, and none at a question word that stands later.
+
+    >>> _tidy('in 1969 Who sang " It "')
+    'In 1969 who sang "It"'
+    """
+    text = _QUOTED.sub(r'"\1"', " ".join(text.split()))
+    text = _QUESTION_WORD.sub(lambda found: found[0].lower(), text)
+    return text[:1].upper() + text[1:]
 
 
 class Surfaces:

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from whichsense.models.compact.features import asked_for
-from whichsense.models.compact.rewriting import Rewrite, Target, fits, known_stems
+from whichsense.models.compact.rewriting import APART, Rewrite
+from whichsense.models.compact.support import Target, beside, support
 from whichsense.models.compact.system import Scene
-from whichsense.text import sentence_spans, words
+from whichsense.text import words
 
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 _BRACKETS = re.compile(r"\(([^()]+)\)\s*$")
@@ -33,19 +34,18 @@ _MOST = 4
 
 def phrase_rewrites(scene: Scene, targets: Sequence[Target]) -> list[list[Rewrite]]:
     """For each answer the rewrites that its evidence gives, the most promising first."""
-    beside = [_beside(scene, target) for target in targets]
-    known = known_stems(scene)
+    around = [beside(scene, target) for target in targets]
     found = []
     for place, target in enumerate(targets):
         others = " ".join(
-            text for number, texts in enumerate(beside) if number != place for some in texts for text in some
+            text for number, texts in enumerate(around) if number != place for some in texts for text in some
         )
         elsewhere = f" {' '.join(words(others))} "
-        made: dict[str, Rewrite] = {}
-        for phrase, worth in _phrases(scene, beside[place]):
+        made, supported = dict[str, Rewrite](), support(scene, target)
+        for phrase, worth in _phrases(scene, around[place]):
             told = " ".join(words(phrase))
-            if f" {told} " not in elsewhere and _says_more(scene, phrase) and fits(phrase, target.answer, known):
-                made.setdefault(told, Rewrite(_asked(scene.evidence.question, phrase), worth))
+            if f" {told} " not in elsewhere and _says_more(scene, phrase) and supported.holds(phrase):
+                made.setdefault(told, Rewrite(_asked(scene.evidence.question, phrase), worth + APART))
         found.append(sorted(made.values(), key=lambda one: -one.score)[:_MOST])
     return found
 
@@ -68,26 +68,11 @@ def _named(title: str) -> str:
     return _BRACKETS.sub("", title).strip()
 
 
-def _beside(scene: Scene, target: Target) -> list[list[str]]:
-    """For each passage with the answer, its title and the sentences that hold the answer."""
-    found = []
-    for place, spans in target.marked.items():
-        pair, passage = scene.evidence.pairs[place], scene.evidence.passages[place]
-        starts = [pair.starts[first] for first, _ in spans if pair.text[0] <= first < pair.text[1]]
-        holding = [
-            passage.text[begin:end]
-            for begin, end in sentence_spans(passage.text)
-            if any(begin <= start < end for start in starts)
-        ]
-        found.append([passage.title, *holding])
-    return found
-
-
-def _phrases(scene: Scene, beside: Sequence[Sequence[str]]) -> Iterator[tuple[str, float]]:
+def _phrases(scene: Scene, around: Sequence[Sequence[str]]) -> Iterator[tuple[str, float]]:
     """What may be put to the question, and its worth. What stands in the answer's best passage is meant most likely."""
     asked, question = asked_for(scene.evidence.question), f" {' '.join(words(scene.evidence.question))} "
     worth = {kind: values.get(asked, values[""]) for kind, values in _WORTH.items()}
-    for rank, (title, *holding) in enumerate(beside):
+    for rank, (title, *holding) in enumerate(around):
         less = _LESS * rank
         if _BRACKETS.search(title) and f" {' '.join(words(_named(title)))} " in question:
             yield title, worth["brackets"] - less

@@ -10,7 +10,8 @@ import numpy as np
 from whichsense.answers import same
 from whichsense.models.compact.inputs import Pair
 from whichsense.models.compact.phrases import phrase_rewrites
-from whichsense.models.compact.rewriting import Rewrite, Target, key, rewrites, together
+from whichsense.models.compact.rewriting import Rewrite, key, rewrites, together
+from whichsense.models.compact.support import Target
 from whichsense.models.compact.system import Scene
 from whichsense.text import normalize
 from whichsense.types import Candidate, Span
@@ -48,9 +49,8 @@ def resolved(scene: Scene, candidates: Sequence[Candidate], beams: int = 4) -> l
     if len(candidates) == 1:
         return [Resolved(candidates[0], question)]
     targets = [target(scene, candidate) for candidate in candidates]
-    # What the evidence says is worth more than what the decoder writes (docs/log.md), so that stands behind.
     options = [
-        [*some, *more]
+        sorted([*some, *more], key=lambda one: -one.score)
         for some, more in zip(phrase_rewrites(scene, targets), rewrites(scene, targets, beams), strict=True)
     ]
     chosen = together(_with_agreement(scene, targets, options))
@@ -69,10 +69,12 @@ def _with_agreement(
 ) -> list[list[Rewrite]]:
     """Rewrites scored also by whether their own answer is the likeliest when they are asked."""
     weight, answers = scene.compact.scorer.agreement, [target.answer for target in targets]
+    if not weight:
+        return [list(some) for some in options]
     each = max(1, _ASKED_AGAIN // max(1, len(targets)))
     kept = [list(some[:each]) for some in options]
     asked = list(dict.fromkeys(one.question for some in kept for one in some))
-    if not asked or not weight:
+    if not asked:
         return kept
     rows = dict(zip(asked, scene.likelihoods(asked, answers), strict=True))
     return [
@@ -104,8 +106,9 @@ def checked(scene: Scene, readings: Sequence[Resolved], least: float) -> tuple[l
     """Each rewrite asked again: does it hold its own answer, and which other candidates (of at least that
     probability) do rewrites prefer?
 
-    A rewrite holds its answer if no other given answer is much likelier (`holds_over`). The question as it was asked
-    brings no new answers: what it prefers is known already.
+    A rewrite holds its answer if it does not make another given answer much likelier beside it (`holds_over`) than the
+    question as it was asked does: an answer that is likely to everything is no reason to drop the others. That question
+    brings no new answers either: what it prefers is known already.
     """
     scorer, given = scene.compact.scorer, [one.candidate.answer for one in readings]
     known = {normalize(answer) for answer in given}
@@ -116,7 +119,8 @@ def checked(scene: Scene, readings: Sequence[Resolved], least: float) -> tuple[l
     ]
     rows = np.array(scene.likelihoods([one.question for one in readings], [*given, *_texts(scene, new)]))
     count, diagonal = len(given), np.arange(len(given))
-    own, others = rows[diagonal, diagonal], rows[:, :count].copy()
+    gained = rows[:, :count] - np.array(scene.likelihoods([scene.evidence.question], given))
+    own, others = gained[diagonal, diagonal], gained.copy()
     others[diagonal, diagonal] = -np.inf
     holds = own - others.max(axis=1) >= scorer.holds_over
     rewritten = np.array([one.question != scene.evidence.question for one in readings])

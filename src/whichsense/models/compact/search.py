@@ -1,4 +1,4 @@
-"""Beam search over edits, for many prompts at once; and how likely given answers are."""
+"""Edits for many prompts at once, the likeliest (beam search) or drawn by chance; and how likely given answers are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from whichsense.models.compact.runtime import Floats
 from whichsense.models.compact.tokens import BEGIN, END, UNKNOWN
 
 LONGEST_EDIT = 24
+TEMPERATURE = 0.8
 _BEHIND = 5.0
+_CHOICES, _NUCLEUS = 40, 0.95  # tokens that are drawn from: so many, and as many as hold this much of the probability
 UNWRITABLE = -20.0  # log probability of a token that cannot be written
 
 
@@ -43,11 +45,22 @@ class Prompt:
     """For edits: the word pieces that may be inserted; all that may be written without it."""
 
 
+def begun_with(decoder: Decoder, memory: Memory, prompts: Sequence[Prompt]) -> Sequences:
+    """Sequences after their prompts."""
+    return decoder.begin(memory, [prompt.prefix for prompt in prompts], [prompt.view for prompt in prompts])
+
+
 def edits(
-    decoder: Decoder, memory: Memory, prompts: Sequence[Prompt], beams: int = 4, longest: int = LONGEST_EDIT
+    decoder: Decoder,
+    memory: Memory,
+    prompts: Sequence[Prompt],
+    beams: int = 4,
+    *,
+    longest: int = LONGEST_EDIT,
+    begun: Sequences | None = None,
 ) -> list[list[Written]]:
-    """The best edits for each prompt, best first."""
-    begun = decoder.begin(memory, [prompt.prefix for prompt in prompts], [prompt.view for prompt in prompts])
+    """The best edits for each prompt, best first. `begun`: the prompts, if they were read already."""
+    begun = begun or begun_with(decoder, memory, prompts)
     search = _Search(memory, prompts, beams)
     for _ in range(longest):
         rows = search.advance(begun)
@@ -94,6 +107,55 @@ class _Search:
         return max((written.score for written in self.done[place]), default=-np.inf) - _BEHIND
 
 
+def drawn(
+    decoder: Decoder,
+    memory: Memory,
+    prompts: Sequence[Prompt],
+    count: int,
+    *,
+    temperature: float = TEMPERATURE,
+    longest: int = LONGEST_EDIT,
+    begun: Sequences | None = None,
+) -> list[list[Written]]:
+    """`count` edits for each prompt, drawn as probable as the decoder holds them; those that did not end are left out.
+
+    The same prompts get the same draws.
+    """
+    chance = np.random.default_rng(0)
+    rows = np.repeat(np.arange(len(prompts)), count)
+    begun = (begun or begun_with(decoder, memory, prompts)).chosen(rows)
+    writable = [_writable(memory, prompt) for prompt in prompts]
+    live = [(place, Written((), 0.0)) for place in rows.tolist()]
+    done: list[list[Written]] = [[] for _ in prompts]
+    for _ in range(longest):
+        kept: list[tuple[int, tuple[int, Written]]] = []
+        for row, (place, written) in enumerate(live):
+            allowed = _allowed(memory, written.tokens, prompts[place].words, writable[place])
+            column = _one_of(begun.following[row] + allowed, temperature, chance)
+            score = written.score + float(begun.following[row, column])
+            made = Written((*written.tokens, int(memory.words[column])), score)
+            if made.tokens[-1] == END:
+                done[place].append(made)
+            else:
+                kept.append((row, (place, made)))
+        live = [one for _, one in kept]
+        if not live:
+            break
+        tokens = np.array([[written.tokens[-1]] for _, written in live], dtype=np.int64)
+        begun, _ = decoder.extend(memory, begun.chosen(np.array([row for row, _ in kept])), tokens)
+    return done
+
+
+def _one_of(scores: Floats, temperature: float, chance: np.random.Generator) -> int:
+    """A column by its probability, among those that hold nearly all of it together."""
+    best = np.argpartition(-scores, min(_CHOICES, len(scores) - 1))[:_CHOICES]
+    best = best[np.argsort(-scores[best])]
+    weights = np.exp((scores[best] - scores[best[0]]) / temperature)
+    weights /= weights.sum()
+    weights[np.cumsum(weights) - weights > _NUCLEUS] = 0
+    return int(best[np.searchsorted(np.cumsum(weights), chance.random() * weights.sum())])
+
+
 def _writable(memory: Memory, prompt: Prompt) -> Floats:
     """0 for the word pieces that may be inserted, very low for all else."""
     fits = (memory.words > LAST_SIGN) & ~np.isin(memory.words, (UNKNOWN, BEGIN, END))
@@ -120,7 +182,7 @@ def likelihoods(
     decoder: Decoder, memory: Memory, prompts: Sequence[Prompt], outputs: Sequence[Sequence[int]]
 ) -> list[list[float]]:
     """The log probability of each output (without its end; that is added) after each prompt: prompts × outputs."""
-    begun = decoder.begin(memory, [prompt.prefix for prompt in prompts], [prompt.view for prompt in prompts])
+    begun = begun_with(decoder, memory, prompts)
     places = [_columns(memory, [*output, END]) for output in outputs]
     found = np.stack([_taken(begun.following, ids[0]) for ids in places], axis=1)
     longest = max(map(len, outputs))

@@ -1,0 +1,77 @@
+"""What a rewrite may say: only what the evidence says of its own answer, and words that say no fact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from whichsense.answers import same
+from whichsense.metrics.porter import stem
+from whichsense.models.compact.decoding import Ints
+from whichsense.models.compact.edits import NEUTRAL_WORDS, SMALL_WORDS
+from whichsense.models.compact.system import Scene
+from whichsense.text import sentence_spans, words
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An answer to write a rewrite for, and where it stands: passage → (first, last + 1) of its pair's tokens, best
+    passages first."""
+
+    answer: str
+    marked: dict[int, list[tuple[int, int]]]
+
+
+@dataclass(frozen=True)
+class Support:
+    """Stems and word pieces that a rewrite for an answer may insert: "played" supports "plays"."""
+
+    answer: str
+    stems: frozenset[str]
+    pieces: Ints
+
+    def holds(self, inserted: str) -> bool:
+        """Whether an insertion does not give the answer away, and says nothing that is not supported."""
+        new, told = words(inserted), words(self.answer)
+        gives = any(new[at : at + len(told)] == told for at in range(len(new) - len(told) + 1)) if told else False
+        return not gives and not (inserted and same(inserted, self.answer)) and all(_stem(w) in self.stems for w in new)
+
+    def tells_apart(self, rewrite: str, others: Sequence[Support]) -> bool:
+        """Whether a rewrite says something that the evidence of no other answer says."""
+        return any(all(_stem(word) not in other.stems for other in others) for word in words(rewrite))
+
+
+def support(scene: Scene, target: Target) -> Support:
+    """Of the titles and sentences in which the answer stands; of all passages where it stands nowhere."""
+    told = [text for texts in beside(scene, target) for text in texts]
+    if not told:
+        told = [text for passage in scene.evidence.passages for text in (passage.title, passage.text)]
+    tokenizer = scene.compact.model.tokenizer
+    said = {word for text in (scene.evidence.question, *told) for word in words(text)}
+    pieces = {piece for text in told for piece in tokenizer.ids(text)}
+    pieces |= {piece for word in SMALL_WORDS | NEUTRAL_WORDS for piece in tokenizer.ids(word)}
+    stems = frozenset(map(_stem, SMALL_WORDS | NEUTRAL_WORDS | said))
+    return Support(target.answer, stems, np.array(sorted(pieces), dtype=np.int64))
+
+
+def beside(scene: Scene, target: Target) -> list[list[str]]:
+    """For each passage with the answer, its title and the sentences that hold the answer."""
+    found = []
+    for place, spans in target.marked.items():
+        pair, passage = scene.evidence.pairs[place], scene.evidence.passages[place]
+        starts = [pair.starts[first] for first, _ in spans if pair.text[0] <= first < pair.text[1]]
+        found.append([passage.title, *_holding(passage.text, starts)])
+    return found
+
+
+def _holding(text: str, starts: Sequence[int]) -> list[str]:
+    spans = sentence_spans(text)
+    return [text[begin:end] for begin, end in spans if any(begin <= start < end for start in starts)]
+
+
+@lru_cache(maxsize=2**15)
+def _stem(word: str) -> str:
+    return stem(word)
