@@ -106,8 +106,11 @@ def is_of(out: Path, system: Mapping[str, Any], dataset: str) -> bool:
 
 
 def _official(readings: Sequence[Reading], rewrites: bool) -> list[Any]:
+    """The official form; pairs also say how sure the system is, which the official script passes over."""
     if rewrites:
-        return [{"question": reading.question, "answer": reading.answer} for reading in readings]
+        return [
+            {"question": one.question, "answer": one.answer, "confidence": round(one.confidence, 4)} for one in readings
+        ]
     return [reading.answer for reading in readings]
 
 
