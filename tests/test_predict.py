@@ -57,6 +57,19 @@ def test_official_form(questions: Path, tmp_path: Path) -> None:
     assert score_ambignq(gold, tmp_path / "out.json").metrics["f1_ans"] == pytest.approx(2 / 3)
 
 
+class Sure:
+    """Says how sure it is."""
+
+    def readings(self, questions: Sequence[str]) -> list[list[Reading]]:
+        return [[Reading(question, "6", confidence=0.62541), Reading(question, "7")] for question in questions]
+
+
+def test_confidence_is_told_where_there_is_one(questions: Path, tmp_path: Path) -> None:
+    predict(Sure(), str(questions), tmp_path / "out.json", system={"name": "sure"}, limit=2)
+    first, second = json.loads((tmp_path / "out.json").read_text())["q1"]
+    assert first["confidence"] == 0.6254 and "confidence" not in second
+
+
 def test_answers_only(questions: Path, tmp_path: Path) -> None:
     predict(Echo(), str(questions), tmp_path / "out.json", rewrites=False, limit=2)
     assert json.loads((tmp_path / "out.json").read_text()) == {"q0": ["6", "é"], "q1": ["6", "é"]}

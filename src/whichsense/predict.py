@@ -106,12 +106,14 @@ def is_of(out: Path, system: Mapping[str, Any], dataset: str) -> bool:
 
 
 def _official(readings: Sequence[Reading], rewrites: bool) -> list[Any]:
-    """The official form; pairs also say how sure the system is, which the official script passes over."""
-    if rewrites:
-        return [
-            {"question": one.question, "answer": one.answer, "confidence": round(one.confidence, 4)} for one in readings
-        ]
-    return [reading.answer for reading in readings]
+    """The official form. Pairs also say how sure the system is, if it does; the official script passes over it."""
+    if not rewrites:
+        return [reading.answer for reading in readings]
+    return [{"question": one.question, "answer": one.answer} | _confidence(one) for one in readings]
+
+
+def _confidence(reading: Reading) -> dict[str, float]:
+    return {"confidence": round(reading.confidence, 4)} if reading.confidence else {}
 
 
 def _digest(questions: Sequence[Question]) -> str:
