@@ -13,7 +13,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from whichsense.datasets import load
+from whichsense.datasets.given import given_questions
+from whichsense.errors import BadInput
 from whichsense.metrics.answers import normal_form
 from whichsense.scoring.inputs import read_predictions
 from whichsense.train.compact_scorer import expected_calibration_error
@@ -26,11 +27,15 @@ def outcomes(gold: str, predicted: Path) -> tuple[list[float], list[float]]:
     """Confidence of each answer, and whether it is right."""
     given, right = [], []
     found = read_predictions(predicted)
-    for question in load(gold):
+    for question in given_questions(gold)[0]:
         names = {normal_form(name) for one in question.annotations for pair in one.pairs for name in pair.answers}
         for pair in found.get(question.id, []):
+            if not isinstance(pair, dict) or "confidence" not in pair:
+                raise BadInput(f"'{predicted}' does not say how probable its answers are: see question {question.id}.")
             given.append(float(pair["confidence"]))
             right.append(float(normal_form(pair["answer"]) in names))
+    if not given:
+        raise BadInput(f"'{predicted}' has no answer to any question of '{gold}'.")
     return given, right
 
 

@@ -58,16 +58,16 @@ def test_official_form(questions: Path, tmp_path: Path) -> None:
 
 
 class Sure:
-    """Says how sure it is."""
+    """Says how probable its first answer is; of the others not, or by a logarithm."""
 
     def readings(self, questions: Sequence[str]) -> list[list[Reading]]:
-        return [[Reading(question, "6", confidence=0.62541), Reading(question, "7")] for question in questions]
+        return [[Reading(one, str(value), confidence=value) for value in (0.62541, 0.0, -4.2)] for one in questions]
 
 
 def test_confidence_is_told_where_there_is_one(questions: Path, tmp_path: Path) -> None:
     predict(Sure(), str(questions), tmp_path / "out.json", system={"name": "sure"}, limit=2)
-    first, second = json.loads((tmp_path / "out.json").read_text())["q1"]
-    assert first["confidence"] == 0.6254 and "confidence" not in second
+    first, *others = json.loads((tmp_path / "out.json").read_text())["q1"]
+    assert first["confidence"] == 0.6254 and not any("confidence" in one for one in others)
 
 
 def test_answers_only(questions: Path, tmp_path: Path) -> None:

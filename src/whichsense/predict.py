@@ -106,14 +106,16 @@ def is_of(out: Path, system: Mapping[str, Any], dataset: str) -> bool:
 
 
 def _official(readings: Sequence[Reading], rewrites: bool) -> list[Any]:
-    """The official form. Pairs also say how sure the system is, if it does; the official script passes over it."""
+    """The official form. Pairs also say how probable the answer is, where the system gives a probability; the official
+    script passes over it."""
     if not rewrites:
         return [reading.answer for reading in readings]
     return [{"question": one.question, "answer": one.answer} | _confidence(one) for one in readings]
 
 
 def _confidence(reading: Reading) -> dict[str, float]:
-    return {"confidence": round(reading.confidence, 4)} if reading.confidence else {}
+    # Some verifiers score by log probabilities, and some systems not at all.
+    return {"confidence": round(reading.confidence, 4)} if 0 < reading.confidence <= 1 else {}
 
 
 def _digest(questions: Sequence[Question]) -> str:

@@ -63,6 +63,9 @@ def test_mistakes_are_told(built: Index, tmp_path: Path) -> None:
     for body, told in [
         ("", "holds no hits"),
         ('{"question": "Who?", "hits": []}\n', "holds no hits"),
+        ('{"kept": 1}\n', "holds no hits"),
+        ("\n".join([first, '{"id": "1", "title": null, "text": "x"}']), "line 2: neither"),
+        ("\n".join([first, '{"question": "Who?", "hits": [["1", NaN]]}']), "line 2: neither"),
         ("\n".join([first, "[1]"]), "line 2: neither a passage nor a question"),
         ("\n".join([first, '{"id": "1", "titel": "Dune"}']), "line 2: neither"),
         ("\n".join([first, *(line for line in rest if "question" in line)]), "lacks the passage"),

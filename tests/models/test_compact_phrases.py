@@ -9,6 +9,7 @@ import pytest
 from tiny_compact import exported, scored
 from whichsense.models.compact.phrases import phrase_rewrites
 from whichsense.models.compact.resolving import resolved, target
+from whichsense.models.compact.support import support
 from whichsense.models.compact.system import Compact, Scene
 from whichsense.testing import passage_hit
 from whichsense.types import Candidate
@@ -31,7 +32,8 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 
 def questions(scene: Scene, *answers: str) -> list[list[str]]:
     targets = [target(scene, Candidate(answer, 1.0)) for answer in answers]
-    return [[one.question for one in some] for some in phrase_rewrites(scene, targets)]
+    told = [support(scene, one) for one in targets]
+    return [[one.question for one in some] for some in phrase_rewrites(scene, targets, told)]
 
 
 def test_what_stands_beside_one_answer_tells_it_from_the_other(scene: Scene) -> None:

@@ -133,7 +133,7 @@ def test_rewrites_are_chosen_together() -> None:
 def test_rewrites_keep_to_the_evidence(scene: Scene) -> None:
     targets = [target(scene, Candidate(answer, 1.0)) for answer in ("David Lynch", "Denis Villeneuve")]
     assert [sorted(one.marked) for one in targets] != [[], []]
-    found = rewrites(scene, targets, beams=6)
+    found = rewrites(scene, targets, [support(scene, one) for one in targets], beams=6)
     assert any(found)
     told = {word for hit in HITS for word in words(f"{hit.passage.title} {hit.passage.text}")}
     for answer, some in zip(targets, found, strict=True):
@@ -220,4 +220,5 @@ def test_a_part_of_the_memory_is_what_it_would_be_alone(scene: Scene) -> None:
 def test_a_question_too_long_is_not_rewritten(compact: Compact) -> None:
     assert rewrite_prefix(TOKENIZER, "who " * 60, "x", []) is None
     scene = compact.scene("who " * 60 + "?", HITS, keep=3)
-    assert rewrites(scene, [target(scene, Candidate("1984", 1.0)), target(scene, Candidate("2021", 1.0))]) == [[], []]
+    targets = [target(scene, Candidate(year, 1.0)) for year in ("1984", "2021")]
+    assert rewrites(scene, targets, [support(scene, one) for one in targets]) == [[], []]

@@ -9,9 +9,11 @@ passages that no earlier question had, and the question itself with the ids and 
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import lzma
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +29,7 @@ from whichsense.types import Hit, Method, Passage
 
 _AT_ONCE = 64
 _FIX = "Write it again: whichsense retrieve"
+_ABOUT = {"index", "passages", "method", "k"}
 _OPTIONAL = tuple(field for field in fields(Passage) if field.name not in ("id", "title", "text"))
 
 
@@ -43,16 +46,16 @@ class KeptHits:
     def open(cls, path: str | Path) -> KeptHits:
         lines = read_jsonl(path)
         _, about = next(lines, (0, None))
-        if not isinstance(about, dict) or about.get("kept") != 1:
+        if not isinstance(about, dict) or about.get("kept") != 1 or not about.keys() >= _ABOUT:
             raise BadInput(f"'{path}' holds no hits of a search. {_FIX}.")
         found: dict[str, list[tuple[str, float]]] = {}
         passages: dict[str, Passage] = {}
         for number, record in lines:
             try:
                 if "question" in record:
-                    found[record["question"]] = [(key, float(score)) for key, score in record["hits"]]
+                    found[record["question"]] = [(key, _score(score)) for key, score in record["hits"]]
                 else:
-                    passages[record["id"]] = Passage(**record)
+                    passages[record["id"]] = _passage(record)
             except (KeyError, TypeError, ValueError):
                 raise BadInput(f"'{path}', line {number}: neither a passage nor a question. {_FIX}.") from None
         lost = next((key for hits in found.values() for key, _ in hits if key not in passages), None)
@@ -67,7 +70,9 @@ class KeptHits:
         """The first k hits of each question; `method`, if given, must be the one that they were found with."""
         own = self.about["method"]
         if method not in (None, own):
-            raise BadInput(f"'{self.path}' holds what '{own}' found, and '{method}' is asked for. {_FIX} … ")
+            raise BadInput(
+                f"'{self.path}' holds what '{own}' found, and '{method}' is asked for. {_FIX} … --method {method}"
+            )
         if k > self.about["k"]:
             raise BadInput(
                 f"'{self.path}' keeps {self.about['k']} hits of each question, and {k} are asked for. {_FIX} … --k {k}"
@@ -120,6 +125,19 @@ def keep_hits(
     return len(asked)
 
 
+def _passage(record: Mapping[str, Any]) -> Passage:
+    """Whatever else has its names is none."""
+    if not all(isinstance(record[name], str) for name in ("id", "title", "text")):
+        raise TypeError("A passage's id, title and text are texts.")
+    return Passage(**record)
+
+
+def _score(value: Any) -> float:
+    if not math.isfinite(found := float(value)):
+        raise ValueError("A score is a number.")
+    return found
+
+
 def _record(passage: Passage) -> dict[str, Any]:
     """Without what is as in any passage."""
     more = {field.name: value for field in _OPTIONAL if (value := getattr(passage, field.name)) != field.default}
@@ -146,6 +164,9 @@ def _written(path: Path) -> Iterator[Any]:
 def _compressed(suffix: str, raw: IO[bytes]) -> Iterator[IO[bytes]]:
     if suffix == ".gz":
         with gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) as packed:
+            yield cast(IO[bytes], packed)
+    elif suffix == ".bz2":
+        with bz2.BZ2File(raw, "wb") as packed:
             yield cast(IO[bytes], packed)
     elif suffix == ".xz":
         with lzma.LZMAFile(raw, "wb") as packed:

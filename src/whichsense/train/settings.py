@@ -32,7 +32,7 @@ class Settings:
     """Batches whose gradients make one step."""
     bf16: bool = False
     float8: bool = False
-    """The encoder's matrix products in eight bits, where the model and the GPU can: faster, and coarser."""
+    """The encoder's matrix products in eight bits, where model and GPU can; coarser. Not proven on a GPU yet."""
     gradient_checkpointing: bool = False
     compile: bool = False
     seed: int = 0

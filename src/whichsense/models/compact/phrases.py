@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from whichsense.models.compact.features import asked_for
 from whichsense.models.compact.rewriting import APART, Rewrite
-from whichsense.models.compact.support import Target, beside, support
+from whichsense.models.compact.support import Support, Target, beside
 from whichsense.models.compact.system import Scene
 from whichsense.text import words
 
@@ -32,20 +32,20 @@ _LESS = 0.04  # for each passage that supports the answer better
 _MOST = 4
 
 
-def phrase_rewrites(scene: Scene, targets: Sequence[Target]) -> list[list[Rewrite]]:
+def phrase_rewrites(scene: Scene, targets: Sequence[Target], told: Sequence[Support]) -> list[list[Rewrite]]:
     """For each answer the rewrites that its evidence gives, the most promising first."""
     around = [beside(scene, target) for target in targets]
     found = []
-    for place, target in enumerate(targets):
+    for place, supported in enumerate(told):
         others = " ".join(
             text for number, texts in enumerate(around) if number != place for some in texts for text in some
         )
         elsewhere = f" {' '.join(words(others))} "
-        made, supported = dict[str, Rewrite](), support(scene, target)
+        made: dict[str, Rewrite] = {}
         for phrase, worth in _phrases(scene, around[place]):
-            told = " ".join(words(phrase))
-            if f" {told} " not in elsewhere and _says_more(scene, phrase) and supported.holds(phrase):
-                made.setdefault(told, Rewrite(_asked(scene.evidence.question, phrase), worth + APART))
+            said = " ".join(words(phrase))
+            if f" {said} " not in elsewhere and _says_more(scene, phrase) and supported.holds(phrase):
+                made.setdefault(said, Rewrite(_asked(scene.evidence.question, phrase), worth + APART))
         found.append(sorted(made.values(), key=lambda one: -one.score)[:_MOST])
     return found
 

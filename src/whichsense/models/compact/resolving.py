@@ -11,7 +11,7 @@ from whichsense.answers import same
 from whichsense.models.compact.inputs import Pair
 from whichsense.models.compact.phrases import phrase_rewrites
 from whichsense.models.compact.rewriting import Rewrite, key, rewrites, together
-from whichsense.models.compact.support import Target
+from whichsense.models.compact.support import Target, support
 from whichsense.models.compact.system import Scene
 from whichsense.text import normalize
 from whichsense.types import Candidate, Span
@@ -49,10 +49,9 @@ def resolved(scene: Scene, candidates: Sequence[Candidate], beams: int = 4) -> l
     if len(candidates) == 1:
         return [Resolved(candidates[0], question)]
     targets = [target(scene, candidate) for candidate in candidates]
-    options = [
-        sorted([*some, *more], key=lambda one: -one.score)
-        for some, more in zip(phrase_rewrites(scene, targets), rewrites(scene, targets, beams), strict=True)
-    ]
+    told = [support(scene, wanted) for wanted in targets]
+    phrases, edited = phrase_rewrites(scene, targets, told), rewrites(scene, targets, told, beams)
+    options = [sorted([*some, *more], key=lambda one: -one.score) for some, more in zip(phrases, edited, strict=True)]
     chosen = together(_with_agreement(scene, targets, options))
     used = {key(one.question) for one in chosen if one is not None}
     found = []

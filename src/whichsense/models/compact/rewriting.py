@@ -21,13 +21,13 @@ from whichsense.models.compact.decoding import Decoder, Memory, View
 from whichsense.models.compact.edits import Surfaces, applied, parsed
 from whichsense.models.compact.inputs import question_words, rewrite_prefix
 from whichsense.models.compact.runtime import Floats
-from whichsense.models.compact.support import Support, Target, support
+from whichsense.models.compact.support import Support, Target
 from whichsense.models.compact.system import Scene
 from whichsense.models.compact.tokens import Pieces
 from whichsense.text import words
 
 SEEN = 3  # passages that a rewrite may draw on
-_DRAWN, _MOST_DRAWN = 16, 36  # rewrites that are drawn for each answer, and for all answers together
+_DRAWN, _MOST_DRAWN = 16, 36  # rewrites that are drawn for each answer, and, unless there are very many answers, in all
 _KEPT = 8  # of each answer, best first
 # Agreement in edits and in word order (BLEU-4), and what a rewrite's agreement is worth in real EDIT-F1: measured on 40
 # val questions, so that it can be set beside the worth of what the evidence says.
@@ -46,13 +46,12 @@ class Rewrite:
     score: float
 
 
-def rewrites(scene: Scene, targets: Sequence[Target], beams: int = 4) -> list[list[Rewrite]]:
-    """Several rewrites for each answer, best first; none where nothing fits."""
+def rewrites(scene: Scene, targets: Sequence[Target], told: Sequence[Support], beams: int = 4) -> list[list[Rewrite]]:
+    """Several rewrites for each answer, best first; none where nothing fits. `told`: what each may say."""
     question = scene.evidence.question
     asked = question_words(question)
     seen = [_seen(scene, target) for target in targets]
     together_seen = sorted({place for places in seen for place in places})
-    told = [support(scene, target) for target in targets]
     prompts: list[search.Prompt] = []
     for target, places, supported in zip(targets, seen, told, strict=True):
         others = [other.answer for other in targets if other is not target]

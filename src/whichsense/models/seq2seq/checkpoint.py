@@ -38,8 +38,9 @@ def _kind(config: Any, source: str | Path) -> Literal["bart", "t5", "causal"]:
         MODEL_FOR_MASKED_LM_MAPPING_NAMES,
     )
 
-    # Encoders are in both lists, as transformers can turn them into decoders.
-    if config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.keys() - MODEL_FOR_MASKED_LM_MAPPING_NAMES.keys():
+    # Encoders are in both lists, as transformers can turn them into decoders; of other pairs it would take the decoder.
+    alone = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.keys() - MODEL_FOR_MASKED_LM_MAPPING_NAMES.keys()
+    if config.model_type in alone and not getattr(config, "is_encoder_decoder", False):
         return "causal"
     raise BadInput(
         f"'{source}' is a '{config.model_type}' model. Take a BART or T5 checkpoint, or a decoder-only one (Llama, …)."

@@ -42,9 +42,10 @@ def composed(codec: Codec, form: Form, parts: Sequence[str], hits: Sequence[Hit]
     for body in _fitting(codec, form, len(lead), passages):
         tokens += [*body, *_between(codec)]
     if codec.kind == "causal":  # the question last: the nearer to what is written, the better it is remembered
-        room = max(0, form.input_tokens - len(codec.start) - len(lead))
-        cut = [*tokens[: max(0, room - 1)], *_between(codec)] if len(tokens) > room else tokens
-        return [[*codec.start, *cut, *lead][: form.input_tokens]]
+        room, between = max(0, form.input_tokens - len(codec.start) - len(lead)), _between(codec)
+        if len(tokens) > room:
+            tokens = [*tokens[: room - len(between)], *between] if room > len(between) else []
+        return [[*codec.start, *tokens, *lead][: form.input_tokens]]
     whole = _closed(codec, lead, tokens)
     return [[*whole[: form.input_tokens - 1], codec.end] if len(whole) > form.input_tokens else whole]
 

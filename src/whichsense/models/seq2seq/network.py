@@ -6,6 +6,7 @@ transformers model inside, under its names: whatever it can load and save, this 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -88,7 +89,7 @@ class Network(nn.Module):
         self.model = model
         self.family = family_of(model)
         self._encoder_layer: Callable[..., Tensor] = encoder_layer
-        self._saves_memory = self._compiled = self._float8 = False
+        self._saves_memory = self._compiled = self._float8 = self._told = False
         self._tried: Plan | None = None
         self._wrong: list[str] = []
         self.label_smoothing = 0.0
@@ -121,7 +122,7 @@ class Network(nn.Module):
         self._encoder_layer = torch.compile(encoder_layer, *arguments, **options)
 
     def float8_enable(self) -> None:
-        """Train with the encoder's products in eight bits: where the chip has them, nearly twice as fast."""
+        """Train with the encoder's products in eight bits, where the chip has them."""
         style = getattr(getattr(self, "family", None), "encoder_style", None)
         if style is None or not is_fusable(style):
             raise BadConfig("train.float8 is built for BART checkpoints. Leave it out, or take one of those.")
@@ -173,9 +174,12 @@ class Network(nn.Module):
         if not self.training or not is_fusable(style) or not (self._float8 or (self._compiled and x.is_cuda)):
             return None
         plan = Plan.of(style, float8=self._float8)
-        if x.is_cuda and not (has_kernels(x, style, longest) and self._passes(plan, x)):
+        if x.is_cuda and not has_kernels(x, style, longest):
+            if self._float8 and not self._told:
+                self._told = True
+                warnings.warn("Passages as long as these are not computed in eight bits (train.float8).", stacklevel=2)
             return None
-        return plan
+        return plan if not x.is_cuda or self._passes(plan, x) else None
 
     def _passes(self, plan: Plan, x: Tensor) -> bool:
         """Whether the kernels compute on this machine what they should: tried once."""
