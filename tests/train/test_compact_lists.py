@@ -221,7 +221,7 @@ def test_edits_make_the_rewrite(prompt: str, rewrite: str, tokenizer: Tokenizer,
     signs = edit_signs(tokenizer, prompt, rewrite)
     found = [(edit, joined([vocabulary[piece] for piece in edit.inserted])) for edit in parsed(signs)]
     made = applied([word.lower() for word in question_words(prompt)], found)
-    assert made.replace(" ", "") == f"{rewrite.lower().rstrip('?')}?".replace(" ", "") and signs[-1] == END
+    assert made.lower().replace(" ", "") == f"{rewrite.lower().rstrip('?')}?".replace(" ", "") and signs[-1] == END
 
 
 def test_no_edit_is_no_example(tokenizer: Tokenizer) -> None:
