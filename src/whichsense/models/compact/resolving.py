@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from whichsense.answers import same
 from whichsense.models.compact.inputs import Pair
 from whichsense.models.compact.phrases import phrase_rewrites
-from whichsense.models.compact.rewriting import Rewrite, key, rewrites, together
+from whichsense.models.compact.rewriting import key, rewrites, together
 from whichsense.models.compact.support import Target, support
 from whichsense.models.compact.system import Scene
 from whichsense.text import normalize
@@ -19,7 +19,6 @@ from whichsense.types import Candidate, Span
 _SPANS = 5
 _TOLD = 0.05  # a span that is less probable in its passage is not marked as the answer
 _MOST_MARKED = 12  # places of a passage
-_ASKED_AGAIN = 12  # rewrites of all answers that are asked again before one is chosen for each
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ def resolved(scene: Scene, candidates: Sequence[Candidate], beams: int = 4) -> l
     told = [support(scene, wanted) for wanted in targets]
     phrases, edited = phrase_rewrites(scene, targets, told), rewrites(scene, targets, told, beams)
     options = [sorted([*some, *more], key=lambda one: -one.score) for some, more in zip(phrases, edited, strict=True)]
-    chosen = together(_with_agreement(scene, targets, options))
+    chosen = together(options)
     used = {key(one.question) for one in chosen if one is not None}
     found = []
     for candidate, wanted, one in zip(candidates, targets, chosen, strict=True):
@@ -61,32 +60,6 @@ def resolved(scene: Scene, candidates: Sequence[Candidate], beams: int = 4) -> l
             used.add(key(written))
             found.append(Resolved(candidate, written))
     return found or [Resolved(candidates[0], question)]
-
-
-def _with_agreement(
-    scene: Scene, targets: Sequence[Target], options: Sequence[Sequence[Rewrite]]
-) -> list[list[Rewrite]]:
-    """Rewrites scored also by whether their own answer is the likeliest when they are asked."""
-    weight, answers = scene.compact.scorer.agreement, [target.answer for target in targets]
-    if not weight:
-        return [list(some) for some in options]
-    each = max(1, _ASKED_AGAIN // max(1, len(targets)))
-    kept = [list(some[:each]) for some in options]
-    asked = list(dict.fromkeys(one.question for some in kept for one in some))
-    if not asked:
-        return kept
-    rows = dict(zip(asked, scene.likelihoods(asked, answers), strict=True))
-    return [
-        [replace(one, score=one.score + weight * np.exp(_own_share(rows[one.question], place))) for one in some]
-        for place, some in enumerate(kept)
-    ]
-
-
-def _own_share(row: Sequence[float], place: int) -> float:
-    """The log probability of one answer among all."""
-    scores = np.array(row)
-    top = scores.max()
-    return float(scores[place] - top - np.log(np.exp(scores - top).sum()))
 
 
 def _by_title(scene: Scene, target: Target, used: set[str]) -> str | None:

@@ -15,7 +15,7 @@ from whichsense.models.compact.runtime import Floats, damaged
 
 FAR = 4.0  # standard deviations: an odd value counts as a far one, no further
 _NETS = ("answer", "ambiguous", "answerable")
-_SETTINGS = ("search_weight", "decline_under", "single_under", "missing", "holds_over", "join_over", "agreement")
+_SETTINGS = ("search_weight", "decline_under", "single_under", "missing", "holds_over", "join_over")
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,6 @@ class Scorer:
     """How much less likely than another answer a reading's own may be when its rewrite is asked (log probability)."""
     join_over: float = 0.2
     """A candidate that a rewrite prefers joins the answers if it is at least this probable."""
-    agreement: float = 0.05
-    """What it counts, beside a rewrite's own score, how probable its answer is among all when it is asked."""
 
     @classmethod
     def load(cls, path: Path) -> Scorer:

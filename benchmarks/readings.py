@@ -1,0 +1,96 @@
+"""Two figures of the compact model that no prediction file shows.
+
+python benchmarks/readings.py sample --every 2                     # answers over the sample, what is declined
+python benchmarks/readings.py rewrites ambignq/val --index wiki    # rewrites with the gold answers given
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Iterator, Sequence
+
+from whichsense import compact
+from whichsense.datasets import Annotation, QAPair, Question
+from whichsense.datasets.given import given_questions
+from whichsense.metrics.ambignq import f1_answers, question_scores
+from whichsense.models.compact.resolving import Resolved, resolved
+from whichsense.pipeline import Pipeline
+from whichsense.read import CompactReader
+from whichsense.types import Candidate
+
+
+def sample(options: argparse.Namespace) -> None:
+    """Answer F1 of the sample's questions, with declining; and how many of the unanswerable are declined."""
+    pipeline = compact.load(threads=options.threads)
+    asked = given_questions("sample/questions")[0][:: options.every]
+    scores, told = [], 0
+    for question, found in zip(asked, compact.ask(pipeline, [one.text for one in asked]), strict=True):
+        answers = [reading.answer for reading in found.readings]
+        scores.append(max(f1_answers(gold, answers) for gold in question.answer_sets) if answers else 0.0)
+        told += found.ambiguous == question.is_ambiguous
+    none = given_questions("sample/unanswerable")[0]
+    declined = sum(not found.readings for found in compact.ask(pipeline, [one.text for one in none]))
+    print(f"{len(scores)} questions: answer F1 {sum(scores) / len(scores):.3f}, ambiguity {told / len(scores):.2f}")
+    print(f"unanswerable: {declined} of {len(none)} declined")
+
+
+def rewrites(options: argparse.Namespace) -> None:
+    """EDIT-F1 and BLEU-4 of rewrites for the gold answers of an annotation, and how many stand twice."""
+    pipeline = compact.load(options.index, threads=options.threads)
+    asked = [one for one in given_questions(options.dataset)[0] if _several(one)]
+    random.Random(0).shuffle(asked)
+    bleu, edit, pairs, twice = 0.0, 0.0, 0, 0
+    for question in asked[: options.limit]:
+        annotation = _several(question)
+        assert annotation is not None
+        made = _rewritten(pipeline, question.text, annotation)
+        for pair, text in made:
+            *order, edits = question_scores(question.text, "|".join(pair.questions), text)
+            bleu, edit, pairs = bleu + order[3], edit + edits, pairs + 1
+        twice += len(made) - len({text.lower() for _, text in made})
+    print(f"{min(len(asked), options.limit)} questions, {pairs} pairs: EDIT-F1 {100 * edit / pairs:.1f}, ", end="")
+    print(f"BLEU-4 {100 * bleu / pairs:.1f}, standing twice {100 * twice / pairs:.1f}%")
+
+
+def _several(question: Question) -> Annotation | None:
+    return next((one for one in question.annotations if not one.is_single and len(one.pairs) > 1), None)
+
+
+def _rewritten(pipeline: Pipeline, question: str, annotation: Annotation) -> list[tuple[QAPair, str]]:
+    """Each pair with its rewrite; the question itself where there is none."""
+    assert isinstance(pipeline.reader, CompactReader)
+    hits = pipeline.retriever.retrieve([question], pipeline.depth)[0]
+    scene = pipeline.reader.compact.scene(question, hits, keep=pipeline.keep)
+    wanted = [Candidate(pair.answers[0], 1.0) for pair in annotation.pairs]
+    left = list(_in_order(wanted, resolved(scene, wanted), question))
+    return list(zip(annotation.pairs, left, strict=True))
+
+
+def _in_order(wanted: Sequence[Candidate], found: Sequence[Resolved], question: str) -> Iterator[str]:
+    rest = list(found)
+    for candidate in wanted:
+        if rest and rest[0].candidate is candidate:
+            yield rest.pop(0).question
+        else:
+            yield question
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--threads", type=int, default=2)
+    commands = parser.add_subparsers(required=True)
+    first = commands.add_parser("sample", help=sample.__doc__)
+    first.add_argument("--every", type=int, default=1)
+    first.set_defaults(run=sample)
+    second = commands.add_parser("rewrites", help=rewrites.__doc__)
+    second.add_argument("dataset")
+    second.add_argument("--index")
+    second.add_argument("--limit", type=int, default=40)
+    second.set_defaults(run=rewrites)
+    options = parser.parse_args()
+    options.run(options)
+
+
+if __name__ == "__main__":
+    main()
