@@ -9,6 +9,7 @@ from torch import Tensor
 
 FORWARD = torch.float8_e4m3fn  # more digits
 BACKWARD = torch.float8_e5m2  # more range: the gradients of two tokens may differ by powers of ten
+_ROWS = 64  # of a transpose: at most those of a kernel's tile, which zeroes what is behind the last row
 
 
 def largest(kind: torch.dtype) -> float:
@@ -25,7 +26,7 @@ class Eight(NamedTuple):
     straight: Tensor
     """(rows, columns)"""
     turned: Tensor
-    """(columns, rows), rows padded with zeros to a multiple of 16"""
+    """(columns, rows), rows padded with zeros to a multiple of 64: each kernel writes whole sectors of memory"""
     scale: Tensor
     """What its numbers are to be multiplied with, float32"""
 
@@ -33,5 +34,5 @@ class Eight(NamedTuple):
 def empty_eight(rows: int, columns: int, bound: Tensor, kind: torch.dtype) -> Eight:
     """Room for a table whose numbers are at most `bound` in size."""
     straight = torch.empty((rows, columns), dtype=kind, device=bound.device)
-    turned = torch.empty((columns, -(-rows // 16) * 16), dtype=kind, device=bound.device)
+    turned = torch.empty((columns, -(-rows // _ROWS) * _ROWS), dtype=kind, device=bound.device)
     return Eight(straight, turned, bound / largest(kind))

@@ -48,8 +48,9 @@ def product(x: Operand, weight: Operand, bias: Tensor, dtype: torch.dtype) -> Te
 def input_gradient(g: Operand, weight: Operand, dtype: torch.dtype) -> Tensor:
     """g W"""
     if isinstance(g, Eight) and isinstance(weight, Eight):
+        turned = weight.turned[:, : g.straight.shape[1]]  # without the padding
         return torch._scaled_mm(
-            g.straight, weight.turned.t(), scale_a=g.scale, scale_b=weight.scale, out_dtype=dtype, use_fast_accum=True
+            g.straight, turned.t(), scale_a=g.scale, scale_b=weight.scale, out_dtype=dtype, use_fast_accum=True
         )
     assert isinstance(g, Tensor) and isinstance(weight, Tensor)
     return g @ weight
