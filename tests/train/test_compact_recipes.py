@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,22 +19,25 @@ for needed in ("onnx", "onnxruntime"):
 
 from whichsense.errors import BadConfig, BadInput  # noqa: E402
 from whichsense.models.compact import features  # noqa: E402
-from whichsense.models.compact.net import CompactNet  # noqa: E402
+from whichsense.models.compact.net import CompactNet, Memory  # noqa: E402
+from whichsense.models.compact.quantized import QuantizedLinear  # noqa: E402
 from whichsense.models.compact.runtime import CompactModel  # noqa: E402
 from whichsense.models.compact.system import Compact  # noqa: E402
 from whichsense.progress import silent  # noqa: E402
-from whichsense.train.compact import fitting, losses, teacher  # noqa: E402
+from whichsense.train.compact import fitting, lists, losses, teacher  # noqa: E402
 from whichsense.train.compact.batch import counted, list_batch  # noqa: E402
 from whichsense.train.compact.joint import JointTask  # noqa: E402
 from whichsense.train.compact.measures import measured  # noqa: E402
+from whichsense.train.compact.rewriter import RewriterTask  # noqa: E402
 from whichsense.train.compact.scores import taught_scores  # noqa: E402
 from whichsense.train.compact.sentences import SentencesTask  # noqa: E402
-from whichsense.train.compact.student import NET, vocabulary_of  # noqa: E402
+from whichsense.train.compact.start import NET, opened  # noqa: E402
+from whichsense.train.compact.student import vocabulary_of  # noqa: E402
 from whichsense.train.recipe import load_recipe  # noqa: E402
 from whichsense.train.stages import train_recipe  # noqa: E402
 from whichsense.train.tiny import located  # noqa: E402
 
-SENTENCES = "compact-sentences"
+SENTENCES, REWRITER = "compact-sentences", "compact-rewriter"
 PHASES = ("compact-teacher", "compact-reader", SENTENCES, "compact")
 
 
@@ -90,9 +95,131 @@ def test_phases_build_on_each_other(runs: Path) -> None:
     assert not torch.equal(pretrained["encoder.layers.0.wide.scale"], whole["encoder.layers.0.wide.scale"])
 
 
+@pytest.fixture(scope="module")
+def rewriter(runs: Path) -> Path:
+    """Trained further, from what `compact` wrote, with silver rewrites beside the sample's."""
+    from whichsense.datasets import load
+
+    silver = [
+        {
+            "id": str(n),
+            "question": one.text,
+            "annotations": [
+                {
+                    "type": "multipleQAs",
+                    "qaPairs": [
+                        {"question": f"{one.text} in 1999|{one.text} then", "answer": list(one.answers[0])},
+                        {"question": f"{one.text} in 2004", "answer": ["2004"]},
+                    ],
+                }
+            ],
+        }
+        for n, one in enumerate(list(load("sample/questions"))[:6])
+    ]
+    (runs / "silver.json").write_text(json.dumps(silver), encoding="utf-8")
+    train_recipe(REWRITER, runs / "rewriter", rewriting(runs), tiny=True)
+    return runs / "rewriter" / "model"
+
+
+def rewriting(runs: Path) -> tuple[str, ...]:
+    start, kept = runs / "compact-tiny" / "model", runs / "rewritten"
+    return (f"model.start={start}", f"lists.folder={kept}", f'data.more=["{runs / "silver.json"}"]')
+
+
+def test_the_rewriter_changes_the_decoder_alone(runs: Path, rewriter: Path) -> None:
+    """What the encoder is stays, to the last byte; the decoder has a layer more, and writes better than before."""
+    before = runs / "compact-tiny" / "model"
+    for name in ("early.onnx", "late.onnx", "scorer.json"):
+        assert (rewriter / name).read_bytes() == (before / name).read_bytes(), name
+    old, new = (CompactModel(folder).config for folder in (before, rewriter))
+    assert new["frequent"] == old["frequent"] and new["shape"]["decoder_layers"] == old["shape"]["decoder_layers"] + 1
+    state, known = (torch.load(folder / NET, weights_only=True) for folder in (rewriter, before))
+    changed = {name for name in known if not torch.equal(state[name], known[name])}
+    assert changed and all(name.startswith("decoder.") and not name.endswith(".scale") for name in changed)
+    edits = series(rewriter.parent, "edits")
+    assert edits[-1] < 0.8 * edits[0]
+    assert Compact(rewriter).model.tokenizer.vocabulary == Compact(before).model.tokenizer.vocabulary
+
+
+def test_new_layers_begin_as_nothing(runs: Path) -> None:
+    start = opened(str(runs / "compact-tiny" / "model"))
+    small, large = (start.net(replace(start.shape, decoder_layers=n)).eval() for n in (1, 3))
+    torch.manual_seed(0)
+    states = torch.randn(2, 7, start.shape.width)
+    memory = Memory(states, torch.zeros(2, 7), torch.ones(2, 7, dtype=torch.bool), torch.ones(2, 7, dtype=torch.long))
+    tokens = torch.randint(104, 200, (2, 5))
+    with torch.no_grad():
+        assert torch.allclose(small.write(tokens, memory), large.write(tokens, memory), atol=1e-6)
+    assert large.decoder.layers[2].cross_attention.key.scale is large.decoder.copy_key.scale
+    assert torch.equal(large.decoder.copy_key.scale, small.decoder.copy_key.scale)
+    with pytest.raises(BadInput, match="no compact model of this shape"):
+        start.net(replace(start.shape, decoder_layers=0))
+
+
+def test_a_weights_folder_is_a_start_without_its_net(runs: Path, tmp_path: Path) -> None:
+    """As the shipped model is: its codes are what the net computes with, so nothing is calibrated anew."""
+    kept = runs / "compact-tiny" / "model"
+    shutil.copytree(kept, tmp_path / "weights", ignore=shutil.ignore_patterns(NET))
+    exact, coded = (joint(runs, f"model.start={folder}").build() for folder in (kept, tmp_path / "weights"))
+    assert isinstance(exact, CompactNet) and isinstance(coded, CompactNet)
+    for (name, one), other in zip(exact.named_modules(), coded.modules(), strict=True):
+        if isinstance(one, QuantizedLinear):
+            assert isinstance(other, QuantizedLinear)
+            assert torch.allclose(one.used_weight(), other.used_weight(), atol=1e-6), name
+            assert torch.allclose(one.scale, other.scale, atol=1e-6), name
+
+
+def test_shares_are_of_what_is_written(runs: Path, rewriter: Path) -> None:
+    changes = (*rewriting(runs), "draw.shares.silver=0.6", "draw.shares.sample=0.4")
+    task = load_recipe(REWRITER, changes, tiny=True).make()
+    assert isinstance(task, RewriterTask) and all(one.rewritings for one in (*task.train.asked, *task.dev.asked))
+    counts = np.array([min(4, len(one.rewritings)) for one in task.train.asked])
+    silver = np.array([one.source.endswith("silver.json") for one in task.train.asked])
+    written = task.likelihood * counts
+    assert written[silver].sum() / written.sum() == pytest.approx(0.6)
+    texts = [one.text for one in task.train.asked]
+    assert len(set(texts)) < len(texts)  # the same question in both: each has rewrites of its own
+    batch = task.batches(0, 0)[0]
+    held = batch.lists.held[batch.edits.owner, :, batch.edits.answer].any(1)
+    anywhere = [
+        any(
+            (task.train.spans[slot][:, 0] == answer).any()
+            for slot in task.train.slots_of(task.drawn(0, 0)[0][1][owner])
+        )
+        for owner, answer in zip(batch.edits.owner.tolist(), batch.edits.answer.tolist(), strict=True)
+    ]
+    assert held.sum() >= 0.8 * sum(anywhere)  # a passage with the answer is among those that are drawn
+
+
+def test_hits_take_the_place_of_an_index(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from whichsense import sample
+    from whichsense.index.kept import keep_hits
+
+    plain = joint(runs, "lists.folder=", "data.held=0", "teacher.model=")
+    asked = [one.text for one in (*plain.train.asked, *plain.dev.asked)]
+    for name, some in (("a", asked[::2]), ("b", asked[1::2])):
+        keep_hits(sample.index(), some, tmp_path / f"{name}.jsonl", k=12)
+    files = f'data.hits=["{tmp_path / "a.jsonl"}", "{tmp_path / "b.jsonl"}"]'
+    monkeypatch.setattr(lists, "_PART", 3)  # several files, made by two processes
+    same = load_recipe(
+        REWRITER,
+        ("data.limit=6", "data.dev_limit=6", files, "lists.processes=2", f"lists.folder={tmp_path / 'lists'}"),
+        tiny=True,
+    ).make()
+    assert isinstance(same, RewriterTask)
+    rows = {one.text: plain.train.slots[n].tolist() for n, one in enumerate(plain.train.asked)}
+    assert same.train.asked and all(
+        len(same.train.slots[n]) == len(rows[one.text]) for n, one in enumerate(same.train.asked)
+    )
+    with pytest.raises(BadConfig, match=r"data\.index"):
+        joint(runs, files)
+    with pytest.raises(BadInput, match="no hits for the question"):
+        load_recipe(REWRITER, (f"data.hits={tmp_path / 'a.jsonl'}",), tiny=True).make()
+
+
 def joint(runs: Path, *changes: str) -> JointTask:
-    lists = (f"lists.folder={runs / 'lists'}", "data.limit=6", "data.dev_limit=6")
-    task = load_recipe("compact", (*lists, *changes), tiny=True).make()
+    kept = (f"lists.folder={runs / 'lists'}", "data.limit=6", "data.dev_limit=6")
+    task = load_recipe("compact", (*kept, *changes), tiny=True).make()
     assert isinstance(task, JointTask)
     return task
 
@@ -190,7 +317,7 @@ def test_bases_that_do_not_fit_are_told(runs: Path) -> None:
         vocabulary_of("tiny-bert")
     with pytest.raises(BadConfig, match=r"model\.longest"):
         joint(runs, "model.longest=40")
-    with pytest.raises(BadInput, match="no compact model of this shape"):
+    with pytest.raises(BadInput, match="no compact model that can be read: its format"):
         joint(runs, f"model.start={located('tiny-bert-uncased')}").build()
 
 

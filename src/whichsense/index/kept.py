@@ -66,6 +66,10 @@ class KeptHits:
     def __len__(self) -> int:
         return len(self._passages)
 
+    def __contains__(self, question: object) -> bool:
+        """Whether it was asked when the file was written."""
+        return question in self._found
+
     def search_many(self, questions: Sequence[str], k: int = 100, method: Method | None = None) -> list[list[Hit]]:
         """The first k hits of each question; `method`, if given, must be the one that they were found with."""
         own = self.about["method"]

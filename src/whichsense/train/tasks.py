@@ -29,6 +29,7 @@ TASKS = {
     "compact-reader": "compact.reader",
     "compact-sentences": "compact.sentences",
     "compact": "compact.joint",
+    "compact-rewriter": "compact.rewriter",
 }
 
 

@@ -30,7 +30,7 @@ class EncoderGraph(Graph):
 
     def codes(self, value: str, layer: str, *, after_gelu: bool = False) -> list[str]:
         """A value as uint8 codes with the step that its linear layer learned: the codes, the step, the zero point."""
-        step = np.exp(self.array(f"{layer}.scale")).astype(np.float32)
+        step = step_of(self.array(f"{layer}.scale"))
         zero = round(float(GELU_FLOOR / step)) if after_gelu else 128
         quantized = [self.const(f"{layer}.step", step), self.const(f"{layer}.zero", np.array(zero, dtype=np.uint8))]
         return [self.one("QuantizeLinear", value, *quantized), *quantized]
@@ -81,6 +81,11 @@ class EncoderGraph(Graph):
 
     def gemm(self, value: str, layer: str) -> str:
         return self.one("Gemm", value, self.weight(f"{layer}.weight"), self.weight(f"{layer}.bias"), transB=1)
+
+
+def step_of(scale: NDArray[np.float32]) -> NDArray[np.float32]:
+    """By way of float64: machines differ in the last bit of exp in float32."""
+    return np.asarray(np.exp(np.asarray(scale, np.float64)), np.float32)
 
 
 def early(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:

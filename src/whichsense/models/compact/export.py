@@ -47,7 +47,8 @@ def export(
     for name, build in GRAPHS.items():
         write_atomically(folder / name, build(weights, sizes, int8=int8))
     _write_embeddings(weights, vocabulary, folder / EMBEDDINGS, int8=int8)
-    config = {"format": FORMAT, "shape": sizes, "int8": int8, **(settings or {})}
+    config = {"format": FORMAT, "shape": sizes, "int8": int8}
+    config |= {name: value for name, value in (settings or {}).items() if name not in config}
     write_atomically(folder / CONFIG, (json.dumps(config, ensure_ascii=False) + "\n").encode())
 
 

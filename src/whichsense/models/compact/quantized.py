@@ -23,12 +23,13 @@ class QuantizedLinear(nn.Linear):
         self.quantize_weights = self.quantize_activations = False
 
     def forward(self, values: Tensor) -> Tensor:
-        return F.linear(self._coded(values) if self.quantize_activations else values, self.used_weight(), self.bias)
+        return F.linear(self.coded(values) if self.quantize_activations else values, self.used_weight(), self.bias)
 
     def used_weight(self) -> Tensor:
         return quantize_weight(self.weight) if self.quantize_weights else self.weight
 
-    def _coded(self, values: Tensor) -> Tensor:
+    def coded(self, values: Tensor) -> Tensor:
+        """Values as their codes say them. What is coded already stays as it is."""
         step = self.scale.float().exp()
         # The gradient of the step is scaled down by the number of values that it serves (LSQ, Esser et al. 2020).
         share = (values.numel() * TOP) ** -0.5

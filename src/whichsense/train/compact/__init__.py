@@ -5,5 +5,9 @@
     compact-sentences    the decoder learns to put back what was taken out of sentences of the passages
     compact              everything together, with the arithmetic of the int8 model; writes the weights folder
 
+and one more goes on from what they made, or from the model that is shipped:
+
+    compact-rewriter     the decoder alone learns rewrites, also such as other models wrote
+
 All learn from the same lists (`lists.py`): questions of several datasets, each with passages of an index.
 """

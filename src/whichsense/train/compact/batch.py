@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +13,9 @@ from torch import Tensor
 
 from whichsense.models.compact.tokens import BEGIN, END
 from whichsense.train.compact.lists import ANSWERS, SPANS
-from whichsense.train.compact.pack import Pack
+from whichsense.train.compact.pack import Ints, Pack
 
+_SHAKEN = 2.0  # places by which the slots of a list are shaken, on average
 MOST_PIECES = 6  # of a passage, whose scores as first and as last token of an answer the teacher tells
 
 
@@ -77,34 +79,49 @@ def sampled(pack: Pack, number: int, count: int, luck: np.random.Generator) -> l
     return sorted((np.argpartition(-keys, count)[:count] + slots.start).tolist())
 
 
+def evident(pack: Pack, number: int, answers: Iterable[int], count: int, luck: np.random.Generator | None) -> list[int]:
+    """Slots of a list, in their order: in turn one with each of these answers, then others, the first likelier.
+
+    Without luck the first of each.
+    """
+    slots = pack.slots_of(number)
+    keys = np.arange(len(slots), dtype=np.float64)
+    if luck is not None:
+        keys += luck.exponential(_SHAKEN, len(slots))
+    order = [slots.start + place for place in np.argsort(keys, kind="stable").tolist()]
+    held = {slot: set(pack.spans[slot][:, 0].tolist()) for slot in order}
+    own = [[slot for slot in order if answer in held[slot]] for answer in answers]
+    turns = [slot for turn in zip_longest(*own) for slot in turn if slot is not None]
+    return sorted(list(dict.fromkeys([*turns, *order]))[:count])
+
+
 def list_batch(
     pack: Pack, numbers: Sequence[int], slots: Sequence[Sequence[int]], longest: int, scores: Scores | None = None
 ) -> ListBatch:
-    """Lists with some of their slots, all of one width."""
+    """Lists with some of their slots, all of one width. Without a loop over pairs: the GPU would wait for it."""
     wide = max(1, *map(len, slots))
     flat = np.array([[*own, *[-1] * (wide - len(own))] for own in slots]).reshape(-1)
-    asked, rows = np.repeat(np.array(numbers), wide).tolist(), pack.slots.values[np.maximum(flat, 0)].tolist()
-    made = [_pair(pack, number, row, longest) for number, row in zip(asked, rows, strict=True)]
-    sizes = [(len(pack.questions[number]) + 2, len(pack.titles[row])) for number, row in zip(asked, rows, strict=True)]
-    heads = np.array(sizes)
-    first, last, answer = (np.full((len(flat), SPANS), fill) for fill in (0, 0, -1))
+    asked, rows = np.repeat(np.array(numbers), wide), pack.slots.values[np.maximum(flat, 0)].astype(np.int64)
+    pairs, sizes = _joined_pairs(pack, asked, rows, longest)
+    heads = pairs.heads.numpy()
+    found = pack.spans.padded(np.maximum(flat, 0), SPANS).astype(np.int64)
+    where = placed(found[..., 1:], heads[:, :1, None], heads[:, 1:, None])
+    there = np.arange(SPANS) < pack.spans.sizes(np.maximum(flat, 0))[:, None]
+    there &= (flat >= 0)[:, None] & (where[..., 1] < sizes[:, None] - 1)
     held = np.zeros((len(flat), ANSWERS), bool)
-    for place, slot in enumerate(flat.tolist()):
-        spans = pack.spans[slot].astype(np.int64) if slot >= 0 else np.zeros((0, 3), np.int64)
-        where = placed(spans[:, 1:], *sizes[place])
-        inside = where[:, 1] < len(made[place]) - 1
-        spans, where = spans[inside], where[inside]
-        first[place, : len(spans)], last[place, : len(spans)] = where[:, 0], where[:, 1]
-        answer[place, : len(spans)] = spans[:, 0]
-        held[place, spans[:, 0]] = True
+    held[np.nonzero(there)[0], found[..., 0][there]] = True
     shape = (len(numbers), wide)
+    first, last, answer = (
+        torch.from_numpy(np.where(there, part, fill).reshape(*shape, SPANS))
+        for part, fill in ((where[..., 0], 0), (where[..., 1], 0), (found[..., 0], -1))
+    )
     return ListBatch(
-        pairs=padded_pairs(made, heads, longest),
+        pairs=pairs,
         valid=torch.from_numpy(flat.reshape(shape) >= 0),
         held=torch.from_numpy(held.reshape(*shape, ANSWERS)),
-        first=torch.from_numpy(first.reshape(*shape, SPANS)),
-        last=torch.from_numpy(last.reshape(*shape, SPANS)),
-        answer=torch.from_numpy(answer.reshape(*shape, SPANS)),
+        first=first,
+        last=last,
+        answer=answer,
         ambiguous=torch.tensor([pack.asked[number].ambiguous for number in numbers]),
         taught=None if scores is None else _taught(scores, flat, heads, longest, shape),
     )
@@ -147,8 +164,31 @@ def counted(places: Tensor, first: Tensor, title: Tensor) -> Tensor:
     return torch.where(found >= title, found - 1, found)
 
 
-def _pair(pack: Pack, number: int, row: int, longest: int) -> list[int]:
-    return pair_ids(pack.questions[number].tolist(), pack.titles[row].tolist(), pack.texts[row].tolist(), longest)
+def _joined_pairs(pack: Pack, asked: Ints, rows: Ints, longest: int) -> tuple[Pairs, Ints]:
+    """What `pair_ids` makes, for all pairs at once; and their sizes."""
+    question, title = pack.questions.sizes(asked), pack.titles.sizes(rows)
+    text = np.minimum(pack.texts.sizes(rows), np.maximum(0, longest - question - title - 4))
+    heads = np.stack([question + 2, title], 1)
+    ids = np.zeros((len(rows), longest), np.int64)
+    ids[:, 0] = BEGIN
+    parts = ((pack.questions, asked, question), (pack.titles, rows, title), (pack.texts, rows, text))
+    place = np.ones(len(rows), np.int64)
+    for source, chosen, size in parts:
+        own, at = within(size)
+        ids[own, place[own] + at] = source.values[source.starts[chosen][own] + at]
+        ids[np.arange(len(rows)), place + size] = END
+        place = place + size + 1
+    return _masked(ids, place, heads), place
+
+
+def within(sizes: Ints) -> tuple[Ints, Ints]:
+    """For rows of these sizes, of every item: its row, and its place there.
+
+    >>> [part.tolist() for part in within(np.array([2, 0, 1]))]
+    [[0, 0, 2], [0, 1, 0]]
+    """
+    own = np.repeat(np.arange(len(sizes)), sizes)
+    return own, np.arange(len(own)) - (np.cumsum(sizes) - sizes)[own]
 
 
 def pair_ids(question: Sequence[int], title: Sequence[int], text: Sequence[int], longest: int) -> list[int]:
@@ -163,7 +203,11 @@ def padded_pairs(rows: Sequence[Sequence[int]], heads: NDArray[np.int64], longes
     sizes = np.array([len(row) for row in rows])
     for place, row in enumerate(rows):
         ids[place, : len(row)] = row
-    at = np.arange(longest)[None]
+    return _masked(ids, sizes, heads)
+
+
+def _masked(ids: Ints, sizes: Ints, heads: Ints) -> Pairs:
+    at = np.arange(ids.shape[1])[None]
     mask = at < sizes[:, None]
     passage = (at >= heads[:, :1]) & mask
     ends = (at == heads.sum(1)[:, None]) | (at == sizes[:, None] - 1)
@@ -184,18 +228,21 @@ def written_rows(sequences: Sequence[Writing], longest: int) -> Rows | None:
     """Prefix and output in one row; None where there is no sequence."""
     if not sequences:
         return None
-    wide = min(longest, max(len(one.prefix) + len(one.output) for one in sequences) - 1)
-    most = max(len(one.output) for one in sequences)
+    given, wanted = (
+        np.array([len(part) for part in parts]) for parts in zip(*(one[:2] for one in sequences), strict=True)
+    )
+    wide, most = min(longest, int((given + wanted).max()) - 1), int(wanted.max())
     tokens = np.zeros((len(sequences), wide), np.int64)
     places, targets = (np.zeros((len(sequences), most), np.int64) for _ in range(2))
-    said = np.zeros((len(sequences), most), bool)
-    for row, one in enumerate(sequences):
-        whole = [*one.prefix, *one.output][:wide]
-        tokens[row, : len(whole)] = whole
-        for number, target in enumerate(one.output):
-            place = len(one.prefix) + number - 1
-            if place < wide:
-                places[row, number], targets[row, number], said[row, number] = place, target, True
+    row, at = within(given + wanted)
+    inside = at < wide
+    whole = np.array([token for one in sequences for part in one[:2] for token in part], np.int64)
+    tokens[row[inside], at[inside]] = whole[inside]
+    row, at = within(wanted)
+    targets[row, at] = [token for one in sequences for token in one.output]
+    places[row, at] = given[row] + at - 1
+    said = (np.arange(most) < wanted[:, None]) & (places < wide)
+    places, targets = places * said, targets * said
     owner, answer = ([getattr(one, name) for one in sequences] for name in ("owner", "answer"))
     arrays = dict(zip(("tokens", "places", "targets", "counted"), (tokens, places, targets, said), strict=True))
     parts = {name: torch.from_numpy(array) for name, array in arrays.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from whichsense import sample
+from whichsense.errors import BadConfig
 from whichsense.index import Index
 from whichsense.models.compact.export import SCORER, export
 from whichsense.models.compact.inputs import answer_ids
-from whichsense.models.compact.net import CompactNet, set_quantization
+from whichsense.models.compact.net import CompactConfig, CompactNet, set_quantization
 from whichsense.models.compact.quantized import QuantizedLinear
 from whichsense.progress import shown
 from whichsense.train.compact import losses, writing
@@ -53,6 +54,15 @@ def make(options: Options) -> JointTask:
 class JointTask(ReaderTask):
     """Chosen by how often the best string of a list is a gold answer."""
 
+    def __init__(self, options: Options) -> None:
+        data = options.data
+        if data.kept and data.held and not data.index:
+            raise BadConfig(
+                "The scorer is fitted by searching for the held-out questions, which data.hits cannot: give data.index "
+                "too, or data.held=0 for a model without a scorer."
+            )
+        super().__init__(options)
+
     @cached_property
     def rewritten(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Lists with rewrites, and how often each is drawn: those whose annotators looked for readings most."""
@@ -61,9 +71,15 @@ class JointTask(ReaderTask):
         return found, weights / max(weights.sum(), 1e-9)
 
     def build(self) -> nn.Module:
-        """With int8 arithmetic on, its steps as a batch of training lists suggests."""
+        """With int8 arithmetic on. Where its steps are not learnt yet, they are as a batch of lists suggests."""
         net = super().build()
         assert isinstance(net, CompactNet)
+        if self.start is None or self.start.config is None:
+            self._calibrate(net)
+        set_quantization(net, weights=True, activations=True)
+        return net
+
+    def _calibrate(self, net: CompactNet) -> None:
         luck = np.random.default_rng(0)
         numbers = luck.choice(len(self.train), min(_CALIBRATED, len(self.train)), p=self.likelihood).tolist()
         batch = self._batch(numbers, luck)
@@ -74,8 +90,6 @@ class JointTask(ReaderTask):
             self._parts(net, batch)
         for hook in hooks:
             hook.remove()
-        set_quantization(net, weights=True, activations=True)
-        return net
 
     def drawn(self, epoch: int, seed: int) -> Sequence[tuple[int, list[int]]]:
         """As for reading, but the last lists of each batch have rewrites."""
@@ -142,9 +156,14 @@ class JointTask(ReaderTask):
         """The weights folder that the runtime reads, and beside it what training could go on from."""
         super().save(model, folder)
         assert isinstance(model, CompactNet)
-        weights = {name: value.detach().float().cpu().numpy() for name, value in model.state_dict().items()}
-        shape = {name: value for name, value in asdict(model.config).items() if name != "dropout"}
-        settings = {"name": "compact", "frequent": self.frequent}
+        self.write_out(model.state_dict(), model.config, folder)
+
+    def write_out(self, state: Mapping[str, Tensor], config: CompactConfig, folder: Path) -> None:
+        """Graphs, word vectors, settings: those of the model that training went on from, where it had some."""
+        weights = {name: value.detach().float().cpu().numpy() for name, value in state.items()}
+        shape = {name: value for name, value in asdict(config).items() if name != "dropout"}
+        before = self.start.config if self.start is not None else None
+        settings = {"name": "compact", "frequent": self.frequent} if before is None else before
         export(weights, shape, self.vocabulary, folder, settings=settings)
 
     def finish(self, folder: Path) -> None:

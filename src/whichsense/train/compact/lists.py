@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +19,7 @@ from whichsense import sample
 from whichsense.errors import BadConfig
 from whichsense.files import read_json, sha256, write_atomically
 from whichsense.index import Index
+from whichsense.index.kept import KeptHits
 from whichsense.models.compact.inputs import LONGEST_ANSWER, LONGEST_QUESTION, LONGEST_TITLE, answer_ids
 from whichsense.models.compact.tokens import Tokenizer
 from whichsense.progress import shown, silent
@@ -23,6 +27,7 @@ from whichsense.train.compact import questions
 from whichsense.train.compact.pack import Pack, Ragged
 from whichsense.train.compact.questions import Asked, Data
 from whichsense.train.processes import speaks
+from whichsense.types import Hit, Method
 
 ANSWERS, SPANS = 12, 12  # the most of a question, and of a slot
 _LONGEST_TEXT = 210
@@ -44,23 +49,53 @@ class Lists:
     """Of a list to learn from."""
     measured: int = 24
     """Of a list to measure with: the first so many hits."""
+    processes: int = 1
+    """That make lists side by side, where hits are read from files and lists are kept in a folder."""
 
 
-def prepared(data: Data, lists: Lists, vocabulary: Sequence[str]) -> tuple[Pack, Pack]:
-    """The lists to learn from and those to measure with: made now, or read where they were made before."""
-    train = _Maker(data, lists, vocabulary, learning=True).made(lambda: questions.training(data), "train")
-    dev = _Maker(data, lists, vocabulary, learning=False).made(lambda: questions.development(data), "dev")
-    return train, dev
+def prepared(data: Data, lists: Lists, vocabulary: Sequence[str], *, rewritten: bool = False) -> tuple[Pack, Pack]:
+    """The lists to learn from and those to measure with: made now, or read where they were made before.
+
+    `rewritten`: only those of questions with rewrites.
+    """
+    train, dev = (_Maker(data, lists, vocabulary, learning=learning, rewritten=rewritten) for learning in (True, False))
+    learnt = questions.rewritten if rewritten else questions.training
+    measured = questions.rewritten_development if rewritten else questions.development
+    return train.made(lambda: learnt(data), "train"), dev.made(lambda: measured(data), "dev")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some of the questions, whose lists are one file."""
+
+    asked: Sequence[Asked]
+    folder: Path
+    name: str
+    number: int
+
+    @property
+    def path(self) -> Path:
+        return self.folder / f"{self.name}-{self.number:05d}.npz"
+
+    @property
+    def questions(self) -> Sequence[Asked]:
+        return self.asked[self.number * _PART : (self.number + 1) * _PART]
+
+    @property
+    def luck(self) -> str:
+        return f"{self.name}/{self.number}"
 
 
 class _Maker:
     """Makes lists part by part; what is written is not made again."""
 
-    def __init__(self, data: Data, lists: Lists, vocabulary: Sequence[str], *, learning: bool) -> None:
-        self.data, self.lists, self.learning = data, lists, learning
+    def __init__(
+        self, data: Data, lists: Lists, vocabulary: Sequence[str], *, learning: bool, rewritten: bool = False
+    ) -> None:
+        self.data, self.lists, self.learning, self.rewritten = data, lists, learning, rewritten
         self.tokenizer = Tokenizer({piece: number for number, piece in enumerate(vocabulary)})
         self.inside = np.array([piece.startswith("##") for piece in vocabulary])
-        self._index: Index | None = None
+        self._index: Index | _Hits | None = None
 
     def made(self, ask: Callable[[], list[Asked]], name: str) -> Pack:
         folder = Path(self.lists.folder) if self.lists.folder else None
@@ -70,8 +105,8 @@ class _Maker:
         done = folder / f"{name}.json"
         if done.exists():
             _same(read_json(done)["about"], about, folder)
-            parts = [folder / f"{name}-{number:05d}.npz" for number in range(read_json(done)["parts"])]
-            return Pack.joined(map(Pack.load, parts))
+            count = read_json(done)["parts"]
+            return Pack.joined(Pack.load(_Part((), folder, name, number).path) for number in range(count))
         asked = ask()
         started = folder / f"{name}.started.json"
         if started.exists():
@@ -79,21 +114,36 @@ class _Maker:
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(started, json.dumps(about))
         count = -(-len(asked) // _PART)
+        parts = [_Part(asked, folder, name, number) for number in range(count)]
         with shown(f"lists of {name}", "questions") if speaks() else nullcontext(silent) as progress:
-            for number in range(count):
-                path = folder / f"{name}-{number:05d}.npz"
-                if not path.exists():
-                    self._pack(asked[number * _PART : (number + 1) * _PART], f"{name}/{number}").save(path)
-                progress((number + 1) / count, min(len(asked), (number + 1) * _PART))
+            for number, _ in enumerate(self._written([part for part in parts if not part.path.exists()]), 1):
+                progress(number / count, min(len(asked), number * _PART))
         write_atomically(done, json.dumps({"about": about, "parts": count}))
         return self.made(ask, name)
+
+    def _written(self, parts: Sequence[_Part]) -> Iterator[None]:
+        """One part after another; or side by side in processes that have what was read from files already."""
+        several = min(self.lists.processes, len(parts))
+        if several < 2 or not self.data.kept:
+            yield from map(self.write, parts)
+            return
+        self._index = self._index or _searched(self.data)
+        with warnings.catch_warnings():  # of threads, none of which the processes need: they only cut up text
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pool = get_context("fork").Pool(several, _inherit, (self, parts))
+        with pool:
+            yield from pool.imap_unordered(_write, range(len(parts)))
+
+    def write(self, part: _Part) -> None:
+        self._pack(part.questions, part.luck).save(part.path)
 
     def _about(self) -> dict[str, object]:
         """What lists depend on: others need another folder."""
         files = [sha256(path) for path in self.data.paths()]
         plain = {name: getattr(self.data, name) for name in ("without", "held", "limit", "dev_limit", "method")}
         sizes = {name: getattr(self.lists, name) for name in ("depth", "passages", "measured")}
-        found: dict[str, object] = json.loads(json.dumps({"files": files, **plain, **sizes}))
+        only = {"rewritten": True} if self.rewritten else {}
+        found: dict[str, object] = json.loads(json.dumps({"files": files, **plain, **sizes, **only}))
         return found
 
     def _pack(self, asked: Sequence[Asked], luck: str) -> Pack:
@@ -127,7 +177,7 @@ class _Maker:
     def _found(self, asked: Sequence[Asked]) -> list[list[tuple[str, str]]]:
         """The hits of each question; none for those that bring all their passages."""
         if self._index is None:
-            self._index = Index.open(Path(self.data.index)) if self.data.index else sample.index()
+            self._index = _searched(self.data)
         texts = [one.text for one in asked if one.searched]
         hits = iter(self._index.search_many(texts, self.lists.depth, self.data.method))
         return [[(h.passage.title, h.passage.text) for h in next(hits)] if one.searched else [] for one in asked]
@@ -162,6 +212,44 @@ class _Maker:
         chosen += hard[:room]
         order = {passage: place for place, passage in enumerate(held)}
         return sorted(chosen, key=order.__getitem__)
+
+
+_inherited: list[tuple[_Maker, Sequence[_Part]]] = []  # of a process: what it was forked with
+
+
+def _inherit(maker: _Maker, parts: Sequence[_Part]) -> None:
+    _inherited.append((maker, parts))
+
+
+def _write(number: int) -> None:
+    maker, parts = _inherited[-1]
+    maker.write(parts[number])
+
+
+@dataclass(frozen=True)
+class _Hits:
+    """Several files with hits, as one: a question's are those of the first that has it."""
+
+    files: tuple[KeptHits, ...]
+
+    def search_many(self, questions: Sequence[str], k: int, method: Method | None) -> list[list[Hit]]:
+        return [self._holder(question).search_many([question], k, method)[0] for question in questions]
+
+    def _holder(self, question: str) -> KeptHits:
+        return next((file for file in self.files if question in file), self.files[-1])
+
+
+def _searched(data: Data) -> Index | _Hits:
+    """Where passages are looked for: the hits that were kept, the index, or the embedded sample."""
+    if data.kept:
+        return _Hits(tuple(map(_opened, data.kept)))
+    return Index.open(Path(data.index)) if data.index else sample.index()
+
+
+@cache
+def _opened(path: Path) -> KeptHits:
+    """Once, as questions to learn from and to measure with share it."""
+    return KeptHits.open(path)
 
 
 def occurrences(text: Sequence[int], alias: Sequence[int], inside: NDArray[np.bool_]) -> list[tuple[int, int]]:

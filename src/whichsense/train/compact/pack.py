@@ -48,6 +48,18 @@ class Ragged:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
+    def sizes(self, rows: Ints) -> Ints:
+        found: Ints = self.starts[rows + 1] - self.starts[rows]
+        return found
+
+    def padded(self, rows: Ints, width: int) -> Ints:
+        """The first items of some rows side by side (rows × width); what stands behind a shorter one is anything."""
+        if not len(self.values):
+            return np.zeros((len(rows), width, *self.values.shape[1:]), self.values.dtype)
+        places = self.starts[rows][:, None] + np.arange(width)
+        found: Ints = self.values[np.minimum(places, len(self.values) - 1)]
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Pack:

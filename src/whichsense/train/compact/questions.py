@@ -41,6 +41,8 @@ class Data:
     asked as questions: `rewrites of ` and the name."""
     index: str = ""
     """The folder of an index; empty: the embedded sample."""
+    hits: str | tuple[str, ...] = ()
+    """In place of an index: a file, or several, with what was found for all questions (`whichsense retrieve`)."""
     method: Method | None = None
     folder: str = ""
     """Where the datasets lie, if not where `whichsense data` looks."""
@@ -49,10 +51,16 @@ class Data:
     dev_limit: int = 0
 
     def paths(self) -> list[Path]:
-        """The files whose checksums a run records: the questions, and the index's manifest."""
+        """The files whose checksums a run records: the questions, and the hits or the index's manifest."""
         names = dict.fromkeys([self.train, *self.more, self.dev])
         files = [given_questions(name, self.folder or None)[1] for name in names]
-        return [*files, Path(self.index) / "manifest.json" if self.index else sample.PASSAGES]
+        searched = Path(self.index) / "manifest.json" if self.index else sample.PASSAGES
+        return [*files, *(self.kept or [searched])]
+
+    @property
+    def kept(self) -> list[Path]:
+        """The files with hits."""
+        return [Path(name) for name in ([self.hits] if isinstance(self.hits, str) else self.hits) if name]
 
     def read(self, name: str) -> list[Question]:
         return given_questions(name, self.folder or None)[0]
@@ -87,25 +95,48 @@ class Asked:
 
 def training(data: Data) -> list[Asked]:
     """All questions to learn from, each once, without near copies of those that are kept for measuring."""
-    kept = [question for name in data.without for question in data.read(name)]
-    own = data.read(data.train)
-    kept += [question for question in own if is_held(question.id, data.held)]
-    own = [question for question in own if not is_held(question.id, data.held)]
     found: dict[str, Asked] = {}
+    own, kept = _parted(data)
     for one in _all(data, own):
         if len(words(one.text)) >= _FEWEST_WORDS:
             found.setdefault(" ".join(words(one.text)), one)
-    asked = list(found.values())
+    return _without_copies(list(found.values()), kept, data.train)
+
+
+def rewritten(data: Data) -> list[Asked]:
+    """Those of them that have rewrites. What two datasets ask is there twice: each has rewrites of its own for it."""
+    found: dict[tuple[str, str], Asked] = {}
+    own, kept = _parted(data)
+    for one in _all(data, own):
+        if one.rewritings and len(words(one.text)) >= _FEWEST_WORDS:
+            found.setdefault((one.source, " ".join(words(one.text))), one)
+    return _without_copies(list(found.values()), kept, data.train)
+
+
+def _parted(data: Data) -> tuple[list[Question], list[Question]]:
+    """What may be learnt of `train`, and what is kept: its held-out questions and the datasets of `without`."""
+    own = data.read(data.train)
+    kept = [question for name in data.without for question in data.read(name)]
+    kept += [question for question in own if is_held(question.id, data.held)]
+    return [question for question in own if not is_held(question.id, data.held)], kept
+
+
+def _without_copies(asked: Sequence[Asked], kept: Sequence[Question], name: str) -> list[Asked]:
     repeated = near_duplicates([one.text for one in asked], [text for question in kept for text in wordings(question)])
-    asked = [one for number, one in enumerate(asked) if number not in repeated]
-    if not asked:
-        raise BadInput(f"'{data.train}' has no question that could be learnt from.")
-    return asked
+    found = [one for number, one in enumerate(asked) if number not in repeated]
+    if not found:
+        raise BadInput(f"'{name}' has no question that could be learnt from.")
+    return found
 
 
 def development(data: Data) -> list[Asked]:
     found = [ambiguous(question, data.dev) for question in data.read(data.dev) if question.is_answerable]
     return found[: data.dev_limit] if data.dev_limit else found
+
+
+def rewritten_development(data: Data) -> list[Asked]:
+    """Those of them that have rewrites."""
+    return [one for one in development(data) if one.rewritings]
 
 
 def held_out(data: Data) -> list[Question]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import nn
 
@@ -18,15 +16,16 @@ from whichsense.errors import BadConfig, BadInput
 from whichsense.models.bases import load_base, load_config, load_tokenizer
 from whichsense.models.compact.inputs import LONGEST_QUESTION, LONGEST_TITLE
 from whichsense.models.compact.net import CompactConfig, CompactNet, from_bert
-from whichsense.models.compact.tokens import BEGIN, END, PAD, UNKNOWN, Tokenizer
+from whichsense.models.compact.tokens import BEGIN, END, PAD, UNKNOWN
 from whichsense.train.batches import Lazy
 from whichsense.train.compact.batch import ListBatch, Scores, list_batch, sampled
 from whichsense.train.compact.lists import Lists, prepared
 from whichsense.train.compact.questions import Data
 from whichsense.train.compact.scores import taught_scores
+from whichsense.train.compact.start import keep, opened
+from whichsense.train.compact.writing import Remembering
 from whichsense.train.tiny import located
 
-NET, SHAPE = "net.pt", "shape.json"
 _SHORTEST = LONGEST_QUESTION + LONGEST_TITLE + 5
 _UNANSWERED = 0.25  # how often a list is drawn in which no passage answers
 
@@ -38,7 +37,9 @@ class Model:
     base: str = "thenlper/gte-small"
     """A plain BERT with BERT's uncased vocabulary: a name on the hub, a folder, or `tiny-bert-uncased`."""
     start: str = ""
-    """The model folder of the recipe before this one; empty: the base, with a new decoder."""
+    """What training goes on from: the model folder of another recipe, any weights folder, or `shipped`, the model that
+    comes with the package. Its vocabulary and sizes are taken, and no base is needed; the decoder may get more layers.
+    Empty: the base, with a new decoder."""
     early: int = 4
     """Layers that all passages go through; the best go through the others too."""
     decoder_layers: int = 4
@@ -86,14 +87,17 @@ class Student:
     """Lists and a network; the recipes add what is learnt from them."""
 
     metric, higher_is_better = "exact", True
+    rewritten_only = False
+    """Whether it learns from lists with rewrites alone."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
         if options.model.longest < _SHORTEST:
             raise BadConfig(f"model.longest must be {_SHORTEST} or more: question and title alone may need so many.")
-        self.vocabulary = vocabulary_of(options.model.base)
-        self.tokenizer = Tokenizer({piece: number for number, piece in enumerate(self.vocabulary)})
-        self.train, self.dev = prepared(options.data, options.lists, self.vocabulary)
+        self.start = opened(options.model.start) if options.model.start else None
+        self.vocabulary = vocabulary_of(options.model.base) if self.start is None else self.start.vocabulary
+        self.tokenizer = Remembering({piece: number for number, piece in enumerate(self.vocabulary)})
+        self.train, self.dev = prepared(options.data, options.lists, self.vocabulary, rewritten=self.rewritten_only)
         if not self.train.answered.any():
             raise BadInput("For no training question the index found a passage with its answer. Is it the right index?")
 
@@ -107,6 +111,9 @@ class Student:
     @cached_property
     def shape(self) -> CompactConfig:
         model = self.options.model
+        if self.start is not None:
+            own = self.start.shape
+            return replace(own, decoder_layers=max(own.decoder_layers, model.decoder_layers), dropout=model.dropout)
         config = load_config(located(model.base))
         if config.model_type != "bert":
             raise BadConfig(f"model.base is a {config.model_type}; the compact model's encoder is a BERT.")
@@ -124,16 +131,9 @@ class Student:
         )
 
     def build(self) -> nn.Module:
-        """The base with new heads and a new decoder, or what the recipe before this one made."""
-        start = self.options.model.start
-        if start:
-            net = CompactNet(self.shape)
-            try:
-                net.load_state_dict(torch.load(Path(start) / NET, map_location="cpu", weights_only=True))
-            except (OSError, RuntimeError) as error:
-                why = str(error).splitlines()[0]
-                raise BadInput(f"'{start}' holds no compact model of this shape: {why}") from None
-            return net
+        """The base with new heads and a new decoder, or what training goes on from."""
+        if self.start is not None:
+            return self.start.net(self.shape)
         net = from_bert(load_base(located(self.options.model.base)).state_dict(), self.shape)
         for parameter in net.decoder.parameters():
             if parameter.ndim > 1:
@@ -144,7 +144,7 @@ class Student:
     def likelihood(self) -> NDArray[np.float64]:
         """How often each list is drawn."""
         weights = self.options.data.weights
-        each = np.array([_weight(one.source, weights) for one in self.train.asked])
+        each = np.array([weight_of(one.source, weights) for one in self.train.asked])
         each = each * np.where(self.train.answered, 1.0, _UNANSWERED)
         found: NDArray[np.float64] = each / each.sum()
         return found
@@ -172,14 +172,21 @@ class Student:
     def save(self, model: nn.Module, folder: Path) -> None:
         """What the next recipe starts from."""
         assert isinstance(model, CompactNet)
-        torch.save({name: value.detach().cpu() for name, value in model.state_dict().items()}, folder / NET)
-        (folder / SHAPE).write_text(json.dumps(asdict(model.config)) + "\n", encoding="utf-8")
-        (folder / "vocab.txt").write_text("\n".join(self.vocabulary) + "\n", encoding="utf-8")
+        keep(model, self.vocabulary, folder)
 
     def data(self) -> list[Path]:
         return self.options.data.paths()
 
 
-def _weight(source: str, weights: Mapping[str, float]) -> float:
-    fits = [start for start in weights if source.startswith(start)]
-    return weights[max(fits, key=len)] if fits else 1.0
+def weight_of(source: str, weights: Mapping[str, float]) -> float:
+    return weights.get(fitting(source, weights), 1.0)
+
+
+def fitting(source: str, keys: Iterable[str]) -> str:
+    """The longest key that a dataset's name begins with, or that of a file without its folder; else the name itself.
+
+    >>> fitting("situatedqa/geo.dev", ["situatedqa", "squad"]), fitting("data/silver.json", ["silver"])
+    ('situatedqa', 'silver')
+    """
+    fits = [key for key in keys if source.startswith(key) or Path(source).name.startswith(key)]
+    return max(fits, key=len, default=source)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from functools import lru_cache
 
 from whichsense.models.compact.inputs import (
     DELETE,
@@ -23,37 +25,71 @@ from whichsense.train.compact.lists import ANSWERS
 from whichsense.train.compact.questions import Asked, Rewriting
 
 _LONGEST_OUTPUT = 46
+_REMEMBERED = 2**18
+_normal = lru_cache(_REMEMBERED)(normalize)
 _MOST = 3  # rewrites of a list in one batch
 _ALIASES = 3  # the first so many of an answer are written
 
 
+@dataclass(frozen=True)
+class Remembering(Tokenizer):
+    """Cuts up a text once: the same questions, answers and rewrites come again in every epoch."""
+
+    _texts: dict[tuple[str, int | None], tuple[int, ...]] = field(default_factory=dict)
+
+    def ids(self, text: str, most: int | None = None) -> list[int]:
+        found = self._texts.get((text, most))
+        if found is None:
+            found = self._texts[text, most] = tuple(super().ids(text, most))
+        return list(found)
+
+
 def edit_signs(tokenizer: Tokenizer, prompt: str, rewrite: str) -> list[int]:
     """The edits that make a rewrite of a prompt, as the decoder writes them, up to [SEP]. The reverse of `parsed`."""
-    before, after = ([word.lower() for word in question_words(text)] for text in (prompt, rewrite))
     found: list[int] = []
-    for kind, start, end, new_start, new_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if kind == "equal" or start >= GAPS:
+    for start, end, new in _changes(prompt, rewrite):
+        if start >= GAPS:
             continue
-        inserted = tokenizer.ids(" ".join(after[new_start:new_end]))
         found.append(GAP + start)
         if end > start:
             found.append(DELETE + min(end - start, MOST_DELETED))
-        found += inserted
+        found += tokenizer.ids(new)
         for place in range(start + MOST_DELETED, min(end, GAPS), MOST_DELETED):
             found += [GAP + place, DELETE + min(end - place, MOST_DELETED)]
     return [*found[:_LONGEST_OUTPUT], END]
 
 
-def rewrites(tokenizer: Tokenizer, asked: Asked, owner: int, dice: random.Random | None) -> list[Writing]:
-    """Sequences for some readings of a question, or without dice for all of them: prefix, edits."""
+@lru_cache(_REMEMBERED)
+def _changes(prompt: str, rewrite: str) -> tuple[tuple[int, int, str], ...]:
+    """Where words of the prompt are not those of the rewrite: the first, the one behind the last, the new words."""
+    before, after = ([word.lower() for word in question_words(text)] for text in (prompt, rewrite))
+    codes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    return tuple(
+        (start, end, " ".join(after[first:last])) for kind, start, end, first, last in codes if kind != "equal"
+    )
+
+
+def rewrites(
+    tokenizer: Tokenizer,
+    asked: Asked,
+    owner: int,
+    dice: random.Random | None,
+    *,
+    most: int = _MOST,
+    ranked: bool = False,
+) -> list[Writing]:
+    """Sequences for some readings of a question, or without dice for all of them: prefix, edits.
+
+    `ranked`: of several wordings of one rewrite the first is the best, and is drawn most often.
+    """
     chosen = list(asked.rewritings)
     if dice is not None:
-        chosen = dice.sample(chosen, min(_MOST, len(chosen)))
+        chosen = dice.sample(chosen, min(most, len(chosen)))
     found = []
     for one in chosen:
         answer, others, rewrite = one.answers[0], one.others, one.rewrites[0]
         if dice is not None:
-            answer, rewrite = dice.choice(one.answers[:_ALIASES]), dice.choice(one.rewrites)
+            answer, rewrite = dice.choice(one.answers[:_ALIASES]), _wording(one.rewrites, dice, ranked=ranked)
             if dice.random() < 0.3:
                 others = others[: dice.randrange(len(others) + 1)]
         prefix = rewrite_prefix(tokenizer, asked.text, answer, others)
@@ -62,6 +98,12 @@ def rewrites(tokenizer: Tokenizer, asked: Asked, owner: int, dice: random.Random
         if prefix is not None and len(output) > 1 and number is not None:
             found.append(Writing(prefix, output, owner, number))
     return found
+
+
+def _wording(rewrites: Sequence[str], dice: random.Random, *, ranked: bool) -> str:
+    if not ranked:
+        return dice.choice(rewrites)
+    return dice.choices(rewrites, [1 / (rank + 1) for rank in range(len(rewrites))])[0]
 
 
 def answers(tokenizer: Tokenizer, asked: Asked, owner: int, dice: random.Random | None) -> list[Writing]:
@@ -92,8 +134,8 @@ def _answer(tokenizer: Tokenizer, question: str, answer: str, owner: int, number
 
 def answer_number(asked: Asked, one: Rewriting) -> int | None:
     """Which of the question's distinct answers a reading has."""
-    names = {normalize(name) for name in one.answers}
+    names = {_normal(name) for name in one.answers}
     for number, group in enumerate(asked.answers[:ANSWERS]):
-        if names & {normalize(name) for name in group}:
+        if any(_normal(name) in names for name in group):
             return number
     return None
