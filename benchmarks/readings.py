@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterator, Sequence
 
 from whichsense import compact
-from whichsense.datasets import Annotation, QAPair, Question
+from whichsense.datasets import Annotation, QAPair
 from whichsense.datasets.given import given_questions
 from whichsense.metrics.ambignq import f1_answers, question_scores
 from whichsense.models.compact.resolving import Resolved, resolved
@@ -38,11 +38,11 @@ def sample(options: argparse.Namespace) -> None:
 def rewrites(options: argparse.Namespace) -> None:
     """EDIT-F1 and BLEU-4 of rewrites for the gold answers of an annotation, and how many stand twice."""
     pipeline = compact.load(options.index, threads=options.threads)
-    asked = [one for one in given_questions(options.dataset)[0] if _several(one)]
+    asked = [one for one in given_questions(options.dataset)[0] if one.several]
     random.Random(0).shuffle(asked)
     bleu, edit, pairs, twice = 0.0, 0.0, 0, 0
     for question in asked[: options.limit]:
-        annotation = _several(question)
+        annotation = question.several
         assert annotation is not None
         made = _rewritten(pipeline, question.text, annotation)
         for pair, text in made:
@@ -51,10 +51,6 @@ def rewrites(options: argparse.Namespace) -> None:
         twice += len(made) - len({text.lower() for _, text in made})
     print(f"{min(len(asked), options.limit)} questions, {pairs} pairs: EDIT-F1 {100 * edit / pairs:.1f}, ", end="")
     print(f"BLEU-4 {100 * bleu / pairs:.1f}, standing twice {100 * twice / pairs:.1f}%")
-
-
-def _several(question: Question) -> Annotation | None:
-    return next((one for one in question.annotations if not one.is_single and len(one.pairs) > 1), None)
 
 
 def _rewritten(pipeline: Pipeline, question: str, annotation: Annotation) -> list[tuple[QAPair, str]]:

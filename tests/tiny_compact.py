@@ -60,7 +60,7 @@ def exported(folder: Path, *, int8: bool = True, seed: int = 0) -> Path:
 
 
 def scored(folder: Path, **settings: float) -> Path:
-    """A scorer beside the model: an answer is as probable as its mass and likelihood say, every question answerable."""
+    """A scorer beside the model: an answer is as probable as its mass and support say, every question answerable."""
     import numpy as np
 
     from whichsense.models.compact.scorer import Net, Scorer
@@ -70,7 +70,7 @@ def scored(folder: Path, **settings: float) -> Path:
         layer = (np.array([list(weights.values())], dtype=np.float32), np.array([bias], dtype=np.float32))
         return Net(tuple(weights), *flat, (layer,))
 
-    answer, answerable = net(1.0, mass=0.2, likelihood_each=0.05), net(4.0, null=0.0)
+    answer, answerable = net(1.0, mass=0.2, support=0.05), net(4.0, null=0.0)
     Scorer(answer, net(0.0, ambiguity=1.0), answerable, **settings).save(folder / "scorer.json")
     return folder
 

@@ -150,9 +150,10 @@ class CompactReader:
         from whichsense.models.compact.scorer import chosen
 
         scene, scorer = self.compact.scene(question, hits), self.compact.scorer
-        if self.decline and max(scene.probabilities, default=0.0) < scorer.decline_under:
+        if self.decline and scene.answerable < scorer.decline_under:
             return []
-        given = chosen(scene.probabilities, scorer.missing, self.threshold)
+        chances = [scene.probabilities[place] for place in scene.apart]
+        given = [scene.apart[place] for place in chosen(chances, scorer.missing, self.threshold)]
         if self.threshold is None and scene.ambiguous < scorer.single_under:
             given = given[:1]
         return candidates_of(scene, given)

@@ -60,6 +60,8 @@ def evidence(*parts: tuple[Hit, float, dict[str, float]]) -> Evidence:
 
 FIRST = passage_hit("Edmund Hillary climbed Everest on 29 May 1953, first of all.", "Mount Everest")
 SECOND = passage_hit("The first ascent was in 1953. In winter it was climbed in 1980.", "Everest")
+HIDING = {"1953": 9.0, "1980": 1.0}
+"""Scores in the second passage: beside the first the second has next to nothing."""
 THIRD = passage_hit("It cost 1,500,000 dollars (in all).", "Everest 1996")
 
 
@@ -90,6 +92,37 @@ def test_a_number_is_never_cut() -> None:
     assert "500,000" not in {mention.surface for mention in found}
     assert found[0].surface == "1,500,000"
     assert cuts_number("1,500", 2, 5) and cuts_number("1.5", 0, 1) and not cuts_number("In 1953, 1980", 3, 7)
+
+
+def test_an_answer_that_another_one_hides_shows_when_that_is_gone() -> None:
+    found = {mention.surface: mention for mention in mentions(evidence((SECOND, 1.0, HIDING)), VOCABULARY)}
+    first, hidden = found["1953"], found["1980"]
+    assert first.left == 1 and first.probability > 0.99
+    assert hidden.probability < 1e-6 and hidden.left < 1e-5 and hidden.alone > 0.99
+    assert hidden.probability == pytest.approx(hidden.left * hidden.alone)
+    made, late = read(SECOND, 1.0, HIDING)
+    whole = span_probabilities(made, late.span)
+    first_token, after = hidden.tokens
+    assert hidden.probability == pytest.approx(whole[first_token, after - first_token - 1], rel=1e-3)
+
+
+def test_a_hidden_answer_comes_before_what_surrounds_the_first() -> None:
+    found = gathered(mentions(evidence((SECOND, 1.0, HIDING)), VOCABULARY))
+    assert [answer.text for answer in found[:2]] == ["1953", "1980"]
+    made = Context(evidence((SECOND, 1.0, HIDING)), found)
+    first, hidden = (features.of_answer(place, made) for place in (0, 1))
+    assert first["left"] == 0 > hidden["left"]
+    assert first["mass"] - hidden["mass"] > 3 * (first["support"] - hidden["support"]) > 0
+
+
+def test_no_span_holds_what_was_taken() -> None:
+    made, late = read(SECOND, 1.0, HIDING)
+    taken = np.zeros(len(made), dtype=bool)
+    taken[made.text[0] + 3] = True
+    found = span_probabilities(made, late.span, taken)
+    for first, length in zip(*np.nonzero(found), strict=True):
+        assert not taken[first : first + length + 1].any()
+    assert not span_probabilities(made, late.span, np.ones(len(made), dtype=bool)).any()
 
 
 def test_probabilities_add_up() -> None:
@@ -132,8 +165,7 @@ def test_trimming_stays_inside(text: str, data: st.DataObject) -> None:
 
 def context() -> Context:
     given = evidence((FIRST, 2.0, {"29 May 1953": 5.0}), (SECOND, 1.5, {"1953": 4.0, "1980": 3.0}))
-    answers = gathered(mentions(given, VOCABULARY))
-    return Context(given, answers, [(-1.0 - place, 3) for place in range(len(answers))])
+    return Context(given, gathered(mentions(given, VOCABULARY)))
 
 
 def test_features_say_what_they_are_called() -> None:
@@ -144,7 +176,7 @@ def test_features_say_what_they_are_called() -> None:
     assert first["passages"] == pytest.approx(math.log(2)) and second["passages"] == 0
     assert first["beside_best"] == 0 > second["beside_best"]
     assert first["when asked, date given"] == 1 and second["when asked, year given"] == 1
-    assert first["likelihood_each"] == pytest.approx(-1 / 3) and first["in_title"] == 0
+    assert first["in_title"] == 0
     asked = features.of_question(made, [0.8, 0.4])
     assert tuple(asked) == features.QUESTION_FEATURES
     assert (asked["first"], asked["second"], asked["third"]) == (0.8, 0.4, 0.0) and asked["when asked"] == 1

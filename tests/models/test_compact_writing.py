@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from tiny_compact import VOCABULARY, exported, scored
 from whichsense.models.compact import search
+from whichsense.models.compact.choosing import Rewrite, together
 from whichsense.models.compact.decoding import View
 from whichsense.models.compact.edits import NEUTRAL_WORDS, SMALL_WORDS, Edit, Surfaces, applied, following, parsed
 from whichsense.models.compact.inputs import DELETE, GAP, answer_prefix, rewrite_prefix
 from whichsense.models.compact.resolving import target
-from whichsense.models.compact.rewriting import Rewrite, rewrites, together
+from whichsense.models.compact.rewriting import rewrites
 from whichsense.models.compact.support import Support, support
 from whichsense.models.compact.system import Compact, Scene, Settings
 from whichsense.models.compact.tokens import END, Tokenizer

@@ -23,9 +23,10 @@ from whichsense.models.compact.net import CompactNet, Memory  # noqa: E402
 from whichsense.models.compact.quantized import QuantizedLinear  # noqa: E402
 from whichsense.models.compact.runtime import CompactModel  # noqa: E402
 from whichsense.models.compact.system import Compact  # noqa: E402
-from whichsense.progress import silent  # noqa: E402
+from whichsense.text import normalize  # noqa: E402
 from whichsense.train.compact import fitting, lists, losses, teacher  # noqa: E402
 from whichsense.train.compact.batch import counted, list_batch  # noqa: E402
+from whichsense.train.compact.corpora import Source, small_corpora  # noqa: E402
 from whichsense.train.compact.joint import JointTask  # noqa: E402
 from whichsense.train.compact.measures import measured  # noqa: E402
 from whichsense.train.compact.rewriter import RewriterTask  # noqa: E402
@@ -257,15 +258,34 @@ def test_the_scorer_knows_right_answers(runs: Path) -> None:
     own = [question for question in load("sample/questions") if question.text in learnt]
     own += [question for question in load("sample/questions") if question.text not in learnt][:8]
     folder = runs / "compact-tiny" / "model"
-    scorer = fitting.fit_scorer(folder, own, sample.index(), None)
+    source = Source(sample.index(), own)
+    scorer = fitting.fit_scorer(folder, source)
     found: dict[bool, list[float]] = {True: [], False: []}
-    for question, context in fitting._contexts(fitting.Unfitted(folder), own, sample.index(), None, silent):
-        rows = [features.of_answer(place, context) for place in range(len(context.answers))]
-        for answer, chance in zip(context.answers, scorer.answer.probabilities(rows), strict=True):
+    for question, scene in fitting.scenes(fitting.Unfitted(folder), [source]):
+        rows = [features.of_answer(place, scene.context) for place in range(len(scene.answers))]
+        for answer, chance in zip(scene.answers, scorer.answer.probabilities(rows), strict=True):
             found[fitting.is_right(answer, question)].append(chance)
     assert found[True] and np.mean(found[True]) > np.mean(found[False]) + 0.1
     with pytest.raises(BadInput, match=r"data\.held"):
-        fitting.fit_scorer(folder, own[:3], sample.index(), None)
+        fitting.fit_scorer(folder, Source(sample.index(), own[:3]))
+
+
+def test_small_corpora_answer_what_their_questions_say(tmp_path: Path) -> None:
+    from whichsense import sample
+    from whichsense.datasets import load
+
+    asked = {question.id: question for question in load("sample/questions")}
+    made = list(small_corpora(Source(sample.index(), list(asked.values())), tmp_path))
+    found = [(one, question) for one in made for question in one.questions]
+    assert len(made) > 2 and len(found) > 300
+    without = [question for _, question in found if not question.is_answerable]
+    assert 0.08 < len(without) / len(found) < 0.25
+    for one, question in found[::9]:
+        assert set(question.answers) <= set(asked[question.id].answers)
+        texts = " ".join(hit.passage.title + " " + hit.passage.text for hit in one.index.search(question.text, 100))
+        for names in question.answers:
+            assert any(normalize(name) in normalize(texts) for name in names)
+        assert question.is_ambiguous <= (len(question.answers) > 1)
 
 
 def test_teacher_scores_are_its_own_and_kept(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

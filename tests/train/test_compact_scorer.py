@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from whichsense.train.compact_scorer import FitSettings, calibrated, expected_calibration_error, fit
+from whichsense.train.compact_scorer import FitSettings, calibrated, cross_fitted, expected_calibration_error, fit
 
 
 def made(count: int, seed: int) -> tuple[list[dict[str, float]], list[float], list[float]]:
@@ -49,3 +49,16 @@ def test_calibration_mends_what_is_too_sure() -> None:
     fresh, right, _ = made(4000, 2)
     assert expected_calibration_error(sure.probabilities(fresh), right) > 0.08
     assert expected_calibration_error(calibrated(sure, rows, labels).probabilities(fresh), right) < 0.04
+
+
+def test_what_is_said_of_unseen_rows_does_not_depend_on_their_labels() -> None:
+    rows, labels, _ = made(400, 0)
+    groups = [place // 4 for place in range(400)]
+    other = [1 - label if group == 7 else label for label, group in zip(labels, groups, strict=True)]
+    (net, unseen), (net_again, unseen_again) = (
+        cross_fitted(rows, given, groups, FitSettings(hidden=0, steps=50)) for given in (labels, other)
+    )
+    own = slice(28, 32)
+    assert unseen[own] == pytest.approx(unseen_again[own]) != net.probabilities(rows[own])
+    assert net.probabilities(rows[own]) != pytest.approx(net_again.probabilities(rows[own]))
+    assert unseen != pytest.approx(unseen_again)

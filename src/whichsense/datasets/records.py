@@ -69,6 +69,11 @@ class Question:
         return bool(self.annotations) and not any(annotation.is_single for annotation in self.annotations)
 
     @property
+    def several(self) -> Annotation | None:
+        """The first annotation with several readings, each with a rewrite."""
+        return next((one for one in self.annotations if not one.is_single and len(one.pairs) > 1), None)
+
+    @property
     def answer_sets(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
         """For each annotation the aliases of each answer: what F1ans is computed against."""
         return tuple(annotation.answers for annotation in self.annotations)

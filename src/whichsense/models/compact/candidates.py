@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whichsense.answers import fullest, merged
 from whichsense.models.compact.inputs import Pair
@@ -13,12 +15,18 @@ from whichsense.models.compact.runtime import Floats, Late
 from whichsense.text import sentences
 from whichsense.types import Hit, Passage
 
+Flags = NDArray[np.bool_]
 LONGEST_SPAN = 16  # tokens
 _SPANS = 12  # best ones of each passage that are looked at
+_ROUNDS = 4  # how often the best of a passage's spans is looked for, each time without those before
+_TRUST = 0.25  # 1: later rounds count for what they have of the whole passage; 0: as much as the first
+_OVERLAP = 0.5  # of an answer's support within others' mentions: it stands in their place
+_LEAST_SHARE = 1e-3  # of the passages' probability: others are looked at once
 _LEAST = 1e-4  # of a passage's probability: what is below says nothing
 _SENTENCE_MARKS = (". ", "! ", "? ", '." ', ".) ", "\n")
 _EDGES = " \t\n,;:"
 _AROUND = (("(", ")"), ("[", "]"), ("“", "”"), ("«", "»"), ('"', '"'))
+_Span = tuple[tuple[int, int], bool, int, int, float]  # tokens, whether in the title, characters there, probability
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +40,30 @@ class Mention:
     end: int
     in_title: bool
     tokens: tuple[int, int]
-    probability: float
-    """Of the span, given the passage."""
-    mass: float
-    """The same times the passage's probability."""
+    alone: float
+    """Probability of the span, given the passage without what better spans had taken when it was found."""
+    left: float = 1.0
+    """How much of the passage's probability they had not taken: 1 for the best span and those that overlap it."""
+    share: float = 1.0
+    """The passage's probability."""
+
+    @property
+    def probability(self) -> float:
+        """Of the span, given the whole passage."""
+        return self.left * self.alone
+
+    @property
+    def mass(self) -> float:
+        return self.share * self.probability
+
+    @property
+    def support(self) -> float:
+        """What it has with the better spans gone, and less of it the more they had taken."""
+        return self.share * self.alone * math.pow(self.left, _TRUST)
+
+    def overlaps(self, other: Mention) -> bool:
+        (first, end), (its_first, its_end) = self.tokens, other.tokens
+        return self.passage == other.passage and first < its_end and its_first < end
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +72,21 @@ class Answer:
 
     text: str
     mentions: tuple[Mention, ...]
-    """Those with most mass first."""
+    """Those with most support first."""
 
     @property
     def mass(self) -> float:
         return sum(mention.mass for mention in self.mentions)
+
+    @property
+    def support(self) -> float:
+        return sum(mention.support for mention in self.mentions)
+
+    def overlap(self, others: Sequence[Answer]) -> float:
+        """How much of its support overlaps other answers: "Richard" of "Richard Harris" is none of its own."""
+        beside = [mention for other in others for mention in other.mentions]
+        shared = sum(one.support for one in self.mentions if any(one.overlaps(other) for other in beside))
+        return shared / self.support if shared else 0.0
 
 
 @dataclass(frozen=True)
@@ -84,11 +122,30 @@ def mentions(evidence: Evidence, tokens: Sequence[str]) -> list[Mention]:
 
 
 def _mentions(evidence: Evidence, place: int, share: float, tokens: Sequence[str]) -> list[Mention]:
-    pair, passage = evidence.pairs[place], evidence.passages[place]
-    probabilities = span_probabilities(pair, evidence.read[place].span)
-    best = np.argsort(-probabilities, axis=None, kind="stable")[: 8 * _SPANS]
+    """The best spans; then those that are best once the best one's tokens are taken out, and so on.
+
+    The reader learnt to let one answer of a passage win. What else answers the question shows when that one is gone.
+    """
+    pair, passage, scores = evidence.pairs[place], evidence.passages[place], evidence.read[place].span
+    whole, taken = edge_probabilities(scores, _free(pair)), np.zeros(len(pair), dtype=bool)
     inside = [tokens[number].startswith("##") for number in pair.ids] + [False]
-    found: list[Mention] = []
+    found: dict[tuple[int, int], Mention] = {}
+    for _ in range(_ROUNDS if share > _LEAST_SHARE else 1):
+        left = float(whole[~taken].sum(axis=0).prod()) if taken.any() else 1.0
+        own = _spans(pair, passage, span_probabilities(pair, scores, taken), inside)
+        for where, in_title, start, end, alone in own:
+            surface = (passage.title if in_title else passage.text)[start:end]
+            found[where] = Mention(place, surface, start, end, in_title, where, alone, left, share)
+        if not own:
+            break
+        taken[slice(*own[0][0])] = True
+    return list(found.values())
+
+
+def _spans(pair: Pair, passage: Passage, probabilities: Floats, inside: Sequence[bool]) -> list[_Span]:
+    """The likeliest spans of a passage that can be answers: whole words and numbers, within one sentence."""
+    best = np.argsort(-probabilities, axis=None, kind="stable")[: 8 * _SPANS]
+    found: list[_Span] = []
     for flat in best.tolist():
         first, length = divmod(flat, LONGEST_SPAN)
         last = first + length
@@ -101,30 +158,37 @@ def _mentions(evidence: Evidence, place: int, share: float, tokens: Sequence[str
         text = passage.title if in_title else passage.text
         start, end = trimmed(text, pair.starts[first], pair.ends[last])
         if start < end and not cuts_number(text, start, end) and not crosses_sentences(text[start:end]):
-            where = (first, last + 1)
-            found.append(Mention(place, text[start:end], start, end, in_title, where, probability, share * probability))
+            found.append(((first, last + 1), in_title, start, end, probability))
     return found
 
 
-def span_probabilities(pair: Pair, scores: Floats) -> Floats:
-    """P(first token) P(last token) of spans of up to 16 tokens inside the title or inside the text.
+def span_probabilities(pair: Pair, scores: Floats, taken: Flags | None = None) -> Floats:
+    """P(first token) P(last token) of spans of up to 16 tokens inside the title or the text, without what is taken.
 
     As first token × length - 1. What is given to ends that fit no beginning is lost: it adds up to less than 1.
     """
-    count = len(pair)
-    region = np.zeros(count, dtype=bool)
-    for first, last in (pair.title, pair.text):
-        region[first:last] = True
-    if not region.any():
-        return np.zeros((count, LONGEST_SPAN), dtype=np.float32)
-    weights = np.where(region[:, None], np.exp(scores - scores[region].max(axis=0)), 0)
-    weights /= weights.sum(axis=0)
-    ends = np.concatenate([weights[:, 1], np.zeros(LONGEST_SPAN)])
+    count, free = len(pair), _free(pair, taken)
+    edges = edge_probabilities(scores, free)
+    ends, fits = np.zeros(count + LONGEST_SPAN, dtype=np.float32), np.zeros(count + LONGEST_SPAN, dtype=bool)
+    ends[:count], fits[:count] = edges[:, 1], free
     places = np.arange(count)[:, None] + np.arange(LONGEST_SPAN)
-    allowed = np.zeros((count, LONGEST_SPAN), dtype=bool)
+    return np.asarray(edges[:, :1] * ends[places] * np.logical_and.accumulate(fits[places], axis=1), dtype=np.float32)
+
+
+def edge_probabilities(scores: Floats, free: Flags) -> Floats:
+    """Of each free token to be an answer's first, and its last: tokens × 2."""
+    if not free.any():
+        return np.zeros(scores.shape, dtype=np.float32)
+    weights = np.where(free[:, None], np.exp(scores - scores[free].max(axis=0)), 0)
+    return np.asarray(weights / weights.sum(axis=0), dtype=np.float32)
+
+
+def _free(pair: Pair, taken: Flags | None = None) -> Flags:
+    """Which tokens are the title's or the text's, and not taken. A sign stands between the two."""
+    free = np.zeros(len(pair), dtype=bool)
     for first, last in (pair.title, pair.text):
-        allowed[first:last] = places[first:last] < last
-    return np.asarray(np.where(allowed, weights[:, :1] * ends[places], 0), dtype=np.float32)
+        free[first:last] = True
+    return free if taken is None else free & ~taken
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
@@ -171,15 +235,24 @@ def crosses_sentences(inner: str) -> bool:
 
 
 def gathered(found: Sequence[Mention], most: int = 16) -> list[Answer]:
-    """Mentions that mean the same brought together: the answers, those with most mass first."""
+    """Mentions that mean the same brought together: the answers, those with most support first."""
     totals: dict[str, float] = {}
     for mention in found:
-        totals[mention.surface] = totals.get(mention.surface, 0.0) + mention.mass
+        totals[mention.surface] = totals.get(mention.surface, 0.0) + mention.support
     surfaces = sorted(totals, key=lambda surface: -totals[surface])[: 8 * most]
     answers = []
     for group in merged(surfaces, [totals[surface] for surface in surfaces])[:most]:
         names = [surfaces[place] for place in group]
         own = [mention for mention in found if mention.surface in names]
         text = fullest(names, [totals[name] for name in names])
-        answers.append(Answer(text, tuple(sorted(own, key=lambda mention: -mention.mass))))
+        answers.append(Answer(text, tuple(sorted(own, key=lambda mention: -mention.support))))
     return answers
+
+
+def apart(answers: Sequence[Answer], order: Sequence[int]) -> list[int]:
+    """Places in that order, without answers that stand where those before them do: a span is one answer."""
+    kept: list[int] = []
+    for place in order:
+        if answers[place].overlap([answers[other] for other in kept]) < _OVERLAP:
+            kept.append(place)
+    return kept

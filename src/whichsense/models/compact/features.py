@@ -9,10 +9,12 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from whichsense.answers import form
+from whichsense.metrics.porter import stem
 from whichsense.models.compact.candidates import Answer, Evidence, passage_probabilities
 from whichsense.models.compact.runtime import Floats
 from whichsense.text import sentence_spans, words
@@ -28,15 +30,15 @@ _ASKED = {
 }
 _EMPTY = frozenset("the a an of in on at to for and or is was were are did do does has have had by with from".split())
 _LEAST = 1e-6
+_FEW = 6  # passages that a question has of its own even in a small corpus
 
 
 @dataclass(frozen=True)
 class Context:
-    """A question's candidates beside each other. Likelihoods are the decoder's: (sum of log probabilities, tokens)."""
+    """A question's candidates beside each other."""
 
     evidence: Evidence
     answers: Sequence[Answer]
-    likelihoods: Sequence[tuple[float, int]]
 
     @property
     def shares(self) -> Floats:
@@ -84,14 +86,16 @@ def of_answer(place: int, context: Context) -> dict[str, float]:
     relevance = [evidence.read[number].relevance for number in read_in]
     searched = [evidence.found[number] for number in read_in]
     top_found = max((score for _, score in evidence.found), default=1.0) or 1.0
-    likely, tokens = context.likelihoods[place]
-    most_likely = max(value for value, _ in context.likelihoods)
     own = words(answer.text)
     question = set(words(evidence.question)) - _EMPTY
     found = {
         "mass": _log(answer.mass),
         "best_mention": _log(max(mention.mass for mention in answer.mentions)),
         "best_span": _log(max(mention.probability for mention in answer.mentions)),
+        "support": _log(answer.support),
+        "left": _log(max(mention.left for mention in answer.mentions)),
+        "overlaps": answer.overlap(context.answers[:place]),
+        "beside_better": _beside_better(place, context),
         "share": answer.mass / total,
         "beside_best": _log(answer.mass / best),
         "rank": math.log1p(place),
@@ -105,31 +109,54 @@ def of_answer(place: int, context: Context) -> dict[str, float]:
         "length": math.log1p(len(own)),
         "in_question": sum(word in question for word in own) / max(len(own), 1),
         "in_title": float(answer.mentions[0].in_title),
-        "likelihood": likely,
-        "likelihood_each": likely / max(tokens, 1),
-        "likelihood_beside_best": likely - most_likely,
         "ambiguity": float(np.mean([one.ambiguity for one in evidence.read])),
         "first_passage": _log(float(context.shares.max())),
     }
+    found |= _falls(evidence)
     found |= _words_around(answer, evidence, question)
     kind, asked = kind_of(answer.text), asked_for(evidence.question)
     found |= {f"{a} asked, {k} given": float((a, k) == (asked, kind)) for a in ASKED for k in KINDS}
     return found
 
 
+def _falls(evidence: Evidence) -> dict[str, float]:
+    """How far passages fall off behind the best: little in a large corpus, much where few are about the question."""
+    searched = [score for _, score in evidence.found]
+    relevance = sorted((one.relevance for one in evidence.read), reverse=True)
+    return {
+        "found_beside_best": float(np.mean(searched)) / (max(searched) or 1.0),
+        "relevance_falls": relevance[0] - relevance[min(_FEW, len(relevance)) - 1],
+    }
+
+
 def _words_around(answer: Answer, evidence: Evidence, question: set[str]) -> dict[str, float]:
     """How much of the question stands beside the answer, and where else the answer stands."""
-    asked = question or {""}
+    asked = {_stem(word) for word in question} or {""}
     sentences, titles = [0.0], [0.0]
     for mention in answer.mentions[:4]:
         passage = evidence.passages[mention.passage]
-        title = set(words(passage.title))
-        beside = set(words(_sentence(passage.text, mention.start))) if not mention.in_title else title
+        title = set(map(_stem, words(passage.title)))
+        beside = set(map(_stem, words(_sentence(passage.text, mention.start)))) if not mention.in_title else title
         sentences.append(len(asked & (beside | title)) / len(asked))
         titles.append(len(asked & title) / max(len(title), 1))
     told = f" {' '.join(words(answer.text))} "
     holding = sum(told in f" {' '.join(words(passage.text))} " for passage in evidence.passages)
     return {"question_beside": max(sentences), "title_asked": max(titles), "holding": math.log1p(holding)}
+
+
+@lru_cache(maxsize=2**15)
+def _stem(word: str) -> str:
+    return stem(word)
+
+
+def _beside_better(place: int, context: Context) -> float:
+    """Whether the answer, where it has most support, shares its sentence with a better one."""
+    best, passages = context.answers[place].mentions[0], context.evidence.passages
+    better = [answer.mentions[0] for answer in context.answers[:place]]
+    near = [one for one in better if one.passage == best.passage and one.in_title == best.in_title]
+    apart = [one for one in near if not one.overlaps(best)]
+    own = _sentence(passages[best.passage].text, best.start)
+    return float(any(_sentence(passages[one.passage].text, one.start) == own for one in apart))
 
 
 def _sentence(text: str, place: int) -> str:
@@ -161,7 +188,6 @@ def of_question(context: Context, probabilities: Sequence[float]) -> dict[str, f
         "first_passage": _log(float(context.shares.max())),
         "relevance": max(one.relevance for one in evidence.read),
         "mass": _log(float(masses.sum())),
-        "likelihood": max(value for value, _ in context.likelihoods),
         "entropy": float(-(shares * np.log(shares)).sum()),
         "first": ordered[0],
         "second": ordered[1],
@@ -172,6 +198,7 @@ def of_question(context: Context, probabilities: Sequence[float]) -> dict[str, f
         "words": math.log1p(len(words(evidence.question))),
         "has_year": float(bool(re.search(r"\b\d{4}\b", evidence.question))),
     }
+    found |= _falls(evidence)
     return found | {f"{kind} asked": float(kind == asked) for kind in ASKED}
 
 
@@ -183,6 +210,10 @@ ANSWER_FEATURES = (
     "mass",
     "best_mention",
     "best_span",
+    "support",
+    "left",
+    "overlaps",
+    "beside_better",
     "share",
     "beside_best",
     "rank",
@@ -196,11 +227,10 @@ ANSWER_FEATURES = (
     "length",
     "in_question",
     "in_title",
-    "likelihood",
-    "likelihood_each",
-    "likelihood_beside_best",
     "ambiguity",
     "first_passage",
+    "found_beside_best",
+    "relevance_falls",
     "question_beside",
     "title_asked",
     "holding",
@@ -213,7 +243,6 @@ QUESTION_FEATURES = (
     "first_passage",
     "relevance",
     "mass",
-    "likelihood",
     "entropy",
     "first",
     "second",
@@ -223,5 +252,7 @@ QUESTION_FEATURES = (
     "namesakes",
     "words",
     "has_year",
+    "found_beside_best",
+    "relevance_falls",
     *(f"{kind} asked" for kind in ASKED),
 )

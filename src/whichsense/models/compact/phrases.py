@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from whichsense.models.compact.choosing import Option
 from whichsense.models.compact.features import asked_for
-from whichsense.models.compact.rewriting import APART, Rewrite
 from whichsense.models.compact.support import Support, Target, beside
 from whichsense.models.compact.system import Scene
 from whichsense.text import words
@@ -21,8 +21,9 @@ _NAME = r"[A-Z0-9][\w'’-]*"
 _PHRASE = re.compile(
     rf"\b(?:in|at|for|from|on|during|as|by|with)\s+(?:the\s+)?{_NAME}(?:\s+(?:of\s+(?:the\s+)?)?{_NAME}){{0,4}}"
 )
-# Mean EDIT-F1 of such a phrase behind the question, over 3,000 pairs of AmbigNQ train, by what is asked for ("": all).
-# Brackets have .11 for "who"; they count as for all questions there, because they name the reading best.
+# Mean EDIT-F1 of such a phrase behind the question, over 3,000 pairs of AmbigNQ train, by what is asked for ("": all);
+# the most promising are looked at. Brackets have .11 for "who"; they count as for all questions there, because they
+# name the reading best.
 _WORTH = {
     "brackets": {"": 0.16, "when": 0.24},
     "year": {"": 0.12, "which": 0.20, "who": 0.13},
@@ -32,7 +33,7 @@ _LESS = 0.04  # for each passage that supports the answer better
 _MOST = 4
 
 
-def phrase_rewrites(scene: Scene, targets: Sequence[Target], told: Sequence[Support]) -> list[list[Rewrite]]:
+def phrase_rewrites(scene: Scene, targets: Sequence[Target], told: Sequence[Support]) -> list[list[Option]]:
     """For each answer the rewrites that its evidence gives, the most promising first."""
     around = [beside(scene, target) for target in targets]
     found = []
@@ -41,12 +42,13 @@ def phrase_rewrites(scene: Scene, targets: Sequence[Target], told: Sequence[Supp
             text for number, texts in enumerate(around) if number != place for some in texts for text in some
         )
         elsewhere = f" {' '.join(words(others))} "
-        made: dict[str, Rewrite] = {}
+        made: dict[str, tuple[str, float]] = {}
         for phrase, worth in _phrases(scene, around[place]):
             said = " ".join(words(phrase))
             if f" {said} " not in elsewhere and _says_more(scene, phrase) and supported.holds(phrase):
-                made.setdefault(said, Rewrite(_asked(scene.evidence.question, phrase), worth + APART))
-        found.append(sorted(made.values(), key=lambda one: -one.score)[:_MOST])
+                made.setdefault(said, (_asked(scene.evidence.question, phrase), worth))
+        best = sorted(made.values(), key=lambda one: -one[1])[:_MOST]
+        found.append([Option(text, phrase=True) for text, _ in best])
     return found
 
 

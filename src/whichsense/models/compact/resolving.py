@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from whichsense.answers import same
+from whichsense.models.compact.choosing import key, together
 from whichsense.models.compact.inputs import Pair
-from whichsense.models.compact.phrases import phrase_rewrites
-from whichsense.models.compact.rewriting import key, rewrites, together
+from whichsense.models.compact.rewriting import rewrites
 from whichsense.models.compact.support import Target, support
 from whichsense.models.compact.system import Scene
 from whichsense.text import normalize
@@ -49,9 +49,7 @@ def resolved(scene: Scene, candidates: Sequence[Candidate], beams: int = 4) -> l
         return [Resolved(candidates[0], question)]
     targets = [target(scene, candidate) for candidate in candidates]
     told = [support(scene, wanted) for wanted in targets]
-    phrases, edited = phrase_rewrites(scene, targets, told), rewrites(scene, targets, told, beams)
-    options = [sorted([*some, *more], key=lambda one: -one.score) for some, more in zip(phrases, edited, strict=True)]
-    chosen = together(options)
+    chosen = together(rewrites(scene, targets, told, beams))
     used = {key(one.question) for one in chosen if one is not None}
     found = []
     for candidate, wanted, one in zip(candidates, targets, chosen, strict=True):
@@ -86,8 +84,8 @@ def checked(scene: Scene, readings: Sequence[Resolved], least: float) -> tuple[l
     known = {normalize(answer) for answer in given}
     new = [
         place
-        for place, answer in enumerate(scene.answers)
-        if normalize(answer.text) not in known and scene.probabilities[place] >= least
+        for place in scene.apart
+        if normalize(scene.answers[place].text) not in known and scene.probabilities[place] >= least
     ]
     rows = np.array(scene.likelihoods([one.question for one in readings], [*given, *_texts(scene, new)]))
     count, diagonal = len(given), np.arange(len(given))

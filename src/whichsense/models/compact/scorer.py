@@ -10,11 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from whichsense.models.compact.choosing import REWRITE_FEATURES
 from whichsense.models.compact.features import ANSWER_FEATURES, QUESTION_FEATURES
 from whichsense.models.compact.runtime import Floats, damaged
 
 FAR = 4.0  # standard deviations: an odd value counts as a far one, no further
-_NETS = ("answer", "ambiguous", "answerable")
+_NETS = {
+    "answer": ANSWER_FEATURES,
+    "ambiguous": QUESTION_FEATURES,
+    "answerable": QUESTION_FEATURES,
+    "rewrite": REWRITE_FEATURES,
+}
 _SETTINGS = ("search_weight", "decline_under", "single_under", "missing", "holds_over", "join_over")
 
 
@@ -49,13 +55,26 @@ class Net:
 
     def probabilities(self, features: Sequence[Mapping[str, float]]) -> list[float]:
         """One for each candidate."""
+        found: list[float] = (1 / (1 + np.exp(-np.clip(self.values(features), -30, 30)))).tolist()
+        return found
+
+    def values(self, features: Sequence[Mapping[str, float]]) -> list[float]:
+        """What the net says of each, before it is made a probability."""
         values = np.array([[one[name] for name in self.names] for one in features], dtype=np.float32)
         values = np.clip((values.reshape(-1, len(self.names)) - self.mean) / self.spread, -FAR, FAR)
         for number, (weight, bias) in enumerate(self.layers):
             values = (np.tanh(values) if number else values) @ weight.T + bias
-        logits = self.slope * values[:, 0] + self.shift
-        found: list[float] = (1 / (1 + np.exp(-np.clip(logits, -30, 30)))).tolist()
+        found: list[float] = (self.slope * values[:, 0] + self.shift).tolist()
         return found
+
+
+def linear(**weights: float) -> Net:
+    """A net that adds up some features, each times its weight."""
+    nothing, layer = np.zeros(len(weights), np.float32), np.array([list(weights.values())], np.float32)
+    return Net(tuple(weights), nothing, nothing + 1, ((layer, np.zeros(1, np.float32)),))
+
+
+_AGREEMENT = linear(edits=0.25, order=0.2, likely=0.015)
 
 
 @dataclass(frozen=True)
@@ -65,15 +84,17 @@ class Scorer:
     answer: Net
     ambiguous: Net
     answerable: Net
-    decline_under: float = 0.15
-    """A best answer that is less probable than this would be a guess: the question is declined."""
-    single_under: float = 0.45
+    rewrite: Net = _AGREEMENT
+    """How good a rewrite is, beside others for the same answer."""
+    decline_under: float = 0.4
+    """A corpus that less probably holds an answer than this gets none: it would be a guess."""
+    single_under: float = 0.4
     """A question that is less probably ambiguous than this is not, and gets one answer."""
-    missing: float = 1.6
+    missing: float = 3.0
     """How many right answers are expected beyond all candidates: what the reader never finds counts for F1."""
-    search_weight: float = 0.0
+    search_weight: float = 3.0
     """What the logarithm of a passage's search score, beside the best one's, adds to its relevance."""
-    holds_over: float = -3.0
+    holds_over: float = -6.0
     """How much less likely than another answer a reading's own may be when its rewrite is asked (log probability)."""
     join_over: float = 0.2
     """A candidate that a rewrite prefers joins the answers if it is at least this probable."""
@@ -82,12 +103,12 @@ class Scorer:
     def load(cls, path: Path) -> Scorer:
         try:
             table = json.loads(path.read_text(encoding="utf-8"))
-            answer, ambiguous, answerable = (Net.from_table(table[name]) for name in _NETS)
-            known = [set(ANSWER_FEATURES), set(QUESTION_FEATURES), set(QUESTION_FEATURES)]
-            for net, names in zip((answer, ambiguous, answerable), known, strict=True):
-                if strange := set(net.names) - names:
+            nets = {name: Net.from_table(table[name]) for name in _NETS}
+            for name, net in nets.items():
+                if strange := set(net.names) - set(_NETS[name]):
                     raise ValueError(f"there is no feature '{min(strange)}'")
-            return cls(answer, ambiguous, answerable, **table.get("settings", {}))
+            answer, ambiguous, answerable, rewrite = nets.values()
+            return cls(answer, ambiguous, answerable, rewrite, **table.get("settings", {}))
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise damaged(path, error) from None
 

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,8 +16,8 @@ import numpy as np
 from whichsense.models.compact import candidates, features, search
 from whichsense.models.compact.candidates import Answer, Evidence
 from whichsense.models.compact.decoding import Decoder, Ints, Memory, View
-from whichsense.models.compact.inputs import LONGEST_QUESTION, answer_ids, answer_prefix, pair
-from whichsense.models.compact.runtime import WEIGHTS, CompactModel
+from whichsense.models.compact.inputs import LONGEST_QUESTION, Pair, answer_ids, answer_prefix, pair
+from whichsense.models.compact.runtime import WEIGHTS, CompactModel, Late
 from whichsense.models.compact.scorer import Scorer
 from whichsense.types import Hit
 
@@ -31,7 +31,7 @@ class Settings:
 
     keep: int = 12
     """Passages that are read to the end."""
-    answers: int = 8
+    answers: int = 12
     """Candidates that are scored."""
 
 
@@ -79,32 +79,40 @@ class Compact:
         keep = len(hits) if keep is None else keep
         asked = model.tokenizer.ids(question, LONGEST_QUESTION)
         pairs = [pair(model.tokenizer, asked, hit.passage.title, hit.passage.text) for hit in hits]
-        early = model.early(pairs)
+        # Only scores of a search are weighed: hits without `keep` may carry those of any reranker.
+        weight = self.scorer.search_weight if searched else 0.0
+        found = [weight * one for one in _searched(hits)]
+        early = [(state, score + more) for (state, score), more in zip(model.early(pairs), found, strict=True)]
         order = sorted(range(len(hits)), key=lambda place: -early[place][1])
         best = order[:keep]
         late = dict(zip(best, model.late([early[place][0] for place in best]), strict=True))
-        # Only scores of a search are weighed: hits without `keep` may carry those of any reranker.
-        top = max((hit.score for hit in hits), default=0.0) if searched else 0.0
-        for place, one in late.items():
-            late[place] = replace(one, relevance=one.relevance + self._searched(hits[place].score, top))
-        best.sort(key=lambda place: -late[place].relevance)
-        evidence = Evidence(
-            question,
-            tuple(Hit(hits[place].passage, late[place].relevance) for place in best),
-            tuple(pairs[place] for place in best),
-            tuple(late[place] for place in best),
-            tuple((place, hits[place].score) for place in best),
-        )
+        evidence = _arranged(question, hits, pairs, late, found)
         # Those that were not read to the end follow, below them all.
         floor = min((hit.score for hit in evidence.hits), default=0.0)
         first = max((early[place][1] for place in order[keep:]), default=0.0)
         rest = [Hit(hits[place].passage, floor - 1 + early[place][1] - first) for place in order[keep:]]
         return Scene(self, evidence, tuple(rest))
 
-    def _searched(self, score: float, top: float) -> float:
-        """What a passage's search score adds to its relevance: nothing for the best one, less than that for others."""
-        weight = self.scorer.search_weight
-        return weight * math.log(max(score / top, _LEAST_SCORE)) if weight and top > 0 else 0.0
+
+def _arranged(
+    question: str, hits: Sequence[Hit], pairs: Sequence[Pair], late: Mapping[int, Late], found: Sequence[float]
+) -> Evidence:
+    """What was read to the end (`late`, by place among the hits), in the order of relevance and what `found` adds."""
+    read = {place: replace(one, relevance=one.relevance + found[place]) for place, one in late.items()}
+    best = sorted(read, key=lambda place: -read[place].relevance)
+    return Evidence(
+        question,
+        tuple(Hit(hits[place].passage, read[place].relevance) for place in best),
+        tuple(pairs[place] for place in best),
+        tuple(read[place] for place in best),
+        tuple((place, hits[place].score) for place in best),
+    )
+
+
+def _searched(hits: Sequence[Hit]) -> list[float]:
+    """The logarithm of each hit's search score beside the best one's: at most 0."""
+    top = max((hit.score for hit in hits), default=0.0)
+    return [math.log(max(hit.score / top, _LEAST_SCORE)) if top > 0 else 0.0 for hit in hits]
 
 
 @dataclass(frozen=True)
@@ -125,13 +133,13 @@ class Scene:
 
     @cached_property
     def answers(self) -> list[Answer]:
-        """Candidates, those with most mass first."""
+        """Candidates, those with most support first."""
         found = candidates.mentions(self.evidence, self.compact.model.words.vocabulary)
         return candidates.gathered(found, self.compact.settings.answers)
 
     @cached_property
     def context(self) -> features.Context:
-        return features.Context(self.evidence, self.answers, self._likelihoods)
+        return features.Context(self.evidence, self.answers)
 
     @cached_property
     def probabilities(self) -> list[float]:
@@ -140,6 +148,12 @@ class Scene:
             return []
         found = [features.of_answer(place, self.context) for place in range(len(self.answers))]
         return self.compact.scorer.answer.probabilities(found)
+
+    @cached_property
+    def apart(self) -> list[int]:
+        """Places of the candidates, most probable first, without those that stand in another's place."""
+        chances = self.probabilities
+        return candidates.apart(self.answers, sorted(range(len(chances)), key=lambda place: -chances[place]))
 
     @cached_property
     def answerable(self) -> float:
@@ -185,13 +199,6 @@ class Scene:
         found = search.likelihoods(self.compact.decoder, self.memory, prompts, outputs)
         for question, row in zip(questions, found, strict=True):
             self._asked.update({(question, answer): score for answer, score in zip(answers, row, strict=True)})
-
-    @cached_property
-    def _likelihoods(self) -> list[tuple[float, int]]:
-        if not self.answers:
-            return []
-        scores = self.likelihoods([self.evidence.question], [answer.text for answer in self.answers])[0]
-        return [(score, len(self.tokens(answer.text)) + 1) for score, answer in zip(scores, self.answers, strict=True)]
 
     def tokens(self, answer: str) -> list[int]:
         return answer_ids(self.compact.model.tokenizer, answer)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,19 +12,18 @@ import numpy as np
 
 from whichsense.datasets import Question
 from whichsense.errors import BadInput
-from whichsense.index import Index
 from whichsense.models.compact import features
 from whichsense.models.compact.candidates import Answer
 from whichsense.models.compact.features import Context
 from whichsense.models.compact.scorer import Net, Scorer
-from whichsense.models.compact.system import Compact
+from whichsense.models.compact.system import Compact, Scene
 from whichsense.progress import Progress, silent
 from whichsense.text import normalize
-from whichsense.train.compact_scorer import fit
-from whichsense.types import Method
+from whichsense.train.compact.choice import Judged
+from whichsense.train.compact.corpora import DEPTH, Source, half_of_the_sample, small_corpora
+from whichsense.train.compact_scorer import cross_fitted, fit
 
 _FEWEST = 10
-DEPTH = 40  # hits of a question, as when it is asked
 
 
 @dataclass
@@ -51,24 +51,36 @@ class Unfitted(Compact):
         return Scorer(answer=flat, ambiguous=flat, answerable=flat)
 
 
-def fit_scorer(
-    folder: Path, questions: Sequence[Question], index: Index, method: Method | None, progress: Progress = silent
-) -> Scorer:
-    """Three nets: whether a candidate is right, a question ambiguous, and whether an answer was found at all."""
-    contexts = _contexts(Unfitted(folder), questions, index, method, progress)
-    if len(contexts) < _FEWEST:
+def fit_scorer(folder: Path, source: Source, progress: Progress = silent) -> Scorer:
+    """For a model that has none yet: by questions over their index, over small corpora, and over the sample."""
+    if len(source.questions) < _FEWEST:
         raise BadInput(
-            f"The scorer needs {_FEWEST} questions with candidates that nothing was learnt from; there are "
-            f"{len(contexts)}. Lower data.held, which says how many are kept for it, and train again."
+            f"The scorer needs {_FEWEST} questions that nothing was learnt from; there are {len(source.questions)}. "
+            "Lower data.held, which says how many are kept for it, and train again."
         )
+    contexts: list[tuple[Question, Context]] = []
+    judged = Judged()
+    with tempfile.TemporaryDirectory() as corpora:
+        sources = [source, half_of_the_sample(), *small_corpora(source, Path(corpora))]
+        for place, (question, scene) in enumerate(scenes(Unfitted(folder), sources, progress)):
+            if place < len(source.questions):
+                judged.add(scene, question)
+            if scene.answers:
+                contexts.append((question, _kept(scene)))
+    found = fitted(contexts)
+    return replace(found, rewrite=judged.net() or found.rewrite)
+
+
+def fitted(contexts: Sequence[tuple[Question, Context]]) -> Scorer:
+    """Three nets: whether a candidate is right, a question ambiguous, and whether an answer was found at all."""
     answers, ambiguous, answerable = _Examples(), _Examples(), _Examples()
     for group, (question, context) in enumerate(contexts):
         for place, answer in enumerate(context.answers):
             answers.add(features.of_answer(place, context), is_right(answer, question), group)
-    right = fit(answers.rows, answers.labels, answers.groups)
+    right, unseen = cross_fitted(answers.rows, answers.labels, answers.groups)
+    chances = iter(unseen)
     for group, (question, context) in enumerate(contexts):
-        rows = [features.of_answer(place, context) for place in range(len(context.answers))]
-        about = features.of_question(context, right.probabilities(rows))
+        about = features.of_question(context, [next(chances) for _ in context.answers])
         ambiguous.add(about, question.is_ambiguous, group)
         answerable.add(about, any(is_right(answer, question) for answer in context.answers), group)
     several, any_ = (fit(one.rows, one.labels, one.groups) for one in (ambiguous, answerable))
@@ -81,17 +93,19 @@ def is_right(answer: Answer, question: Question) -> bool:
     return any(normalize(text) in gold for text in (answer.text, *(mention.surface for mention in answer.mentions)))
 
 
-def _contexts(
-    compact: Compact, questions: Sequence[Question], index: Index, method: Method | None, progress: Progress
-) -> list[tuple[Question, Context]]:
-    """What the features are made of, for every question with candidates. Encoder states are let go: 25 MB each."""
-    found = []
-    for number, question in enumerate(questions, 1):
-        hits = index.search(question.text, DEPTH, method)
-        scene = compact.scene(question.text, hits, keep=compact.settings.keep)
-        if scene.answers:
-            nothing = np.zeros(0, np.float32)
-            read = tuple(replace(one, states=nothing, span=nothing) for one in scene.evidence.read)
-            found.append((question, replace(scene.context, evidence=replace(scene.evidence, read=read))))
-        progress(number / len(questions), number)
-    return found
+def scenes(
+    compact: Compact, sources: Sequence[Source], progress: Progress = silent
+) -> Iterator[tuple[Question, Scene]]:
+    """Every question, read."""
+    asked = [(source, question) for source in sources for question in source.questions]
+    for number, (source, question) in enumerate(asked, 1):
+        hits = source.index.search(question.text, DEPTH, source.method)
+        yield question, compact.scene(question.text, hits, keep=compact.settings.keep)
+        progress(number / len(asked), number)
+
+
+def _kept(scene: Scene) -> Context:
+    """What features are made of. Encoder states are let go: 25 MB a question."""
+    nothing = np.zeros(0, np.float32)
+    read = tuple(replace(one, states=nothing, span=nothing) for one in scene.evidence.read)
+    return replace(scene.context, evidence=replace(scene.evidence, read=read))

@@ -25,6 +25,7 @@ from whichsense.models.compact.quantized import QuantizedLinear
 from whichsense.progress import shown
 from whichsense.train.compact import losses, writing
 from whichsense.train.compact.batch import ListBatch, Rows, Writing, written_rows
+from whichsense.train.compact.corpora import Source
 from whichsense.train.compact.fitting import fit_scorer
 from whichsense.train.compact.measures import batches as measured_batches
 from whichsense.train.compact.questions import held_out
@@ -174,7 +175,7 @@ class JointTask(ReaderTask):
             return
         index = Index.open(Path(data.index)) if data.index else sample.index()
         with shown("fitting the scorer", "questions") as progress:
-            fit_scorer(folder, held, index, data.method, progress).save(path)
+            fit_scorer(folder, Source(index, held, data.method), progress).save(path)
 
     @cached_property
     def frequent(self) -> list[int]:
