@@ -10,29 +10,47 @@ import argparse
 import random
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from whichsense import compact
-from whichsense.datasets import Annotation, QAPair
+from whichsense.datasets import Annotation, QAPair, Question
 from whichsense.datasets.given import given_questions
 from whichsense.metrics.ambignq import f1_answers, question_scores
+from whichsense.metrics.bootstrap import quantile, resampled_sums
 from whichsense.models.compact.resolving import Resolved, resolved
 from whichsense.pipeline import Pipeline
 from whichsense.read import CompactReader
+from whichsense.sample import is_learnt
 from whichsense.types import Candidate
 
 
 def sample(options: argparse.Namespace) -> None:
-    """Answer F1 of the sample's questions, with declining; and how many of the unanswerable are declined."""
+    """Answer F1 of the sample's questions, with declining; and how many of the unanswerable are declined.
+
+    The scorer learnt from half of the topics: what counts are the others.
+    """
     pipeline = compact.load(threads=options.threads)
     asked = given_questions("sample/questions")[0][:: options.every]
+    none = given_questions("sample/unanswerable")[0]
+    for topics, learnt in (("not learnt from", False), ("learnt from", True)):
+        _tell(topics, pipeline, [one for one in asked if is_learnt(one.id) == learnt])
+        without = [one.text for one in none if is_learnt(one.id) == learnt]
+        declined = sum(not found.readings for found in compact.ask(pipeline, without))
+        print(f"  unanswerable: {declined} of {len(without)} declined", flush=True)
+
+
+def _tell(topics: str, pipeline: Pipeline, asked: Sequence[Question]) -> None:
     scores, told = [], 0
     for question, found in zip(asked, compact.ask(pipeline, [one.text for one in asked]), strict=True):
         answers = [reading.answer for reading in found.readings]
         scores.append(max(f1_answers(gold, answers) for gold in question.answer_sets) if answers else 0.0)
         told += found.ambiguous == question.is_ambiguous
-    none = given_questions("sample/unanswerable")[0]
-    declined = sum(not found.readings for found in compact.ask(pipeline, [one.text for one in none]))
-    print(f"{len(scores)} questions: answer F1 {sum(scores) / len(scores):.3f}, ambiguity {told / len(scores):.2f}")
-    print(f"unanswerable: {declined} of {len(none)} declined")
+    means = resampled_sums(np.array(scores)[:, None])[:, 0] / len(scores)
+    low, high = quantile(means, 0.025), quantile(means, 0.975)
+    print(
+        f"topics {topics}: {len(scores)} questions, answer F1 {sum(scores) / len(scores):.3f} [{low:.3f}, {high:.3f}]"
+    )
+    print(f"  ambiguous or not: right for {told / len(scores):.2f}")
 
 
 def rewrites(options: argparse.Namespace) -> None:

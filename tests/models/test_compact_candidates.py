@@ -16,7 +16,10 @@ from whichsense.errors import WhichsenseError
 from whichsense.models.compact import features
 from whichsense.models.compact.candidates import (
     LONGEST_SPAN,
+    Answer,
     Evidence,
+    Mention,
+    apart,
     cuts_number,
     gathered,
     mentions,
@@ -113,6 +116,20 @@ def test_a_hidden_answer_comes_before_what_surrounds_the_first() -> None:
     first, hidden = (features.of_answer(place, made) for place in (0, 1))
     assert first["left"] == 0 > hidden["left"]
     assert first["mass"] - hidden["mass"] > 3 * (first["support"] - hidden["support"]) > 0
+
+
+def test_of_answers_in_one_place_one_is_kept() -> None:
+    def answer(text: str, *spans: tuple[int, int]) -> Answer:
+        found = tuple(Mention(0, text, 0, 1, in_title=False, tokens=span, alone=0.5) for span in spans)
+        return Answer(text, found)
+
+    whole, within, beside = answer("Rufus Wainwright", (3, 5)), answer("Wainwright", (4, 5)), answer("Cale", (7, 8))
+    elsewhere = answer("Rufus", (3, 4), (20, 21), (30, 31))
+    assert within.overlap([whole]) == 1 and beside.overlap([whole, within]) == 0
+    assert elsewhere.overlap([whole]) == pytest.approx(1 / 3)
+    answers = [whole, within, beside, elsewhere]
+    assert apart(answers, [0, 1, 2, 3]) == [0, 2, 3]
+    assert apart(answers, [1, 0, 2]) == [1, 2]
 
 
 def test_no_span_holds_what_was_taken() -> None:

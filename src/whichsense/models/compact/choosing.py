@@ -48,6 +48,8 @@ class Option:
     """Mean log probability of its edits' tokens, by the decoder."""
     phrase: bool = False
     """Whether it is a phrase of the evidence, put to the question."""
+    bonus: float = 0.0
+    """What it counts beyond what the scorer says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,11 @@ NEUTRAL_WORDS = frozenset(
     took official officially full based air aired called used come came become get tv musical""".split()
 )
 """Say what kind of thing is meant, but no fact: may be written too."""
+KINDS_OF_WORKS = tuple(
+    frozenset(kind.split())
+    for kind in ("film movie", "book novel", "series show tv season episode", "song single album", "game", "musical")
+)
+"""Unless the evidence says that it is another kind: words of one kind stand together."""
 
 
 @dataclass(frozen=True, slots=True)

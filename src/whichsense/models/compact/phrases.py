@@ -31,6 +31,8 @@ _WORTH = {
 }
 _LESS = 0.04  # for each passage that supports the answer better
 _MOST = 4
+# On val and on questions held out of train these cost nothing in EDIT-F1, and what is in brackets reads best.
+_NAMED, _TOLD = 0.1, 0.02
 
 
 def phrase_rewrites(scene: Scene, targets: Sequence[Target], told: Sequence[Support]) -> list[list[Option]]:
@@ -42,13 +44,14 @@ def phrase_rewrites(scene: Scene, targets: Sequence[Target], told: Sequence[Supp
             text for number, texts in enumerate(around) if number != place for some in texts for text in some
         )
         elsewhere = f" {' '.join(words(others))} "
-        made: dict[str, tuple[str, float]] = {}
+        made: dict[str, tuple[float, Option]] = {}
         for phrase, worth in _phrases(scene, around[place]):
             said = " ".join(words(phrase))
             if f" {said} " not in elsewhere and _says_more(scene, phrase) and supported.holds(phrase):
-                made.setdefault(said, (_asked(scene.evidence.question, phrase), worth))
-        best = sorted(made.values(), key=lambda one: -one[1])[:_MOST]
-        found.append([Option(text, phrase=True) for text, _ in best])
+                bonus = _NAMED if _BRACKETS.search(phrase) else _TOLD
+                option = Option(_asked(scene.evidence.question, phrase), phrase=True, bonus=bonus)
+                made.setdefault(said, (worth, option))
+        found.append([option for _, option in sorted(made.values(), key=lambda one: -one[0])[:_MOST]])
     return found
 
 

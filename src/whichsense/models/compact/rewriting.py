@@ -42,7 +42,7 @@ def rewrites(scene: Scene, targets: Sequence[Target], told: Sequence[Support], b
         rivals = [other for other in told if other is not own]
         scores = net.values(of_rewrites(scene.evidence.question, some.options, some.drawn))
         ranked = [
-            Rewrite(option.question, score + _APART * own.tells_apart(option.question, rivals))
+            Rewrite(option.question, score + option.bonus + _APART * own.tells_apart(option.question, rivals))
             for option, score in zip(some.options, scores, strict=True)
         ]
         found.append(sorted(ranked, key=lambda one: -one.score)[:_KEPT])
@@ -92,8 +92,8 @@ def _decoded(
 
 
 def is_fluent(text: str, question: str) -> bool:
-    """Whether no word stands twice in a row, no three words come again, quotes come in pairs, and it does not end in
-    the middle of a phrase, unless the question does.
+    """Whether no word stands twice in a row, no three words come again, there are no new quotes and brackets, and it
+    does not end in the middle of a phrase, unless the question does.
 
     >>> good, bad = ("Who sang it?", "In which film?"), ("Who sang sang it?", 'Who sang "it?', "Who sang it in the?")
     >>> [is_fluent(text, "Who sang it?") for text in (*good, *bad)]
@@ -103,7 +103,8 @@ def is_fluent(text: str, question: str) -> bool:
     threes = list(zip(told, told[1:], told[2:], strict=False))
     doubled = any(one == other for one, other in itertools.pairwise(told))
     open_end = told[-1:] != asked[-1:] and told[-1:] and told[-1] in _LEADING
-    return not doubled and len(set(threes)) == len(threes) and text.count('"') % 2 == 0 and not open_end
+    quoted = any(text.count(sign) > question.count(sign) for sign in '"(')
+    return not doubled and len(set(threes)) == len(threes) and not quoted and not open_end
 
 
 def _seen(scene: Scene, target: Target) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,7 +11,7 @@ import numpy as np
 from whichsense.answers import same
 from whichsense.metrics.porter import stem
 from whichsense.models.compact.decoding import Ints
-from whichsense.models.compact.edits import NEUTRAL_WORDS, SMALL_WORDS
+from whichsense.models.compact.edits import KINDS_OF_WORKS, NEUTRAL_WORDS, SMALL_WORDS
 from whichsense.models.compact.system import Scene
 from whichsense.text import sentence_spans, words
 
@@ -51,10 +51,21 @@ def support(scene: Scene, target: Target) -> Support:
         told = [text for passage in scene.evidence.passages for text in (passage.title, passage.text)]
     tokenizer = scene.compact.model.tokenizer
     said = {word for text in (scene.evidence.question, *told) for word in words(text)}
-    pieces = {piece for text in told for piece in tokenizer.ids(text)}
-    pieces |= {piece for word in SMALL_WORDS | NEUTRAL_WORDS for piece in tokenizer.ids(word)}
-    stems = frozenset(map(_stem, SMALL_WORDS | NEUTRAL_WORDS | said))
+    free = SMALL_WORDS | neutral(said)
+    pieces = {piece for text in (*told, *free) for piece in tokenizer.ids(text)}
+    stems = frozenset(map(_stem, free | said))
     return Support(target.answer, stems, np.array(sorted(pieces), dtype=np.int64))
+
+
+def neutral(said: Set[str]) -> frozenset[str]:
+    """Words that say no fact beside these: of a novel not that it is a film.
+
+    >>> "film" in neutral({"dune", "novel"}), "book" in neutral({"dune", "novel"}), "film" in neutral({"dune"})
+    (False, True, True)
+    """
+    meant = [kind for kind in KINDS_OF_WORKS if kind & said]
+    others = [kind for kind in KINDS_OF_WORKS if meant and kind not in meant]
+    return NEUTRAL_WORDS.difference(*others)
 
 
 def beside(scene: Scene, target: Target) -> list[list[str]]:
