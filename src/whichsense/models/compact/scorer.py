@@ -86,11 +86,11 @@ class Scorer:
     answerable: Net
     rewrite: Net = _AGREEMENT
     """How good a rewrite is, beside others for the same answer."""
-    decline_under: float = 0.4
+    decline_under: float = 0.5
     """A corpus that less probably holds an answer than this gets none: it would be a guess."""
     single_under: float = 0.4
     """A question that is less probably ambiguous than this is not, and gets one answer."""
-    missing: float = 3.0
+    missing: float = 2.5
     """How many right answers are expected beyond all candidates: what the reader never finds counts for F1."""
     search_weight: float = 3.0
     """What the logarithm of a passage's search score, beside the best one's, adds to its relevance."""
