@@ -15,7 +15,7 @@ from whichsense.errors import BadInput
 from whichsense.models.compact import features
 from whichsense.models.compact.candidates import Answer
 from whichsense.models.compact.features import Context
-from whichsense.models.compact.scorer import Net, Scorer
+from whichsense.models.compact.scorer import Scorer, linear
 from whichsense.models.compact.system import Compact, Scene
 from whichsense.progress import Progress, silent
 from whichsense.text import normalize
@@ -46,9 +46,7 @@ class Unfitted(Compact):
 
     @cached_property
     def scorer(self) -> Scorer:
-        nothing = np.zeros(0, np.float32)
-        flat = Net((), nothing, nothing, ((np.zeros((1, 0), np.float32), np.zeros(1, np.float32)),))
-        return Scorer(answer=flat, ambiguous=flat, answerable=flat)
+        return Scorer(answer=linear(), ambiguous=linear(), answerable=linear())
 
 
 def fit_scorer(folder: Path, source: Source, progress: Progress = silent) -> Scorer:
