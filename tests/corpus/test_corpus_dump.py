@@ -248,7 +248,8 @@ def test_ctrl_c_ends_the_workers_and_scripts_need_no_guard(tmp_path, make_page, 
     path.write_bytes(make_dump(*(make_page(n, f"T{n}", f"[[Text]] {n}. " * 5) for n in range(1, 3000))))
     script = tmp_path / "script.py"
     script.write_text(
-        "import time\nfrom whichsense.corpus import Corpus, Report\n"
+        "import signal, time\nfrom whichsense.corpus import Corpus, Report\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
         f"for record in Corpus({str(path)!r}).records(Report()):\n"
         "    print(record.id, flush=True)\n    time.sleep(0.01)\n"
     )
