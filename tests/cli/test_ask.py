@@ -116,6 +116,6 @@ def test_damaged_weights(name: str, run: Run, weights: Path, tmp_path: Path) -> 
     for path in weights.iterdir():
         (broken / path.name).write_bytes(path.read_bytes() if path.name != name else b"{}")
     status, _, err = run(QUESTION, folder=broken)
-    assert status == 1 and ("Install whichsense again" in err or "export the model again" in err)
+    assert status == 1 and ("train it again" in err or "export the model again" in err)
     status, _, err = run(QUESTION, folder=tmp_path / "nowhere")
     assert status == 1 and "There is no compact model" in err

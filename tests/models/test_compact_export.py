@@ -239,5 +239,5 @@ def test_damaged_weights_are_named(name: str, damage: str, tmp_path: Path) -> No
     path.unlink()
     if damage == "cut":
         path.write_bytes(body[: len(body) // 3])
-    with pytest.raises(WhichsenseError, match="Install whichsense again"):
+    with pytest.raises(WhichsenseError, match="or train it again"):
         encoded(CompactModel(folder))

@@ -90,7 +90,7 @@ class CompactModel:
         try:
             config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise WhichsenseError(f"There is no compact model in '{self.folder}'. Install whichsense again.") from None
+            raise WhichsenseError(f"There is no compact model in '{self.folder}'. {_mended(self.folder)}") from None
         except (OSError, ValueError) as error:
             raise damaged(path, error) from None
         if config.get("format") != FORMAT:
@@ -171,4 +171,11 @@ class CompactModel:
 
 def damaged(path: Path, error: Exception) -> WhichsenseError:
     said = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-    return WhichsenseError(f"'{path}' is missing or damaged ({said}). Install whichsense again.")
+    return WhichsenseError(f"'{path}' is missing or damaged ({said}). {_mended(path.parent)}")
+
+
+def _mended(folder: Path) -> str:
+    """What to do about it."""
+    if folder == WEIGHTS:
+        return "Install whichsense again."
+    return "Give the model folder of a trained recipe, such as runs/compact/model, or train it again."
