@@ -32,7 +32,14 @@ NEUTRAL_WORDS = frozenset(
 """Say what kind of thing is meant, but no fact: may be written too."""
 KINDS_OF_WORKS = tuple(
     frozenset(kind.split())
-    for kind in ("film movie", "book novel", "series show tv season episode", "song single album", "game", "musical")
+    for kind in (
+        "film movie",
+        "book novel",
+        "series show tv season episode television miniseries",
+        "song single album",
+        "game",
+        "musical",
+    )
 )
 """Unless the evidence says that it is another kind: words of one kind stand together."""
 

@@ -37,7 +37,7 @@ class Judged:
         for pair, some in zip(annotation.pairs, written(scene, targets, told), strict=True):
             self.rows += of_rewrites(question.text, some.options, some.drawn)
             self.values += [goodness(question.text, pair.questions, option.question) for option in some.options]
-            self.answers += [max(self.answers, default=-1) + 1] * len(some.options)
+            self.answers += [self.answers[-1] + 1 if self.answers else 0] * len(some.options)
 
     def net(self) -> Net | None:
         """None where there was nothing to learn from."""

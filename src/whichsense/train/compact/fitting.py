@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -24,20 +24,6 @@ from whichsense.train.compact.corpora import DEPTH, Source, half_of_the_sample, 
 from whichsense.train.compact_scorer import cross_fitted, fit
 
 _FEWEST = 10
-
-
-@dataclass
-class _Examples:
-    """Rows of features with labels, and which question each is of."""
-
-    rows: list[dict[str, float]] = field(default_factory=list)
-    labels: list[float] = field(default_factory=list)
-    groups: list[int] = field(default_factory=list)
-
-    def add(self, row: dict[str, float], label: bool, group: int) -> None:
-        self.rows.append(row)
-        self.labels.append(float(label))
-        self.groups.append(group)
 
 
 @dataclass(frozen=True)
@@ -71,17 +57,20 @@ def fit_scorer(folder: Path, source: Source, progress: Progress = silent) -> Sco
 
 def fitted(contexts: Sequence[tuple[Question, Context]]) -> Scorer:
     """Three nets: whether a candidate is right, a question ambiguous, and whether an answer was found at all."""
-    answers, ambiguous, answerable = _Examples(), _Examples(), _Examples()
+    rows, labels, groups = list[dict[str, float]](), list[float](), list[int]()
     for group, (question, context) in enumerate(contexts):
-        for place, answer in enumerate(context.answers):
-            answers.add(features.of_answer(place, context), is_right(answer, question), group)
-    right, unseen = cross_fitted(answers.rows, answers.labels, answers.groups)
-    chances = iter(unseen)
-    for group, (question, context) in enumerate(contexts):
+        rows += [features.of_answer(place, context) for place in range(len(context.answers))]
+        labels += [float(is_right(answer, question)) for answer in context.answers]
+        groups += [group] * len(context.answers)
+    right, unseen = cross_fitted(rows, labels, groups)
+    chances, about_questions = iter(unseen), list[dict[str, float]]()
+    ambiguous, answerable = list[float](), list[float]()
+    for question, context in contexts:
         about = features.of_question(context, [next(chances) for _ in context.answers])
-        ambiguous.add(about, question.is_ambiguous, group)
-        answerable.add(about, any(is_right(answer, question) for answer in context.answers), group)
-    several, any_ = (fit(one.rows, one.labels, one.groups) for one in (ambiguous, answerable))
+        about_questions.append(about)
+        ambiguous.append(float(question.is_ambiguous))
+        answerable.append(float(any(is_right(answer, question) for answer in context.answers)))
+    several, any_ = (fit(about_questions, labels) for labels in (ambiguous, answerable))
     return Scorer(answer=right, ambiguous=several, answerable=any_)
 
 
