@@ -1,6 +1,7 @@
-"""Two figures of the compact model that no prediction file shows.
+"""Figures of the compact model that no prediction file shows.
 
 python benchmarks/readings.py sample --every 2                     # answers over the sample, what is declined
+python benchmarks/readings.py answers ambignq/dev --index wiki     # what is called ambiguous, answers before rewriting
 python benchmarks/readings.py rewrites ambignq/val --index wiki    # rewrites with the gold answers given
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -51,6 +53,31 @@ def _tell(topics: str, pipeline: Pipeline, asked: Sequence[Question]) -> None:
         f"topics {topics}: {len(scores)} questions, answer F1 {sum(scores) / len(scores):.3f} [{low:.3f}, {high:.3f}]"
     )
     print(f"  ambiguous or not: right for {told / len(scores):.2f}")
+
+
+def answers(options: argparse.Namespace) -> None:
+    """Whether questions are rightly called ambiguous; F1 of the answers before rewriting, as asked, as predicted."""
+    pipeline = compact.load(options.index, threads=options.threads)
+    assert isinstance(pipeline.reader, CompactReader)
+    readers = {"as asked": pipeline.reader, "as predicted": replace(pipeline.reader, cautious=False)}
+    asked = given_questions(options.dataset)[0][: options.limit]
+    told, several = list[bool](), list[bool]()
+    scores: dict[str, list[float]] = {name: [] for name in readers}
+    for question in asked:
+        hits = pipeline.retriever.retrieve([question.text], pipeline.depth)[0]
+        scene = pipeline.reader.compact.scene(question.text, hits, keep=pipeline.keep)
+        told.append(scene.is_ambiguous)
+        for name, reader in readers.items():
+            found = [one.answer for one in reader.read(question.text, scene.evidence.hits)]
+            scores[name].append(max(f1_answers(gold, found) for gold in question.answer_sets) if found else 0.0)
+            several += [len(found) > 1] if reader.cautious else []
+    truth = np.array([question.is_ambiguous for question in asked])
+    print(f"{len(asked)} questions, {truth.sum()} of them ambiguous")
+    for what, said in (("called ambiguous", np.array(told)), ("given several answers", np.array(several))):
+        f1 = 2 * (said & truth).sum() / max(said.sum() + truth.sum(), 1)
+        print(f"{what}: accuracy {100 * (said == truth).mean():.1f}, F1 {100 * f1:.1f}")
+    for name, own in scores.items():
+        print(f"F1ans {name}: {100 * np.mean(own):.1f}, ambiguous questions {100 * np.array(own)[truth].mean():.1f}")
 
 
 def rewrites(options: argparse.Namespace) -> None:
@@ -97,6 +124,11 @@ def main() -> None:
     first = commands.add_parser("sample", help=sample.__doc__)
     first.add_argument("--every", type=int, default=1)
     first.set_defaults(run=sample)
+    third = commands.add_parser("answers", help=answers.__doc__)
+    third.add_argument("dataset")
+    third.add_argument("--index")
+    third.add_argument("--limit", type=int)
+    third.set_defaults(run=answers)
     second = commands.add_parser("rewrites", help=rewrites.__doc__)
     second.add_argument("dataset")
     second.add_argument("--index")

@@ -32,16 +32,16 @@ def load(
     depth: int = DEPTH,
     keep: int = KEEP,
     threshold: float | None = None,
-    decline: bool = True,
+    cautious: bool = True,
     threads: int = 2,
     weights: str | Path | None = None,
 ) -> Pipeline:
     """A pipeline over an index (the embedded sample without one). Weights are loaded with the first question.
 
     `depth` passages are searched for, the best `keep` are read to the end. With a `threshold` every answer that is at
-    least that probable is given, instead of the set with the highest expected F1. A question for
-    which there is no more than a guess gets no reading, unless `decline` is False. `weights` is the folder of another
-    model than the one that is shipped.
+    least that probable is given, instead of the set with the highest expected F1. A question for which there is no more
+    than a guess gets no reading, and one that is hardly ambiguous a single one, unless `cautious` is False. `weights`
+    is the folder of another model than the one that is shipped.
     """
     from whichsense import sample
 
@@ -50,7 +50,7 @@ def load(
     return Pipeline(
         IndexRetriever(opened, method),
         CompactReranker(compact),
-        CompactReader(compact, threshold, decline),
+        CompactReader(compact, threshold, cautious),
         CompactDisambiguator(compact),
         CompactVerifier(compact, threshold),
         depth=depth,
@@ -95,7 +95,7 @@ def ask(pipeline: Pipeline, questions: Sequence[str]) -> Iterator[Asked]:
         ambiguous, confidence = len(readings) > 1, readings[0].confidence if readings else 0.0
         if isinstance(pipeline.reader, CompactReader):
             scene = pipeline.reader.compact.scene(trace.question, trace.hits)
-            ambiguous = ambiguous or (bool(readings) and scene.ambiguous >= pipeline.reader.compact.scorer.single_under)
+            ambiguous = ambiguous or (bool(readings) and scene.is_ambiguous)
             confidence = confidence if readings else scene.answerable
         nearest = () if readings else trace.hits[:_NEAREST]
         timings = {**trace.timings, "total": sum(trace.timings.values())}

@@ -142,18 +142,19 @@ class CompactReader:
 
     compact: Compact
     threshold: float | None = None
-    decline: bool = True
-    """Whether a question may be left without an answer; else its best answer is given in any case."""
+    cautious: bool = True
+    """Whether a question that the evidence hardly answers gets no answer, and one that is hardly ambiguous a single
+    one. Benchmarks reward neither."""
 
     def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
         from whichsense.models.compact.resolving import candidates_of
         from whichsense.models.compact.scorer import chosen
 
         scene, scorer = self.compact.scene(question, hits), self.compact.scorer
-        if self.decline and scene.answerable < scorer.decline_under:
+        if self.cautious and scene.answerable < scorer.decline_under:
             return []
         chances = [scene.probabilities[place] for place in scene.apart]
         given = [scene.apart[place] for place in chosen(chances, scorer.missing, self.threshold)]
-        if self.threshold is None and scene.ambiguous < scorer.single_under:
+        if self.cautious and self.threshold is None and not scene.is_ambiguous:
             given = given[:1]
         return candidates_of(scene, given)

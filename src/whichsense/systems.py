@@ -237,7 +237,7 @@ def compact(table: SystemTable, index: Index | KeptHits) -> Pipeline:
         raise BadConfig(f"The embedded default searches by itself: give it an index in place of '{index.path}'.")
     sizes = {name: size for name in ("depth", "keep") if (size := getattr(table, name))}
     # A dataset's questions have answers, and its metric counts a question without one as wrong.
-    return embedded.load(index, method=table.method, decline=False, **sizes)
+    return embedded.load(index, method=table.method, cautious=False, **sizes)
 
 
 def _by_compact(table: SystemTable, given: _Stage | None) -> bool:

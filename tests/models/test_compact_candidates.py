@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ from whichsense.models.compact.inputs import Pair, pair
 from whichsense.models.compact.runtime import Late
 from whichsense.models.compact.scorer import Net, Scorer, chosen
 from whichsense.models.compact.tokens import Tokenizer
+from whichsense.models.compact.wording import Wording
 from whichsense.testing import passage_hit
 from whichsense.types import Hit
 
@@ -200,23 +202,33 @@ def test_features_say_what_they_are_called() -> None:
 
 
 def net(**weights: float) -> Net:
-    flat = np.zeros(len(weights), dtype=np.float32), np.ones(len(weights), dtype=np.float32)
-    hidden = (np.eye(len(weights), dtype=np.float32), np.zeros(len(weights), dtype=np.float32))
-    out = (np.array([list(weights.values())], dtype=np.float32), np.array([0.5], dtype=np.float32))
-    return Net(tuple(weights), *flat, (hidden, out), slope=2.0, shift=-0.25)
+    mean, spread = np.full(len(weights), 0.5, dtype=np.float32), np.full(len(weights), 2.0, dtype=np.float32)
+    return Net(tuple(weights), mean, spread, np.array(list(weights.values()), dtype=np.float32), bias=-0.25)
+
+
+def scorer_of(answer: Net, **settings: Any) -> Scorer:
+    return Scorer(answer, net(null=1.0), net(wording=1.0), net(titles=3.0), net(first=1.0), **settings)
 
 
 def test_the_scorer_is_kept_whole(tmp_path: Path) -> None:
-    scorer = Scorer(net(mass=1.0, share=2.0), net(null=1.0), net(first=1.0), decline_under=0.25)
-    scorer.save(tmp_path / "scorer.json")
+    wording = Wording({"who sang": 0.25, "^who": -1.5}, bias=0.125)
+    scorer_of(net(mass=1.0, share=2.0), wording=wording, decline_under=0.25).save(tmp_path / "scorer.json")
     again = Scorer.load(tmp_path / "scorer.json")
-    assert again.decline_under == 0.25
+    assert again.decline_under == 0.25 and again.wording == wording
     rows = [features.of_answer(place, context()) for place in (0, 1)]
-    by_hand = [
-        1 / (1 + math.exp(-(2.0 * (math.tanh(row["mass"]) + 2 * math.tanh(row["share"]) + 0.5) - 0.25))) for row in rows
-    ]
+    by_hand = [1 / (1 + math.exp(-((row["mass"] - 0.5) / 2 + 2 * (row["share"] - 0.5) / 2 - 0.25))) for row in rows]
     assert again.answer.probabilities(rows) == pytest.approx(by_hand, abs=1e-5)
     assert again.answer.probabilities([]) == []
+
+
+def test_ambiguity_is_judged_by_the_size_of_the_corpus() -> None:
+    """By one net where passages look like a large corpus's, by the other where they do not, by both in between."""
+    scorer, asked = scorer_of(net(mass=1.0)), features.of_question(context(), [0.8, 0.4], wording=9.0)
+    any_, large = scorer.ambiguous.probabilities([asked])[0], scorer.ambiguous_in_large.probabilities([asked])[0]
+    assert any_ < 0.2 and large > 0.95
+    told = [scorer.several({**asked, "titles": titles}) for titles in (-8.0, 0.5, 9.0)]
+    share = 1 / (1 + math.exp(0.25))
+    assert told == pytest.approx([any_, share * large + (1 - share) * any_, large], abs=2e-3)
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"answer": {}}', '{"answer": {"names": ["a"], "layers": []}}'])
@@ -227,7 +239,7 @@ def test_a_damaged_scorer_is_told(damage: str, tmp_path: Path) -> None:
 
 
 def test_a_scorer_for_other_features_is_told(tmp_path: Path) -> None:
-    Scorer(net(mass=1.0, beauty=1.0), net(null=1.0), net(first=1.0)).save(tmp_path / "scorer.json")
+    scorer_of(net(mass=1.0, beauty=1.0)).save(tmp_path / "scorer.json")
     with pytest.raises(WhichsenseError, match="beauty"):
         Scorer.load(tmp_path / "scorer.json")
     table = json.loads((tmp_path / "scorer.json").read_text())

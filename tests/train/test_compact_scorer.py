@@ -25,7 +25,7 @@ def test_probabilities_are_true_on_rows_that_were_not_seen() -> None:
     found = net.probabilities(fresh)
     assert expected_calibration_error(found, right) < 0.05
     assert float(np.abs(np.array(found) - chance).mean()) < 0.25
-    weights = dict(zip(net.names, net.layers[0][0][0].tolist(), strict=True))
+    weights = dict(zip(net.names, net.weights.tolist(), strict=True))
     assert weights["one"] > 0.5 and abs(weights["noise"]) < 0.2 and weights["same"] == pytest.approx(0, abs=1e-3)
 
 

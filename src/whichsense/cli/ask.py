@@ -94,7 +94,9 @@ def _shown(asked: Asked, as_json: bool) -> str:
             _indented(f"{printable(hit.passage.title)}: {_beginning(hit.passage.text)}") for hit in asked.nearest
         ]
         return "\n".join([head, "No answer found." + " Nearest passages:" * bool(nearest), *nearest, ""])
-    note = "" if asked.ambiguous else "  (one reading)"
+    note = ""
+    if len(asked.readings) == 1:
+        note = "  (the only reading that is answered here)" if asked.ambiguous else "  (one reading)"
     return "\n".join([head + note, *(_reading(rank, one) for rank, one in enumerate(asked.readings, 1))])
 
 

@@ -67,7 +67,7 @@ def _scaled(rows: Sequence[Mapping[str, float]]) -> tuple[tuple[str, ...], Float
 
 
 def _net(names: tuple[str, ...], mean: Floats, spread: Floats, weights: Doubles, bias: float) -> Net:
-    return Net(names, mean, spread, ((weights[None].astype(np.float32), np.array([bias], np.float32)),))
+    return Net(names, mean, spread, weights.astype(np.float32), float(bias))
 
 
 def logistic(values: Doubles, labels: Doubles, ridge: Doubles) -> Doubles:

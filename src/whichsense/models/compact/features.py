@@ -173,8 +173,9 @@ def _namesakes(evidence: Evidence) -> int:
     return sum(bare.count(title) > 1 for title in bare)
 
 
-def of_question(context: Context, probabilities: Sequence[float]) -> dict[str, float]:
-    """Everything about the question as a whole. `probabilities` are the scorer's for its candidates."""
+def of_question(context: Context, probabilities: Sequence[float], wording: float = 0.0) -> dict[str, float]:
+    """Everything about the question as a whole. `probabilities` are the scorer's for its candidates, `wording` what its
+    words alone say of its ambiguity."""
     evidence = context.evidence
     ordered = [*sorted(probabilities, reverse=True), 0.0, 0.0, 0.0]
     masses = np.array([answer.mass for answer in context.answers]) + _LEAST
@@ -184,6 +185,7 @@ def of_question(context: Context, probabilities: Sequence[float]) -> dict[str, f
     found = {
         "ambiguity": float(np.mean(ambiguity)),
         "ambiguity_first": ambiguity[0],
+        "wording": wording,
         "null": _log(context.null),
         "first_passage": _log(float(context.shares.max())),
         "relevance": max(one.relevance for one in evidence.read),
@@ -239,6 +241,7 @@ ANSWER_FEATURES = (
 QUESTION_FEATURES = (
     "ambiguity",
     "ambiguity_first",
+    "wording",
     "null",
     "first_passage",
     "relevance",

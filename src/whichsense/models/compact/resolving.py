@@ -19,6 +19,7 @@ from whichsense.types import Candidate, Span
 _SPANS = 5
 _TOLD = 0.05  # a span that is less probable in its passage is not marked as the answer
 _MOST_MARKED = 12  # places of a passage
+_RIVALS = 2  # answers that are not given, beside which one that stands alone is told apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +44,36 @@ def candidates_of(scene: Scene, places: Sequence[int]) -> list[Candidate]:
 
 
 def resolved(scene: Scene, candidates: Sequence[Candidate], beams: int = 4) -> list[Resolved]:
-    """A rewrite for each answer, no two alike. One answer alone leaves the question as it is."""
-    question = scene.evidence.question
+    """A rewrite for each answer, no two alike. One alone, to a question that is not ambiguous, leaves it as it is."""
     if len(candidates) == 1:
-        return [Resolved(candidates[0], question)]
+        return [_alone(scene, candidates[0], beams)]
     targets = [target(scene, candidate) for candidate in candidates]
-    told = [support(scene, wanted) for wanted in targets]
-    chosen = together(rewrites(scene, targets, told, beams))
-    used = {key(one.question) for one in chosen if one is not None}
+    chosen = _rewritten(scene, targets, beams)
+    used = {key(one) for one in chosen if one is not None}
     found = []
     for candidate, wanted, one in zip(candidates, targets, chosen, strict=True):
-        written = one.question if one is not None else _by_title(scene, wanted, used)
+        written = one or _by_title(scene, wanted, used)
         if written is not None:
             used.add(key(written))
             found.append(Resolved(candidate, written))
-    return found or [Resolved(candidates[0], question)]
+    return found or [Resolved(candidates[0], scene.evidence.question)]
+
+
+def _alone(scene: Scene, candidate: Candidate, beams: int) -> Resolved:
+    """Where only one of several readings is answered, which one: what sets it apart from what else might be meant."""
+    question = scene.evidence.question
+    if not scene.is_ambiguous:
+        return Resolved(candidate, question)
+    others = [place for place in scene.apart if not same(scene.answers[place].text, candidate.answer)]
+    targets = [target(scene, one) for one in (candidate, *candidates_of(scene, others[:_RIVALS]))]
+    return Resolved(candidate, _rewritten(scene, targets, beams)[0] or question)
+
+
+def _rewritten(scene: Scene, targets: Sequence[Target], beams: int) -> list[str | None]:
+    """The best rewrites together; None where nothing fits."""
+    told = [support(scene, wanted) for wanted in targets]
+    best = together(rewrites(scene, targets, told, beams))
+    return [None if one is None else one.question for one in best]
 
 
 def _by_title(scene: Scene, target: Target, used: set[str]) -> str | None:

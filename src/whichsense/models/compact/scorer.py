@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,14 @@ import numpy as np
 from whichsense.models.compact.choosing import REWRITE_FEATURES
 from whichsense.models.compact.features import ANSWER_FEATURES, QUESTION_FEATURES
 from whichsense.models.compact.runtime import Floats, damaged
+from whichsense.models.compact.wording import Wording
 
 FAR = 4.0  # standard deviations: an odd value counts as a far one, no further
 _NETS = {
     "answer": ANSWER_FEATURES,
     "ambiguous": QUESTION_FEATURES,
+    "ambiguous_in_large": QUESTION_FEATURES,
+    "large": QUESTION_FEATURES,
     "answerable": QUESTION_FEATURES,
     "rewrite": REWRITE_FEATURES,
 }
@@ -26,31 +29,29 @@ _SETTINGS = ("search_weight", "decline_under", "single_under", "missing", "holds
 
 @dataclass(frozen=True)
 class Net:
-    """A linear model or one with hidden layers (tanh between them), over named features, made into a probability."""
+    """A linear model over named features, made into a probability."""
 
     names: tuple[str, ...]
     mean: Floats
     spread: Floats
-    layers: tuple[tuple[Floats, Floats], ...]
-    slope: float = 1.0
-    shift: float = 0.0
+    weights: Floats
+    """Of the features in units of their spread."""
+    bias: float
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Net:
-        layers = tuple((_array(layer["weight"]), _array(layer["bias"])) for layer in table["layers"])
         names = tuple(table["names"])
-        made = cls(names, _array(table["mean"]), _array(table["spread"]), layers, *table.get("calibration", (1.0, 0.0)))
-        if made.mean.shape != (len(names),) or layers[0][0].shape[1] != len(names) or layers[-1][0].shape[0] != 1:
-            raise ValueError("the layers do not fit the features")
-        return made
+        mean, spread, weights = (np.asarray(table[part], dtype=np.float32) for part in ("mean", "spread", "weights"))
+        if any(array.shape != (len(names),) for array in (mean, spread, weights)):
+            raise ValueError("the weights do not fit the features")
+        return cls(names, mean, spread, weights, float(table["bias"]))
 
     def to_table(self) -> dict[str, Any]:
+        arrays = {"mean": self.mean, "spread": self.spread, "weights": self.weights}
         return {
             "names": list(self.names),
-            "mean": self.mean.tolist(),
-            "spread": self.spread.tolist(),
-            "layers": [{"weight": weight.tolist(), "bias": bias.tolist()} for weight, bias in self.layers],
-            "calibration": [self.slope, self.shift],
+            **{part: array.tolist() for part, array in arrays.items()},
+            "bias": self.bias,
         }
 
     def probabilities(self, features: Sequence[Mapping[str, float]]) -> list[float]:
@@ -62,16 +63,14 @@ class Net:
         """What the net says of each, before it is made a probability."""
         values = np.array([[one[name] for name in self.names] for one in features], dtype=np.float32)
         values = np.clip((values.reshape(-1, len(self.names)) - self.mean) / self.spread, -FAR, FAR)
-        for number, (weight, bias) in enumerate(self.layers):
-            values = (np.tanh(values) if number else values) @ weight.T + bias
-        found: list[float] = (self.slope * values[:, 0] + self.shift).tolist()
+        found: list[float] = (values @ self.weights + self.bias).tolist()
         return found
 
 
 def linear(**weights: float) -> Net:
     """A net that adds up some features, each times its weight."""
-    nothing, layer = np.zeros(len(weights), np.float32), np.array([list(weights.values())], np.float32)
-    return Net(tuple(weights), nothing, nothing + 1, ((layer, np.zeros(1, np.float32)),))
+    nothing = np.zeros(len(weights), np.float32)
+    return Net(tuple(weights), nothing, nothing + 1, np.array(list(weights.values()), np.float32), 0.0)
 
 
 _AGREEMENT = linear(edits=0.25, order=0.2, likely=0.015)
@@ -83,14 +82,18 @@ class Scorer:
 
     answer: Net
     ambiguous: Net
+    ambiguous_in_large: Net
+    large: Net
     answerable: Net
     rewrite: Net = _AGREEMENT
     """How good a rewrite is, beside others for the same answer."""
+    wording: Wording = field(default_factory=Wording)
+    """How ambiguous a question sounds; `ambiguous` weighs it with the evidence."""
     decline_under: float = 0.5
     """A corpus that less probably holds an answer than this gets none: it would be a guess."""
-    single_under: float = 0.4
+    single_under: float = 0.42
     """A question that is less probably ambiguous than this is not, and gets one answer."""
-    missing: float = 2.5
+    missing: float = 2.0
     """How many right answers are expected beyond all candidates: what the reader never finds counts for F1."""
     search_weight: float = 3.0
     """What the logarithm of a passage's search score, beside the best one's, adds to its relevance."""
@@ -98,6 +101,17 @@ class Scorer:
     """How much less likely than another answer a reading's own may be when its rewrite is asked (log probability)."""
     join_over: float = 0.2
     """A candidate that a rewrite prefers joins the answers if it is at least this probable."""
+
+    def several(self, about: Mapping[str, float]) -> float:
+        """The probability that a question has several readings, by what is known of it.
+
+        A few documents answer only some of them, all of Wikipedia nearly all: large corpora have a net of their own,
+        and count by how much the passages look like such a one's.
+        """
+        large, in_large, in_any = (
+            net.probabilities([about])[0] for net in (self.large, self.ambiguous_in_large, self.ambiguous)
+        )
+        return large * in_large + (1 - large) * in_any
 
     @classmethod
     def load(cls, path: Path) -> Scorer:
@@ -107,13 +121,14 @@ class Scorer:
             for name, net in nets.items():
                 if strange := set(net.names) - set(_NETS[name]):
                     raise ValueError(f"there is no feature '{min(strange)}'")
-            answer, ambiguous, answerable, rewrite = nets.values()
-            return cls(answer, ambiguous, answerable, rewrite, **table.get("settings", {}))
+            wording = Wording.from_table(table["wording"])
+            return cls(**nets, wording=wording, **table.get("settings", {}))  # type: ignore[arg-type]
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise damaged(path, error) from None
 
     def save(self, path: Path) -> None:
         table: dict[str, Any] = {name: getattr(self, name).to_table() for name in _NETS}
+        table["wording"] = self.wording.to_table()
         table["settings"] = {name: getattr(self, name) for name in _SETTINGS}
         path.write_text(json.dumps(table) + "\n", encoding="utf-8")
 
@@ -135,7 +150,3 @@ def chosen(probabilities: Sequence[float], missing: float, threshold: float | No
         for count in range(1, len(order) + 1)
     ]
     return order[: int(np.argmax(values)) + 1] if values else []
-
-
-def _array(values: Any) -> Floats:
-    return np.asarray(values, dtype=np.float32)

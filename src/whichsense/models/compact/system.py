@@ -158,17 +158,21 @@ class Scene:
     @cached_property
     def answerable(self) -> float:
         """The probability that the evidence holds an answer."""
-        return self._judged("answerable") if self.answers else 0.0
+        return self.compact.scorer.answerable.probabilities([self._about])[0] if self.answers else 0.0
 
     @cached_property
     def ambiguous(self) -> float:
         """The probability that the question has several readings."""
-        return self._judged("ambiguous") if self.answers else 0.0
+        return self.compact.scorer.several(self._about) if self.answers else 0.0
 
-    def _judged(self, what: str) -> float:
-        about = features.of_question(self.context, self.probabilities)
-        found: float = getattr(self.compact.scorer, what).probabilities([about])[0]
-        return found
+    @property
+    def is_ambiguous(self) -> bool:
+        return self.ambiguous >= self.compact.scorer.single_under
+
+    @cached_property
+    def _about(self) -> dict[str, float]:
+        wording = self.compact.scorer.wording(self.evidence.question)
+        return features.of_question(self.context, self.probabilities, wording)
 
     @cached_property
     def memory(self) -> Memory:

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,12 @@ from whichsense.models.compact.candidates import Answer
 from whichsense.models.compact.features import Context
 from whichsense.models.compact.scorer import Scorer, linear
 from whichsense.models.compact.system import Compact, Scene
+from whichsense.models.compact.wording import Wording
 from whichsense.progress import Progress, silent
 from whichsense.text import normalize
 from whichsense.train.compact.choice import Judged
 from whichsense.train.compact.corpora import DEPTH, Source, half_of_the_sample, small_corpora
+from whichsense.train.compact.wording import fit_wording
 from whichsense.train.compact_scorer import cross_fitted, fit
 
 _FEWEST = 10
@@ -32,46 +35,66 @@ class Unfitted(Compact):
 
     @cached_property
     def scorer(self) -> Scorer:
-        return Scorer(answer=linear(), ambiguous=linear(), answerable=linear())
+        nothing = linear()
+        return Scorer(nothing, nothing, nothing, nothing, nothing)
 
 
-def fit_scorer(folder: Path, source: Source, progress: Progress = silent) -> Scorer:
-    """For a model that has none yet: by questions over their index, over small corpora, and over the sample."""
+def fit_scorer(folder: Path, source: Source, progress: Progress = silent, *, learnt: Sequence[Question] = ()) -> Scorer:
+    """For a model that has none yet: by questions over their index, over small corpora, and over the sample.
+
+    What their words say is taken from other questions, `learnt`, of which there are more.
+    """
     if len(source.questions) < _FEWEST:
         raise BadInput(
             f"The scorer needs {_FEWEST} questions that nothing was learnt from; there are {len(source.questions)}. "
             "Lower data.held, which says how many are kept for it, and train again."
         )
-    contexts: list[tuple[Question, Context]] = []
+    read: list[Read] = []
     judged = Judged()
     with tempfile.TemporaryDirectory() as corpora:
         sources = [source, half_of_the_sample(), *small_corpora(source, Path(corpora))]
         for place, (question, scene) in enumerate(scenes(Unfitted(folder), sources, progress)):
-            if place < len(source.questions):
+            large = place < len(source.questions)
+            if large:
                 judged.add(scene, question)
             if scene.answers:
-                contexts.append((question, _kept(scene)))
-    found = fitted(contexts)
+                read.append(Read(question, _kept(scene), large=large))
+    found = fitted(read, fit_wording(learnt) if learnt else Wording())
     return replace(found, rewrite=judged.net() or found.rewrite)
 
 
-def fitted(contexts: Sequence[tuple[Question, Context]]) -> Scorer:
-    """Three nets: whether a candidate is right, a question ambiguous, and whether an answer was found at all."""
+@dataclass(frozen=True)
+class Read:
+    """A question, what was read of it, and whether in a large corpus."""
+
+    question: Question
+    context: Context
+    large: bool
+
+
+def fitted(read: Sequence[Read], wording: Wording) -> Scorer:
+    """Nets for whether a candidate is right, a question ambiguous, the corpus large, and an answer there at all."""
     rows, labels, groups = list[dict[str, float]](), list[float](), list[int]()
-    for group, (question, context) in enumerate(contexts):
-        rows += [features.of_answer(place, context) for place in range(len(context.answers))]
-        labels += [float(is_right(answer, question)) for answer in context.answers]
-        groups += [group] * len(context.answers)
+    for group, one in enumerate(read):
+        rows += [features.of_answer(place, one.context) for place in range(len(one.context.answers))]
+        labels += [float(is_right(answer, one.question)) for answer in one.context.answers]
+        groups += [group] * len(one.context.answers)
     right, unseen = cross_fitted(rows, labels, groups)
-    chances, about_questions = iter(unseen), list[dict[str, float]]()
-    ambiguous, answerable = list[float](), list[float]()
-    for question, context in contexts:
-        about = features.of_question(context, [next(chances) for _ in context.answers])
-        about_questions.append(about)
-        ambiguous.append(float(question.is_ambiguous))
-        answerable.append(float(any(is_right(answer, question) for answer in context.answers)))
-    several, any_ = (fit(about_questions, labels) for labels in (ambiguous, answerable))
-    return Scorer(answer=right, ambiguous=several, answerable=any_)
+    chances, about = iter(unseen), list[dict[str, float]]()
+    for one in read:
+        own = [next(chances) for _ in one.context.answers]
+        about.append(features.of_question(one.context, own, wording(one.question.text)))
+    large = [one.large for one in read]
+    several = [float(one.question.is_ambiguous) for one in read]
+    there = [float(any(is_right(answer, one.question) for answer in one.context.answers)) for one in read]
+    return Scorer(
+        answer=right,
+        ambiguous=fit(about, several),
+        ambiguous_in_large=fit(list(compress(about, large)), list(compress(several, large))),
+        large=fit(about, list(map(float, large))),
+        answerable=fit(about, there),
+        wording=wording,
+    )
 
 
 def is_right(answer: Answer, question: Question) -> bool:

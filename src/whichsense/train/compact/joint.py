@@ -28,7 +28,7 @@ from whichsense.train.compact.batch import ListBatch, Rows, Writing, written_row
 from whichsense.train.compact.corpora import Source
 from whichsense.train.compact.fitting import fit_scorer
 from whichsense.train.compact.measures import batches as measured_batches
-from whichsense.train.compact.questions import held_out
+from whichsense.train.compact.questions import held_out, labelled
 from whichsense.train.compact.reader import WEIGHTS, ReaderTask, weighted
 from whichsense.train.compact.student import Options
 from whichsense.train.optimizer import to_device
@@ -175,7 +175,8 @@ class JointTask(ReaderTask):
             return
         index = Index.open(Path(data.index)) if data.index else sample.index()
         with shown("fitting the scorer", "questions") as progress:
-            fit_scorer(folder, Source(index, held, data.method), progress).save(path)
+            source = Source(index, held, data.method)
+            fit_scorer(folder, source, progress, learnt=labelled(data)).save(path)
 
     @cached_property
     def frequent(self) -> list[int]:

@@ -144,6 +144,12 @@ def held_out(data: Data) -> list[Question]:
     return [question for question in data.read(data.train) if is_held(question.id, data.held)]
 
 
+def labelled(data: Data) -> list[Question]:
+    """Those of `train` that are learnt from: their annotators said which are ambiguous."""
+    learnt = {one.text for one in training(replace(data, more=()))}
+    return [question for question in _parted(data)[0] if question.text in learnt]
+
+
 def is_held(question_id: str, every: int) -> bool:
     return bool(every) and int(hashlib.md5(question_id.encode(), usedforsecurity=False).hexdigest(), 16) % every == 0
 
