@@ -24,7 +24,15 @@ _NETS = {
     "answerable": QUESTION_FEATURES,
     "rewrite": REWRITE_FEATURES,
 }
-_SETTINGS = ("search_weight", "decline_under", "single_under", "missing", "holds_over", "join_over")
+_SETTINGS = (
+    "search_weight",
+    "decline_under",
+    "single_under",
+    "single_under_in_large",
+    "missing",
+    "holds_over",
+    "join_over",
+)
 
 
 @dataclass(frozen=True)
@@ -91,8 +99,10 @@ class Scorer:
     """How ambiguous a question sounds; `ambiguous` weighs it with the evidence."""
     decline_under: float = 0.5
     """A corpus that less probably holds an answer than this gets none: it would be a guess."""
-    single_under: float = 0.42
+    single_under: float = 0.3
     """A question that is less probably ambiguous than this is not, and gets one answer."""
+    single_under_in_large: float = 0.42
+    """The same in a large corpus, where there is something else to be found for every question."""
     missing: float = 2.0
     """How many right answers are expected beyond all candidates: what the reader never finds counts for F1."""
     search_weight: float = 3.0
@@ -112,6 +122,10 @@ class Scorer:
             net.probabilities([about])[0] for net in (self.large, self.ambiguous_in_large, self.ambiguous)
         )
         return large * in_large + (1 - large) * in_any
+
+    def is_several(self, about: Mapping[str, float]) -> bool:
+        large = self.large.probabilities([about])[0] >= 0.5
+        return self.several(about) >= (self.single_under_in_large if large else self.single_under)
 
     @classmethod
     def load(cls, path: Path) -> Scorer:

@@ -167,7 +167,7 @@ class Scene:
 
     @property
     def is_ambiguous(self) -> bool:
-        return self.ambiguous >= self.compact.scorer.single_under
+        return bool(self.answers) and self.compact.scorer.is_several(self._about)
 
     @cached_property
     def _about(self) -> dict[str, float]:
