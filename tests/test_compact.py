@@ -94,10 +94,31 @@ def test_questions_together_as_one_by_one(pipeline: Pipeline, opened: Index, wei
     assert pipeline.readings(QUESTIONS) == alone
 
 
-def test_one_answer_leaves_the_question_as_it_is(opened: Index, weights: Path) -> None:
+def test_one_answer_leaves_the_question_as_it_is(opened: Index, weights: Path, tmp_path: Path) -> None:
+    plain = with_scorer(weights, tmp_path / "plain", single_under=1.1, single_under_in_large=1.1)
     for question in ("Who directed the film Dune?", "who directed  the film dune"):
-        (readings,) = compact.load(opened, weights=weights, threshold=1.0).readings([question])
+        (readings,) = compact.load(opened, weights=plain, threshold=1.0).readings([question])
         assert [one.question for one in readings] == [question]
+
+
+def test_the_only_answer_to_an_ambiguous_question_says_which_reading_it_is(
+    opened: Index, weights: Path, tmp_path: Path
+) -> None:
+    unsure = with_scorer(weights, tmp_path / "unsure", single_under=0.0, single_under_in_large=0.0)
+    for asked in compact.ask(compact.load(opened, weights=unsure, threshold=1.0), QUESTIONS):
+        (reading,) = asked.readings
+        assert asked.ambiguous and reading.question != asked.question and reading.question.endswith("?")
+
+
+def test_caution_declines_and_gives_one_answer(opened: Index, weights: Path, tmp_path: Path) -> None:
+    """A benchmark's question is answered in any case, and gets every answer that pays."""
+    sizes = {"decline_under": 0.0, "single_under": 1.1, "single_under_in_large": 1.1, "missing": 9.0}
+    plain = with_scorer(weights, tmp_path / "plain", **sizes)
+    shy = with_scorer(weights, tmp_path / "shy", **(sizes | {"decline_under": 1.1}))
+    for folder, count in ((plain, 1), (shy, 0)):
+        careful, bold = (compact.load(opened, weights=folder, cautious=cautious) for cautious in (True, False))
+        assert [len(found) for found in careful.readings(QUESTIONS)] == [count] * len(QUESTIONS)
+        assert all(len(found) > 1 for found in bold.readings(QUESTIONS))
 
 
 def test_a_question_that_cannot_be_answered(opened: Index, weights: Path, tmp_path: Path) -> None:

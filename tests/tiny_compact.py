@@ -67,11 +67,10 @@ def scored(folder: Path, **settings: float) -> Path:
 
     def net(bias: float, **weights: float) -> Net:
         flat = np.zeros(len(weights), dtype=np.float32), np.ones(len(weights), dtype=np.float32)
-        layer = (np.array([list(weights.values())], dtype=np.float32), np.array([bias], dtype=np.float32))
-        return Net(tuple(weights), *flat, (layer,))
+        return Net(tuple(weights), *flat, np.array(list(weights.values()), dtype=np.float32), bias)
 
-    answer, answerable = net(1.0, mass=0.2, support=0.05), net(4.0, null=0.0)
-    Scorer(answer, net(0.0, ambiguity=1.0), answerable, **settings).save(folder / "scorer.json")
+    answer, answerable, ambiguous = net(1.0, mass=0.2, support=0.05), net(4.0, null=0.0), net(0.0, ambiguity=1.0)
+    Scorer(answer, ambiguous, ambiguous, net(0.0, titles=0.0), answerable, **settings).save(folder / "scorer.json")
     return folder
 
 

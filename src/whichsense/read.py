@@ -150,11 +150,11 @@ class CompactReader:
         from whichsense.models.compact.resolving import candidates_of
         from whichsense.models.compact.scorer import chosen
 
-        scene, scorer = self.compact.scene(question, hits), self.compact.scorer
-        if self.cautious and scene.answerable < scorer.decline_under:
+        scene = self.compact.scene(question, hits)
+        if self.cautious and scene.answerable < scene.judge.decline_under:
             return []
         chances = [scene.probabilities[place] for place in scene.apart]
-        given = [scene.apart[place] for place in chosen(chances, scorer.missing, self.threshold)]
+        given = [scene.apart[place] for place in chosen(chances, scene.judge.missing, self.threshold)]
         if self.cautious and self.threshold is None and not scene.is_ambiguous:
             given = given[:1]
         return candidates_of(scene, given)

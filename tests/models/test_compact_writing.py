@@ -235,7 +235,7 @@ def test_a_choice_prefers_what_was_drawn_often_and_what_the_net_says(compact: Co
     ]
     net = fit_within(told * 20, values * 20, [0, 0, 1, 1] * 20)
     assert net.values([{"good": 2.0, "group": 0.0}]) > net.values([{"good": 1.0, "group": 0.0}])
-    assert net.layers[0][0][0, 1] == pytest.approx(0, abs=1e-6)  # what does not differ within a group says nothing
+    assert net.weights[1] == pytest.approx(0, abs=1e-6)  # what does not differ within a group says nothing
 
 
 def test_a_question_too_long_for_the_decoder_gets_phrases_of_the_evidence(compact: Compact) -> None:

@@ -173,8 +173,20 @@ def _namesakes(evidence: Evidence) -> int:
     return sum(bare.count(title) > 1 for title in bare)
 
 
+def of_corpus(context: Context) -> dict[str, float]:
+    """What the passages for a question tell of their corpus, whatever their answers are."""
+    evidence = context.evidence
+    found = {
+        "null": _log(context.null),
+        "first_passage": _log(float(context.shares.max())),
+        "relevance": max(one.relevance for one in evidence.read),
+        "titles": math.log(len({passage.title for passage in evidence.passages})),
+    }
+    return found | _falls(evidence)
+
+
 def of_question(context: Context, probabilities: Sequence[float], wording: float = 0.0) -> dict[str, float]:
-    """Everything about the question as a whole. `probabilities` are the scorer's for its candidates, `wording` what its
+    """Everything about the question as a whole. `probabilities` are the judge's for its candidates, `wording` what its
     words alone say of its ambiguity."""
     evidence = context.evidence
     ordered = [*sorted(probabilities, reverse=True), 0.0, 0.0, 0.0]
@@ -182,25 +194,20 @@ def of_question(context: Context, probabilities: Sequence[float], wording: float
     shares = masses / masses.sum()
     ambiguity = [one.ambiguity for one in evidence.read]
     asked = asked_for(evidence.question)
-    found = {
+    found = of_corpus(context) | {
         "ambiguity": float(np.mean(ambiguity)),
         "ambiguity_first": ambiguity[0],
         "wording": wording,
-        "null": _log(context.null),
-        "first_passage": _log(float(context.shares.max())),
-        "relevance": max(one.relevance for one in evidence.read),
         "mass": _log(float(masses.sum())),
         "entropy": float(-(shares * np.log(shares)).sum()),
         "first": ordered[0],
         "second": ordered[1],
         "third": ordered[2],
         "expected": float(sum(ordered)),
-        "titles": math.log(len({passage.title for passage in evidence.passages})),
         "namesakes": math.log1p(_namesakes(evidence)),
         "words": math.log1p(len(words(evidence.question))),
         "has_year": float(bool(re.search(r"\b\d{4}\b", evidence.question))),
     }
-    found |= _falls(evidence)
     return found | {f"{kind} asked": float(kind == asked) for kind in ASKED}
 
 
@@ -238,24 +245,27 @@ ANSWER_FEATURES = (
     "holding",
     *(f"{asked} asked, {kind} given" for asked in ASKED for kind in KINDS),
 )
-QUESTION_FEATURES = (
-    "ambiguity",
-    "ambiguity_first",
-    "wording",
+CORPUS_FEATURES = (
     "null",
     "first_passage",
     "relevance",
+    "titles",
+    "found_beside_best",
+    "relevance_falls",
+)
+QUESTION_FEATURES = (
+    *CORPUS_FEATURES,
+    "ambiguity",
+    "ambiguity_first",
+    "wording",
     "mass",
     "entropy",
     "first",
     "second",
     "third",
     "expected",
-    "titles",
     "namesakes",
     "words",
     "has_year",
-    "found_beside_best",
-    "relevance_falls",
     *(f"{kind} asked" for kind in ASKED),
 )

@@ -11,28 +11,14 @@ from typing import Any
 import numpy as np
 
 from whichsense.models.compact.choosing import REWRITE_FEATURES
-from whichsense.models.compact.features import ANSWER_FEATURES, QUESTION_FEATURES
+from whichsense.models.compact.features import ANSWER_FEATURES, CORPUS_FEATURES, QUESTION_FEATURES
 from whichsense.models.compact.runtime import Floats, damaged
 from whichsense.models.compact.wording import Wording
 
 FAR = 4.0  # standard deviations: an odd value counts as a far one, no further
-_NETS = {
-    "answer": ANSWER_FEATURES,
-    "ambiguous": QUESTION_FEATURES,
-    "ambiguous_in_large": QUESTION_FEATURES,
-    "large": QUESTION_FEATURES,
-    "answerable": QUESTION_FEATURES,
-    "rewrite": REWRITE_FEATURES,
-}
-_SETTINGS = (
-    "search_weight",
-    "decline_under",
-    "single_under",
-    "single_under_in_large",
-    "missing",
-    "holds_over",
-    "join_over",
-)
+_JUDGED = {"answer": ANSWER_FEATURES, "ambiguous": QUESTION_FEATURES, "answerable": QUESTION_FEATURES}
+_WHEN = ("decline_under", "single_under", "missing")
+_SETTINGS = ("search_weight", "holds_over", "join_over")
 
 
 @dataclass(frozen=True)
@@ -85,26 +71,42 @@ _AGREEMENT = linear(edits=0.25, order=0.2, likely=0.015)
 
 
 @dataclass(frozen=True)
-class Scorer:
-    """How probable each candidate is to be right, the question to be ambiguous, and the corpus to hold an answer."""
+class Judge:
+    """How probable each candidate is to be right, the question to be ambiguous, and the evidence to hold an answer."""
 
     answer: Net
     ambiguous: Net
-    ambiguous_in_large: Net
-    large: Net
     answerable: Net
+    decline_under: float = 0.25
+    """Where an answer is there less probably than this, none is given: it would be a guess."""
+    single_under: float = 0.42
+    """A question that is less probably ambiguous than this is not, and gets one answer."""
+    missing: float = 2.0
+    """How many right answers are expected beyond all candidates: what the reader never finds counts for F1."""
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> Judge:
+        answer, ambiguous, answerable = (_net(table[name], features) for name, features in _JUDGED.items())
+        return cls(answer, ambiguous, answerable, **table["settings"])
+
+    def to_table(self) -> dict[str, Any]:
+        nets = {name: getattr(self, name).to_table() for name in _JUDGED}
+        return {**nets, "settings": {name: getattr(self, name) for name in _WHEN}}
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Two judges: in a few clear documents an answer is likelier to be right than in a million passages, and all that
+    could be meant is seldom there."""
+
+    large: Net
+    """Whether a corpus is large, by how the passages for a question look."""
+    in_large: Judge
+    in_small: Judge
     rewrite: Net = _AGREEMENT
     """How good a rewrite is, beside others for the same answer."""
     wording: Wording = field(default_factory=Wording)
-    """How ambiguous a question sounds; `ambiguous` weighs it with the evidence."""
-    decline_under: float = 0.5
-    """A corpus that less probably holds an answer than this gets none: it would be a guess."""
-    single_under: float = 0.3
-    """A question that is less probably ambiguous than this is not, and gets one answer."""
-    single_under_in_large: float = 0.42
-    """The same in a large corpus, where there is something else to be found for every question."""
-    missing: float = 2.0
-    """How many right answers are expected beyond all candidates: what the reader never finds counts for F1."""
+    """How ambiguous a question sounds; judges weigh it with the evidence."""
     search_weight: float = 3.0
     """What the logarithm of a passage's search score, beside the best one's, adds to its relevance."""
     holds_over: float = -6.0
@@ -112,39 +114,38 @@ class Scorer:
     join_over: float = 0.2
     """A candidate that a rewrite prefers joins the answers if it is at least this probable."""
 
-    def several(self, about: Mapping[str, float]) -> float:
-        """The probability that a question has several readings, by what is known of it.
-
-        A few documents answer only some of them, all of Wikipedia nearly all: large corpora have a net of their own,
-        and count by how much the passages look like such a one's.
-        """
-        large, in_large, in_any = (
-            net.probabilities([about])[0] for net in (self.large, self.ambiguous_in_large, self.ambiguous)
-        )
-        return large * in_large + (1 - large) * in_any
-
-    def is_several(self, about: Mapping[str, float]) -> bool:
-        large = self.large.probabilities([about])[0] >= 0.5
-        return self.several(about) >= (self.single_under_in_large if large else self.single_under)
+    def judge(self, corpus: Mapping[str, float]) -> Judge:
+        """The one for a corpus that looks like this (`features.of_corpus`)."""
+        return self.in_large if self.large.probabilities([corpus])[0] >= 0.5 else self.in_small
 
     @classmethod
     def load(cls, path: Path) -> Scorer:
         try:
             table = json.loads(path.read_text(encoding="utf-8"))
-            nets = {name: Net.from_table(table[name]) for name in _NETS}
-            for name, net in nets.items():
-                if strange := set(net.names) - set(_NETS[name]):
-                    raise ValueError(f"there is no feature '{min(strange)}'")
-            wording = Wording.from_table(table["wording"])
-            return cls(**nets, wording=wording, **table.get("settings", {}))  # type: ignore[arg-type]
+            return cls(
+                _net(table["large"], CORPUS_FEATURES),
+                Judge.from_table(table["in_large"]),
+                Judge.from_table(table["in_small"]),
+                _net(table["rewrite"], REWRITE_FEATURES),
+                Wording.from_table(table["wording"]),
+                **table["settings"],
+            )
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise damaged(path, error) from None
 
     def save(self, path: Path) -> None:
-        table: dict[str, Any] = {name: getattr(self, name).to_table() for name in _NETS}
-        table["wording"] = self.wording.to_table()
+        parts = ("large", "in_large", "in_small", "rewrite", "wording")
+        table: dict[str, Any] = {name: getattr(self, name).to_table() for name in parts}
         table["settings"] = {name: getattr(self, name) for name in _SETTINGS}
         path.write_text(json.dumps(table) + "\n", encoding="utf-8")
+
+
+def _net(table: Mapping[str, Any], features: Sequence[str]) -> Net:
+    """A net that a file holds. It may look at these features."""
+    found = Net.from_table(table)
+    if strange := set(found.names) - set(features):
+        raise ValueError(f"there is no feature '{min(strange)}'")
+    return found
 
 
 def chosen(probabilities: Sequence[float], missing: float, threshold: float | None = None) -> list[int]:

@@ -18,7 +18,7 @@ from whichsense.models.compact.candidates import Answer, Evidence
 from whichsense.models.compact.decoding import Decoder, Ints, Memory, View
 from whichsense.models.compact.inputs import LONGEST_QUESTION, Pair, answer_ids, answer_prefix, pair
 from whichsense.models.compact.runtime import WEIGHTS, CompactModel, Late
-from whichsense.models.compact.scorer import Scorer
+from whichsense.models.compact.scorer import Judge, Scorer
 from whichsense.types import Hit
 
 _LEAST_SCORE = 0.05  # of the best one's: what is below is far enough
@@ -147,7 +147,7 @@ class Scene:
         if not self.answers:
             return []
         found = [features.of_answer(place, self.context) for place in range(len(self.answers))]
-        return self.compact.scorer.answer.probabilities(found)
+        return self.judge.answer.probabilities(found)
 
     @cached_property
     def apart(self) -> list[int]:
@@ -156,18 +156,24 @@ class Scene:
         return candidates.apart(self.answers, sorted(range(len(chances)), key=lambda place: -chances[place]))
 
     @cached_property
+    def judge(self) -> Judge:
+        """Of what is probable in a corpus such as this one."""
+        scorer = self.compact.scorer
+        return scorer.judge(features.of_corpus(self.context)) if self.answers else scorer.in_small
+
+    @cached_property
     def answerable(self) -> float:
         """The probability that the evidence holds an answer."""
-        return self.compact.scorer.answerable.probabilities([self._about])[0] if self.answers else 0.0
+        return self.judge.answerable.probabilities([self._about])[0] if self.answers else 0.0
 
     @cached_property
     def ambiguous(self) -> float:
         """The probability that the question has several readings."""
-        return self.compact.scorer.several(self._about) if self.answers else 0.0
+        return self.judge.ambiguous.probabilities([self._about])[0] if self.answers else 0.0
 
     @property
     def is_ambiguous(self) -> bool:
-        return bool(self.answers) and self.compact.scorer.is_several(self._about)
+        return self.ambiguous >= self.judge.single_under
 
     @cached_property
     def _about(self) -> dict[str, float]:

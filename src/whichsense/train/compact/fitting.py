@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -16,17 +15,20 @@ from whichsense.errors import BadInput
 from whichsense.models.compact import features
 from whichsense.models.compact.candidates import Answer
 from whichsense.models.compact.features import Context
-from whichsense.models.compact.scorer import Scorer, linear
+from whichsense.models.compact.scorer import Judge, Scorer, linear
 from whichsense.models.compact.system import Compact, Scene
 from whichsense.models.compact.wording import Wording
 from whichsense.progress import Progress, silent
 from whichsense.text import normalize
 from whichsense.train.compact.choice import Judged
-from whichsense.train.compact.corpora import DEPTH, Source, half_of_the_sample, small_corpora
+from whichsense.train.compact.corpora import DEPTH, Kind, Source, half_of_the_sample, small_corpora
 from whichsense.train.compact.wording import fit_wording
 from whichsense.train.compact_scorer import cross_fitted, fit
 
 _FEWEST = 10
+_SAMPLE = 3.0  # how often its questions count: people's documents are rather as it is than as pieces of Wikipedia
+# Chosen on the half of the sample that is learnt from; those of large corpora, a judge's defaults, on val.
+_IN_SMALL = {"decline_under": 0.5, "single_under": 0.3}
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class Unfitted(Compact):
 
     @cached_property
     def scorer(self) -> Scorer:
-        nothing = linear()
-        return Scorer(nothing, nothing, nothing, nothing, nothing)
+        nothing = Judge(linear(), linear(), linear())
+        return Scorer(linear(), nothing, nothing)
 
 
 def fit_scorer(folder: Path, source: Source, progress: Progress = silent, *, learnt: Sequence[Question] = ()) -> Scorer:
@@ -53,48 +55,59 @@ def fit_scorer(folder: Path, source: Source, progress: Progress = silent, *, lea
     judged = Judged()
     with tempfile.TemporaryDirectory() as corpora:
         sources = [source, half_of_the_sample(), *small_corpora(source, Path(corpora))]
-        for place, (question, scene) in enumerate(scenes(Unfitted(folder), sources, progress)):
-            large = place < len(source.questions)
-            if large:
+        for question, scene, kind in scenes(Unfitted(folder), sources, progress):
+            if kind == "large":
                 judged.add(scene, question)
             if scene.answers:
-                read.append(Read(question, _kept(scene), large=large))
+                read.append(Read(question, _kept(scene), kind))
     found = fitted(read, fit_wording(learnt) if learnt else Wording())
     return replace(found, rewrite=judged.net() or found.rewrite)
 
 
 @dataclass(frozen=True)
 class Read:
-    """A question, what was read of it, and whether in a large corpus."""
+    """A question, what was read of it, and where."""
 
     question: Question
     context: Context
-    large: bool
+    corpus: Kind
 
 
 def fitted(read: Sequence[Read], wording: Wording) -> Scorer:
-    """Nets for whether a candidate is right, a question ambiguous, the corpus large, and an answer there at all."""
+    """A judge for each kind of corpus, and what tells them apart.
+
+    Answers in a large corpus are judged by everything, since what tells right ones from wrong ones there is seen in
+    small ones too; whether a question is ambiguous there, by its own kind alone.
+    """
+    large = [one for one in read if one.corpus == "large"]
+    small = [one for one in read if one.corpus != "large"]
+    return Scorer(
+        fit([features.of_corpus(one.context) for one in read], [float(one.corpus == "large") for one in read]),
+        replace(_judge(read, wording), ambiguous=_judge(large, wording).ambiguous),
+        replace(_judge(small, wording, _SAMPLE), **_IN_SMALL),
+        wording=wording,
+    )
+
+
+def _judge(read: Sequence[Read], wording: Wording, sample: float = 1.0) -> Judge:
+    """Nets for whether a candidate is right, a question ambiguous, and an answer there at all.
+
+    `sample`: how often a question of the sample counts.
+    """
+    often = [sample if one.corpus == "sample" else 1.0 for one in read]
     rows, labels, groups = list[dict[str, float]](), list[float](), list[int]()
     for group, one in enumerate(read):
         rows += [features.of_answer(place, one.context) for place in range(len(one.context.answers))]
         labels += [float(is_right(answer, one.question)) for answer in one.context.answers]
         groups += [group] * len(one.context.answers)
-    right, unseen = cross_fitted(rows, labels, groups)
+    right, unseen = cross_fitted(rows, labels, groups, [often[group] for group in groups])
     chances, about = iter(unseen), list[dict[str, float]]()
     for one in read:
         own = [next(chances) for _ in one.context.answers]
         about.append(features.of_question(one.context, own, wording(one.question.text)))
-    large = [one.large for one in read]
     several = [float(one.question.is_ambiguous) for one in read]
     there = [float(any(is_right(answer, one.question) for answer in one.context.answers)) for one in read]
-    return Scorer(
-        answer=right,
-        ambiguous=fit(about, several),
-        ambiguous_in_large=fit(list(compress(about, large)), list(compress(several, large))),
-        large=fit(about, list(map(float, large))),
-        answerable=fit(about, there),
-        wording=wording,
-    )
+    return Judge(right, fit(about, several, often), fit(about, there, often))
 
 
 def is_right(answer: Answer, question: Question) -> bool:
@@ -105,12 +118,12 @@ def is_right(answer: Answer, question: Question) -> bool:
 
 def scenes(
     compact: Compact, sources: Sequence[Source], progress: Progress = silent
-) -> Iterator[tuple[Question, Scene]]:
-    """Every question, read."""
+) -> Iterator[tuple[Question, Scene, Kind]]:
+    """Every question, read, and what kind of corpus it was read in."""
     asked = [(source, question) for source in sources for question in source.questions]
     for number, (source, question) in enumerate(asked, 1):
         hits = source.index.search(question.text, DEPTH, source.method)
-        yield question, compact.scene(question.text, hits, keep=compact.settings.keep)
+        yield question, compact.scene(question.text, hits, keep=compact.settings.keep), source.kind
         progress(number / len(asked), number)
 
 
