@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from small_corpora import Corpus
-from tiny_compact import exported, scored
+from tiny_compact import exported, rescored, scored
 from whichsense import compact, index
 from whichsense.compact import Asked
 from whichsense.index import Index
@@ -63,7 +63,7 @@ def with_scorer(weights: Path, folder: Path, **settings: float) -> Path:
         (folder / path.name).hardlink_to(path)
     scorer = Scorer.load(weights / "scorer.json")
     (folder / "scorer.json").unlink()
-    dataclasses.replace(scorer, **settings).save(folder / "scorer.json")
+    rescored(scorer, **settings).save(folder / "scorer.json")
     return folder
 
 
@@ -95,7 +95,7 @@ def test_questions_together_as_one_by_one(pipeline: Pipeline, opened: Index, wei
 
 
 def test_one_answer_leaves_the_question_as_it_is(opened: Index, weights: Path, tmp_path: Path) -> None:
-    plain = with_scorer(weights, tmp_path / "plain", single_under=1.1, single_under_in_large=1.1)
+    plain = with_scorer(weights, tmp_path / "plain", single_under=1.1)
     for question in ("Who directed the film Dune?", "who directed  the film dune"):
         (readings,) = compact.load(opened, weights=plain, threshold=1.0).readings([question])
         assert [one.question for one in readings] == [question]
@@ -104,7 +104,7 @@ def test_one_answer_leaves_the_question_as_it_is(opened: Index, weights: Path, t
 def test_the_only_answer_to_an_ambiguous_question_says_which_reading_it_is(
     opened: Index, weights: Path, tmp_path: Path
 ) -> None:
-    unsure = with_scorer(weights, tmp_path / "unsure", single_under=0.0, single_under_in_large=0.0)
+    unsure = with_scorer(weights, tmp_path / "unsure", single_under=0.0)
     for asked in compact.ask(compact.load(opened, weights=unsure, threshold=1.0), QUESTIONS):
         (reading,) = asked.readings
         assert asked.ambiguous and reading.question != asked.question and reading.question.endswith("?")
@@ -112,7 +112,7 @@ def test_the_only_answer_to_an_ambiguous_question_says_which_reading_it_is(
 
 def test_caution_declines_and_gives_one_answer(opened: Index, weights: Path, tmp_path: Path) -> None:
     """A benchmark's question is answered in any case, and gets every answer that pays."""
-    sizes = {"decline_under": 0.0, "single_under": 1.1, "single_under_in_large": 1.1, "missing": 9.0}
+    sizes = {"decline_under": 0.0, "single_under": 1.1, "missing": 9.0}
     plain = with_scorer(weights, tmp_path / "plain", **sizes)
     shy = with_scorer(weights, tmp_path / "shy", **(sizes | {"decline_under": 1.1}))
     for folder, count in ((plain, 1), (shy, 0)):
@@ -177,7 +177,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, likely: dict[tuple[str, str], floa
 def test_rewrites_are_asked_again(
     pipeline: Pipeline, weights: Path, opened: Index, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    strict = with_scorer(weights, tmp_path / "strict", holds_over=0.0)
+    strict = with_scorer(weights, tmp_path / "strict", holds_over=0.0, single_under=1.1)
     model = Compact(strict)
     (hits,) = pipeline.evidence(QUESTIONS[:1])
     scene = model.scene(QUESTIONS[0], hits)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import string
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,15 +64,24 @@ def scored(folder: Path, **settings: float) -> Path:
     """A scorer beside the model: an answer is as probable as its mass and support say, every question answerable."""
     import numpy as np
 
-    from whichsense.models.compact.scorer import Net, Scorer
+    from whichsense.models.compact.scorer import Judge, Net, Scorer
 
     def net(bias: float, **weights: float) -> Net:
         flat = np.zeros(len(weights), dtype=np.float32), np.ones(len(weights), dtype=np.float32)
         return Net(tuple(weights), *flat, np.array(list(weights.values()), dtype=np.float32), bias)
 
-    answer, answerable, ambiguous = net(1.0, mass=0.2, support=0.05), net(4.0, null=0.0), net(0.0, ambiguity=1.0)
-    Scorer(answer, ambiguous, ambiguous, net(0.0, titles=0.0), answerable, **settings).save(folder / "scorer.json")
+    judge = Judge(net(1.0, mass=0.2, support=0.05), net(0.0, ambiguity=1.0), net(4.0, null=0.0))
+    scorer = Scorer(net(0.0, titles=0.0), judge, judge)
+    rescored(scorer, **settings).save(folder / "scorer.json")
     return folder
+
+
+def rescored(scorer: Any, **settings: float) -> Any:
+    """A scorer with other settings, of its own or of both its judges."""
+    own = {name: value for name, value in settings.items() if hasattr(scorer, name)}
+    judges = {name: value for name, value in settings.items() if name not in own}
+    both = {name: replace(getattr(scorer, name), **judges) for name in ("in_large", "in_small")}
+    return replace(scorer, **own, **both)
 
 
 def changed_config(folder: Path, **settings: Any) -> None:

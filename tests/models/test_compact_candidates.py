@@ -31,7 +31,7 @@ from whichsense.models.compact.candidates import (
 from whichsense.models.compact.features import Context
 from whichsense.models.compact.inputs import Pair, pair
 from whichsense.models.compact.runtime import Late
-from whichsense.models.compact.scorer import Net, Scorer, chosen
+from whichsense.models.compact.scorer import Judge, Net, Scorer, chosen
 from whichsense.models.compact.tokens import Tokenizer
 from whichsense.models.compact.wording import Wording
 from whichsense.testing import passage_hit
@@ -207,31 +207,31 @@ def net(**weights: float) -> Net:
 
 
 def scorer_of(answer: Net, **settings: Any) -> Scorer:
-    return Scorer(answer, net(null=1.0), net(wording=1.0), net(titles=3.0), net(first=1.0), **settings)
+    small = Judge(net(support=1.0), net(wording=1.0), net(first=1.0), single_under=0.125)
+    large = Judge(answer, net(null=1.0), net(first=1.0), decline_under=0.25)
+    return Scorer(net(titles=3.0), large, small, **settings)
 
 
 def test_the_scorer_is_kept_whole(tmp_path: Path) -> None:
     wording = Wording({"who sang": 0.25, "^who": -1.5}, bias=0.125)
-    scorer_of(net(mass=1.0, share=2.0), wording=wording, decline_under=0.25).save(tmp_path / "scorer.json")
+    scorer_of(net(mass=1.0, share=2.0), wording=wording, join_over=0.75).save(tmp_path / "scorer.json")
     again = Scorer.load(tmp_path / "scorer.json")
-    assert again.decline_under == 0.25 and again.wording == wording
+    assert again.join_over == 0.75 and again.wording == wording
+    assert again.in_large.decline_under == 0.25 and again.in_small.single_under == 0.125
     rows = [features.of_answer(place, context()) for place in (0, 1)]
     by_hand = [1 / (1 + math.exp(-((row["mass"] - 0.5) / 2 + 2 * (row["share"] - 0.5) / 2 - 0.25))) for row in rows]
-    assert again.answer.probabilities(rows) == pytest.approx(by_hand, abs=1e-5)
-    assert again.answer.probabilities([]) == []
+    assert again.in_large.answer.probabilities(rows) == pytest.approx(by_hand, abs=1e-5)
+    assert again.in_large.answer.probabilities([]) == []
 
 
-def test_ambiguity_is_judged_by_the_size_of_the_corpus() -> None:
-    """By one net where passages look like a large corpus's, by the other where they do not, by both in between."""
-    scorer, asked = scorer_of(net(mass=1.0)), features.of_question(context(), [0.8, 0.4], wording=9.0)
-    any_, large = scorer.ambiguous.probabilities([asked])[0], scorer.ambiguous_in_large.probabilities([asked])[0]
-    assert any_ < 0.2 and large > 0.95
-    told = [scorer.several({**asked, "titles": titles}) for titles in (-8.0, 0.5, 9.0)]
-    share = 1 / (1 + math.exp(0.25))
-    assert told == pytest.approx([any_, share * large + (1 - share) * any_, large], abs=2e-3)
+def test_each_kind_of_corpus_has_its_judge() -> None:
+    scorer, told = scorer_of(net(mass=1.0)), features.of_corpus(context())
+    assert tuple(told) == features.CORPUS_FEATURES
+    assert scorer.judge({**told, "titles": 3.0}) is scorer.in_large
+    assert scorer.judge({**told, "titles": 0.0}) is scorer.in_small
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"answer": {}}', '{"answer": {"names": ["a"], "layers": []}}'])
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"large": {}}', '{"large": {"names": ["null"], "mean": []}}'])
 def test_a_damaged_scorer_is_told(damage: str, tmp_path: Path) -> None:
     (tmp_path / "scorer.json").write_text(damage)
     with pytest.raises(WhichsenseError, match=r"scorer\.json"):

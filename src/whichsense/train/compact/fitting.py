@@ -28,7 +28,7 @@ from whichsense.train.compact_scorer import cross_fitted, fit
 _FEWEST = 10
 _SAMPLE = 3.0  # how often its questions count: people's documents are rather as it is than as pieces of Wikipedia
 # Chosen on the half of the sample that is learnt from; those of large corpora, a judge's defaults, on val.
-_IN_SMALL = {"decline_under": 0.5, "single_under": 0.3}
+_DECLINE_UNDER, _SINGLE_UNDER = 0.5, 0.3
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def fitted(read: Sequence[Read], wording: Wording) -> Scorer:
     return Scorer(
         fit([features.of_corpus(one.context) for one in read], [float(one.corpus == "large") for one in read]),
         replace(_judge(read, wording), ambiguous=_judge(large, wording).ambiguous),
-        replace(_judge(small, wording, _SAMPLE), **_IN_SMALL),
+        replace(_judge(small, wording, _SAMPLE), decline_under=_DECLINE_UNDER, single_under=_SINGLE_UNDER),
         wording=wording,
     )
 
