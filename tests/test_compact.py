@@ -12,6 +12,7 @@ from small_corpora import Corpus
 from tiny_compact import exported, rescored, scored
 from whichsense import compact, index
 from whichsense.compact import Asked
+from whichsense.detect import CompactDetector
 from whichsense.index import Index
 from whichsense.models.compact.resolving import Resolved, candidates_of, checked
 from whichsense.models.compact.scorer import Scorer
@@ -108,6 +109,15 @@ def test_the_only_answer_to_an_ambiguous_question_says_which_reading_it_is(
     for asked in compact.ask(compact.load(opened, weights=unsure, threshold=1.0), QUESTIONS):
         (reading,) = asked.readings
         assert asked.ambiguous and reading.question != asked.question and reading.question.endswith("?")
+
+
+def test_the_detector_says_what_ask_says(opened: Index, weights: Path) -> None:
+    pipeline = compact.load(opened, weights=weights)
+    detector = CompactDetector(model_of(pipeline))
+    for asked, hits in zip(compact.ask(pipeline, QUESTIONS), pipeline.evidence(QUESTIONS), strict=True):
+        assert 0 < detector.probability(asked.question, hits) < 1
+        assert detector.is_ambiguous(asked.question, hits) <= asked.ambiguous
+    assert detector.probability("xylophones zzzz") == 0 and not detector.is_ambiguous("xylophones zzzz")
 
 
 def test_caution_declines_and_gives_one_answer(opened: Index, weights: Path, tmp_path: Path) -> None:

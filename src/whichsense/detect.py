@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from whichsense.stages import Reader
 from whichsense.types import Hit
+
+if TYPE_CHECKING:
+    from whichsense.models.compact.system import Compact
 
 
 @dataclass(frozen=True)
@@ -45,3 +48,16 @@ class AnswersDetector:
 
     def is_ambiguous(self, question: str, hits: Sequence[Hit] = ()) -> bool:
         return len(self.reader.read(question, hits)) > 1
+
+
+@dataclass(frozen=True)
+class CompactDetector:
+    """The compact model's: by what its encoder says of the passages, the answers that it finds, and the words."""
+
+    compact: Compact
+
+    def is_ambiguous(self, question: str, hits: Sequence[Hit] = ()) -> bool:
+        return self.compact.scene(question, hits).is_ambiguous
+
+    def probability(self, question: str, hits: Sequence[Hit] = ()) -> float:
+        return self.compact.scene(question, hits).ambiguous
