@@ -261,7 +261,7 @@ def test_the_scorer_knows_right_answers(runs: Path) -> None:
     source = Source(sample.index(), own)
     scorer = fitting.fit_scorer(folder, source)
     found: dict[bool, list[float]] = {True: [], False: []}
-    for question, scene, _ in fitting.scenes(fitting.Unfitted(folder), [source]):
+    for question, scene in fitting.scenes(fitting.Unfitted(folder), [source]):
         rows = [features.of_answer(place, scene.context) for place in range(len(scene.answers))]
         chances = scorer.judge(features.of_corpus(scene.context)).answer.probabilities(rows)
         for answer, chance in zip(scene.answers, chances, strict=True):

@@ -17,24 +17,16 @@ Doubles = NDArray[np.float64]
 _RIDGE = 5.0  # keeps weights small
 
 
-def fit(rows: Sequence[Mapping[str, float]], labels: Sequence[float], weights: Sequence[float] | None = None) -> Net:
-    """A net that gives the probability of a label: logistic regression, whose probabilities are true as they are.
-
-    `weights`: how often each row counts.
-    """
+def fit(rows: Sequence[Mapping[str, float]], labels: Sequence[float]) -> Net:
+    """A net that gives the probability of a label: logistic regression, whose probabilities are true as they are."""
     names, mean, spread, scaled = _scaled(rows)
     ridge = np.r_[np.full(len(names), _RIDGE), 1e-6]
-    counted = np.ones(len(scaled)) if weights is None else np.array(weights)
-    found = logistic(np.c_[scaled, np.ones(len(scaled))], np.array(labels), ridge, counted)
+    found = logistic(np.c_[scaled, np.ones(len(scaled))], np.array(labels), ridge)
     return _net(names, mean, spread, found[:-1], found[-1])
 
 
 def cross_fitted(
-    rows: Sequence[Mapping[str, float]],
-    labels: Sequence[float],
-    groups: Sequence[int],
-    weights: Sequence[float] | None = None,
-    folds: int = 5,
+    rows: Sequence[Mapping[str, float]], labels: Sequence[float], groups: Sequence[int], folds: int = 5
 ) -> tuple[Net, list[float]]:
     """The net that `fit` gives, and for every row the probability by a net that was fitted without its question.
 
@@ -42,12 +34,12 @@ def cross_fitted(
     `groups` says which rows belong to one question.
     """
     fold = np.unique(groups, return_inverse=True)[1] % folds
-    found, counted = np.zeros(len(rows)), weights or [1.0] * len(rows)
+    found = np.zeros(len(rows))
     for number in range(folds):
         seen, own = (np.flatnonzero((fold == number) == out).tolist() for out in (False, True))
-        net = fit([rows[k] for k in seen], [labels[k] for k in seen], [counted[k] for k in seen])
+        net = fit([rows[k] for k in seen], [labels[k] for k in seen])
         found[own] = net.probabilities([rows[k] for k in own])
-    return fit(rows, labels, counted), found.tolist()
+    return fit(rows, labels), found.tolist()
 
 
 def fit_within(
@@ -78,13 +70,13 @@ def _net(names: tuple[str, ...], mean: Floats, spread: Floats, weights: Doubles,
     return Net(names, mean, spread, weights.astype(np.float32), float(bias))
 
 
-def logistic(values: Doubles, labels: Doubles, ridge: Doubles, counted: Doubles) -> Doubles:
+def logistic(values: Doubles, labels: Doubles, ridge: Doubles) -> Doubles:
     """Weights of a logistic regression, drawn to zero by `ridge`. Newton's method: convex."""
     found = np.zeros(values.shape[1])
     for _ in range(100):
         chance = 1 / (1 + np.exp(-np.clip(values @ found, -30, 30)))
-        gradient = values.T @ (counted * (chance - labels)) + ridge * found
-        hessian = (values * (counted * chance * (1 - chance))[:, None]).T @ values + np.diag(ridge)
+        gradient = values.T @ (chance - labels) + ridge * found
+        hessian = (values * (chance * (1 - chance))[:, None]).T @ values + np.diag(ridge)
         step = np.clip(np.linalg.solve(hessian, gradient), -0.5, 0.5)  # from afar Newton's steps overshoot
         found -= step
         if np.abs(step).max() < 1e-8:

@@ -77,7 +77,7 @@ class Judge:
     answer: Net
     ambiguous: Net
     answerable: Net
-    decline_under: float = 0.25
+    decline_under: float = 0.5
     """Where an answer is there less probably than this, none is given: it would be a guess."""
     single_under: float = 0.42
     """A question that is less probably ambiguous than this is not, and gets one answer."""

@@ -11,7 +11,6 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from whichsense import sample
 from whichsense.datasets import Annotation, Question
@@ -20,7 +19,6 @@ from whichsense.index import Index, build
 from whichsense.text import normalize
 from whichsense.types import Method, Passage
 
-Kind = Literal["large", "small", "sample"]
 DEPTH = 40  # hits of a question, as when it is asked
 _QUESTIONS = 90  # of a small corpus
 _UNANSWERED = 0.15  # how often a question's answers are left out
@@ -35,13 +33,12 @@ class Source:
     index: Index
     questions: Sequence[Question]
     method: Method | None = None
-    kind: Kind = "large"
 
 
 def half_of_the_sample() -> Source:
     """The topics of the embedded sample that are learnt from; figures are of the others."""
     asked = [one for name in ("questions", "unanswerable") for one in given_questions(f"sample/{name}")[0]]
-    return Source(sample.index(), [one for one in asked if sample.is_learnt(one.id)], kind="sample")
+    return Source(sample.index(), [one for one in asked if sample.is_learnt(one.id)])
 
 
 def small_corpora(source: Source, folder: Path, seed: int = 7) -> Iterator[Source]:
@@ -57,7 +54,7 @@ def small_corpora(source: Source, folder: Path, seed: int = 7) -> Iterator[Sourc
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
         build([file], folder / str(number))
         asked = [_answered_by(question, own) for question, own in some]
-        yield Source(Index.open(folder / str(number)), asked, kind="small")
+        yield Source(Index.open(folder / str(number)), asked)
 
 
 def _own(question: Question, source: Source, luck: random.Random) -> list[Passage]:

@@ -15,20 +15,19 @@ from whichsense.errors import BadInput
 from whichsense.models.compact import features
 from whichsense.models.compact.candidates import Answer
 from whichsense.models.compact.features import Context
-from whichsense.models.compact.scorer import Judge, Scorer, linear
+from whichsense.models.compact.scorer import Judge, Net, Scorer, linear
 from whichsense.models.compact.system import Compact, Scene
 from whichsense.models.compact.wording import Wording
 from whichsense.progress import Progress, silent
 from whichsense.text import normalize
 from whichsense.train.compact.choice import Judged
-from whichsense.train.compact.corpora import DEPTH, Kind, Source, half_of_the_sample, small_corpora
+from whichsense.train.compact.corpora import DEPTH, Source, half_of_the_sample, small_corpora
 from whichsense.train.compact.wording import fit_wording
 from whichsense.train.compact_scorer import cross_fitted, fit
 
 _FEWEST = 10
-_SAMPLE = 3.0  # how often its questions count: people's documents are rather as it is than as pieces of Wikipedia
-# Chosen on the half of the sample that is learnt from; those of large corpora, a judge's defaults, on val.
-_DECLINE_UNDER, _SINGLE_UNDER = 0.5, 0.3
+# In small corpora, chosen on the half of the sample that is learnt from; in large ones a judge's defaults, on val.
+_SINGLE_UNDER, _MISSING = 0.4, 2.5
 
 
 @dataclass(frozen=True)
@@ -55,59 +54,60 @@ def fit_scorer(folder: Path, source: Source, progress: Progress = silent, *, lea
     judged = Judged()
     with tempfile.TemporaryDirectory() as corpora:
         sources = [source, half_of_the_sample(), *small_corpora(source, Path(corpora))]
-        for question, scene, kind in scenes(Unfitted(folder), sources, progress):
-            if kind == "large":
+        for place, (question, scene) in enumerate(scenes(Unfitted(folder), sources, progress)):
+            large = place < len(source.questions)
+            if large:
                 judged.add(scene, question)
             if scene.answers:
-                read.append(Read(question, _kept(scene), kind))
+                read.append(Read(question, _kept(scene), large))
     found = fitted(read, fit_wording(learnt) if learnt else Wording())
     return replace(found, rewrite=judged.net() or found.rewrite)
 
 
 @dataclass(frozen=True)
 class Read:
-    """A question, what was read of it, and where."""
+    """A question, what was read of it, and whether in a large corpus."""
 
     question: Question
     context: Context
-    corpus: Kind
+    large: bool
 
 
 def fitted(read: Sequence[Read], wording: Wording) -> Scorer:
-    """A judge for each kind of corpus, and what tells them apart.
+    """Nets for what a corpus is, whether a candidate is right, a question ambiguous, and an answer there at all.
 
-    Answers in a large corpus are judged by everything, since what tells right ones from wrong ones there is seen in
-    small ones too; whether a question is ambiguous there, by its own kind alone.
+    What tells right answers from wrong ones is the same everywhere. What is ambiguous in a large corpus is learnt there
+    alone, and by the words, too: a small one answers what it happens to hold.
     """
-    large = [one for one in read if one.corpus == "large"]
-    small = [one for one in read if one.corpus != "large"]
+    large = [one for one in read if one.large]
+    right, about = _judged(read, wording)
+    silent = [{name: value for name, value in row.items() if name != "wording"} for row in about]
+    there = fit(silent, [float(any(is_right(answer, one.question) for answer in one.context.answers)) for one in read])
     return Scorer(
-        fit([features.of_corpus(one.context) for one in read], [float(one.corpus == "large") for one in read]),
-        replace(_judge(read, wording), ambiguous=_judge(large, wording).ambiguous),
-        replace(_judge(small, wording, _SAMPLE), decline_under=_DECLINE_UNDER, single_under=_SINGLE_UNDER),
+        fit([features.of_corpus(one.context) for one in read], [float(one.large) for one in read]),
+        Judge(right, fit(_judged(large, wording)[1], _ambiguous(large)), there),
+        Judge(right, fit(silent, _ambiguous(read)), there, single_under=_SINGLE_UNDER, missing=_MISSING),
         wording=wording,
     )
 
 
-def _judge(read: Sequence[Read], wording: Wording, sample: float = 1.0) -> Judge:
-    """Nets for whether a candidate is right, a question ambiguous, and an answer there at all.
-
-    `sample`: how often a question of the sample counts.
-    """
-    often = [sample if one.corpus == "sample" else 1.0 for one in read]
+def _judged(read: Sequence[Read], wording: Wording) -> tuple[Net, list[dict[str, float]]]:
+    """A net for answers, and what is known of each question by such nets that have not seen it."""
     rows, labels, groups = list[dict[str, float]](), list[float](), list[int]()
     for group, one in enumerate(read):
         rows += [features.of_answer(place, one.context) for place in range(len(one.context.answers))]
         labels += [float(is_right(answer, one.question)) for answer in one.context.answers]
         groups += [group] * len(one.context.answers)
-    right, unseen = cross_fitted(rows, labels, groups, [often[group] for group in groups])
+    right, unseen = cross_fitted(rows, labels, groups)
     chances, about = iter(unseen), list[dict[str, float]]()
     for one in read:
         own = [next(chances) for _ in one.context.answers]
         about.append(features.of_question(one.context, own, wording(one.question.text)))
-    several = [float(one.question.is_ambiguous) for one in read]
-    there = [float(any(is_right(answer, one.question) for answer in one.context.answers)) for one in read]
-    return Judge(right, fit(about, several, often), fit(about, there, often))
+    return right, about
+
+
+def _ambiguous(read: Sequence[Read]) -> list[float]:
+    return [float(one.question.is_ambiguous) for one in read]
 
 
 def is_right(answer: Answer, question: Question) -> bool:
@@ -118,12 +118,12 @@ def is_right(answer: Answer, question: Question) -> bool:
 
 def scenes(
     compact: Compact, sources: Sequence[Source], progress: Progress = silent
-) -> Iterator[tuple[Question, Scene, Kind]]:
-    """Every question, read, and what kind of corpus it was read in."""
+) -> Iterator[tuple[Question, Scene]]:
+    """Every question, read."""
     asked = [(source, question) for source in sources for question in source.questions]
     for number, (source, question) in enumerate(asked, 1):
         hits = source.index.search(question.text, DEPTH, source.method)
-        yield question, compact.scene(question.text, hits, keep=compact.settings.keep), source.kind
+        yield question, compact.scene(question.text, hits, keep=compact.settings.keep)
         progress(number / len(asked), number)
 
 
