@@ -50,7 +50,18 @@ def test_readable(run: Run) -> None:
     assert "\x1b" not in out  # neither from the corpus nor, into a pipe, from us
     marked = [line for line in out.splitlines() if line.count("*") == 2]
     assert marked
-    assert "  2. " not in run(QUESTION, "--threshold", "0", "--k", "1")[1]
+    first = run(QUESTION, "--threshold", "0", "--k", "1")[1]
+    assert "  2. " not in first and "reading" not in first.splitlines()[0]  # the others are not shown, but there
+
+
+def test_one_reading_says_whether_it_is_all_that_could_be_meant(run: Run, weights: Path, tmp_path: Path) -> None:
+    for under, said in ((1.1, "(one reading)"), (0.0, "(the only reading that is answered here)")):
+        folder = tmp_path / str(under)
+        folder.mkdir()
+        for path in weights.iterdir():
+            (folder / path.name).write_bytes(path.read_bytes())
+        status, out, _ = run(QUESTION, "--threshold", "1", folder=scored(folder, holds_over=-1e9, single_under=under))
+        assert status == 0 and out.splitlines()[0].endswith(said)
 
 
 def test_json(run: Run) -> None:

@@ -65,7 +65,7 @@ def command(
     )
     while batch := list(islice(questions, _TOGETHER)):
         for asked in compact.ask(pipeline, batch):
-            click.echo(_shown(asked.first(k), as_json))
+            click.echo(_shown(asked, k, as_json))
 
 
 def _lines(path: Path | None) -> Iterator[str]:
@@ -85,9 +85,10 @@ def _lines(path: Path | None) -> Iterator[str]:
     return iter(found)
 
 
-def _shown(asked: Asked, as_json: bool) -> str:
+def _shown(asked: Asked, k: int | None, as_json: bool) -> str:
+    """At most k readings of what was found."""
     if as_json:
-        return json.dumps(asked.to_json(), ensure_ascii=not utf8())
+        return json.dumps(asked.first(k).to_json(), ensure_ascii=not utf8())
     head = click.style(printable(asked.question), bold=True)
     if not asked.readings:
         nearest = [
@@ -97,7 +98,7 @@ def _shown(asked: Asked, as_json: bool) -> str:
     note = ""
     if len(asked.readings) == 1:
         note = "  (the only reading that is answered here)" if asked.ambiguous else "  (one reading)"
-    return "\n".join([head + note, *(_reading(rank, one) for rank, one in enumerate(asked.readings, 1))])
+    return "\n".join([head + note, *(_reading(rank, one) for rank, one in enumerate(asked.first(k).readings, 1))])
 
 
 def _reading(rank: int, reading: Reading) -> str:
