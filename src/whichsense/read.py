@@ -151,7 +151,7 @@ class CompactReader:
         from whichsense.models.compact.scorer import chosen
 
         scene = self.compact.scene(question, hits)
-        if self.cautious and scene.answerable < scene.judge.decline_under:
+        if self.cautious and scene.answerable < self.compact.scorer.decline_under:
             return []
         chances = [scene.probabilities[place] for place in scene.apart]
         given = [scene.apart[place] for place in chosen(chances, scene.judge.missing, self.threshold)]

@@ -207,21 +207,20 @@ def net(**weights: float) -> Net:
 
 
 def scorer_of(answer: Net, **settings: Any) -> Scorer:
-    small = Judge(net(support=1.0), net(wording=1.0), net(first=1.0), single_under=0.125)
-    large = Judge(answer, net(null=1.0), net(first=1.0), decline_under=0.25)
-    return Scorer(net(titles=3.0), large, small, **settings)
+    small, large = Judge(net(wording=1.0), single_under=0.125), Judge(net(null=1.0), missing=1.25)
+    return Scorer(answer, net(first=1.0), net(titles=3.0), large, small, **settings)
 
 
 def test_the_scorer_is_kept_whole(tmp_path: Path) -> None:
     wording = Wording({"who sang": 0.25, "^who": -1.5}, bias=0.125)
-    scorer_of(net(mass=1.0, share=2.0), wording=wording, join_over=0.75).save(tmp_path / "scorer.json")
+    scorer_of(net(mass=1.0, share=2.0), wording=wording, decline_under=0.75).save(tmp_path / "scorer.json")
     again = Scorer.load(tmp_path / "scorer.json")
-    assert again.join_over == 0.75 and again.wording == wording
-    assert again.in_large.decline_under == 0.25 and again.in_small.single_under == 0.125
+    assert again.decline_under == 0.75 and again.wording == wording
+    assert again.in_large.missing == 1.25 and again.in_small.single_under == 0.125
     rows = [features.of_answer(place, context()) for place in (0, 1)]
     by_hand = [1 / (1 + math.exp(-((row["mass"] - 0.5) / 2 + 2 * (row["share"] - 0.5) / 2 - 0.25))) for row in rows]
-    assert again.in_large.answer.probabilities(rows) == pytest.approx(by_hand, abs=1e-5)
-    assert again.in_large.answer.probabilities([]) == []
+    assert again.answer.probabilities(rows) == pytest.approx(by_hand, abs=1e-5)
+    assert again.answer.probabilities([]) == []
 
 
 def test_each_kind_of_corpus_has_its_judge() -> None:

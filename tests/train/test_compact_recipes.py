@@ -263,8 +263,7 @@ def test_the_scorer_knows_right_answers(runs: Path) -> None:
     found: dict[bool, list[float]] = {True: [], False: []}
     for question, scene in fitting.scenes(fitting.Unfitted(folder), [source]):
         rows = [features.of_answer(place, scene.context) for place in range(len(scene.answers))]
-        chances = scorer.judge(features.of_corpus(scene.context)).answer.probabilities(rows)
-        for answer, chance in zip(scene.answers, chances, strict=True):
+        for answer, chance in zip(scene.answers, scorer.answer.probabilities(rows), strict=True):
             found[fitting.is_right(answer, question)].append(chance)
     assert found[True] and np.mean(found[True]) > np.mean(found[False]) + 0.1
     with pytest.raises(BadInput, match=r"data\.held"):

@@ -16,9 +16,9 @@ from whichsense.models.compact.runtime import Floats, damaged
 from whichsense.models.compact.wording import Wording
 
 FAR = 4.0  # standard deviations: an odd value counts as a far one, no further
-_JUDGED = {"answer": ANSWER_FEATURES, "ambiguous": QUESTION_FEATURES, "answerable": QUESTION_FEATURES}
-_WHEN = ("decline_under", "single_under", "missing")
-_SETTINGS = ("search_weight", "holds_over", "join_over")
+_NETS = {"answer": ANSWER_FEATURES, "answerable": QUESTION_FEATURES, "large": CORPUS_FEATURES}
+_JUDGES = ("in_large", "in_small")
+_SETTINGS = ("decline_under", "search_weight", "holds_over", "join_over")
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,9 @@ _AGREEMENT = linear(edits=0.25, order=0.2, likely=0.015)
 
 @dataclass(frozen=True)
 class Judge:
-    """How probable each candidate is to be right, the question to be ambiguous, and the evidence to hold an answer."""
+    """How probable a question is to be ambiguous, and what follows for its answers."""
 
-    answer: Net
     ambiguous: Net
-    answerable: Net
-    decline_under: float = 0.5
-    """Where an answer is there less probably than this, none is given: it would be a guess."""
     single_under: float = 0.42
     """A question that is less probably ambiguous than this is not, and gets one answer."""
     missing: float = 2.0
@@ -86,19 +82,19 @@ class Judge:
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Judge:
-        answer, ambiguous, answerable = (_net(table[name], features) for name, features in _JUDGED.items())
-        return cls(answer, ambiguous, answerable, **table["settings"])
+        return cls(_net(table["ambiguous"], QUESTION_FEATURES), table["single_under"], table["missing"])
 
     def to_table(self) -> dict[str, Any]:
-        nets = {name: getattr(self, name).to_table() for name in _JUDGED}
-        return {**nets, "settings": {name: getattr(self, name) for name in _WHEN}}
+        return {"ambiguous": self.ambiguous.to_table(), "single_under": self.single_under, "missing": self.missing}
 
 
 @dataclass(frozen=True)
 class Scorer:
-    """Two judges: in a few clear documents an answer is likelier to be right than in a million passages, and all that
-    could be meant is seldom there."""
+    """How probable each candidate is to be right, and the evidence to hold an answer. Whether a question is ambiguous
+    is for two judges: a few documents seldom hold all that could be meant, a million passages always something else."""
 
+    answer: Net
+    answerable: Net
     large: Net
     """Whether a corpus is large, by how the passages for a question look."""
     in_large: Judge
@@ -107,6 +103,8 @@ class Scorer:
     """How good a rewrite is, beside others for the same answer."""
     wording: Wording = field(default_factory=Wording)
     """How ambiguous a question sounds; judges weigh it with the evidence."""
+    decline_under: float = 0.5
+    """Where an answer is there less probably than this, none is given: it would be a guess."""
     search_weight: float = 3.0
     """What the logarithm of a passage's search score, beside the best one's, adds to its relevance."""
     holds_over: float = -6.0
@@ -122,19 +120,15 @@ class Scorer:
     def load(cls, path: Path) -> Scorer:
         try:
             table = json.loads(path.read_text(encoding="utf-8"))
-            return cls(
-                _net(table["large"], CORPUS_FEATURES),
-                Judge.from_table(table["in_large"]),
-                Judge.from_table(table["in_small"]),
-                _net(table["rewrite"], REWRITE_FEATURES),
-                Wording.from_table(table["wording"]),
-                **table["settings"],
-            )
+            answer, answerable, large = (_net(table[name], features) for name, features in _NETS.items())
+            in_large, in_small = (Judge.from_table(table[name]) for name in _JUDGES)
+            rewrite, wording = _net(table["rewrite"], REWRITE_FEATURES), Wording.from_table(table["wording"])
+            return cls(answer, answerable, large, in_large, in_small, rewrite, wording, **table["settings"])
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise damaged(path, error) from None
 
     def save(self, path: Path) -> None:
-        parts = ("large", "in_large", "in_small", "rewrite", "wording")
+        parts = (*_NETS, *_JUDGES, "rewrite", "wording")
         table: dict[str, Any] = {name: getattr(self, name).to_table() for name in parts}
         table["settings"] = {name: getattr(self, name) for name in _SETTINGS}
         path.write_text(json.dumps(table) + "\n", encoding="utf-8")

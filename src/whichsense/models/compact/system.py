@@ -147,7 +147,7 @@ class Scene:
         if not self.answers:
             return []
         found = [features.of_answer(place, self.context) for place in range(len(self.answers))]
-        return self.judge.answer.probabilities(found)
+        return self.compact.scorer.answer.probabilities(found)
 
     @cached_property
     def apart(self) -> list[int]:
@@ -157,14 +157,14 @@ class Scene:
 
     @cached_property
     def judge(self) -> Judge:
-        """Of what is probable in a corpus such as this one."""
+        """Of what is ambiguous in a corpus such as this one."""
         scorer = self.compact.scorer
         return scorer.judge(features.of_corpus(self.context)) if self.answers else scorer.in_small
 
     @cached_property
     def answerable(self) -> float:
         """The probability that the evidence holds an answer."""
-        return self.judge.answerable.probabilities([self._about])[0] if self.answers else 0.0
+        return self.compact.scorer.answerable.probabilities([self._about])[0] if self.answers else 0.0
 
     @cached_property
     def ambiguous(self) -> float:

@@ -36,8 +36,8 @@ class Unfitted(Compact):
 
     @cached_property
     def scorer(self) -> Scorer:
-        nothing = Judge(linear(), linear(), linear())
-        return Scorer(linear(), nothing, nothing)
+        nothing, judge = linear(), Judge(linear())
+        return Scorer(nothing, nothing, nothing, judge, judge)
 
 
 def fit_scorer(folder: Path, source: Source, progress: Progress = silent, *, learnt: Sequence[Question] = ()) -> Scorer:
@@ -84,9 +84,11 @@ def fitted(read: Sequence[Read], wording: Wording) -> Scorer:
     silent = [{name: value for name, value in row.items() if name != "wording"} for row in about]
     there = fit(silent, [float(any(is_right(answer, one.question) for answer in one.context.answers)) for one in read])
     return Scorer(
+        right,
+        there,
         fit([features.of_corpus(one.context) for one in read], [float(one.large) for one in read]),
-        Judge(right, fit(_judged(large, wording)[1], _ambiguous(large)), there),
-        Judge(right, fit(silent, _ambiguous(read)), there, single_under=_SINGLE_UNDER, missing=_MISSING),
+        Judge(fit(_judged(large, wording)[1], _ambiguous(large))),
+        Judge(fit(silent, _ambiguous(read)), _SINGLE_UNDER, _MISSING),
         wording=wording,
     )
 
