@@ -240,11 +240,11 @@ def test_no_edit_is_no_example(tokenizer: Tokenizer) -> None:
 def test_ranked_wordings_are_drawn_by_rank(tokenizer: Tokenizer) -> None:
     wordings = tuple(f"who made it in {year}" for year in (1984, 2000, 2021))
     one = questions.Rewriting(wordings, ("V",), ("L",))
-    asked = Asked("who made it", "silver.json", (("V",),), (one,))
-    first = edit_signs(tokenizer, asked.text, wordings[0])
-    for ranked, share in ((False, 1 / 3), (True, 6 / 11)):
+    first = edit_signs(tokenizer, "who made it", wordings[0])
+    for guessed, share in ((False, 1 / 3), (True, 6 / 11)):
+        asked = Asked("who made it", "silver.json", (("V",),), (one,), guessed=guessed)
         dice = random.Random(0)
-        found = [rewrites(tokenizer, asked, 0, dice, ranked=ranked)[0].output == first for _ in range(600)]
+        found = [rewrites(tokenizer, asked, 0, dice)[0].output == first for _ in range(600)]
         assert np.mean(found) == pytest.approx(share, abs=0.06)
 
 

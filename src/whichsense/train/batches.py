@@ -78,8 +78,14 @@ def grouped(batches: Iterable[Batch], size: int) -> Iterator[list[Batch]]:
         yield group
 
 
-def ahead(items: Iterable[Item], count: int = 4) -> Generator[Item, None, None]:
-    """The same items, made by a thread while the device works. Making them must not touch the global random state."""
+def ahead(items: Iterable[Item], count: int = 4, *, workers: int = 0) -> Generator[Item, None, None]:
+    """The same items, made while the device works: by a thread, or a sequence's by so many processes, in its order.
+
+    Making them must not touch the global random state.
+    """
+    if workers and isinstance(items, Sequence):
+        yield from _in_processes(items, workers)
+        return
     ready: Queue[tuple[bool, Any]] = Queue(count)
     over = Event()
     thread = Thread(target=_fill, args=(items, ready, over), daemon=True)
@@ -96,6 +102,19 @@ def ahead(items: Iterable[Item], count: int = 4) -> Generator[Item, None, None]:
     finally:
         over.set()
         thread.join(timeout=5)
+
+
+def _in_processes(items: Sequence[Item], workers: int) -> Iterator[Item]:
+    from torch.utils.data import DataLoader
+
+    # Forked, as what makes the items may hold gigabytes and functions that cannot be sent.
+    yield from DataLoader(
+        items,  # type: ignore[arg-type]  # a sequence is all that is needed of a dataset
+        batch_size=None,
+        num_workers=workers,
+        multiprocessing_context="fork",
+        prefetch_factor=2,
+    )
 
 
 def _fill(items: Iterable[Any], ready: Queue[tuple[bool, Any]], over: Event) -> None:

@@ -99,6 +99,8 @@ class Evidence:
     pairs: tuple[Pair, ...]
     read: tuple[Late, ...]
     found: tuple[tuple[int, float], ...]
+    alone: float = 0.0
+    """How ambiguous the question is by itself, without a passage (a logit)."""
 
     @property
     def passages(self) -> tuple[Passage, ...]:

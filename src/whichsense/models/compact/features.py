@@ -186,8 +186,8 @@ def of_corpus(context: Context) -> dict[str, float]:
 
 
 def of_question(context: Context, probabilities: Sequence[float], wording: float = 0.0) -> dict[str, float]:
-    """Everything about the question as a whole. `probabilities` are the judge's for its candidates, `wording` what its
-    words alone say of its ambiguity."""
+    """Everything about the question as a whole. `probabilities` are those of its candidates, `wording` is what its
+    words say of its ambiguity, one by one."""
     evidence = context.evidence
     ordered = [*sorted(probabilities, reverse=True), 0.0, 0.0, 0.0]
     masses = np.array([answer.mass for answer in context.answers]) + _LEAST
@@ -198,6 +198,7 @@ def of_question(context: Context, probabilities: Sequence[float], wording: float
         "ambiguity": float(np.mean(ambiguity)),
         "ambiguity_first": ambiguity[0],
         "wording": wording,
+        "alone": evidence.alone,
         "mass": _log(float(masses.sum())),
         "entropy": float(-(shares * np.log(shares)).sum()),
         "first": ordered[0],
@@ -258,6 +259,7 @@ QUESTION_FEATURES = (
     "ambiguity",
     "ambiguity_first",
     "wording",
+    "alone",
     "mass",
     "entropy",
     "first",

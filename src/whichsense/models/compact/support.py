@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,12 +33,16 @@ class Support:
     answer: str
     stems: frozenset[str]
     pieces: Ints
+    neighbours: frozenset[tuple[str, str]] = frozenset()
+    """Stems that stand side by side: of South Korea and New Zealand no South Zealand is made."""
 
     def holds(self, inserted: str) -> bool:
         """Whether an insertion does not give the answer away, and says nothing that is not supported."""
         new, told = words(inserted), words(self.answer)
         gives = any(new[at : at + len(told)] == told for at in range(len(new) - len(told) + 1)) if told else False
-        return not gives and not (inserted and same(inserted, self.answer)) and all(_stem(w) in self.stems for w in new)
+        if gives or (inserted and same(inserted, self.answer)):
+            return False
+        return all(_stem(word) in self.stems for word in new) and _names(inserted) <= self.neighbours
 
     def tells_apart(self, rewrite: str, others: Sequence[Support]) -> bool:
         """Whether a rewrite says something that the evidence of no other answer says."""
@@ -50,11 +55,26 @@ def support(scene: Scene, target: Target) -> Support:
     if not told:
         told = [text for passage in scene.evidence.passages for text in (passage.title, passage.text)]
     tokenizer = scene.compact.model.tokenizer
+    rows = [list(map(_stem, words(text))) for text in (scene.evidence.question, *told)]
     said = {word for text in (scene.evidence.question, *told) for word in words(text)}
     free = SMALL_WORDS | neutral(said)
     pieces = {piece for text in (*told, *free) for piece in tokenizer.ids(text)}
     stems = frozenset(map(_stem, free | said))
-    return Support(target.answer, stems, np.array(sorted(pieces), dtype=np.int64))
+    neighbours = frozenset(pair for row in rows for pair in itertools.pairwise(row))
+    return Support(target.answer, stems, np.array(sorted(pieces), dtype=np.int64), neighbours)
+
+
+def _names(inserted: str) -> set[tuple[str, str]]:
+    """Stems of capitalised words that stand side by side.
+
+    >>> sorted(_names("in the New Zealand of Sir Edmund Hillary"))
+    [('edmund', 'hillari'), ('new', 'zealand'), ('sir', 'edmund')]
+    """
+    each = [(word, words(word)) for word in inserted.split()]
+    beside = itertools.pairwise((word, own) for word, own in each if own)
+    return {
+        (_stem(one[-1]), _stem(other[0])) for (a, one), (b, other) in beside if a[:1].isupper() and b[:1].isupper()
+    }
 
 
 def neutral(said: Set[str]) -> frozenset[str]:

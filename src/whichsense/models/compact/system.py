@@ -79,14 +79,17 @@ class Compact:
         keep = len(hits) if keep is None else keep
         asked = model.tokenizer.ids(question, LONGEST_QUESTION)
         pairs = [pair(model.tokenizer, asked, hit.passage.title, hit.passage.text) for hit in hits]
+        bare = pair(model.tokenizer, asked, "", "")
         # Only scores of a search are weighed: hits without `keep` may carry those of any reranker.
         weight = self.scorer.search_weight if searched else 0.0
         found = [weight * one for one in _searched(hits)]
-        early = [(state, score + more) for (state, score), more in zip(model.early(pairs), found, strict=True)]
+        *states, (begun, _) = model.early([*pairs, bare])
+        early = [(state, score + more) for (state, score), more in zip(states, found, strict=True)]
         order = sorted(range(len(hits)), key=lambda place: -early[place][1])
         best = order[:keep]
-        late = dict(zip(best, model.late([early[place][0] for place in best]), strict=True))
-        evidence = _arranged(question, hits, pairs, late, found)
+        *read, alone = model.late([*(early[place][0] for place in best), begun])
+        late = dict(zip(best, read, strict=True))
+        evidence = replace(_arranged(question, hits, pairs, late, found), alone=alone.ambiguity)
         # Those that were not read to the end follow, below them all.
         floor = min((hit.score for hit in evidence.hits), default=0.0)
         first = max((early[place][1] for place in order[keep:]), default=0.0)

@@ -52,8 +52,13 @@ class ListBatch(NamedTuple):
     last: Tensor
     answer: Tensor
     """The number of the span's answer; -1 where there is no span."""
+    told: Tensor
+    """Which lists have answers that people told, or none: not what a model guessed."""
     ambiguous: Tensor
+    """How surely a question has several readings; -1 where nobody said."""
     taught: Taught | None = None
+    alone: bool = False
+    """Whether the last slot of each list, which is never valid, holds its question without a passage."""
 
 
 class Rows(NamedTuple):
@@ -96,13 +101,20 @@ def evident(pack: Pack, number: int, answers: Iterable[int], count: int, luck: n
 
 
 def list_batch(
-    pack: Pack, numbers: Sequence[int], slots: Sequence[Sequence[int]], longest: int, scores: Scores | None = None
+    pack: Pack,
+    numbers: Sequence[int],
+    slots: Sequence[Sequence[int]],
+    longest: int,
+    scores: Scores | None = None,
+    *,
+    alone: bool = False,
 ) -> ListBatch:
     """Lists with some of their slots, all of one width. Without a loop over pairs: the GPU would wait for it."""
-    wide = max(1, *map(len, slots))
+    wide = max(1, *map(len, slots)) + alone
     flat = np.array([[*own, *[-1] * (wide - len(own))] for own in slots]).reshape(-1)
     asked, rows = np.repeat(np.array(numbers), wide), pack.slots.values[np.maximum(flat, 0)].astype(np.int64)
-    pairs, sizes = _joined_pairs(pack, asked, rows, longest)
+    bare = (np.arange(len(flat)) % wide == wide - 1) & alone
+    pairs, sizes = _joined_pairs(pack, asked, rows, longest, bare)
     heads = pairs.heads.numpy()
     found = pack.spans.padded(np.maximum(flat, 0), SPANS).astype(np.int64)
     where = placed(found[..., 1:], heads[:, :1, None], heads[:, 1:, None])
@@ -122,17 +134,32 @@ def list_batch(
         first=first,
         last=last,
         answer=answer,
-        ambiguous=torch.tensor([pack.asked[number].ambiguous for number in numbers]),
+        told=torch.tensor([not pack.asked[number].guessed for number in numbers]),
+        ambiguous=torch.tensor([_ambiguous(pack, number, scores) for number in numbers]),
         taught=None if scores is None else _taught(scores, flat, heads, longest, shape),
+        alone=alone,
     )
 
 
 class Scores(NamedTuple):
-    """The teacher's scores of every slot: relevance, and the likeliest first and last tokens (places, log chances)."""
+    """The teacher's scores of every slot: relevance, and the likeliest first and last tokens (places, log chances).
+
+    `ambiguous` is what detectors say of every list's question, where there are some.
+    """
 
     relevance: NDArray[Any]
     places: NDArray[Any]
     chances: NDArray[Any]
+    ambiguous: NDArray[Any] | None = None
+
+
+def _ambiguous(pack: Pack, number: int, scores: Scores | None) -> float:
+    """What annotators say, what detectors say, or half of each: both err."""
+    said = float(pack.asked[number].ambiguous)
+    if scores is None or scores.ambiguous is None:
+        return said
+    taught = float(scores.ambiguous[number])
+    return (said + taught) / 2 if said >= 0 else taught
 
 
 def _taught(
@@ -164,10 +191,11 @@ def counted(places: Tensor, first: Tensor, title: Tensor) -> Tensor:
     return torch.where(found >= title, found - 1, found)
 
 
-def _joined_pairs(pack: Pack, asked: Ints, rows: Ints, longest: int) -> tuple[Pairs, Ints]:
-    """What `pair_ids` makes, for all pairs at once; and their sizes."""
-    question, title = pack.questions.sizes(asked), pack.titles.sizes(rows)
+def _joined_pairs(pack: Pack, asked: Ints, rows: Ints, longest: int, bare: Ints) -> tuple[Pairs, Ints]:
+    """What `pair_ids` makes, for all pairs at once; and their sizes. `bare` ones have no passage."""
+    question, title = pack.questions.sizes(asked), np.where(bare, 0, pack.titles.sizes(rows))
     text = np.minimum(pack.texts.sizes(rows), np.maximum(0, longest - question - title - 4))
+    text = np.where(bare, 0, text)
     heads = np.stack([question + 2, title], 1)
     ids = np.zeros((len(rows), longest), np.int64)
     ids[:, 0] = BEGIN

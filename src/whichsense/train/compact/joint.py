@@ -28,7 +28,7 @@ from whichsense.train.compact.batch import ListBatch, Rows, Writing, written_row
 from whichsense.train.compact.corpora import Source
 from whichsense.train.compact.fitting import fit_scorer
 from whichsense.train.compact.measures import batches as measured_batches
-from whichsense.train.compact.questions import held_out, labelled
+from whichsense.train.compact.questions import Asked, held_out, labelled
 from whichsense.train.compact.reader import WEIGHTS, ReaderTask, weighted
 from whichsense.train.compact.student import Options
 from whichsense.train.optimizer import to_device
@@ -36,6 +36,7 @@ from whichsense.train.optimizer import to_device
 _OUTPUTS = {"edits": 1.0, "answers": 0.4}
 _SEEN = {"edits": 3, "answers": 6}  # passages that a sequence looks at
 _WITH_REWRITES = 0.4  # the share of a batch's lists that have rewrites to learn
+_GUESSED, _SITUATED = 0.35, 0.25  # how often such a list with rewrites is drawn beside one of AmbigNQ's
 _CALIBRATED = 16  # lists by which the steps of the int8 codes begin
 _FREQUENT = 3000  # word pieces that the decoder may write whatever stands in the passages
 
@@ -68,8 +69,11 @@ class JointTask(ReaderTask):
     def rewritten(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Lists with rewrites, and how often each is drawn: those whose annotators looked for readings most."""
         found = np.array([n for n, one in enumerate(self.train.asked) if one.rewritings], np.int64)
-        weights = np.array([1.0 if self.train.asked[n].ambiguous >= 0 else 0.25 for n in found.tolist()])
+        weights = np.array([self._welcome(self.train.asked[n]) for n in found.tolist()])
         return found, weights / max(weights.sum(), 1e-9)
+
+    def _welcome(self, asked: Asked) -> float:
+        return _GUESSED if asked.guessed else 1.0 if asked.ambiguous >= 0 else _SITUATED
 
     def build(self) -> nn.Module:
         """With int8 arithmetic on. Where its steps are not learnt yet, they are as a batch of lists suggests."""

@@ -22,12 +22,16 @@ def shares(scores: Tensor, valid: Tensor) -> Tensor:
     return F.log_softmax(F.pad(scores, (0, 1)), dim=1)
 
 
-def listwise(logs: Tensor, held: Tensor) -> Tensor:
-    """Every answer's passages should be likely; where there is none, the null passage (at half weight)."""
+def listwise(logs: Tensor, held: Tensor, told: Tensor) -> Tensor:
+    """Every answer's passages should be likely; where there is none, the null passage (at half weight).
+
+    Only of lists whose answers were `told` by people.
+    """
     mass = logs[:, :-1, None].masked_fill(~held, _NONE).logsumexp(1)
     there = held.any(1)
     found = -(mass * there).sum(1) / there.sum(1).clamp(min=1)
-    return torch.where(there.any(1), found, -0.5 * logs[:, -1]).mean()
+    each = torch.where(there.any(1), found, -0.5 * logs[:, -1])
+    return (each * told).sum() / told.sum().clamp(min=1)
 
 
 def start_end(span: Tensor, region: Tensor) -> tuple[Tensor, Tensor]:
@@ -37,13 +41,19 @@ def start_end(span: Tensor, region: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def spans(batch: ListBatch, logs: Tensor, first: Tensor, last: Tensor) -> Tensor:
-    """Any of a passage's gold spans should be likely; passages count as much as they are believed to answer."""
+    """Every answer that stands in a passage should be likely, anywhere; passages count as they are believed to answer.
+
+    Were one answer enough, the likelier of two would soon be the only one.
+    """
     flat = batch.first.flatten(0, 1), batch.last.flatten(0, 1)
-    there = batch.answer.flatten(0, 1) >= 0
-    scores = (first.gather(1, flat[0]) + last.gather(1, flat[1])).masked_fill(~there, _NONE).logsumexp(1)
-    good = there.any(1).view_as(batch.valid)
+    each = first.gather(1, flat[0]) + last.gather(1, flat[1])
+    own = batch.answer.flatten(0, 1)[..., None] == torch.arange(batch.held.shape[-1], device=each.device)
+    there = own.any(1)
+    mass = each[..., None].masked_fill(~own, _NONE).logsumexp(1).clamp(min=-30)
+    scores = (mass * there).sum(1) / there.sum(1).clamp(min=1)
+    good = there.any(1).view_as(batch.valid) & batch.told[:, None]
     weights = logs[:, :-1].detach().masked_fill(~good, _NONE).softmax(1) * good
-    return -(weights * scores.view_as(weights).clamp(min=-30)).sum() / good.any(1).sum().clamp(min=1)
+    return -(weights * scores.view_as(weights)).sum() / good.any(1).sum().clamp(min=1)
 
 
 def read(output: Mapping[str, Tensor], batch: ListBatch) -> dict[str, Tensor]:
@@ -51,12 +61,12 @@ def read(output: Mapping[str, Tensor], batch: ListBatch) -> dict[str, Tensor]:
     pairs = batch.pairs
     logs = shares(output["relevance"], batch.valid)
     first, last = start_end(output["span"], pairs.region)
-    found = {"relevance": listwise(logs, batch.held), "span": spans(batch, logs, first, last)}
+    found = {"relevance": listwise(logs, batch.held, batch.told), "span": spans(batch, logs, first, last)}
     early = shares(output["exit"], batch.valid) if "exit" in output else None
     if early is not None:
-        found["exit"] = listwise(early, batch.held)
+        found["exit"] = listwise(early, batch.held, batch.told)
     if "ambiguity" in output:
-        found["ambiguity"] = _ambiguity(output["ambiguity"], batch)
+        found |= _ambiguity(output["ambiguity"], batch)
     if batch.taught is not None:
         believed = _believed(batch.taught, batch.valid)
         found["taught"] = -(believed * logs.clamp(min=_FLOOR)).sum(1).mean()
@@ -78,12 +88,18 @@ def _taught_spans(taught: Taught, believed: Tensor, valid: Tensor, first: Tensor
     return -(weights * (taught.chances * found).sum((1, 2))).sum()
 
 
-def _ambiguity(logits: Tensor, batch: ListBatch) -> Tensor:
-    """Over the mean of all passages; only where annotators said something."""
-    mean = (logits.view_as(batch.valid) * batch.valid).sum(1) / batch.valid.sum(1).clamp(min=1)
+def _ambiguity(logits: Tensor, batch: ListBatch) -> dict[str, Tensor]:
+    """Over the mean of all passages, and by the question alone; only where somebody said something."""
+    each = logits.view_as(batch.valid)
+    asked = {"ambiguity": (each * batch.valid).sum(1) / batch.valid.sum(1).clamp(min=1)}
+    if batch.alone:
+        asked["alone"] = each[:, -1]
     known = batch.ambiguous >= 0
-    each = F.binary_cross_entropy_with_logits(mean, batch.ambiguous.clamp(min=0).to(mean.dtype), reduction="none")
-    return (each * known).sum() / known.sum().clamp(min=1)
+    found = {}
+    for name, logit in asked.items():
+        loss = F.binary_cross_entropy_with_logits(logit, batch.ambiguous.clamp(min=0), reduction="none")
+        found[name] = (loss * known).sum() / known.sum().clamp(min=1)
+    return found
 
 
 def remembered(states: Tensor, batch: ListBatch, relevance: Tensor, rows: Rows, count: int, *, marked: bool) -> Memory:

@@ -130,7 +130,8 @@ def _asked(table: dict[str, Any]) -> Asked:
     """What the later phases need of a question: the passages that came with it are in its list."""
     rewritings = tuple(Rewriting(*(tuple(one[key]) for key in _PARTS)) for one in table["rewritings"])
     answers = tuple(map(tuple, table["answers"]))
-    return Asked(table["text"], table["source"], answers, rewritings, table["ambiguous"])
+    guessed = table.get("guessed", False)
+    return Asked(table["text"], table["source"], answers, rewritings, table["ambiguous"], guessed=guessed)
 
 
 _PARTS = ("rewrites", "answers", "others")

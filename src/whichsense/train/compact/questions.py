@@ -36,6 +36,9 @@ class Data:
     """Datasets whose questions and rewrites, and near copies of them, must not be learnt from."""
     held: int = 0
     """Every so many-th question of `train`, by a hash of its id, is not learnt from: the scorer is fitted on them."""
+    guessed: tuple[str, ...] = ()
+    """Beginnings of the names of those datasets whose answers and rewrites are a model's: rewriting is learnt from them,
+    and what the teacher says of their passages, but not their answers. They may ask what others ask, too."""
     weights: dict[str, float] = field(default_factory=dict)
     """How often questions are drawn, by the beginning of the dataset's name; 1 where nothing is said. Rewrites that are
     asked as questions: `rewrites of ` and the name."""
@@ -91,15 +94,17 @@ class Asked:
     """That come with it."""
     searched: bool = True
     """Whether an index is searched for more."""
+    guessed: bool = False
+    """Whether its answers are a model's."""
 
 
 def training(data: Data) -> list[Asked]:
     """All questions to learn from, each once, without near copies of those that are kept for measuring."""
-    found: dict[str, Asked] = {}
+    found: dict[tuple[bool, str], Asked] = {}
     own, kept = _parted(data)
     for one in _all(data, own):
         if len(words(one.text)) >= _FEWEST_WORDS:
-            found.setdefault(" ".join(words(one.text)), one)
+            found.setdefault((one.guessed, " ".join(words(one.text))), one)
     return _without_copies(list(found.values()), kept, data.train)
 
 
@@ -170,7 +175,9 @@ def _all(data: Data, own: Sequence[Question]) -> Iterator[Asked]:
                 texts = ((text, pair.answers) for pair in note.pairs for text in pair.questions if text)
                 yield from (Asked(text, _REWRITES + data.train, (answers,)) for text, answers in texts)
     for name in data.more:
-        yield from _of_kind(data.read(name)[: data.limit or None], name)
+        guessed = Path(name).name.startswith(data.guessed) if data.guessed else False
+        some = _of_kind(data.read(name)[: data.limit or None], name)
+        yield from (replace(one, guessed=guessed) for one in some)
 
 
 def _of_kind(questions: Sequence[Question], name: str) -> Iterator[Asked]:

@@ -18,6 +18,7 @@ WEIGHTS = {
     "span": 0.4,
     "exit": 0.3,
     "ambiguity": 0.15,
+    "alone": 0.3,
     "taught": 1.0,
     "taught_exit": 0.7,
     "taught_span": 0.7,

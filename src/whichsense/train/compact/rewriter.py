@@ -50,8 +50,6 @@ class Draw:
     shares: dict[str, float] = field(default_factory=dict)
     """How much of what is written comes from where, by the beginning of a dataset's or a file's name; 1 where nothing
     is said."""
-    ranked: tuple[str, ...] = ()
-    """Those whose wordings of a rewrite stand best first: the first is drawn most often. Others' are equals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +117,7 @@ class RewriterTask(JointTask):
         slots = []
         for owner, number in enumerate(numbers):
             asked = pack.asked[number]
-            ranked = fitting(asked.source, self.draw.ranked) in self.draw.ranked
-            own = writing.rewrites(self.tokenizer, asked, owner, dice, most=self.draw.rewrites, ranked=ranked)
+            own = writing.rewrites(self.tokenizer, asked, owner, dice, most=self.draw.rewrites)
             more = writing.answers(self.tokenizer, asked, owner, dice)
             wanted = dict.fromkeys(one.answer for one in (*own, *more))
             slots.append(evident(pack, number, wanted, self.draw.passages, luck))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from whichsense.errors import BadConfig
 from whichsense.files import sha256, write_atomically
 from whichsense.models.bert.running import best_device
 from whichsense.models.bert.saved import WEIGHTS
 from whichsense.progress import shown, silent
+from whichsense.train.batches import Lazy, ahead
 from whichsense.train.compact.batch import MOST_PIECES, Scores, counted, list_batch
 from whichsense.train.compact.losses import start_end
 from whichsense.train.compact.pack import Pack
@@ -46,7 +50,21 @@ def taught_scores(teacher: Path, pack: Pack, folder: str, longest: int) -> Score
             if path is not None:
                 _save(path, parts[-1])
             progress(numbers.stop / len(pack), numbers.stop)
-    return Scores(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    return Scores(*(np.concatenate(arrays) for arrays in zip(*(part[:3] for part in parts), strict=True)))
+
+
+def detected(detectors: Sequence[str], pack: Pack) -> NDArray[np.float32]:
+    """The detectors' mean probability that each list's question is ambiguous."""
+    from whichsense.models.bert.detector import detector_row, opened, probabilities
+
+    every = []
+    for folder in detectors:
+        net, inputs, passages = opened(folder)
+        if passages:
+            raise BadConfig(f"'{folder}' reads passages; give detectors of the question alone.")
+        every.append(probabilities(net, inputs, [detector_row(inputs, one.text, ()) for one in pack.asked]))
+    found: NDArray[np.float32] = np.mean(every, axis=0, dtype=np.float32)
+    return found
 
 
 def _asked(net: TeacherNet, pack: Pack, numbers: range, longest: int) -> Scores:
@@ -55,9 +73,12 @@ def _asked(net: TeacherNet, pack: Pack, numbers: range, longest: int) -> Scores:
     places = np.zeros((len(slots), 2, MOST_PIECES), np.uint8)
     chances = np.zeros((len(slots), 2, MOST_PIECES), np.float16)
     device = next(net.parameters()).device
-    for start in range(numbers.start, numbers.stop, _AT_ONCE):
-        some = list(range(start, min(start + _AT_ONCE, numbers.stop)))
-        batch = to_device(list_batch(pack, some, [pack.slots_of(number) for number in some], longest), device)
+    several = [
+        range(start, min(start + _AT_ONCE, numbers.stop)) for start in range(numbers.start, numbers.stop, _AT_ONCE)
+    ]
+    made = Lazy(several, lambda some: list_batch(pack, some, [pack.slots_of(number) for number in some], longest))
+    for some, made_batch in zip(several, ahead(made), strict=True):
+        batch = to_device(made_batch, device)
         with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             output = net(batch.pairs)
         valid = batch.valid.flatten()

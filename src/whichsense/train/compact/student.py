@@ -21,7 +21,7 @@ from whichsense.train.batches import Lazy
 from whichsense.train.compact.batch import ListBatch, Scores, list_batch, sampled
 from whichsense.train.compact.lists import Lists, prepared
 from whichsense.train.compact.questions import Data
-from whichsense.train.compact.scores import taught_scores
+from whichsense.train.compact.scores import detected, taught_scores
 from whichsense.train.compact.start import keep, opened
 from whichsense.train.compact.writing import Remembering
 from whichsense.train.tiny import located
@@ -54,6 +54,8 @@ class Teacher:
 
     model: str = ""
     """The model folder of compact-teacher; empty: nobody."""
+    detectors: tuple[str, ...] = ()
+    """Model folders of ambiguity-detector-question, whose mean says what is ambiguous; empty: annotators alone do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,8 @@ class Student:
     metric, higher_is_better = "exact", True
     rewritten_only = False
     """Whether it learns from lists with rewrites alone."""
+    asks_alone = True
+    """Whether it learns what a question says without a passage, too."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -103,10 +107,11 @@ class Student:
 
     @cached_property
     def scores(self) -> Scores | None:
-        options = self.options
-        if not options.teacher.model:
+        options, teacher = self.options, self.options.teacher
+        if not teacher.model:
             return None
-        return taught_scores(Path(options.teacher.model), self.train, options.lists.folder, options.model.longest)
+        found = taught_scores(Path(teacher.model), self.train, options.lists.folder, options.model.longest)
+        return found._replace(ambiguous=detected(teacher.detectors, self.train)) if teacher.detectors else found
 
     @cached_property
     def shape(self) -> CompactConfig:
@@ -167,7 +172,8 @@ class Student:
         """Some slots of each list, as a batch."""
         draw, longest = self.options.draw, self.options.model.longest
         slots = [sampled(self.train, number, draw.passages, luck) for number in numbers]
-        return list_batch(self.train, numbers, slots, longest, self.scores if taught else None)
+        scores = self.scores if taught else None
+        return list_batch(self.train, numbers, slots, longest, scores, alone=self.asks_alone)
 
     def save(self, model: nn.Module, folder: Path) -> None:
         """What the next recipe starts from."""

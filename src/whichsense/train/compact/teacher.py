@@ -91,6 +91,8 @@ def make(options: Options) -> TeacherTask:
 class TeacherTask(Student):
     """Chosen by how often the best string of a list is a gold answer."""
 
+    asks_alone = False
+
     def __init__(self, options: Options) -> None:
         self.own = options
         model = StudentModel(base=options.model.pieces, longest=options.model.longest)

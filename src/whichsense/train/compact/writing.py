@@ -76,11 +76,11 @@ def rewrites(
     dice: random.Random | None,
     *,
     most: int = _MOST,
-    ranked: bool = False,
 ) -> list[Writing]:
     """Sequences for some readings of a question, or without dice for all of them: prefix, edits.
 
-    `ranked`: of several wordings of one rewrite the first is the best, and is drawn most often.
+    Several wordings of one rewrite are equals, unless a model guessed them: then the first is the best, and is drawn
+    most often.
     """
     chosen = list(asked.rewritings)
     if dice is not None:
@@ -89,7 +89,7 @@ def rewrites(
     for one in chosen:
         answer, others, rewrite = one.answers[0], one.others, one.rewrites[0]
         if dice is not None:
-            answer, rewrite = dice.choice(one.answers[:_ALIASES]), _wording(one.rewrites, dice, ranked=ranked)
+            answer, rewrite = dice.choice(one.answers[:_ALIASES]), _wording(one.rewrites, dice, ranked=asked.guessed)
             if dice.random() < 0.3:
                 others = others[: dice.randrange(len(others) + 1)]
         prefix = rewrite_prefix(tokenizer, asked.text, answer, others)
