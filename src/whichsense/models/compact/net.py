@@ -11,9 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from whichsense.errors import BadInput
 from whichsense.models.compact.quantized import QuantizedLinear
+
+
+# Not cuDNN's: it makes a plan for every new shape, which takes longer than the step, and no two batches are of one.
+_ANY_SHAPE = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 @dataclass(frozen=True)
@@ -232,7 +237,8 @@ class CompactNet(nn.Module):
 
     def write(self, tokens: Tensor, memory: Memory) -> Tensor:
         """The decoder's state after each token."""
-        found: Tensor = self.decoder(self.encoder.words(tokens), memory)
+        with sdpa_kernel(_ANY_SHAPE):
+            found: Tensor = self.decoder(self.encoder.words(tokens), memory)
         return found
 
     def token_scores(self, states: Tensor, memory: Memory, targets: Tensor) -> Tensor:
