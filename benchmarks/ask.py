@@ -62,7 +62,7 @@ def latency(options: argparse.Namespace) -> dict[str, Any]:
         seconds.append(time.perf_counter() - begun)
         stages.append(dict(found.timings))
         readings.append(len(found.readings))
-    depth = (model.work.pairs - pairs) / len(asked)
+    depth = (model.work.pairs - pairs) / len(asked) - 1  # the question without a passage is a pair, too
     encoded = (model.work.layers - layers) / model.config["shape"]["layers"] / len(asked)
     return {
         "questions": len(asked),

@@ -14,7 +14,10 @@ from whichsense import compact, index
 from whichsense.compact import Asked
 from whichsense.detect import CompactDetector
 from whichsense.index import Index
+from whichsense.models.compact import features
+from whichsense.models.compact.inputs import pair
 from whichsense.models.compact.resolving import Resolved, candidates_of, checked
+from whichsense.models.compact.runtime import CompactModel
 from whichsense.models.compact.scorer import Scorer
 from whichsense.models.compact.system import Compact, Scene
 from whichsense.pipeline import Pipeline
@@ -85,9 +88,10 @@ def test_every_pair_is_encoded_once(pipeline: Pipeline) -> None:
     pipeline.readings(QUESTIONS)
     work, shape = model_of(pipeline).model.work, model_of(pipeline).model.config["shape"]
     found = [len(hits) for hits in pipeline.retriever.retrieve(QUESTIONS, 5)]
-    late = sum(min(3, count) for count in found)
-    assert work.pairs == sum(found)
-    assert work.layers == sum(found) * shape["early"] + late * (shape["layers"] - shape["early"])
+    pairs = sum(found) + len(QUESTIONS)  # and every question without a passage
+    late = sum(min(3, count) for count in found) + len(QUESTIONS)
+    assert work.pairs == pairs
+    assert work.layers == pairs * shape["early"] + late * (shape["layers"] - shape["early"])
 
 
 def test_questions_together_as_one_by_one(pipeline: Pipeline, opened: Index, weights: Path) -> None:
@@ -241,11 +245,30 @@ def test_hits_from_elsewhere_are_read(weights: Path, opened: Index) -> None:
     model = Compact(weights)
     reader, hits = CompactReader(model, threshold=0.0), opened.search(QUESTIONS[0], 3)
     found = reader.read(QUESTIONS[0], hits)
-    assert found and model.model.work.pairs == len(hits)
+    assert found and model.model.work.pairs == len(hits) + 1  # and the question without a passage
     assert reader.read(QUESTIONS[0], model.scene(QUESTIONS[0], hits).evidence.hits) == found
-    assert model.model.work.pairs == len(hits)
-    reader.read(QUESTIONS[0], hits[:1])
     assert model.model.work.pairs == len(hits) + 1
+    reader.read(QUESTIONS[0], hits[:1])
+    assert model.model.work.pairs == len(hits) + 3
+
+
+def test_a_question_is_read_alone_too(weights: Path, opened: Index) -> None:
+    """What the encoder says of it without a passage, whatever was found for it."""
+    hits = opened.search(QUESTIONS[0], 3)
+    model = CompactModel(weights)
+    alone = []
+    for question in QUESTIONS:
+        bare = pair(model.tokenizer, model.tokenizer.ids(question), "", "")
+        (read,) = model.late([model.early([bare])[0][0]])
+        alone.append(read.ambiguity)
+        for some, keep in ((hits, None), (hits, 1), (hits[:1], None), ([], None)):
+            scene = Compact(weights).scene(question, some, keep=keep)
+            assert scene.evidence.alone == read.ambiguity
+            assert len(scene.evidence.read) == min(len(some), keep or len(some))  # it is no passage
+            assert all(one.ambiguity != read.ambiguity for one in scene.evidence.read)
+    assert alone[0] != alone[1]
+    scene = Compact(weights).scene(QUESTIONS[0], hits)
+    assert features.of_question(scene.context, scene.probabilities)["alone"] == alone[0]
 
 
 def test_the_last_questions_are_kept_not_all(weights: Path, opened: Index) -> None:

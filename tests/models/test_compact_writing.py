@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiny_compact import VOCABULARY, exported, scored
+from whichsense.metrics.porter import stem
 from whichsense.models.compact import search
 from whichsense.models.compact.choosing import REWRITE_FEATURES, Option, Rewrite, of_rewrites, together
 from whichsense.models.compact.decoding import View
@@ -107,6 +108,30 @@ def test_what_is_inserted_must_stand_in_the_evidence() -> None:
     assert not lynch.holds("in the 2021 film")  # says what the evidence does not say
     assert not lynch.holds("by David Lynch")  # gives the answer away
     assert not year.holds("1984")
+
+
+def test_names_stand_side_by_side_as_in_the_evidence() -> None:
+    told = "South Korea and New Zealand of Sir Edmund Hillary in 1984".lower().split()
+    stems = frozenset(map(stem, told))
+    known = Support("x", stems, np.array([]), frozenset(pairwise(map(stem, told))))
+    for good in ("in New Zealand", "of Edmund Hillary", "zealand south", "in Korea", "Zealand in South Korea"):
+        assert known.holds(good), good
+    for bad in ("in South Zealand", "New Korea", "of Sir Hillary", "Hillary Edmund"):
+        assert not known.holds(bad), bad
+        assert known.holds(bad.lower())  # no names, as far as one sees
+
+
+def test_names_of_the_question_and_of_the_evidence_may_be_inserted(compact: Compact) -> None:
+    hits = [
+        passage_hit("The film of New York was directed by David Lynch in South Korea.", "Dune (1984 film)"),
+        passage_hit("The novel of North Dakota was made by Frank Herbert.", "Dune (novel)"),
+    ]
+    scene = compact.scene("Who made Blue Velvet?", hits, keep=2)
+    lynch = support(scene, target(scene, Candidate("David Lynch", 1.0)))
+    for good in ("in New York", "of South Korea", "of Blue Velvet"):
+        assert lynch.holds(good), good
+    for bad in ("in South York", "in New Korea", "in North Dakota"):  # the last one is said of another answer
+        assert not lynch.holds(bad), bad
 
 
 def test_only_what_is_said_of_the_answer_supports_its_rewrite(compact: Compact) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,30 @@ def test_what_is_kept_for_measuring_is_not_learnt(monkeypatch: pytest.MonkeyPatc
     some = questions.training(Data(without=("ambignq/dev",), held=4))
     held = questions.held_out(Data(without=("ambignq/dev",), held=4))
     assert 0 < len(held) < 25 and not {one.text for one in held} & {one.text for one in some}
+
+
+def test_guessed_questions_stand_beside_those_that_people_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question that people answered is there once, whoever asked it; what a model guessed of it is there, too."""
+    asked = [question("who made the film dune", ("in 1984", "Lynch"), ("in 2021", "V"))]
+    sets = {name: asked for name in ("ambignq/train", "nq_open/dev", "runs/silver-2.json", "silver/train")}
+    monkeypatch.setattr(questions, "given_questions", lambda name, folder: (sets[name], Path(name)))
+    for name in ("runs/silver-2.json", "silver/train"):  # a file, and a dataset
+        some = Data(more=("nq_open/dev", name), guessed=("silver",))
+        found = [(one.source, one.guessed) for one in questions.training(some) if one.text == asked[0].text]
+        assert found == [("ambignq/train", False), (name, True)]
+        plain = questions.training(replace(some, guessed=()))
+        assert [one.source for one in plain if one.text == asked[0].text] == ["ambignq/train"]
+        assert not any(one.guessed for one in plain)
+
+
+def test_what_was_guessed_is_kept_in_lists(tmp_path: Path, vocabulary: list[str]) -> None:
+    made = data(more=("sample/questions",), guessed=("questions",), limit=3, dev_limit=2)
+    kept = replace(FEW, folder=str(tmp_path / "lists"))
+    (first, _), (again, _) = (prepared(made, kept, vocabulary) for _ in range(2))
+    flags = [one.guessed for one in again.asked]
+    assert flags == [one.guessed for one in first.asked] and sum(flags) == 3 and not all(flags)
+    with pytest.raises(BadConfig, match=r"lists\.folder"):
+        prepared(replace(made, guessed=()), kept, vocabulary)
 
 
 def test_rewrites_answers_and_labels() -> None:
@@ -151,6 +176,26 @@ def test_pairs_are_as_the_runtime_makes_them(packs: tuple[Pack, Pack], tokenizer
                 assert group < 0 or (first in region and bool(batch.held[row, place, group]))
                 checked += group >= 0
     assert checked > 5 and ids[0] == BEGIN and ids[-1] == END
+
+
+def test_the_last_slot_is_the_question_as_the_runtime_asks_it_alone(
+    packs: tuple[Pack, Pack], tokenizer: Tokenizer
+) -> None:
+    train, _ = packs
+    numbers = [0, 1, 2]
+    slots = [train.slots_of(0), train.slots_of(1)[:2], train.slots_of(2)[:0]]
+    plain, batch = (list_batch(train, numbers, slots, 120, alone=alone) for alone in (False, True))
+    assert batch.alone and not plain.alone and batch.valid.shape[1] == plain.valid.shape[1] + 1
+    for row, number in enumerate(numbers):
+        at = (row + 1) * batch.valid.shape[1] - 1
+        asked = pair(tokenizer, tokenizer.ids(train.asked[number].text, LONGEST_QUESTION), "", "")
+        assert batch.pairs.ids[at][batch.pairs.mask[at]].tolist() == asked.ids
+        assert batch.pairs.types[at][: len(asked)].tolist() == asked.types
+        assert not batch.pairs.region[at].any()
+    assert not batch.valid[:, -1].any() and not batch.held[:, -1].any() and (batch.answer[:, -1] < 0).all()
+    for name in ("valid", "held", "first", "last", "answer"):  # beside it all is as it would be
+        assert (getattr(batch, name)[:, :-1] == getattr(plain, name)).all(), name
+    assert (batch.pairs.ids[batch.valid.flatten()] == plain.pairs.ids[plain.valid.flatten()]).all()
 
 
 def test_long_pairs_lose_their_spans(packs: tuple[Pack, Pack]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ pytest.importorskip("transformers")
 for needed in ("onnx", "onnxruntime"):
     pytest.importorskip(needed)
 
+from whichsense.detect import BertDetector  # noqa: E402
 from whichsense.errors import BadConfig, BadInput  # noqa: E402
 from whichsense.models.compact import features  # noqa: E402
 from whichsense.models.compact.net import CompactNet, Memory  # noqa: E402
@@ -24,13 +26,14 @@ from whichsense.models.compact.quantized import QuantizedLinear  # noqa: E402
 from whichsense.models.compact.runtime import CompactModel  # noqa: E402
 from whichsense.models.compact.system import Compact  # noqa: E402
 from whichsense.text import normalize  # noqa: E402
-from whichsense.train.compact import fitting, lists, losses, teacher  # noqa: E402
+from whichsense.train.batches import ahead  # noqa: E402
+from whichsense.train.compact import fitting, lists, losses, student, teacher  # noqa: E402
 from whichsense.train.compact.batch import counted, list_batch  # noqa: E402
 from whichsense.train.compact.corpora import Source, small_corpora  # noqa: E402
 from whichsense.train.compact.joint import JointTask  # noqa: E402
 from whichsense.train.compact.measures import measured  # noqa: E402
 from whichsense.train.compact.rewriter import RewriterTask  # noqa: E402
-from whichsense.train.compact.scores import taught_scores  # noqa: E402
+from whichsense.train.compact.scores import detected, taught_scores  # noqa: E402
 from whichsense.train.compact.sentences import SentencesTask  # noqa: E402
 from whichsense.train.compact.start import NET, opened  # noqa: E402
 from whichsense.train.compact.student import vocabulary_of  # noqa: E402
@@ -176,6 +179,7 @@ def test_shares_are_of_what_is_written(runs: Path, rewriter: Path) -> None:
     assert isinstance(task, RewriterTask) and all(one.rewritings for one in (*task.train.asked, *task.dev.asked))
     counts = np.array([min(4, len(one.rewritings)) for one in task.train.asked])
     silver = np.array([one.source.endswith("silver.json") for one in task.train.asked])
+    assert [one.guessed for one in task.train.asked] == silver.tolist()
     written = task.likelihood * counts
     assert written[silver].sum() / written.sum() == pytest.approx(0.6)
     texts = [one.text for one in task.train.asked]
@@ -306,6 +310,64 @@ def test_teacher_scores_are_its_own_and_kept(runs: Path, monkeypatch: pytest.Mon
     assert (kept.places[own, 0, 0] == best[:, 0, 0].numpy()).all()
     monkeypatch.setattr(teacher, "opened", lambda folder: pytest.fail("asked again"))
     taught_scores(folder, task.train, str(runs / "lists"), 96)
+
+
+@pytest.fixture(scope="module")
+def detectors(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two that differ."""
+    folder = tmp_path_factory.mktemp("detectors")
+    short = ("train.epochs=0", "train.steps=6", "train.evaluate_every=6", "data.limit=12", "data.dev_limit=12")
+    every = [("train.seed=1", "train.learning_rate=2e-3"), ("train.seed=2", "train.learning_rate=1e-2")]
+    return [
+        train_recipe("ambiguity-detector-question", folder / str(n), (*short, *own), tiny=True).model
+        for n, own in enumerate(every)
+    ]
+
+
+def test_detectors_say_what_is_ambiguous(runs: Path, detectors: list[Path], tmp_path: Path) -> None:
+    pack = joint(runs).train
+    each = np.array([[BertDetector(folder).probability(one.text) for one in pack.asked] for folder in detectors])
+    assert np.abs(each[0] - each[1]).max() > 0.01
+    assert np.allclose(detected(list(map(str, detectors)), pack), each.mean(0), atol=1e-5)
+    assert np.allclose(detected([str(detectors[1])], pack), each[1], atol=1e-5)
+    short = ("train.epochs=0", "train.steps=1", "train.evaluate_every=1", "data.limit=4", "data.dev_limit=2")
+    reading = train_recipe("ambiguity-detector-passages", tmp_path / "reading", short, tiny=True).model
+    with pytest.raises(BadConfig, match="reads passages"):
+        detected([str(detectors[0]), str(reading)], pack)
+
+
+def test_detectors_teach_beside_annotators(runs: Path, detectors: list[Path]) -> None:
+    """Half of what each says; alone where annotators said nothing."""
+    own = f"teacher.model={runs / 'compact-teacher-tiny' / 'model'}"
+    task = joint(runs, own, f'teacher.detectors=["{detectors[0]}"]')
+    numbers = task.drawn(0, 0)[0][1]
+    said = np.array([task.train.asked[number].ambiguous for number in numbers])
+    assert {-1, 1} <= set(said.tolist())  # nobody was asked about rewrites
+    told = detected([str(detectors[0])], task.train)[numbers]
+    wanted = np.where(said < 0, told, (said + told) / 2)
+    assert np.allclose(task.batches(0, 0)[0].lists.ambiguous.numpy(), wanted, atol=1e-6)
+    assert joint(runs, own).batches(0, 0)[0].lists.ambiguous.tolist() == said.tolist()
+    with pytest.raises(BadConfig, match=r"beside teacher\.model"):
+        joint(runs, "teacher.model=", f'teacher.detectors=["{detectors[0]}"]')
+
+
+def test_processes_that_make_batches_do_not_ask_the_teacher(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They could not use the GPU, and each would ask for everything."""
+    asked, real = list[int](), student.taught_scores
+    monkeypatch.setattr(student, "taught_scores", lambda *given: (asked.append(os.getpid()), real(*given))[1])
+    task = joint(runs, f"teacher.model={runs / 'compact-teacher-tiny' / 'model'}")
+    batches = task.batches(0, 0)
+    assert asked == [os.getpid()]
+    (thread, *_), (process, *_) = (list(ahead(batches, workers=workers)) for workers in (0, 2))
+    for one, other in zip(tensors(thread), tensors(process), strict=True):
+        assert torch.equal(one, other)
+    assert process.lists.taught is not None and type(process.lists) is type(thread.lists)
+
+
+def tensors(batch: Any) -> list[Any]:
+    if isinstance(batch, tuple):
+        return [tensor for part in batch for tensor in tensors(part)]
+    return [batch] if isinstance(batch, torch.Tensor) else []
 
 
 def test_a_teacher_with_other_numbers_reads_the_same(tmp_path: Path) -> None:

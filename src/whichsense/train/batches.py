@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -105,16 +106,27 @@ def ahead(items: Iterable[Item], count: int = 4, *, workers: int = 0) -> Generat
 
 
 def _in_processes(items: Sequence[Item], workers: int) -> Iterator[Item]:
+    import torch
     from torch.utils.data import DataLoader
 
-    # Forked, as what makes the items may hold gigabytes and functions that cannot be sent.
-    yield from DataLoader(
-        items,  # type: ignore[arg-type]  # a sequence is all that is needed of a dataset
-        batch_size=None,
-        num_workers=workers,
-        multiprocessing_context="fork",
-        prefetch_factor=2,
-    )
+    with warnings.catch_warnings():  # of threads, none of which the processes need, and of fewer cores than processes
+        warnings.simplefilter("ignore")
+        # Forked, as what makes the items may hold gigabytes and functions that cannot be sent.
+        loader: DataLoader[Item] = DataLoader(
+            items,  # type: ignore[arg-type]  # a sequence is all that is needed of a dataset
+            batch_size=None,
+            collate_fn=_as_it_is,  # else tuples would come as lists, and arrays as tensors
+            num_workers=workers,
+            multiprocessing_context="fork",
+            prefetch_factor=2,
+            generator=torch.Generator(),  # else its seed would be drawn from the global random state
+        )
+        ready = iter(loader)
+    yield from ready
+
+
+def _as_it_is(item: Item) -> Item:
+    return item
 
 
 def _fill(items: Iterable[Any], ready: Queue[tuple[bool, Any]], over: Event) -> None:

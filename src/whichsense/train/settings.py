@@ -46,12 +46,14 @@ class Settings:
     """Checkpoints that are kept. The best model is kept beside them in any case."""
     log_every: int = 10
     workers: int = 0
-    """Processes that make batches; 0: a thread does. For batches that the device would wait for."""
+    """Processes that make batches; 0: a thread does. For batches that the device would wait for: the same ones come."""
     device: str = ""
     """cpu, cuda, mps; empty: the best that there is."""
 
     def __post_init__(self) -> None:
-        wrong = [name for name in ("epochs", "steps", "patience", "evaluate_every", "workers") if getattr(self, name) < 0]
+        wrong = [
+            name for name in ("epochs", "steps", "patience", "evaluate_every", "workers") if getattr(self, name) < 0
+        ]
         wrong += [name for name in ("accumulate", "checkpoint_every", "keep", "log_every") if getattr(self, name) < 1]
         wrong += [name for name in ("warmup", "weight_decay", "clip", "learning_rate") if getattr(self, name) < 0]
         wrong += ["betas"] if len(self.betas) != 2 else []

@@ -72,9 +72,7 @@ def _names(inserted: str) -> set[tuple[str, str]]:
     """
     each = [(word, words(word)) for word in inserted.split()]
     beside = itertools.pairwise((word, own) for word, own in each if own)
-    return {
-        (_stem(one[-1]), _stem(other[0])) for (a, one), (b, other) in beside if a[:1].isupper() and b[:1].isupper()
-    }
+    return {(_stem(one[-1]), _stem(other[0])) for (a, one), (b, other) in beside if a[:1].isupper() and b[:1].isupper()}
 
 
 def neutral(said: Set[str]) -> frozenset[str]:

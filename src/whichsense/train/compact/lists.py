@@ -142,7 +142,10 @@ class _Maker:
         files = [sha256(path) for path in self.data.paths()]
         plain = {name: getattr(self.data, name) for name in ("without", "held", "limit", "dev_limit", "method")}
         sizes = {name: getattr(self.lists, name) for name in ("depth", "passages", "measured")}
-        only = {"rewritten": True} if self.rewritten else {}
+        only: dict[str, object] = {"rewritten": True} if self.rewritten else {}
+        # By their places, as files are known by their content and not by their names.
+        if guessed := [place for place, name in enumerate(self.data.more) if self.data.is_guessed(name)]:
+            only["guessed"] = guessed
         found: dict[str, object] = json.loads(json.dumps({"files": files, **plain, **sizes, **only}))
         return found
 

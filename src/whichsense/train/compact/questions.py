@@ -37,8 +37,9 @@ class Data:
     held: int = 0
     """Every so many-th question of `train`, by a hash of its id, is not learnt from: the scorer is fitted on them."""
     guessed: tuple[str, ...] = ()
-    """Beginnings of the names of those datasets whose answers and rewrites are a model's: rewriting is learnt from them,
-    and what the teacher says of their passages, but not their answers. They may ask what others ask, too."""
+    """Those of `more` whose answers and rewrites are a model's, by the beginning of a dataset's or a file's name:
+    rewriting is learnt from them, and what the teacher says of their passages, but not their answers. They may ask what
+    others ask, too."""
     weights: dict[str, float] = field(default_factory=dict)
     """How often questions are drawn, by the beginning of the dataset's name; 1 where nothing is said. Rewrites that are
     asked as questions: `rewrites of ` and the name."""
@@ -64,6 +65,9 @@ class Data:
     def kept(self) -> list[Path]:
         """The files with hits."""
         return [Path(name) for name in ([self.hits] if isinstance(self.hits, str) else self.hits) if name]
+
+    def is_guessed(self, name: str) -> bool:
+        return name.startswith(self.guessed) or Path(name).name.startswith(self.guessed)
 
     def read(self, name: str) -> list[Question]:
         return given_questions(name, self.folder or None)[0]
@@ -175,9 +179,8 @@ def _all(data: Data, own: Sequence[Question]) -> Iterator[Asked]:
                 texts = ((text, pair.answers) for pair in note.pairs for text in pair.questions if text)
                 yield from (Asked(text, _REWRITES + data.train, (answers,)) for text, answers in texts)
     for name in data.more:
-        guessed = Path(name).name.startswith(data.guessed) if data.guessed else False
-        some = _of_kind(data.read(name)[: data.limit or None], name)
-        yield from (replace(one, guessed=guessed) for one in some)
+        asked = _of_kind(data.read(name)[: data.limit or None], name)
+        yield from (replace(one, guessed=data.is_guessed(name)) for one in asked)
 
 
 def _of_kind(questions: Sequence[Question], name: str) -> Iterator[Asked]:

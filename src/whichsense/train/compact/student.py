@@ -98,6 +98,8 @@ class Student:
         self.options = options
         if options.model.longest < _SHORTEST:
             raise BadConfig(f"model.longest must be {_SHORTEST} or more: question and title alone may need so many.")
+        if options.teacher.detectors and not options.teacher.model:
+            raise BadConfig("teacher.detectors teach beside teacher.model, which is missing.")
         self.start = opened(options.model.start) if options.model.start else None
         self.vocabulary = vocabulary_of(options.model.base) if self.start is None else self.start.vocabulary
         self.tokenizer = Remembering({piece: number for number, piece in enumerate(self.vocabulary)})
@@ -164,6 +166,7 @@ class Student:
 
     def lazily(self, epoch: int, seed: int, make: Any) -> Lazy[tuple[int, list[int]], Any]:
         """Batches that are made when they are needed, each with a generator of its own."""
+        _ = self.scores  # asked for here: processes that make batches are forked, and could not use the GPU
         return Lazy(
             self.drawn(epoch, seed), lambda item: make(item[1], np.random.default_rng([seed, epoch, item[0], 1]))
         )
