@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,8 +99,8 @@ class Evidence:
     pairs: tuple[Pair, ...]
     read: tuple[Late, ...]
     found: tuple[tuple[int, float], ...]
-    alone: float = 0.0
-    """How ambiguous the question is by itself, without a passage (a logit)."""
+    alone: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
+    """What is kept of the question's states when it is read without a passage (`impression.pooled`)."""
 
     @property
     def passages(self) -> tuple[Passage, ...]:

@@ -185,9 +185,11 @@ def of_corpus(context: Context) -> dict[str, float]:
     return found | _falls(evidence)
 
 
-def of_question(context: Context, probabilities: Sequence[float], wording: float = 0.0) -> dict[str, float]:
-    """Everything about the question as a whole. `probabilities` are those of its candidates, `wording` is what its
-    words say of its ambiguity, one by one."""
+def of_question(
+    context: Context, probabilities: Sequence[float], wording: float = 0.0, alone: float = 0.0
+) -> dict[str, float]:
+    """Everything about the question as a whole. `probabilities` are those of its candidates. Of its ambiguity its words
+    say `wording`, one by one, and the encoder `alone`, which reads it without a passage."""
     evidence = context.evidence
     ordered = [*sorted(probabilities, reverse=True), 0.0, 0.0, 0.0]
     masses = np.array([answer.mass for answer in context.answers]) + _LEAST
@@ -198,7 +200,7 @@ def of_question(context: Context, probabilities: Sequence[float], wording: float
         "ambiguity": float(np.mean(ambiguity)),
         "ambiguity_first": ambiguity[0],
         "wording": wording,
-        "alone": evidence.alone,
+        "alone": alone,
         "mass": _log(float(masses.sum())),
         "entropy": float(-(shares * np.log(shares)).sum()),
         "first": ordered[0],

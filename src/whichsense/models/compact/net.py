@@ -16,7 +16,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from whichsense.errors import BadInput
 from whichsense.models.compact.quantized import QuantizedLinear
 
-
 # Not cuDNN's: it makes a plan for every new shape, which takes longer than the step, and no two batches are of one.
 _ANY_SHAPE = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from whichsense.models.compact.choosing import REWRITE_FEATURES
 from whichsense.models.compact.features import ANSWER_FEATURES, CORPUS_FEATURES, QUESTION_FEATURES
+from whichsense.models.compact.impression import Impression
 from whichsense.models.compact.runtime import Floats, damaged
 from whichsense.models.compact.wording import Wording
 
@@ -75,7 +76,7 @@ class Judge:
     """How probable a question is to be ambiguous, and what follows for its answers."""
 
     ambiguous: Net
-    single_under: float = 0.42
+    single_under: float = 0.46
     """A question that is less probably ambiguous than this is not, and gets one answer."""
     missing: float = 2.0
     """How many right answers are expected beyond all candidates: what the reader never finds counts for F1."""
@@ -102,7 +103,9 @@ class Scorer:
     rewrite: Net = _AGREEMENT
     """How good a rewrite is, beside others for the same answer."""
     wording: Wording = field(default_factory=Wording)
-    """How ambiguous a question sounds; judges weigh it with the evidence."""
+    """How ambiguous a question is by its words,"""
+    impression: Impression = field(default_factory=Impression)
+    """and to the encoder, which reads it alone. Judges weigh both."""
     decline_under: float = 0.5
     """Where an answer is there less probably than this, none is given: it would be a guess."""
     search_weight: float = 3.0
@@ -122,13 +125,14 @@ class Scorer:
             table = json.loads(path.read_text(encoding="utf-8"))
             answer, answerable, large = (_net(table[name], features) for name, features in _NETS.items())
             in_large, in_small = (Judge.from_table(table[name]) for name in _JUDGES)
-            rewrite, wording = _net(table["rewrite"], REWRITE_FEATURES), Wording.from_table(table["wording"])
-            return cls(answer, answerable, large, in_large, in_small, rewrite, wording, **table["settings"])
+            rewrite = _net(table["rewrite"], REWRITE_FEATURES)
+            heard = Wording.from_table(table["wording"]), Impression.from_table(table["impression"])
+            return cls(answer, answerable, large, in_large, in_small, rewrite, *heard, **table["settings"])
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise damaged(path, error) from None
 
     def save(self, path: Path) -> None:
-        parts = (*_NETS, *_JUDGES, "rewrite", "wording")
+        parts = (*_NETS, *_JUDGES, "rewrite", "wording", "impression")
         table: dict[str, Any] = {name: getattr(self, name).to_table() for name in parts}
         table["settings"] = {name: getattr(self, name) for name in _SETTINGS}
         path.write_text(json.dumps(table) + "\n", encoding="utf-8")

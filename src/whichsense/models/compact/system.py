@@ -16,8 +16,9 @@ import numpy as np
 from whichsense.models.compact import candidates, features, search
 from whichsense.models.compact.candidates import Answer, Evidence
 from whichsense.models.compact.decoding import Decoder, Ints, Memory, View
+from whichsense.models.compact.impression import pooled
 from whichsense.models.compact.inputs import LONGEST_QUESTION, Pair, answer_ids, answer_prefix, pair
-from whichsense.models.compact.runtime import WEIGHTS, CompactModel, Late
+from whichsense.models.compact.runtime import WEIGHTS, CompactModel, Floats, Late
 from whichsense.models.compact.scorer import Judge, Scorer
 from whichsense.types import Hit
 
@@ -74,22 +75,27 @@ class Compact:
                 self._scenes.popitem(last=False)
         return made
 
+    def alone(self, question: str) -> Floats:
+        """What is kept of a question's states when it is read without a passage."""
+        model = self.model
+        ((begun, _),) = model.early([pair(model.tokenizer, model.tokenizer.ids(question, LONGEST_QUESTION), "", "")])
+        return pooled(begun[0], model.late([begun])[0].states)
+
     def _read(self, question: str, hits: Sequence[Hit], keep: int | None) -> Scene:
         model, searched = self.model, keep is not None
         keep = len(hits) if keep is None else keep
         asked = model.tokenizer.ids(question, LONGEST_QUESTION)
         pairs = [pair(model.tokenizer, asked, hit.passage.title, hit.passage.text) for hit in hits]
-        bare = pair(model.tokenizer, asked, "", "")
         # Only scores of a search are weighed: hits without `keep` may carry those of any reranker.
         weight = self.scorer.search_weight if searched else 0.0
         found = [weight * one for one in _searched(hits)]
-        *states, (begun, _) = model.early([*pairs, bare])
+        *states, (begun, _) = model.early([*pairs, pair(model.tokenizer, asked, "", "")])
         early = [(state, score + more) for (state, score), more in zip(states, found, strict=True)]
         order = sorted(range(len(hits)), key=lambda place: -early[place][1])
         best = order[:keep]
-        *read, alone = model.late([*(early[place][0] for place in best), begun])
+        *read, ended = model.late([*(early[place][0] for place in best), begun])
         late = dict(zip(best, read, strict=True))
-        evidence = replace(_arranged(question, hits, pairs, late, found), alone=alone.ambiguity)
+        evidence = replace(_arranged(question, hits, pairs, late, found), alone=pooled(begun[0], ended.states))
         # Those that were not read to the end follow, below them all.
         floor = min((hit.score for hit in evidence.hits), default=0.0)
         first = max((early[place][1] for place in order[keep:]), default=0.0)
@@ -180,8 +186,9 @@ class Scene:
 
     @cached_property
     def _about(self) -> dict[str, float]:
-        wording = self.compact.scorer.wording(self.evidence.question)
-        return features.of_question(self.context, self.probabilities, wording)
+        scorer = self.compact.scorer
+        said = scorer.wording(self.evidence.question), scorer.impression(self.evidence.alone)
+        return features.of_question(self.context, self.probabilities, *said)
 
     @cached_property
     def memory(self) -> Memory:

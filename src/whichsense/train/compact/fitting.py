@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from whichsense.errors import BadInput
 from whichsense.models.compact import features
 from whichsense.models.compact.candidates import Answer
 from whichsense.models.compact.features import Context
+from whichsense.models.compact.impression import Impression
 from whichsense.models.compact.scorer import Judge, Net, Scorer, linear
 from whichsense.models.compact.system import Compact, Scene
 from whichsense.models.compact.wording import Wording
@@ -22,10 +23,12 @@ from whichsense.progress import Progress, silent
 from whichsense.text import normalize
 from whichsense.train.compact.choice import Judged
 from whichsense.train.compact.corpora import DEPTH, Source, half_of_the_sample, small_corpora
+from whichsense.train.compact.impression import fit_impression
 from whichsense.train.compact.wording import fit_wording
 from whichsense.train.compact_scorer import cross_fitted, fit
 
 _FEWEST = 10
+_HEARD = ("wording", "alone")  # features that come from the question, not from what was found
 # In small corpora, chosen on the half of the sample that is learnt from; in large ones a judge's defaults, on val.
 _SINGLE_UNDER, _MISSING = 0.4, 2.5
 
@@ -60,7 +63,8 @@ def fit_scorer(folder: Path, source: Source, progress: Progress = silent, *, lea
                 judged.add(scene, question)
             if scene.answers:
                 read.append(Read(question, _kept(scene), large))
-    found = fitted(read, fit_wording(learnt) if learnt else Wording())
+    heard = Heard(fit_wording(learnt), fit_impression(Unfitted(folder), learnt)) if learnt else Heard()
+    found = fitted(read, heard)
     return replace(found, rewrite=judged.net() or found.rewrite)
 
 
@@ -73,27 +77,39 @@ class Read:
     large: bool
 
 
-def fitted(read: Sequence[Read], wording: Wording) -> Scorer:
+@dataclass(frozen=True)
+class Heard:
+    """What a question says of its ambiguity, whatever the evidence."""
+
+    wording: Wording = field(default_factory=Wording)
+    impression: Impression = field(default_factory=Impression)
+
+    def __call__(self, one: Read) -> tuple[float, float]:
+        return self.wording(one.question.text), self.impression(one.context.evidence.alone)
+
+
+def fitted(read: Sequence[Read], heard: Heard) -> Scorer:
     """Nets for what a corpus is, whether a candidate is right, a question ambiguous, and an answer there at all.
 
-    What tells right answers from wrong ones is the same everywhere. What is ambiguous in a large corpus is learnt there
-    alone, and by the words, too: a small one answers what it happens to hold.
+    What tells right answers from wrong ones is the same everywhere. What is ambiguous in a large corpus is heard from
+    the question: evidence adds nothing there that holds in another one. A small corpus answers what it happens to hold.
     """
     large = [one for one in read if one.large]
-    right, about = _judged(read, wording)
-    silent = [{name: value for name, value in row.items() if name != "wording"} for row in about]
+    right, about = _judged(read, heard)
+    silent = [{name: value for name, value in row.items() if name not in _HEARD} for row in about]
     there = fit(silent, [float(any(is_right(answer, one.question) for answer in one.context.answers)) for one in read])
     return Scorer(
         right,
         there,
         fit([features.of_corpus(one.context) for one in read], [float(one.large) for one in read]),
-        Judge(fit(_judged(large, wording)[1], _ambiguous(large))),
+        Judge(fit([dict(zip(_HEARD, heard(one), strict=True)) for one in large], _ambiguous(large))),
         Judge(fit(silent, _ambiguous(read)), _SINGLE_UNDER, _MISSING),
-        wording=wording,
+        wording=heard.wording,
+        impression=heard.impression,
     )
 
 
-def _judged(read: Sequence[Read], wording: Wording) -> tuple[Net, list[dict[str, float]]]:
+def _judged(read: Sequence[Read], heard: Heard) -> tuple[Net, list[dict[str, float]]]:
     """A net for answers, and what is known of each question by such nets that have not seen it."""
     rows, labels, groups = list[dict[str, float]](), list[float](), list[int]()
     for group, one in enumerate(read):
@@ -104,7 +120,7 @@ def _judged(read: Sequence[Read], wording: Wording) -> tuple[Net, list[dict[str,
     chances, about = iter(unseen), list[dict[str, float]]()
     for one in read:
         own = [next(chances) for _ in one.context.answers]
-        about.append(features.of_question(one.context, own, wording(one.question.text)))
+        about.append(features.of_question(one.context, own, *heard(one)))
     return right, about
 
 
