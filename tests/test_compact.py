@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from small_corpora import Corpus
@@ -14,11 +15,11 @@ from whichsense import compact, index
 from whichsense.compact import Asked
 from whichsense.detect import CompactDetector
 from whichsense.index import Index
-from whichsense.models.compact import features
+from whichsense.models.compact.impression import Impression
 from whichsense.models.compact.inputs import pair
 from whichsense.models.compact.resolving import Resolved, candidates_of, checked
 from whichsense.models.compact.runtime import CompactModel
-from whichsense.models.compact.scorer import Scorer
+from whichsense.models.compact.scorer import Judge, Scorer, linear
 from whichsense.models.compact.system import Compact, Scene
 from whichsense.pipeline import Pipeline
 from whichsense.read import CompactReader
@@ -253,22 +254,38 @@ def test_hits_from_elsewhere_are_read(weights: Path, opened: Index) -> None:
 
 
 def test_a_question_is_read_alone_too(weights: Path, opened: Index) -> None:
-    """What the encoder says of it without a passage, whatever was found for it."""
+    """What the encoder makes of it without a passage, whatever was found for it; the scorer weighs that."""
     hits = opened.search(QUESTIONS[0], 3)
     model = CompactModel(weights)
     alone = []
     for question in QUESTIONS:
         bare = pair(model.tokenizer, model.tokenizer.ids(question), "", "")
-        (read,) = model.late([model.early([bare])[0][0]])
-        alone.append(read.ambiguity)
+        ((early, _),) = model.early([bare])
+        states = early[0], model.late([early])[0].states
+        alone.append(np.concatenate([part for one in states for part in (one[0], one[1:-1].mean(axis=0))]))
+        np.testing.assert_array_equal(Compact(weights).alone(question), alone[-1])
         for some, keep in ((hits, None), (hits, 1), (hits[:1], None), ([], None)):
             scene = Compact(weights).scene(question, some, keep=keep)
-            assert scene.evidence.alone == read.ambiguity
+            np.testing.assert_array_equal(scene.evidence.alone, alone[-1])
             assert len(scene.evidence.read) == min(len(some), keep or len(some))  # it is no passage
-            assert all(one.ambiguity != read.ambiguity for one in scene.evidence.read)
-    assert alone[0] != alone[1]
-    scene = Compact(weights).scene(QUESTIONS[0], hits)
-    assert features.of_question(scene.context, scene.probabilities)["alone"] == alone[0]
+    assert np.abs(alone[0] - alone[1]).max() > 1e-3
+
+
+def test_what_the_encoder_makes_of_a_question_says_whether_it_is_ambiguous(weights: Path, opened: Index) -> None:
+    """A scorer whose large judge hears the impression alone: its odds are the impression's."""
+    model, question = Compact(weights), QUESTIONS[0]
+    states = model.alone(question)
+    for sign in (1.0, -1.0):
+        impression = Impression((sign * states / (states @ states)).astype(np.float32), bias=sign)
+        judge = Judge(linear(alone=1.0))
+        scorer = dataclasses.replace(
+            model.scorer, large=linear(), in_large=judge, in_small=judge, impression=impression
+        )
+        own = Compact(weights)
+        own.__dict__["scorer"] = scorer
+        scene = own.scene(question, opened.search(question, 3))
+        assert scene.ambiguous == pytest.approx(1 / (1 + np.exp(-2 * sign)), abs=1e-4)
+        assert scene.is_ambiguous == (sign > 0)
 
 
 def test_the_last_questions_are_kept_not_all(weights: Path, opened: Index) -> None:

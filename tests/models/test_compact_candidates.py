@@ -29,6 +29,7 @@ from whichsense.models.compact.candidates import (
     trimmed,
 )
 from whichsense.models.compact.features import Context
+from whichsense.models.compact.impression import Impression
 from whichsense.models.compact.inputs import Pair, pair
 from whichsense.models.compact.runtime import Late
 from whichsense.models.compact.scorer import Judge, Net, Scorer, chosen
@@ -213,8 +214,11 @@ def scorer_of(answer: Net, **settings: Any) -> Scorer:
 
 def test_the_scorer_is_kept_whole(tmp_path: Path) -> None:
     wording = Wording({"who sang": 0.25, "^who": -1.5}, bias=0.125)
-    scorer_of(net(mass=1.0, share=2.0), wording=wording, decline_under=0.75).save(tmp_path / "scorer.json")
+    impression = Impression(np.array([0.5, -0.25], np.float32), bias=0.125)
+    told = {"wording": wording, "impression": impression, "decline_under": 0.75}
+    scorer_of(net(mass=1.0, share=2.0), **told).save(tmp_path / "scorer.json")
     again = Scorer.load(tmp_path / "scorer.json")
+    assert again.impression(np.array([2.0, 2.0], np.float32)) == impression(np.array([2.0, 2.0], np.float32)) == 0.625
     assert again.decline_under == 0.75 and again.wording == wording
     assert again.in_large.missing == 1.25 and again.in_small.single_under == 0.125
     rows = [features.of_answer(place, context()) for place in (0, 1)]

@@ -57,7 +57,7 @@ class Net:
     def values(self, features: Sequence[Mapping[str, float]]) -> list[float]:
         """What the net says of each, before it is made a probability."""
         values = np.array([[one[name] for name in self.names] for one in features], dtype=np.float32)
-        values = np.clip((values.reshape(-1, len(self.names)) - self.mean) / self.spread, -FAR, FAR)
+        values = np.clip((values.reshape(len(features), len(self.names)) - self.mean) / self.spread, -FAR, FAR)
         found: list[float] = (values @ self.weights + self.bias).tolist()
         return found
 
