@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -26,8 +25,7 @@ from whichsense.models.compact.quantized import QuantizedLinear  # noqa: E402
 from whichsense.models.compact.runtime import CompactModel  # noqa: E402
 from whichsense.models.compact.system import Compact  # noqa: E402
 from whichsense.text import normalize  # noqa: E402
-from whichsense.train.batches import ahead  # noqa: E402
-from whichsense.train.compact import fitting, lists, losses, student, teacher  # noqa: E402
+from whichsense.train.compact import fitting, lists, losses, teacher  # noqa: E402
 from whichsense.train.compact.batch import counted, list_batch  # noqa: E402
 from whichsense.train.compact.corpora import Source, small_corpora  # noqa: E402
 from whichsense.train.compact.joint import JointTask  # noqa: E402
@@ -349,25 +347,6 @@ def test_detectors_teach_beside_annotators(runs: Path, detectors: list[Path]) ->
     assert joint(runs, own).batches(0, 0)[0].lists.ambiguous.tolist() == said.tolist()
     with pytest.raises(BadConfig, match=r"beside teacher\.model"):
         joint(runs, "teacher.model=", f'teacher.detectors=["{detectors[0]}"]')
-
-
-def test_processes_that_make_batches_do_not_ask_the_teacher(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They could not use the GPU, and each would ask for everything."""
-    asked, real = list[int](), student.taught_scores
-    monkeypatch.setattr(student, "taught_scores", lambda *given: (asked.append(os.getpid()), real(*given))[1])
-    task = joint(runs, f"teacher.model={runs / 'compact-teacher-tiny' / 'model'}")
-    batches = task.batches(0, 0)
-    assert asked == [os.getpid()]
-    (thread, *_), (process, *_) = (list(ahead(batches, workers=workers)) for workers in (0, 2))
-    for one, other in zip(tensors(thread), tensors(process), strict=True):
-        assert torch.equal(one, other)
-    assert process.lists.taught is not None and type(process.lists) is type(thread.lists)
-
-
-def tensors(batch: Any) -> list[Any]:
-    if isinstance(batch, tuple):
-        return [tensor for part in batch for tensor in tensors(part)]
-    return [batch] if isinstance(batch, torch.Tensor) else []
 
 
 def test_a_teacher_with_other_numbers_reads_the_same(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -79,14 +78,8 @@ def grouped(batches: Iterable[Batch], size: int) -> Iterator[list[Batch]]:
         yield group
 
 
-def ahead(items: Iterable[Item], count: int = 4, *, workers: int = 0) -> Generator[Item, None, None]:
-    """The same items, made while the device works: by a thread, or a sequence's by so many processes, in its order.
-
-    Making them must not touch the global random state.
-    """
-    if workers and isinstance(items, Sequence):
-        yield from _in_processes(items, workers)
-        return
+def ahead(items: Iterable[Item], count: int = 4) -> Generator[Item, None, None]:
+    """The same items, made by a thread while the device works. Making them must not touch the global random state."""
     ready: Queue[tuple[bool, Any]] = Queue(count)
     over = Event()
     thread = Thread(target=_fill, args=(items, ready, over), daemon=True)
@@ -103,30 +96,6 @@ def ahead(items: Iterable[Item], count: int = 4, *, workers: int = 0) -> Generat
     finally:
         over.set()
         thread.join(timeout=5)
-
-
-def _in_processes(items: Sequence[Item], workers: int) -> Iterator[Item]:
-    import torch
-    from torch.utils.data import DataLoader
-
-    with warnings.catch_warnings():  # of threads, none of which the processes need, and of fewer cores than processes
-        warnings.simplefilter("ignore")
-        # Forked, as what makes the items may hold gigabytes and functions that cannot be sent.
-        loader: DataLoader[Item] = DataLoader(
-            items,  # type: ignore[arg-type]  # a sequence is all that is needed of a dataset
-            batch_size=None,
-            collate_fn=_as_it_is,  # else tuples would come as lists, and arrays as tensors
-            num_workers=workers,
-            multiprocessing_context="fork",
-            prefetch_factor=2,
-            generator=torch.Generator(),  # else its seed would be drawn from the global random state
-        )
-        ready = iter(loader)
-    yield from ready
-
-
-def _as_it_is(item: Item) -> Item:
-    return item
 
 
 def _fill(items: Iterable[Any], ready: Queue[tuple[bool, Any]], over: Event) -> None:

@@ -133,7 +133,7 @@ class _Run:
         share = own_share(batches, processes.rank, processes.count, skip=state.position * settings.accumulate)
         empty = state.position == 0
         self.model.train()
-        with contextlib.closing(ahead(share, workers=settings.workers)) as ready:
+        with contextlib.closing(ahead(share)) as ready:
             for group in grouped(ready, settings.accumulate):
                 empty = False
                 self._step(group, total)

@@ -32,7 +32,7 @@ class Settings:
     """Batches whose gradients make one step."""
     bf16: bool = False
     float8: bool = False
-    """The encoder's matrix products in eight bits, where model and GPU can; coarser. Not proven on a GPU yet."""
+    """The encoder's matrix products in eight bits, where model and GPU can; coarser."""
     gradient_checkpointing: bool = False
     compile: bool = False
     seed: int = 0
@@ -45,15 +45,11 @@ class Settings:
     keep: int = 1
     """Checkpoints that are kept. The best model is kept beside them in any case."""
     log_every: int = 10
-    workers: int = 0
-    """Processes that make batches; 0: a thread does. For batches that the device would wait for: the same ones come."""
     device: str = ""
     """cpu, cuda, mps; empty: the best that there is."""
 
     def __post_init__(self) -> None:
-        wrong = [
-            name for name in ("epochs", "steps", "patience", "evaluate_every", "workers") if getattr(self, name) < 0
-        ]
+        wrong = [name for name in ("epochs", "steps", "patience", "evaluate_every") if getattr(self, name) < 0]
         wrong += [name for name in ("accumulate", "checkpoint_every", "keep", "log_every") if getattr(self, name) < 1]
         wrong += [name for name in ("warmup", "weight_decay", "clip", "learning_rate") if getattr(self, name) < 0]
         wrong += ["betas"] if len(self.betas) != 2 else []
@@ -66,7 +62,7 @@ class Settings:
     def binding(self) -> dict[str, Any]:
         """What must not change between a stopped run and its resumption, or the weights would be others."""
         table = dataclasses.asdict(self)
-        for free in ("checkpoint_every", "keep", "log_every", "workers", "device"):
+        for free in ("checkpoint_every", "keep", "log_every", "device"):
             del table[free]
         if not self.float8:
             del table["float8"]  # runs that began before there was such a setting go on

@@ -46,24 +46,25 @@ class Unfitted(Compact):
 def fit_scorer(folder: Path, source: Source, progress: Progress = silent, *, learnt: Sequence[Question] = ()) -> Scorer:
     """For a model that has none yet: by questions over their index, over small corpora, and over the sample.
 
-    What their words say is taken from other questions, `learnt`, of which there are more.
+    What a question alone says of its ambiguity is taken from others, `learnt`, of which there are more.
     """
     if len(source.questions) < _FEWEST:
         raise BadInput(
             f"The scorer needs {_FEWEST} questions that nothing was learnt from; there are {len(source.questions)}. "
             "Lower data.held, which says how many are kept for it, and train again."
         )
+    compact = Unfitted(folder)
+    heard = Heard(fit_wording(learnt), fit_impression(compact, learnt, progress)) if learnt else Heard()
     read: list[Read] = []
     judged = Judged()
     with tempfile.TemporaryDirectory() as corpora:
         sources = [source, half_of_the_sample(), *small_corpora(source, Path(corpora))]
-        for place, (question, scene) in enumerate(scenes(Unfitted(folder), sources, progress)):
+        for place, (question, scene) in enumerate(scenes(compact, sources, progress)):
             large = place < len(source.questions)
             if large:
                 judged.add(scene, question)
             if scene.answers:
                 read.append(Read(question, _kept(scene), large))
-    heard = Heard(fit_wording(learnt), fit_impression(Unfitted(folder), learnt)) if learnt else Heard()
     found = fitted(read, heard)
     return replace(found, rewrite=judged.net() or found.rewrite)
 

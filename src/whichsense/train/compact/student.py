@@ -166,7 +166,6 @@ class Student:
 
     def lazily(self, epoch: int, seed: int, make: Any) -> Lazy[tuple[int, list[int]], Any]:
         """Batches that are made when they are needed, each with a generator of its own."""
-        _ = self.scores  # asked for here: processes that make batches are forked, and could not use the GPU
         return Lazy(
             self.drawn(epoch, seed), lambda item: make(item[1], np.random.default_rng([seed, epoch, item[0], 1]))
         )
