@@ -99,7 +99,7 @@ class Student:
         if options.model.longest < _SHORTEST:
             raise BadConfig(f"model.longest must be {_SHORTEST} or more: question and title alone may need so many.")
         if options.teacher.detectors and not options.teacher.model:
-            raise BadConfig("teacher.detectors teach beside teacher.model, which is missing.")
+            raise BadConfig("teacher.detectors teach beside teacher.model, which is missing: give it, too, or neither.")
         self.start = opened(options.model.start) if options.model.start else None
         self.vocabulary = vocabulary_of(options.model.base) if self.start is None else self.start.vocabulary
         self.tokenizer = Remembering({piece: number for number, piece in enumerate(self.vocabulary)})
