@@ -349,6 +349,39 @@ def test_detectors_teach_beside_annotators(runs: Path, detectors: list[Path]) ->
         joint(runs, "teacher.model=", f'teacher.detectors=["{detectors[0]}"]')
 
 
+def test_a_model_may_teach_itself(runs: Path) -> None:
+    """What it goes on from says the same at every step, however far it has come."""
+    first = runs / "compact-tiny" / "model"
+    own = (f"model.start={first}", f"teacher.model={runs / 'compact-teacher-tiny' / 'model'}")
+    task = joint(runs, *own, "teacher.itself=0.5")
+    net = task.build().eval()
+    batches = [batch for epoch in range(8) for batch in task.batches(epoch, 0)]
+    assert {batch.itself for batch in batches} == {False, True}
+    taught = next(batch for batch in batches if batch.itself)
+    said = net.read(*taught.lists.pairs[:3])["relevance"].detach().view_as(taught.lists.valid)
+    alike = task.loss(net, taught._replace(itself=True))[1]["taught"]
+    with torch.no_grad():
+        net.relevance.out.weight.mul_(-1)
+    told = task._taught_by_itself(taught.lists).taught
+    assert told is not None and torch.allclose(told.relevance, said, atol=1e-5)
+    assert task.loss(net, taught)[1]["taught"] > alike
+    assert task.loss(net, taught)[1]["taught"] != task.loss(net, taught._replace(itself=False))[1]["taught"]
+
+
+def test_what_training_went_on_from_may_stay_in_the_mean(runs: Path, tmp_path: Path) -> None:
+    first = runs / "compact-tiny" / "model"
+    task = joint(runs, f"model.start={first}", "model.kept=0.25")
+    net = task.build()
+    with torch.no_grad():
+        net.span.weight.add_(1.0)
+    task.save(net, tmp_path)
+    before, written = (torch.load(folder / NET, weights_only=True) for folder in (first, tmp_path))
+    assert torch.allclose(written["span.weight"], before["span.weight"] + 0.75)
+    assert torch.equal(written["relevance.out.weight"], before["relevance.out.weight"])
+    with pytest.raises(BadConfig, match=r"give model\.start"):
+        joint(runs, "model.start=", "model.kept=0.5")
+
+
 def test_a_teacher_with_other_numbers_reads_the_same(tmp_path: Path) -> None:
     """MPNet has BERT's word pieces four places further on, and its own signs."""
     transformers = pytest.importorskip("transformers")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ from whichsense.models.compact.net import CompactConfig, CompactNet, set_quantiz
 from whichsense.models.compact.quantized import QuantizedLinear
 from whichsense.progress import shown
 from whichsense.train.compact import losses, writing
-from whichsense.train.compact.batch import ListBatch, Rows, Writing, written_rows
+from whichsense.train.compact.batch import MOST_PIECES, ListBatch, Rows, Taught, Writing, written_rows
 from whichsense.train.compact.corpora import Source
 from whichsense.train.compact.fitting import fit_scorer
 from whichsense.train.compact.measures import batches as measured_batches
@@ -47,6 +48,8 @@ class JointBatch(NamedTuple):
     lists: ListBatch
     edits: Rows | None
     answers: Rows | None
+    itself: bool = False
+    """Whether the model that training goes on from is to teach, in place of the teacher."""
 
 
 def make(options: Options) -> JointTask:
@@ -56,6 +59,9 @@ def make(options: Options) -> JointTask:
 class JointTask(ReaderTask):
     """Chosen by how often the best string of a list is a gold answer."""
 
+    before: CompactNet | None = None
+    """What training goes on from, where it teaches."""
+
     def __init__(self, options: Options) -> None:
         data = options.data
         if data.kept and data.held and not data.index:
@@ -63,6 +69,8 @@ class JointTask(ReaderTask):
                 "The scorer is fitted by searching for the held-out questions, which data.hits cannot: give data.index "
                 "too, or data.held=0 for a model without a scorer."
             )
+        if (options.model.kept or options.teacher.itself) and not options.model.start:
+            raise BadConfig("model.kept and teacher.itself are about what training goes on from: give model.start.")
         super().__init__(options)
 
     @cached_property
@@ -82,6 +90,7 @@ class JointTask(ReaderTask):
         if self.start is None or self.start.config is None:
             self._calibrate(net)
         set_quantization(net, weights=True, activations=True)
+        self.before = copy.deepcopy(net).eval().requires_grad_(False) if self.options.teacher.itself else None
         return net
 
     def _calibrate(self, net: CompactNet) -> None:
@@ -111,7 +120,8 @@ class JointTask(ReaderTask):
 
     def _batch(self, numbers: Sequence[int], luck: np.random.Generator) -> JointBatch:
         lists = self.list_batch(numbers, luck)
-        return JointBatch(lists, *self._rows(self.train.asked, numbers, random.Random(int(luck.integers(2**31)))))
+        rows = self._rows(self.train.asked, numbers, random.Random(int(luck.integers(2**31))))
+        return JointBatch(lists, *rows, itself=bool(luck.random() < self.options.teacher.itself))
 
     def _rows(self, asked: Sequence[Any], numbers: Sequence[int], dice: random.Random | None) -> list[Rows | None]:
         found = []
@@ -124,8 +134,19 @@ class JointTask(ReaderTask):
 
     def loss(self, model: nn.Module, batch: Any) -> tuple[Tensor, dict[str, float | Tensor]]:
         assert isinstance(model, CompactNet)
+        if batch.itself:
+            batch = batch._replace(lists=self._taught_by_itself(batch.lists))
         parts = self._parts(model, batch)
         return weighted(parts, WEIGHTS | _OUTPUTS), {name: part.detach() for name, part in parts.items()}
+
+    def _taught_by_itself(self, lists: ListBatch) -> ListBatch:
+        """With what the model said of them before this training, as a teacher says it."""
+        assert self.before is not None
+        before = self.before.to(lists.valid.device)
+        with torch.no_grad():
+            said = before.read(*lists.pairs[:3])
+            best = torch.stack(losses.start_end(said["span"], lists.pairs.region), 1).topk(MOST_PIECES, dim=2)
+        return lists._replace(taught=Taught(said["relevance"].view_as(lists.valid), best.indices, best.values.exp()))
 
     def _parts(self, net: CompactNet, batch: JointBatch) -> dict[str, Tensor]:
         output = net.read(*batch.lists.pairs[:3])
@@ -159,8 +180,10 @@ class JointTask(ReaderTask):
 
     def save(self, model: nn.Module, folder: Path) -> None:
         """The weights folder that the runtime reads, and beside it what training could go on from."""
-        super().save(model, folder)
         assert isinstance(model, CompactNet)
+        if self.start is not None and self.options.model.kept:
+            model = self.start.mixed(model, self.options.model.kept)
+        super().save(model, folder)
         self.write_out(model.state_dict(), model.config, folder)
 
     def write_out(self, state: Mapping[str, Tensor], config: CompactConfig, folder: Path) -> None:

@@ -50,6 +50,13 @@ class Start:
         net.load_state_dict(own | self.state | {name: self._new(name, own[name]) for name in new})
         return net
 
+    def mixed(self, net: CompactNet, share: float) -> CompactNet:
+        """Between a net that grew out of this one and it, `share` of the way back; what it did not have stays."""
+        found = CompactNet(net.config)
+        grown = {name: value.detach().cpu() for name, value in net.state_dict().items()}
+        found.load_state_dict(grown | {name: grown[name].lerp(own, share) for name, own in self.state.items()})
+        return found
+
     def _new(self, name: str, value: Tensor) -> Tensor:
         layer = name.split(".", 3)[3].rpartition(".")[0]
         if name.endswith(".scale"):

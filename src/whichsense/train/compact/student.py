@@ -40,6 +40,8 @@ class Model:
     """What training goes on from: the model folder of another recipe, any weights folder, or `shipped`, the model that
     comes with the package. Its vocabulary and sizes are taken, and no base is needed; the decoder may get more layers.
     Empty: the base, with a new decoder."""
+    kept: float = 0.0
+    """How much of what training goes on from stays in what `compact` writes: the weights are a mean of both."""
     early: int = 4
     """Layers that all passages go through; the best go through the others too."""
     decoder_layers: int = 4
@@ -56,6 +58,8 @@ class Teacher:
     """The model folder of compact-teacher; empty: nobody."""
     detectors: tuple[str, ...] = ()
     """Model folders of ambiguity-detector-question, whose mean says what is ambiguous; empty: annotators alone do."""
+    itself: float = 0.0
+    """How often `compact` is taught by the model that it goes on from, in place of the teacher."""
 
 
 @dataclass(frozen=True, slots=True)
