@@ -21,7 +21,7 @@ from whichsense.retrieve import IndexRetriever
 from whichsense.types import Hit, Method, Reading, Span
 from whichsense.verify import CompactVerifier
 
-DEPTH, KEEP = 40, 12
+DEPTH, KEEP = 40, Settings().keep
 _NEAREST = 3
 
 
@@ -40,8 +40,9 @@ def load(
 
     `depth` passages are searched for, the best `keep` are read to the end. With a `threshold` every answer that is at
     least that probable is given, instead of the set with the highest expected F1. A question for which there is no more
-    than a guess gets no reading, and one that is hardly ambiguous a single one, unless `cautious` is False. `weights`
-    is the folder of another model than the one that is shipped.
+    than a guess gets no reading, one that is hardly ambiguous a single one, and a single one keeps the question's own
+    words where its rewrite is not well put, unless `cautious` is False. `weights` is the folder of another model than
+    the one that is shipped.
     """
     from whichsense import sample
 
@@ -51,7 +52,7 @@ def load(
         IndexRetriever(opened, method),
         CompactReranker(compact),
         CompactReader(compact, threshold, cautious),
-        CompactDisambiguator(compact),
+        CompactDisambiguator(compact, cautious=cautious),
         CompactVerifier(compact, threshold),
         depth=depth,
         keep=keep,

@@ -155,11 +155,13 @@ class CompactDisambiguator:
 
     compact: Compact
     beams: int = 4
+    cautious: bool = False
+    """Whether the only answer is given under the question as it was asked if its rewrite is not well put."""
 
     def disambiguate(self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]) -> list[Reading]:
         from whichsense.models.compact.resolving import resolved
 
         if not answers:
             return []
-        found = resolved(self.compact.scene(question, hits), answers, self.beams)
+        found = resolved(self.compact.scene(question, hits), answers, self.beams, cautious=self.cautious)
         return [Reading(one.question, one.candidate.answer, one.candidate.spans, one.candidate.score) for one in found]
