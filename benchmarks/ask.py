@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument("--depth", type=int, default=40)
-    parser.add_argument("--keep", type=int, default=12)
+    parser.add_argument("--keep", type=int, default=20)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--part", choices=PARTS, help="used by itself")

@@ -32,7 +32,7 @@ _LONGEST_SENTENCE = 300
 @click.option("--threshold", type=click.FloatRange(0, 1), help="Give every answer that is at least this probable.")
 @click.option("--k", type=click.IntRange(1, 100), help="At most so many readings.")
 @click.option("--depth", default=40, show_default=True, type=click.IntRange(1, 1000), help="Passages to look at.")
-@click.option("--keep", default=12, show_default=True, type=click.IntRange(1, 100), help="Passages to read to the end.")
+@click.option("--keep", default=20, show_default=True, type=click.IntRange(1, 100), help="Passages to read to the end.")
 @click.option("--threads", default=2, show_default=True, type=click.IntRange(1, 64), help="Processor cores to use.")
 @click.option("--weights", type=click.Path(path_type=Path), metavar="DIR", help="[default: the model that is shipped]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one line for each question.")

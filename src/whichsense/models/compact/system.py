@@ -30,7 +30,7 @@ _KEPT_QUESTIONS = 3  # a scene takes about 30 MB
 class Settings:
     """How much is looked at. More is slower."""
 
-    keep: int = 12
+    keep: int = 20
     """Passages that are read to the end."""
     answers: int = 12
     """Candidates that are scored."""
