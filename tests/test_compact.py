@@ -121,6 +121,20 @@ def test_the_only_answer_to_an_ambiguous_question_says_which_reading_it_is(
             assert (reading.question != asked.question) == rewritten
 
 
+def test_of_several_rewrites_those_that_are_badly_put_give_way_to_titles(
+    opened: Index, weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    several = 0
+    for well_put, cautious, by_title in ((-9.0, True, False), (9.0, True, True), (9.0, False, False)):
+        monkeypatch.setattr(resolving, "_WELL_PUT", well_put)
+        given = compact.load(opened, weights=weights, threshold=0.0, cautious=cautious).readings(QUESTIONS)
+        for readings in (some for some in given if len(some) > 1):
+            several += 1
+            assert any("according to “" in one.question for one in readings) == by_title
+            assert len({one.question for one in readings}) == len(readings)
+    assert several >= 3
+
+
 def test_the_detector_says_what_ask_says(opened: Index, weights: Path) -> None:
     pipeline = compact.load(opened, weights=weights)
     detector = CompactDetector(model_of(pipeline))

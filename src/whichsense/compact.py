@@ -40,9 +40,9 @@ def load(
 
     `depth` passages are searched for, the best `keep` are read to the end. With a `threshold` every answer that is at
     least that probable is given, instead of the set with the highest expected F1. A question for which there is no more
-    than a guess gets no reading, one that is hardly ambiguous a single one, and a single one keeps the question's own
-    words where its rewrite is not well put, unless `cautious` is False. `weights` is the folder of another model than
-    the one that is shipped.
+    than a guess gets no reading, one that is hardly ambiguous a single one, and where a rewrite is not well put it
+    gives way to the question's own words or to a title, unless `cautious` is False. `weights` is the folder of another
+    model than the one that is shipped.
     """
     from whichsense import sample
 
@@ -53,7 +53,7 @@ def load(
         CompactReranker(compact),
         CompactReader(compact, threshold, cautious),
         CompactDisambiguator(compact, cautious=cautious),
-        CompactVerifier(compact, threshold),
+        CompactVerifier(compact, threshold, cautious=cautious),
         depth=depth,
         keep=keep,
     )

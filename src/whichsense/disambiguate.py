@@ -156,7 +156,7 @@ class CompactDisambiguator:
     compact: Compact
     beams: int = 4
     cautious: bool = False
-    """Whether the only answer is given under the question as it was asked if its rewrite is not well put."""
+    """Whether rewrites that are not well put give way: for a reader, not for a benchmark."""
 
     def disambiguate(self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]) -> list[Reading]:
         from whichsense.models.compact.resolving import resolved

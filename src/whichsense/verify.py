@@ -135,6 +135,8 @@ class CompactVerifier:
     threshold: float | None = None
     """How probable an answer must be to join; without it, what the scorer was tuned to."""
     beams: int = 4
+    cautious: bool = False
+    """As for `CompactDisambiguator`: what joins is rewritten, too."""
 
     def verify(self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]) -> list[Reading]:
         from whichsense.models.compact.resolving import Resolved, candidates_of, checked, resolved
@@ -147,7 +149,7 @@ class CompactVerifier:
         least = self.compact.scorer.join_over if self.threshold is None else self.threshold
         holds, joining = checked(scene, found, least)
         if joining:
-            found = resolved(scene, [*given, *candidates_of(scene, joining)], self.beams)
+            found = resolved(scene, [*given, *candidates_of(scene, joining)], self.beams, cautious=self.cautious)
             holds, _ = checked(scene, found, least)
         kept = [one for one, fits in zip(found, holds, strict=True) if fits]
         kept = kept or [max(found, key=lambda one: one.candidate.score)]

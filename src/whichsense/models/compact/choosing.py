@@ -58,6 +58,8 @@ class Rewrite:
 
     question: str
     score: float
+    worth: float = 0.0
+    """The same, whatever the other answers are."""
 
 
 def of_rewrites(question: str, options: Sequence[Option], drawn: Sequence[str]) -> list[dict[str, float]]:

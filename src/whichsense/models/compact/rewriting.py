@@ -42,8 +42,9 @@ def rewrites(scene: Scene, targets: Sequence[Target], told: Sequence[Support], b
         rivals = [other for other in told if other is not own]
         scores = net.values(of_rewrites(scene.evidence.question, some.options, some.drawn))
         ranked = [
-            Rewrite(option.question, score + option.bonus + _APART * own.tells_apart(option.question, rivals))
+            Rewrite(option.question, worth + _APART * own.tells_apart(option.question, rivals), worth)
             for option, score in zip(some.options, scores, strict=True)
+            for worth in (score + option.bonus,)
         ]
         found.append(sorted(ranked, key=lambda one: -one.score)[:_KEPT])
     return found
