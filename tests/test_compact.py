@@ -16,15 +16,16 @@ from whichsense.compact import Asked
 from whichsense.detect import CompactDetector
 from whichsense.index import Index
 from whichsense.models.compact import resolving
+from whichsense.models.compact.choosing import Rewrite
 from whichsense.models.compact.impression import Impression
 from whichsense.models.compact.inputs import pair
-from whichsense.models.compact.resolving import Resolved, candidates_of, checked
+from whichsense.models.compact.resolving import Resolved, candidates_of, checked, resolved
 from whichsense.models.compact.runtime import CompactModel
 from whichsense.models.compact.scorer import Judge, Scorer, linear
 from whichsense.models.compact.system import Compact, Scene
 from whichsense.pipeline import Pipeline
 from whichsense.read import CompactReader
-from whichsense.text import words
+from whichsense.text import normalize, words
 from whichsense.types import Candidate, Reading
 
 for needed in ("onnx", "onnxruntime", "torch"):
@@ -122,17 +123,30 @@ def test_the_only_answer_to_an_ambiguous_question_says_which_reading_it_is(
 
 
 def test_of_several_rewrites_those_that_are_badly_put_give_way_to_titles(
-    opened: Index, weights: Path, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    several = 0
-    for well_put, cautious, by_title in ((-9.0, True, False), (9.0, True, True), (9.0, False, False)):
-        monkeypatch.setattr(resolving, "_WELL_PUT", well_put)
-        given = compact.load(opened, weights=weights, threshold=0.0, cautious=cautious).readings(QUESTIONS)
-        for readings in (some for some in given if len(some) > 1):
-            several += 1
-            assert any("according to “" in one.question for one in readings) == by_title
-            assert len({one.question for one in readings}) == len(readings)
-    assert several >= 3
+    scene = model_of(pipeline).scene(QUESTIONS[0], pipeline.evidence(QUESTIONS[:1])[0])
+    given = [Candidate("David Lynch", 0.9), Candidate("David Lynch", 0.8), Candidate("Nobody", 0.7)]
+    options = [
+        [Rewrite("Who, badly?", 1.0, -1.0)],
+        [Rewrite("Who, well?", 1.0, 1.0)],
+        [Rewrite("Who else?", 1.0, -1.0)],
+    ]
+    monkeypatch.setattr(resolving, "rewrites", lambda *_: options)
+    assert [one.question for one in resolved(scene, given)] == ["Who, badly?", "Who, well?", "Who else?"]
+    first, second, third = (one.question for one in resolved(scene, given, cautious=True))
+    assert first.startswith(f"{QUESTIONS[0][:-1]}, according to “") and second == "Who, well?"
+    assert third == QUESTIONS[0]  # no text holds it
+
+
+def test_a_title_that_names_an_answer_tells_none_apart(pipeline: Pipeline) -> None:
+    question = QUESTIONS[0]
+    scene = model_of(pipeline).scene(question, pipeline.evidence([question])[0])
+    wanted = resolving.target(scene, Candidate("David Lynch", 1.0))
+    first, *_ = [scene.evidence.passages[place].title for place in wanted.marked]
+    assert resolving._by_title(scene, wanted, ["david lynch"], set()) == f"{question[:-1]}, according to “{first}”?"
+    told = resolving._by_title(scene, wanted, [normalize(first)], set())
+    assert told is None or first not in told
 
 
 def test_the_detector_says_what_ask_says(opened: Index, weights: Path) -> None:

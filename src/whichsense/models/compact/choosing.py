@@ -59,7 +59,7 @@ class Rewrite:
     question: str
     score: float
     worth: float = 0.0
-    """The same, whatever the other answers are."""
+    """The same, whatever the other answers are; endless for a phrase of the evidence, which is as good as its text."""
 
 
 def of_rewrites(question: str, options: Sequence[Option], drawn: Sequence[str]) -> list[dict[str, float]]:

@@ -58,9 +58,10 @@ def resolved(
     targets = [target(scene, candidate) for candidate in candidates]
     chosen = _rewritten(scene, targets, beams)
     used = {key(one.question) for one in chosen if one is not None}
+    given = [normalize(candidate.answer) for candidate in candidates]
     found = []
     for candidate, wanted, one in zip(candidates, targets, chosen, strict=True):
-        other = _by_title(scene, wanted, used) if one is None or one.worth < least else None
+        other = _by_title(scene, wanted, given, used) if one is None or one.worth < least else None
         written = other or (one.question if one is not None else None)
         if written is not None:
             used.add(key(written))
@@ -85,13 +86,14 @@ def _rewritten(scene: Scene, targets: Sequence[Target], beams: int) -> list[Rewr
     return together(rewrites(scene, targets, told, beams))
 
 
-def _by_title(scene: Scene, target: Target, used: set[str]) -> str | None:
-    """Where the decoder finds no rewrite that is good enough: the question put to a text in which the answer stands."""
+def _by_title(scene: Scene, target: Target, given: Sequence[str], used: set[str]) -> str | None:
+    """Where the decoder finds no rewrite that is good enough: the question put to a text in which the answer stands,
+    whose title names neither it nor another that is given."""
     question = scene.evidence.question.strip().rstrip("?")
     for place in target.marked:
         title = scene.evidence.passages[place].title
         written = f"{question}, according to “{title}”?"
-        if title and normalize(target.answer) not in normalize(title) and key(written) not in used:
+        if title and not any(answer in normalize(title) for answer in given) and key(written) not in used:
             return written
     # Only an answer that stands nowhere in the evidence may leave the question as it is.
     return f"{question}?" if not target.marked and key(question) not in used else None

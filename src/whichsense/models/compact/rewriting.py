@@ -41,11 +41,11 @@ def rewrites(scene: Scene, targets: Sequence[Target], told: Sequence[Support], b
     for own, some in zip(told, written(scene, targets, told, beams), strict=True):
         rivals = [other for other in told if other is not own]
         scores = net.values(of_rewrites(scene.evidence.question, some.options, some.drawn))
-        ranked = [
-            Rewrite(option.question, worth + _APART * own.tells_apart(option.question, rivals), worth)
-            for option, score in zip(some.options, scores, strict=True)
-            for worth in (score + option.bonus,)
-        ]
+        ranked = []
+        for option, score in zip(some.options, scores, strict=True):
+            worth = np.inf if option.phrase else score
+            apart = _APART * own.tells_apart(option.question, rivals)
+            ranked.append(Rewrite(option.question, score + option.bonus + apart, worth))
         found.append(sorted(ranked, key=lambda one: -one.score)[:_KEPT])
     return found
 

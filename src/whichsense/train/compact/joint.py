@@ -120,8 +120,8 @@ class JointTask(ReaderTask):
 
     def _batch(self, numbers: Sequence[int], luck: np.random.Generator) -> JointBatch:
         lists = self.list_batch(numbers, luck)
-        rows = self._rows(self.train.asked, numbers, random.Random(int(luck.integers(2**31))))
-        return JointBatch(lists, *rows, itself=bool(luck.random() < self.options.teacher.itself))
+        edits, answers = self._rows(self.train.asked, numbers, random.Random(int(luck.integers(2**31))))
+        return JointBatch(lists, edits, answers, bool(luck.random() < self.options.teacher.itself))
 
     def _rows(self, asked: Sequence[Any], numbers: Sequence[int], dice: random.Random | None) -> list[Rows | None]:
         found = []
@@ -173,7 +173,7 @@ class JointTask(ReaderTask):
             for numbers, lists in measured_batches(self.dev, self.options.model.longest, device):
                 rows = to_device(self._rows(self.dev.asked, numbers, None), device)
                 output = model.read(*lists.pairs[:3])
-                for name, part in self._written(model, output, JointBatch(lists, *rows)).items():
+                for name, part in self._written(model, output, JointBatch(lists, rows[0], rows[1])).items():
                     sums[name] += float(part) * len(numbers)
                     sizes[name] += len(numbers)
         return found | {name: sums[name] / sizes[name] for name in sums}
