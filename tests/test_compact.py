@@ -14,6 +14,7 @@ from tiny_compact import exported, rescored, scored
 from whichsense import compact, index
 from whichsense.compact import Asked
 from whichsense.detect import CompactDetector
+from whichsense.errors import WhichsenseError
 from whichsense.index import Index
 from whichsense.models.compact import resolving
 from whichsense.models.compact.choosing import Rewrite
@@ -326,3 +327,13 @@ def test_the_last_questions_are_kept_not_all(weights: Path, opened: Index) -> No
     for number in range(12):
         model.scene(f"{QUESTIONS[0]} {number}", opened.search(QUESTIONS[0], 2))
     assert len(model._scenes) == 3
+
+
+def test_weights_may_load_while_something_else_is_done(weights: Path, tmp_path: Path) -> None:
+    model = Compact(weights)
+    model.prepare().join()
+    assert {"_early", "_late"} <= vars(model.model).keys() and {"_memory", "_step"} <= vars(model.decoder).keys()
+    missing = Compact(tmp_path / "nowhere")
+    missing.prepare().join()  # says nothing
+    with pytest.raises(WhichsenseError, match="no compact model"):
+        missing.alone("Who?")

@@ -35,8 +35,10 @@ def load(
     cautious: bool = True,
     threads: int = 2,
     weights: str | Path | None = None,
+    ahead: bool = False,
 ) -> Pipeline:
-    """A pipeline over an index (the embedded sample without one). Weights are loaded with the first question.
+    """A pipeline over an index (the embedded sample without one). Weights are loaded with the first question, or from
+    now on, beside whatever else is done, if `ahead`.
 
     `depth` passages are searched for, the best `keep` are read to the end. With a `threshold` every answer that is at
     least that probable is given, instead of the set with the highest expected F1. A question for which there is no more
@@ -48,6 +50,8 @@ def load(
 
     opened = index if isinstance(index, Index) else sample.index() if index is None else Index.open(index)
     compact = Compact(Path(weights or WEIGHTS), threads, Settings(keep=keep))
+    if ahead:
+        compact.prepare()
     return Pipeline(
         IndexRetriever(opened, method),
         CompactReranker(compact),

@@ -61,7 +61,7 @@ def command(
     questions = iter([question]) if question not in (None, "-") else _lines(path)
     index, chosen = open_evidence(folder, method)
     pipeline = compact.load(
-        index, method=chosen, depth=depth, keep=keep, threshold=threshold, threads=threads, weights=weights
+        index, method=chosen, depth=depth, keep=keep, threshold=threshold, threads=threads, weights=weights, ahead=True
     )
     while batch := list(islice(questions, _TOGETHER)):
         for asked in compact.ask(pipeline, batch):

@@ -105,6 +105,10 @@ class Decoder:
     def _step(self) -> Any:
         return self.model.session("decoder.onnx", self.model.threads)
 
+    def prepare(self) -> None:
+        """Load the graphs now, not with the first rewrite."""
+        _ = self._memory, self._step
+
     @cached_property
     def _past_names(self) -> list[str]:
         return [f"{kind}_{layer}" for layer in range(self.model.config["shape"]["decoder_layers"]) for kind in _KINDS]

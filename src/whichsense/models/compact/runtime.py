@@ -136,6 +136,10 @@ class CompactModel:
 
         return self._each(one, states)
 
+    def prepare(self) -> None:
+        """Load the graphs now, not with the first pair."""
+        _ = self._early, self._late
+
     def session(self, name: str, threads: int = 1) -> Any:
         """An ONNX Runtime session for one of the folder's graphs."""
         runtime = require("onnxruntime", EXTRA)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import threading
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from whichsense.errors import WhichsenseError
 from whichsense.models.compact import candidates, features, search
 from whichsense.models.compact.candidates import Answer, Evidence
 from whichsense.models.compact.decoding import Decoder, Ints, Memory, View
@@ -57,6 +59,19 @@ class Compact:
     @cached_property
     def scorer(self) -> Scorer:
         return Scorer.load(self.folder / "scorer.json")
+
+    def prepare(self) -> threading.Thread:
+        """Begin to load everything, in a thread: a search leaves a core free. What cannot be loaded is told when it is
+        needed."""
+
+        def loaded() -> None:
+            with contextlib.suppress(WhichsenseError):
+                self.model.prepare()
+                self.decoder.prepare()
+
+        thread = threading.Thread(target=loaded, name="whichsense-loading")
+        thread.start()
+        return thread
 
     def scene(self, question: str, hits: Sequence[Hit], *, keep: int | None = None) -> Scene:
         """A question's passages, read: the best `keep` of them to the end (all of them without it).
