@@ -61,7 +61,8 @@ def resolved(
     given = [normalize(candidate.answer) for candidate in candidates]
     found = []
     for candidate, wanted, one in zip(candidates, targets, chosen, strict=True):
-        other = _by_title(scene, wanted, given, used) if one is None or one.worth < least else None
+        named = given if one is not None else [normalize(candidate.answer)]  # better a title than no reading at all
+        other = _by_title(scene, wanted, named, used) if one is None or one.worth < least else None
         written = other or (one.question if one is not None else None)
         if written is not None:
             used.add(key(written))
@@ -86,14 +87,14 @@ def _rewritten(scene: Scene, targets: Sequence[Target], beams: int) -> list[Rewr
     return together(rewrites(scene, targets, told, beams))
 
 
-def _by_title(scene: Scene, target: Target, given: Sequence[str], used: set[str]) -> str | None:
+def _by_title(scene: Scene, target: Target, named: Sequence[str], used: set[str]) -> str | None:
     """Where the decoder finds no rewrite that is good enough: the question put to a text in which the answer stands,
-    whose title names neither it nor another that is given."""
+    whose title has none of these names in it."""
     question = scene.evidence.question.strip().rstrip("?")
     for place in target.marked:
         title = scene.evidence.passages[place].title
         written = f"{question}, according to “{title}”?"
-        if title and not any(answer in normalize(title) for answer in given) and key(written) not in used:
+        if title and not any(name in normalize(title) for name in named) and key(written) not in used:
             return written
     # Only an answer that stands nowhere in the evidence may leave the question as it is.
     return f"{question}?" if not target.marked and key(question) not in used else None
