@@ -10,8 +10,9 @@ import pytest
 
 from small_corpora import Corpus
 from tiny_compact import exported, scored
-from whichsense import index
+from whichsense import compact, index
 from whichsense.cli import main
+from whichsense.cli.ask import command
 
 for needed in ("onnx", "onnxruntime", "torch"):
     pytest.importorskip(needed)
@@ -130,3 +131,8 @@ def test_damaged_weights(name: str, run: Run, weights: Path, tmp_path: Path) -> 
     assert status == 1 and ("train it again" in err or "export the model again" in err)
     status, _, err = run(QUESTION, folder=tmp_path / "nowhere")
     assert status == 1 and "There is no compact model" in err
+
+
+def test_the_command_reads_as_much_as_the_library() -> None:
+    defaults = {option.name: option.default for option in command.params}
+    assert (defaults["depth"], defaults["keep"]) == (compact.DEPTH, compact.KEEP)
