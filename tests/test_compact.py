@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from whichsense.models.compact.inputs import pair
 from whichsense.models.compact.resolving import Resolved, candidates_of, checked, resolved
 from whichsense.models.compact.runtime import CompactModel
 from whichsense.models.compact.scorer import Judge, Scorer, linear
+from whichsense.models.compact.support import Target
 from whichsense.models.compact.system import Compact, Scene
 from whichsense.pipeline import Pipeline
 from whichsense.read import CompactReader
@@ -88,14 +90,15 @@ def test_readings_are_grounded_and_differ(pipeline: Pipeline) -> None:
 
 
 def test_every_pair_is_encoded_once(pipeline: Pipeline) -> None:
-    """Reading, rewriting, asking again: all on the same states."""
+    """Reading, rewriting, asking again: what is read again is windows, by the writer."""
     pipeline.readings(QUESTIONS)
     work, shape = model_of(pipeline).model.work, model_of(pipeline).model.config["shape"]
     found = [len(hits) for hits in pipeline.retriever.retrieve(QUESTIONS, 5)]
     pairs = sum(found) + len(QUESTIONS)  # and every question without a passage
     late = sum(min(3, count) for count in found) + len(QUESTIONS)
     assert work.pairs == pairs
-    assert work.layers == pairs * shape["early"] + late * (shape["layers"] - shape["early"])
+    read = work.layers - work.prompts * shape["writer_layers"]
+    assert work.prompts and read == pairs * shape["early"] + late * (shape["layers"] - shape["early"])
 
 
 def test_questions_together_as_one_by_one(pipeline: Pipeline, opened: Index, weights: Path) -> None:
@@ -210,17 +213,18 @@ def test_answers_may_be_given(pipeline: Pipeline) -> None:
     readings = pipeline.disambiguator.disambiguate(QUESTIONS[0], given, hits)
     assert {one.answer for one in readings} <= {"David Lynch", "Denis Villeneuve"} and readings
     (alone,) = pipeline.disambiguator.disambiguate(QUESTIONS[0], given[:1], hits)
-    assert (alone.question, alone.answer) == (QUESTIONS[0], "David Lynch")
+    asked_alike = not model_of(pipeline).scene(QUESTIONS[0], hits).is_ambiguous
+    assert alone.answer == "David Lynch" and (alone.question == QUESTIONS[0]) == asked_alike
     assert pipeline.disambiguator.disambiguate(QUESTIONS[0], [], hits) == []
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, likely: dict[tuple[str, str], float]) -> None:
     """Likelihoods as given for (question, answer), and -5 for all others."""
 
-    def likelihoods(self: Scene, questions: Sequence[str], answers: Sequence[str]) -> list[list[float]]:
-        return [[likely.get((question, answer), -5.0) for answer in answers] for question in questions]
+    def likelihoods(scene: Scene, questions: Sequence[str], targets: Sequence[Target]) -> Any:
+        return np.array([[likely.get((question, one.answer), -5.0) for one in targets] for question in questions])
 
-    monkeypatch.setattr(Scene, "likelihoods", likelihoods)
+    monkeypatch.setattr(resolving, "likelihoods", likelihoods)
 
 
 def test_rewrites_are_asked_again(
@@ -332,7 +336,7 @@ def test_the_last_questions_are_kept_not_all(weights: Path, opened: Index) -> No
 def test_weights_may_load_while_something_else_is_done(weights: Path, tmp_path: Path) -> None:
     model = Compact(weights)
     model.prepare().join()
-    assert {"_early", "_late"} <= vars(model.model).keys() and {"_memory", "_step"} <= vars(model.decoder).keys()
+    assert {"_early", "_late"} <= vars(model.model).keys() and "_session" in vars(model.writer)
     missing = Compact(tmp_path / "nowhere")
     missing.prepare().join()  # says nothing
     with pytest.raises(WhichsenseError, match="no compact model"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import string
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,6 @@ def tiny_net(seed: int = 0) -> tuple[Any, Any]:
         positions=256,
         layers=4,
         early=2,
-        decoder_layers=2,
-        decoder_positions=192,
     )
     net = CompactNet(shape).eval()
     for name, parameter in net.named_parameters():
@@ -43,8 +41,24 @@ def tiny_net(seed: int = 0) -> tuple[Any, Any]:
             parameter.data.normal_(0, 0.2)
         elif "norm" not in name:
             parameter.data.normal_(0, 0.1)
-    net.decoder.out_bias.data[SIGNS.index("[SEP]")] = 4.0  # a random model would seldom come to an end
     return net, shape
+
+
+def tiny_writer(words: Any, seed: int = 0) -> Any:
+    """A writer in torch for these word vectors."""
+    import torch
+
+    from whichsense.models.compact.writer.net import Writer, WriterConfig
+
+    torch.manual_seed(seed)
+    net = Writer(WriterConfig(len(VOCABULARY), width=48, heads=4, inner=96, layers=2), words).eval()
+    for name, parameter in net.named_parameters():
+        if parameter.ndim > 1:
+            parameter.data.normal_(0, 0.2)
+        elif "norm" not in name:
+            parameter.data.normal_(0, 0.1)
+    net.out_bias.data[SIGNS.index("[SEP]")] = 4.0  # a random model would seldom come to an end
+    return net
 
 
 def weights_of(net: Any) -> dict[str, Any]:
@@ -56,7 +70,10 @@ def exported(folder: Path, *, int8: bool = True, seed: int = 0) -> Path:
     from whichsense.models.compact.export import export
 
     net, shape = tiny_net(seed)
-    export(weights_of(net), shape, VOCABULARY, folder, int8=int8, settings={"name": "tiny"})
+    writer = tiny_writer(net.encoder.words.weight.detach(), seed)
+    weights = weights_of(net) | {f"writer.{name}": value for name, value in weights_of(writer).items()}
+    sizes = asdict(shape) | {"writer_layers": 2}
+    export(weights, sizes, VOCABULARY, folder, int8=int8, settings={"name": "tiny"})
     return folder
 
 

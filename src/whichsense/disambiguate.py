@@ -147,14 +147,13 @@ class FirstRewriter:
 
 @dataclass(frozen=True)
 class CompactDisambiguator:
-    """Minimal edits that the compact model's decoder writes over the states of its encoder.
+    """Rewrites that the compact model's writer draws for each answer beside its evidence.
 
     Several are written for each answer; those are chosen that differ, hold what the evidence holds, do not give the
     answer away, and whose own answer is likely when they are asked.
     """
 
     compact: Compact
-    beams: int = 4
     cautious: bool = False
     """Whether rewrites that are not well put give way: for a reader, not for a benchmark."""
 
@@ -163,5 +162,5 @@ class CompactDisambiguator:
 
         if not answers:
             return []
-        found = resolved(self.compact.scene(question, hits), answers, self.beams, cautious=self.cautious)
+        found = resolved(self.compact.scene(question, hits), answers, cautious=self.cautious)
         return [Reading(one.question, one.candidate.answer, one.candidate.spans, one.candidate.score) for one in found]

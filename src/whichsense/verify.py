@@ -125,7 +125,8 @@ def tuned_threshold(
 
 @dataclass(frozen=True)
 class CompactVerifier:
-    """Each rewrite is asked again over the states that are there: REFUEL's round trip, without encoding anything.
+    """Each rewrite is asked again, beside what the evidence says of all answers: REFUEL's round trip, without reading
+    the passages again.
 
     A candidate that a rewrite prefers joins the answers, which are rewritten once more. A reading whose rewrite prefers
     another reading's answer goes; the best one stays in any case.
@@ -134,7 +135,6 @@ class CompactVerifier:
     compact: Compact
     threshold: float | None = None
     """How probable an answer must be to join; without it, what the scorer was tuned to."""
-    beams: int = 4
     cautious: bool = False
     """As for `CompactDisambiguator`: what joins is rewritten, too."""
 
@@ -149,7 +149,7 @@ class CompactVerifier:
         least = self.compact.scorer.join_over if self.threshold is None else self.threshold
         holds, joining = checked(scene, found, least)
         if joining:
-            found = resolved(scene, [*given, *candidates_of(scene, joining)], self.beams, cautious=self.cautious)
+            found = resolved(scene, [*given, *candidates_of(scene, joining)], cautious=self.cautious)
             holds, _ = checked(scene, found, least)
         kept = [one for one, fits in zip(found, holds, strict=True) if fits]
         kept = kept or [max(found, key=lambda one: one.candidate.score)]

@@ -121,7 +121,7 @@ def test_files_that_cannot_be_read(body: bytes, said: str, run: Run, tmp_path: P
     assert status == 1 and said in err
 
 
-@pytest.mark.parametrize("name", ["config.json", "late.onnx", "decoder.onnx", "scorer.json", "embeddings.npz"])
+@pytest.mark.parametrize("name", ["config.json", "late.onnx", "writer.onnx", "scorer.json", "embeddings.npz"])
 def test_damaged_weights(name: str, run: Run, weights: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tiny_compact import VOCABULARY, exported, tiny_net, weights_of
+from tiny_compact import VOCABULARY, exported, tiny_net, tiny_writer, weights_of
 from whichsense.errors import BadInput, WhichsenseError
-from whichsense.models.compact.decoding import Decoder, View
 from whichsense.models.compact.export import export
 from whichsense.models.compact.inputs import pair
 from whichsense.models.compact.loading import load
@@ -38,7 +37,7 @@ def encoded(model: CompactModel) -> tuple[list[Any], list[Any], list[Any]]:
 
 
 # A value on the edge between two codes may fall to either side, which moves the states of a tiny model by a little.
-@pytest.mark.parametrize(("int8", "near"), [(False, 1e-4), (True, 0.1)])
+@pytest.mark.parametrize(("int8", "near"), [(False, 1e-4), (True, 0.15)])
 def test_the_encoder_equals_torch(int8: bool, near: float, tmp_path: Path) -> None:
     """In one batch with padding in torch, pair by pair without padding here."""
     model = CompactModel(exported(tmp_path, int8=int8))
@@ -82,30 +81,24 @@ def test_a_pair_does_not_depend_on_the_others(tmp_path: Path) -> None:
 
 
 def test_what_is_loaded_exports_the_same(tmp_path: Path) -> None:
-    """All but the marks to the last bit: these are solved for, out of their projections."""
-    first = exported(tmp_path / "first")
+    first, again = exported(tmp_path / "first"), tmp_path / "again"
     found = load(first)
-    net = nets.CompactNet(nets.CompactConfig(**found.shape))
-    net.load_state_dict({name: torch.tensor(array) for name, array in found.weights.items()})
-    again = tmp_path / "again"
-    export(weights_of(net), found.shape, found.vocabulary, again, settings=found.config)
-    for name in ("early.onnx", "late.onnx", "memory.onnx", "embeddings.npz", "config.json"):
+    export(found.weights, found.shape, found.vocabulary, again, settings=found.config)
+    for name in ("early.onnx", "late.onnx", "writer.onnx", "embeddings.npz", "config.json"):
         assert (first / name).read_bytes() == (again / name).read_bytes(), name
-    same, other = constants(first / "decoder.onnx"), constants(again / "decoder.onnx")
-    assert same.keys() == other.keys()
-    for name, array in same.items():
-        np.testing.assert_allclose(other[name], array, atol=1e-5 if name.endswith("_mark") else 0)
 
 
 def test_the_loaded_net_is_the_quantized_one(tmp_path: Path) -> None:
     net, _ = tiny_net()
     found = load(exported(tmp_path)).weights
-    assert found.keys() == net.state_dict().keys()
+    assert {name for name in found if not name.startswith("writer.")} == net.state_dict().keys()
     for name, module in net.named_modules():
         if isinstance(module, nets.QuantizedLinear):
             module.quantize_weights = True
             np.testing.assert_allclose(found[f"{name}.weight"], module.used_weight().detach(), atol=1e-6)
-    np.testing.assert_allclose(found["decoder.mark"], net.decoder.mark.detach(), atol=0.02)
+    writer = tiny_writer(net.encoder.words.weight.detach()).state_dict()
+    assert {name.removeprefix("writer.") for name in found if name.startswith("writer.")} == writer.keys()
+    np.testing.assert_allclose(found["writer.layers.1.wide.weight"], writer["layers.1.wide.weight"], atol=0.02)
 
 
 def test_constants_are_read_without_onnx(tmp_path: Path) -> None:
@@ -121,7 +114,7 @@ def test_constants_are_read_without_onnx(tmp_path: Path) -> None:
         constants(path)
 
 
-@pytest.mark.parametrize("name", ["config.json", "embeddings.npz", "memory.onnx"])
+@pytest.mark.parametrize("name", ["config.json", "embeddings.npz", "writer.onnx"])
 def test_a_folder_that_cannot_be_loaded_is_told(name: str, tmp_path: Path) -> None:
     (exported(tmp_path) / name).unlink()
     with pytest.raises(BadInput, match=tmp_path.name):
@@ -133,88 +126,8 @@ def test_a_folder_that_cannot_be_loaded_is_told(name: str, tmp_path: Path) -> No
 def test_the_shipped_encoder_is_what_its_loaded_weights_export(tmp_path: Path) -> None:
     found = load(WEIGHTS)
     export(found.weights, found.shape, found.vocabulary, tmp_path, settings=found.config)
-    for name in ("early.onnx", "late.onnx", "memory.onnx", "embeddings.npz", "config.json"):
+    for name in ("early.onnx", "late.onnx", "writer.onnx", "embeddings.npz", "config.json"):
         assert (WEIGHTS / name).read_bytes() == (tmp_path / name).read_bytes(), name
-
-
-@pytest.fixture
-def states() -> np.ndarray[Any, np.dtype[np.float32]]:
-    return np.random.default_rng(1).standard_normal((25, 48)).astype(np.float32)
-
-
-IDS = np.random.default_rng(2).integers(104, len(VOCABULARY), 25).tolist()
-PREFIXES = [[61, 110, 120, 102], [61, 130, 102]]
-NEW = np.array([[117, 118], [139, 120]])
-
-
-def views() -> list[View]:
-    seen, marks = np.ones(25, dtype=np.float32), np.zeros(25, dtype=np.float32)
-    marks[4:7] = 1
-    return [View(np.where(np.arange(25) < 18, seen, 0), marks), View(seen, np.zeros_like(marks))]
-
-
-@pytest.mark.parametrize(("int8", "near"), [(False, 1e-4), (True, 0.3)])
-def test_the_decoder_equals_torch(int8: bool, near: float, tmp_path: Path, states: Any) -> None:
-    """Step by step with prompts of different lengths here; whole sequences, one by one, in torch."""
-    model = CompactModel(exported(tmp_path, int8=int8))
-    decoder = Decoder(model)
-    memory = decoder.remember(states, IDS, range(len(VOCABULARY)))  # all words, so that nothing is left out
-    assert memory.words.tolist() == list(range(len(VOCABULARY)))
-    begun = decoder.begin(memory, PREFIXES, views())
-    after = decoder.extend(memory, begun, NEW, every=True)[1]
-    assert after is not None
-    net, _ = tiny_net()
-    net.encoder.words.weight.data = torch.tensor(model.words.vectors(range(len(VOCABULARY))))
-    nets.set_quantization(net, weights=int8, activations=int8)
-    for row, view in enumerate(views()):
-        mask, marks = torch.tensor(view.seen)[None] > 0, torch.tensor(view.marks)[None]
-        remembered = nets.Memory(torch.tensor(states)[None], marks, mask, torch.tensor([IDS]))
-        sequence = torch.tensor([[*PREFIXES[row], *NEW[row].tolist()]])
-        with torch.no_grad():
-            written = net.write(sequence, remembered)
-            expected = torch.stack(
-                [
-                    net.token_scores(written, remembered, torch.full_like(sequence, word))
-                    for word in memory.words.tolist()
-                ],
-                -1,
-            )[0].numpy()
-        first = len(PREFIXES[row])
-        np.testing.assert_allclose(begun.following[row], expected[first - 1], atol=near)
-        np.testing.assert_allclose(after[row], expected[first:], atol=near)
-        np.testing.assert_allclose(np.exp(after[row]).sum(axis=-1), 1, atol=1e-3)
-
-
-def test_token_by_token_equals_all_at_once(tmp_path: Path, states: Any) -> None:
-    decoder = Decoder(CompactModel(exported(tmp_path)))
-    memory = decoder.remember(states, IDS)
-    begun = decoder.begin(memory, PREFIXES, views())
-    at_once = decoder.extend(memory, begun, NEW, every=True)[1]
-    assert at_once is not None
-    for place in range(2):
-        begun, _ = decoder.extend(memory, begun, NEW[:, place : place + 1])
-        np.testing.assert_allclose(begun.following, at_once[:, place], atol=1e-4)
-
-
-def test_sequences_do_not_depend_on_each_other(tmp_path: Path, states: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    decoder = Decoder(CompactModel(exported(tmp_path)))
-    memory = decoder.remember(states, IDS)
-    together = decoder.begin(memory, PREFIXES, views())
-    for row in range(2):
-        alone = decoder.begin(memory, PREFIXES[row : row + 1], views()[row : row + 1])
-        np.testing.assert_allclose(alone.following[0], together.following[row], atol=1e-4)
-    monkeypatch.setattr("whichsense.models.compact.decoding._MOST_CELLS", 30)  # one sequence a call
-    np.testing.assert_allclose(decoder.begin(memory, PREFIXES, views()).following, together.following, atol=1e-4)
-
-
-def test_what_is_marked_and_what_is_hidden_matter(tmp_path: Path, states: Any) -> None:
-    decoder = Decoder(CompactModel(exported(tmp_path)))
-    memory = decoder.remember(states, IDS)
-    same = [PREFIXES[0]] * 3
-    seen, none = np.ones(25, dtype=np.float32), np.zeros(25, dtype=np.float32)
-    marked, hidden = views()[0].marks, views()[0].seen
-    found = decoder.begin(memory, same, [View(seen, none), View(seen, marked), View(hidden, none)]).following
-    assert np.abs(found[0] - found[1]).max() > 0.01 and np.abs(found[0] - found[2]).max() > 0.01
 
 
 def test_the_vocabulary_must_fit(tmp_path: Path) -> None:

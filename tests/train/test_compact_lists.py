@@ -12,6 +12,9 @@ import pytest
 
 pytest.importorskip("torch")
 
+from whichsense.train.compact.cloze import Clozes
+from whichsense.train.compact.writing import answers, edit_signs, rewrites
+
 from whichsense import sample
 from whichsense.datasets import Context, GroundedQuestion, Question, SituatedQuestion
 from whichsense.datasets.records import Annotation, QAPair
@@ -21,11 +24,9 @@ from whichsense.models.compact.inputs import DELETE, GAP, LONGEST_QUESTION, pair
 from whichsense.models.compact.tokens import BEGIN, END, Tokenizer, joined
 from whichsense.train.compact import questions
 from whichsense.train.compact.batch import Scores, list_batch, sampled
-from whichsense.train.compact.cloze import Clozes
 from whichsense.train.compact.lists import Lists, prepared
 from whichsense.train.compact.pack import Pack
 from whichsense.train.compact.questions import Asked, Data
-from whichsense.train.compact.writing import answers, edit_signs, rewrites
 from whichsense.train.tiny import wordpiece
 
 SIGNS = ("[PAD]", *(f"[unused{number}]" for number in range(99)), "[UNK]", "[CLS]", "[SEP]", "[MASK]")

@@ -55,7 +55,7 @@ def test_recipe_trains(path: Path, tmp_path: Path) -> None:
     recipe = load_recipe(path, (*SHORT, *FEW), tiny=True)
     trained = train(recipe.make(), recipe.train, tmp_path, recipe=recipe.table)
     assert trained.steps == 2 and trained.metrics
-    assert (trained.model / "selected.json").exists() and len(list(trained.model.iterdir())) > 2
+    assert (trained.model / "selected.json").exists() and len(list(trained.model.iterdir())) > 1
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -27,9 +27,9 @@ TASKS = {
     "static": "static",
     "compact-teacher": "compact.teacher",
     "compact-reader": "compact.reader",
-    "compact-sentences": "compact.sentences",
-    "compact": "compact.joint",
-    "compact-rewriter": "compact.rewriter",
+    "compact-encoder": "compact.int8",
+    "compact-writer": "compact.writer",
+    "compact": "compact.whole",
 }
 
 

@@ -1,4 +1,4 @@
-"""The compact model: one small Fusion-in-Decoder that reads each (question, passage) pair once.
+"""The compact model: an encoder that reads each (question, passage) pair once, and a writer (`writer/`).
 
-`net.py` trains it in torch, `export.py` writes it out, `runtime.py` runs it without torch.
+`net.py` trains the encoder in torch, `export.py` writes both out, `runtime.py` runs it without torch.
 """

@@ -1,6 +1,6 @@
 """Which of several rewrites to give: what speaks for each, and one for each answer so that no two are alike.
 
-What agrees best with everything that the decoder wrote is the best (minimum Bayes risk): the single likeliest rewrite
+What agrees best with everything that the writer drew is the best (minimum Bayes risk): the single likeliest rewrite
 says too little, or the same for every answer. A small learned scorer weighs this with what else is known of a rewrite.
 """
 
@@ -20,7 +20,7 @@ from whichsense.metrics.ptb import question_words as compared
 from whichsense.models.compact.edits import SMALL_WORDS
 from whichsense.text import words
 
-PHRASE_LIKELY = -1.2  # a phrase of the evidence counts as this likely: about what the decoder gives what it draws
+PHRASE_LIKELY = -1.2  # a phrase of the evidence counts as this likely: about what the writer gives what it draws
 _MOST_TOGETHER = 4096  # ways of choosing rewrites together that are tried one by one
 
 REWRITE_FEATURES = (
@@ -45,7 +45,7 @@ class Option:
 
     question: str
     likely: float = PHRASE_LIKELY
-    """Mean log probability of its edits' tokens, by the decoder."""
+    """Mean log probability of its tokens, by the writer."""
     phrase: bool = False
     """Whether it is a phrase of the evidence, put to the question."""
     bonus: float = 0.0
@@ -63,7 +63,7 @@ class Rewrite:
 
 
 def of_rewrites(question: str, options: Sequence[Option], drawn: Sequence[str]) -> list[dict[str, float]]:
-    """What speaks for each option, by name. `drawn`: all that the decoder wrote by chance, right or not.
+    """What speaks for each option, by name. `drawn`: all that the writer drew, right or not.
 
     >>> drawn = ["Who sang it in 1969?", "Who sang it in 1969?", "Who first sang it?"]
     >>> options = [Option("Who sang it in 1969?"), Option("Who first sang it?")]

@@ -1,4 +1,4 @@
-"""Rewrites as edits of the question: which signs may follow which, and what a row of signs makes of the question."""
+"""Rewrites as edits of the question: what was changed, and how the question then reads."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
-from whichsense.models.compact.inputs import DELETE, GAP, LAST_SIGN, MOST_DELETED
 from whichsense.models.compact.tokens import END, Pieces, joined
 
 _QUOTED = re.compile(r'"\s*([^"]*?)\s*"')
@@ -18,7 +18,7 @@ SMALL_WORDS = frozenset(
     """a an the and or but of in on at to for from by with without as into onto over under after before during since
     until between against about around within is are was were be been being has have had do does did will would can
     could that which who whom whose what when where how many much this these those it its he she they his her their
-    not no only also than then""".split()
+    not no only also than then s there some any if more most later including per""".split()
 )
 """May be written whatever the evidence says, and in lower case."""
 NEUTRAL_WORDS = frozenset(
@@ -27,7 +27,8 @@ NEUTRAL_WORDS = frozenset(
     play played plays playing sang sings sung sing write wrote written record recorded direct directed voice role lead
     make made release released date year time number total amount part end start begin began beginning according terms
     country city state world man men woman women group all each ever other another up out through time place event take
-    took official officially full based air aired called used come came become get tv musical""".split()
+    took official officially full based air aired called used come came become became get tv musical main regular general
+    generally overall specific specifically primarily typically known considered type kind form one two""".split()
 )
 """Say what kind of thing is meant, but no fact: may be written too."""
 KINDS_OF_WORKS = tuple(
@@ -53,43 +54,34 @@ class Edit:
     inserted: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Next:
-    """What may follow a row of signs: gaps from `gap` on, deleting up to `deletable` words, word pieces, the end."""
+def changes(question: Sequence[Sequence[int]], written: Sequence[int], vocabulary: Sequence[str]) -> list[Edit]:
+    """The edits that make of a question, whose words are given by their pieces, what was written.
 
-    gap: int | None
-    deletable: int
-    pieces: bool
-    end: bool
-
-
-def parsed(tokens: Sequence[int]) -> list[Edit]:
-    """A row of signs, as the decoder writes it, up to its end.
-
-    >>> parsed([GAP + 2, DELETE + 1, 2000, 2001, GAP + 4, 2002, END]) == [Edit(2, 1, (2000, 2001)), Edit(4, 0, (2002,))]
-    True
+    >>> tokens = ["who", "made", "dune", "##s", "in", "1984"]
+    >>> changes([[0], [1], [2]], [0, 1, 2, 4, 5], tokens)
+    [Edit(gap=3, deleted=0, inserted=(4, 5))]
+    >>> changes([[0], [1], [2]], [0, 2, 3], tokens)
+    [Edit(gap=1, deleted=2, inserted=(2, 3))]
     """
-    edits: list[Edit] = []
-    for token in tokens:
-        if token == END:
-            break
-        if GAP <= token <= DELETE:
-            edits.append(Edit(token - GAP, 0, ()))
-        elif edits and DELETE < token <= DELETE + MOST_DELETED:
-            edits[-1] = Edit(edits[-1].gap, token - DELETE, edits[-1].inserted)
-        elif edits and token > LAST_SIGN:
-            edits[-1] = Edit(edits[-1].gap, edits[-1].deleted, (*edits[-1].inserted, token))
+    flat = [piece for pieces in question for piece in pieces]
+    blocks = SequenceMatcher(None, flat, written, autojunk=False).get_matching_blocks()
+    place_of = {one + ahead: other + ahead for one, other, size in blocks for ahead in range(size)}
+    kept: list[tuple[int, int, int]] = []  # a word that stays, and where its pieces stand in what was written
+    begin = 0
+    for number, pieces in enumerate(question):
+        places = [place_of.get(place) for place in range(begin, begin + len(pieces))]
+        begin += len(pieces)
+        first = places[0] if places else None
+        if first is not None and places == list(range(first, first + len(pieces))):
+            end = first + len(pieces)
+            if end == len(written) or not vocabulary[written[end]].startswith("##"):
+                kept.append((number, first, end))
+    edits, word, at = [], 0, 0
+    for number, first, end in [*kept, (len(question), len(written), len(written))]:
+        if number > word or first > at:
+            edits.append(Edit(word, number - word, tuple(written[at:first])))
+        word, at = number + 1, end
     return edits
-
-
-def following(tokens: Sequence[int], words: int) -> Next:
-    """What may come next, for a question of so many words: there is an edit, gaps ascend, and each does something."""
-    if not tokens:
-        return Next(0, 0, pieces=False, end=False)
-    edit = parsed(tokens)[-1]
-    if GAP <= tokens[-1] <= DELETE:
-        return Next(None, min(MOST_DELETED, words - edit.gap), pieces=True, end=False)
-    return Next(edit.gap + max(edit.deleted, 1), 0, pieces=True, end=True)
 
 
 def applied(words: Sequence[str], edits: Sequence[tuple[Edit, str]]) -> str:

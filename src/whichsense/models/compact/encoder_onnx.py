@@ -1,4 +1,4 @@
-"""The encoder's two halves and the decoder's memory as ONNX graphs.
+"""The encoder's two halves as ONNX graphs.
 
 A graph reads one pair without padding, so it has no mask, and what it gives never depends on other pairs. Linear layers
 are int8 with fixed steps, learned in training; in float mode (for tests) they are what torch computes without them.
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whichsense.models.onnx_graph import Graph, Shape
+from whichsense.models.onnx_graph import Graph
 
 WEIGHT_TOP = 63  # x86 without VNNI adds two products in 16 bits: with weights up to 63 that cannot overflow
 GELU_FLOOR = 0.17
@@ -114,26 +114,3 @@ def late(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     size = ["batch", "length", shape["width"]]
     outputs = {"states": size, "relevance": ["batch"], "span": ["batch", "length", 2], "ambiguity": ["batch"]}
     return graph.model({"early": size}, outputs)
-
-
-def memory(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
-    """Final states of all tokens side by side (tokens × width) → what the decoder's layers look at.
-
-    copy_keys: tokens × width; for each layer keys and values: heads × tokens × head width.
-    """
-    graph = EncoderGraph(weights, shape, int8=int8)
-    width, heads, count = shape["width"], shape["heads"], shape["decoder_layers"]
-    crosses = [f"decoder.layers.{number}.cross_attention" for number in range(count)]
-    # The copy key comes first: the step of its codes is the one that all of them share.
-    names = ["decoder.copy_key", *(f"{name}.key" for name in crosses), *(f"{name}.value" for name in crosses)]
-    projected = graph.linear("states", *names)
-    sizes = graph.numbers(*[width] * len(names))
-    copy, *rest = graph.op("Split", projected, sizes, outputs=len(names), axis=-1)
-    graph.name(copy, "copy_keys")
-    outputs: dict[str, Shape] = {"copy_keys": ["tokens", width]}
-    for place, part in enumerate(rest):
-        name = f"{'keys' if place < count else 'values'}_{place % count}"
-        apart = graph.one("Reshape", part, graph.numbers(-1, heads, width // heads))
-        graph.name(graph.one("Transpose", apart, perm=[1, 0, 2]), name)
-        outputs[name] = [heads, "tokens", width // heads]
-    return graph.model({"states": ["tokens", width]}, outputs)

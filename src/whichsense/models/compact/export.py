@@ -12,18 +12,19 @@ import numpy as np
 
 from whichsense.errors import BadInput
 from whichsense.files import write_atomically
-from whichsense.models.compact import decoder_onnx, encoder_onnx
+from whichsense.models.compact import encoder_onnx
 from whichsense.models.compact.encoder_onnx import Weights
+from whichsense.models.compact.writer import graph
 
-FORMAT = 1
+FORMAT = 2
 GRAPHS = {
     "early.onnx": encoder_onnx.early,
     "late.onnx": encoder_onnx.late,
-    "memory.onnx": encoder_onnx.memory,
-    "decoder.onnx": decoder_onnx.decoder,
+    "writer.onnx": graph.writer,
 }
 CONFIG, EMBEDDINGS, SCORER = "config.json", "embeddings.npz", "scorer.json"
-_WORD_TOP = 127
+WORD_TOP = 127
+WRITER_LAYERS = "writer_layers"  # the writer's part of the shape
 
 
 def export(
@@ -35,7 +36,8 @@ def export(
     int8: bool = True,
     settings: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a model's weights (names as in `CompactNet.state_dict()`, numpy arrays) and its shape (`CompactConfig`).
+    """Write a model's weights (names as in `CompactNet.state_dict()`, and those of the writer after
+    "writer.", numpy arrays) and its shape (`CompactConfig`, and how many layers the writer has).
 
     `settings` joins config.json: name, frequent word pieces, where it was trained.
     """
@@ -53,9 +55,9 @@ def export(
 
 
 def _write_embeddings(weights: Weights, vocabulary: Sequence[str], path: Path, *, int8: bool) -> None:
-    """Word vectors once, for the encoder, for the decoder and for what it writes."""
+    """Word vectors once, for the encoder, for the writer and for what it writes."""
     words = weights["encoder.words.weight"]
-    steps = np.maximum(np.abs(words).max(axis=1, keepdims=True), 1e-8) / _WORD_TOP
+    steps = np.maximum(np.abs(words).max(axis=1, keepdims=True), 1e-8) / WORD_TOP
     stored = {"codes": np.round(words / steps).astype(np.int8), "steps": steps} if int8 else {"codes": words}
     half = np.float16 if int8 else np.float32
     np.savez_compressed(
@@ -63,7 +65,9 @@ def _write_embeddings(weights: Weights, vocabulary: Sequence[str], path: Path, *
         vocabulary=np.frombuffer("\n".join(vocabulary).encode(), dtype=np.uint8),
         places=weights["encoder.places.weight"].astype(half),
         types=weights["encoder.types.weight"],
-        decoder_places=weights["decoder.places.weight"].astype(half),
-        words_bias=weights["decoder.out_bias"].astype(half),
+        writer_places=weights["writer.places"].astype(half),
+        writer_kinds=weights["writer.kinds"],
+        signs=weights["writer.signs"].astype(half),
+        words_bias=weights["writer.out_bias"].astype(half),
         **stored,
     )

@@ -1,4 +1,4 @@
-"""What the model is given, as token numbers: (question, passage) pairs for the encoder, tasks for the decoder."""
+"""What the encoder is given, as token numbers: (question, passage) pairs. What the writer is: `writer/prompts.py`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,8 @@ from dataclasses import dataclass
 
 from whichsense.models.compact.tokens import BEGIN, END, Tokenizer
 
-# BERT's unused tokens serve as signs: gap markers, "delete n words", and what the decoder is to do.
-GAP, GAPS = 1, 48
-DELETE, MOST_DELETED = 48, 12
-REWRITE, ANSWER, CLARIFY, SUMMARIZE, BETWEEN = 61, 62, 63, 64, 65
-LAST_SIGN = 65
 LONGEST_QUESTION, LONGEST_TITLE, LONGEST_PAIR = 48, 24, 224
-LONGEST_ANSWER, LONGEST_REWRITE = 24, 60
-_MOST_OTHERS = 5
-_LONGEST_PREFIX = 150  # leaves room for the edits among the decoder's places
+LONGEST_ANSWER = 24
 _ARTICLE = re.compile(r"^(?:a|an|the)\s+", re.IGNORECASE)
 
 
@@ -62,26 +55,6 @@ def question_words(question: str) -> list[str]:
     return question.strip().rstrip("?").split()
 
 
-def rewrite_prefix(tokenizer: Tokenizer, question: str, answer: str, others: Sequence[str]) -> list[int] | None:
-    """`REWRITE P0 w1 P1 … wn Pn [SEP] answer [SEP] other ; other [SEP]`; None where the question is too long for it."""
-    words = question_words(question)
-    pieces = [tokenizer.ids(word) for word in words]
-    if not words or len(words) >= GAPS or sum(map(len, pieces)) > LONGEST_QUESTION:
-        return None
-    prefix = [REWRITE, GAP]
-    for place, found in enumerate(pieces, 1):
-        prefix += [*found, GAP + place]
-    prefix += [END, *answer_ids(tokenizer, answer), END]
-    for place, other in enumerate(others[:_MOST_OTHERS]):
-        prefix += ([BETWEEN] if place else []) + answer_ids(tokenizer, other)
-    return [*prefix, END] if len(prefix) < _LONGEST_PREFIX else None
-
-
 def answer_ids(tokenizer: Tokenizer, answer: str) -> list[int]:
-    """An answer as the decoder knows it: without an article in front, unless it is nothing else."""
+    """An answer as the writer knows it: without an article in front, unless it is nothing else."""
     return tokenizer.ids(_ARTICLE.sub("", answer.strip()) or answer, LONGEST_ANSWER)
-
-
-def answer_prefix(tokenizer: Tokenizer, question: str) -> list[int]:
-    """`ANSWER question [SEP]`, to which the answer is the continuation."""
-    return [ANSWER, *tokenizer.ids(question, LONGEST_REWRITE), END]

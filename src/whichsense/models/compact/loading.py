@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whichsense.errors import BadInput
-from whichsense.models.compact.decoder_onnx import TOP
 from whichsense.models.compact.encoder_onnx import WEIGHT_TOP, step_of
-from whichsense.models.compact.export import CONFIG, EMBEDDINGS, FORMAT, GRAPHS
+from whichsense.models.compact.export import CONFIG, EMBEDDINGS, FORMAT, GRAPHS, WORD_TOP
 from whichsense.models.compact.runtime import Words
+from whichsense.models.compact.writer.graph import TOP
 from whichsense.models.onnx_constants import constants
 
 Array = NDArray[Any]
@@ -29,7 +29,7 @@ _NEAR = 8  # floats on either side that are tried, so that a step comes out as i
 
 @dataclass(frozen=True)
 class Exported:
-    """What a weights folder holds: weights as `CompactNet.state_dict()` names them, the shape, the vocabulary."""
+    """What a weights folder holds: weights as `export` is given them, the shape, the vocabulary."""
 
     weights: dict[str, NDArray[np.float32]]
     config: dict[str, Any]
@@ -50,9 +50,8 @@ def load(folder: Path) -> Exported:
         words = Words.load(folder / EMBEDDINGS)
         weights = _embeddings(words)
         for name in GRAPHS:
-            weights |= _of_graph(constants(folder / name), WEIGHT_TOP if name != "decoder.onnx" else TOP)
+            weights |= _of_graph(constants(folder / name), WEIGHT_TOP if name != "writer.onnx" else TOP)
         _share_steps(weights, config["shape"])
-        weights["decoder.mark"] = _mark(constants(folder / "decoder.onnx"), weights)
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise BadInput(f"'{folder}' holds no compact model that can be read: {error}") from None
     return Exported(weights, config, words.vocabulary)
@@ -62,11 +61,13 @@ def _embeddings(words: Words) -> dict[str, Array]:
     if words.steps is None:
         raise ValueError("its word vectors are not in int8")
     return {
-        "encoder.words.weight": _decoded(words.codes, words.steps, TOP),
+        "encoder.words.weight": _decoded(words.codes, words.steps, WORD_TOP),
         "encoder.places.weight": words.places,
         "encoder.types.weight": words.types,
-        "decoder.places.weight": words.decoder_places,
-        "decoder.out_bias": words.bias,
+        "writer.places": words.writer_places,
+        "writer.kinds": words.writer_kinds,
+        "writer.signs": words.signs,
+        "writer.out_bias": words.bias,
     }
 
 
@@ -120,17 +121,3 @@ def _share_steps(weights: dict[str, Array], shape: Mapping[str, Any]) -> None:
         first = f"encoder.layers.{number}.attention"
         for part in ("key", "value"):
             weights[f"{first}.{part}.scale"] = weights[f"{first}.query.scale"]
-    for number in range(shape["decoder_layers"]):
-        for part in ("key", "value"):
-            weights[f"decoder.layers.{number}.cross_attention.{part}.scale"] = weights["decoder.copy_key.scale"]
-
-
-def _mark(arrays: Mapping[str, Array], weights: Mapping[str, Array]) -> NDArray[np.float32]:
-    """The one vector whose projections by the memory's layers the graph holds."""
-    seen = {"decoder.copy_key": arrays["copy_mark"]}
-    for name, array in arrays.items():
-        if name.endswith("_mark") and name != "copy_mark":
-            seen[name.removesuffix("_mark")] = array
-    matrix = np.concatenate([weights[f"{layer}.weight"] for layer in seen]).astype(np.float64)
-    projected = np.concatenate([array.ravel() for array in seen.values()]).astype(np.float64)
-    return np.linalg.lstsq(matrix, projected, rcond=None)[0].astype(np.float32)

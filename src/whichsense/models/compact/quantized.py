@@ -11,6 +11,7 @@ WEIGHT_TOP = 63
 TOP = 127
 # GELU never goes below -0.17, so its output is coded from there upwards.
 GELU_FLOOR = 0.17
+UNLEARNT = -3.0  # what the step of an input's codes is, as a logarithm, until a batch was seen
 
 
 class QuantizedLinear(nn.Linear):
@@ -18,7 +19,7 @@ class QuantizedLinear(nn.Linear):
 
     def __init__(self, inputs: int, outputs: int, *, after_gelu: bool = False) -> None:
         super().__init__(inputs, outputs)
-        self.scale = nn.Parameter(torch.tensor(-3.0))
+        self.scale = nn.Parameter(torch.tensor(UNLEARNT))
         self.after_gelu = after_gelu
         self.quantize_weights = self.quantize_activations = False
 

@@ -13,6 +13,7 @@ from whichsense.models.compact.inputs import Pair
 from whichsense.models.compact.rewriting import rewrites
 from whichsense.models.compact.support import Target, support
 from whichsense.models.compact.system import Scene
+from whichsense.models.compact.windows import likelihoods
 from whichsense.text import normalize
 from whichsense.types import Candidate, Span
 
@@ -44,19 +45,18 @@ def candidates_of(scene: Scene, places: Sequence[int]) -> list[Candidate]:
     return found
 
 
-def resolved(
-    scene: Scene, candidates: Sequence[Candidate], beams: int = 4, *, cautious: bool = False
-) -> list[Resolved]:
+def resolved(scene: Scene, candidates: Sequence[Candidate], *, cautious: bool = False) -> list[Resolved]:
     """A rewrite for each answer, no two alike. One alone leaves the question as it is where that is not ambiguous.
 
-    If `cautious`, it does so too where its rewrite is not well put, and one of several is then put to a title. That is
-    for readers: to a benchmark the clumsiest edit is nearer to an annotator's rewrite.
+    If `cautious`, it does so too where its rewrite is not well put, and one of several is then put to a title; what a
+    title has in brackets comes first. That is for readers: to a benchmark the clumsiest edit is nearer to an
+    annotator's rewrite.
     """
     least = _WELL_PUT if cautious else -np.inf
     if len(candidates) == 1:
-        return [_alone(scene, candidates[0], beams, least)]
+        return [_alone(scene, candidates[0], least, cautious=cautious)]
     targets = [target(scene, candidate) for candidate in candidates]
-    chosen = _rewritten(scene, targets, beams)
+    chosen = _rewritten(scene, targets, cautious=cautious)
     used = {key(one.question) for one in chosen if one is not None}
     given = [normalize(candidate.answer) for candidate in candidates]
     found = []
@@ -70,25 +70,25 @@ def resolved(
     return found or [Resolved(candidates[0], scene.evidence.question)]
 
 
-def _alone(scene: Scene, candidate: Candidate, beams: int, least: float) -> Resolved:
+def _alone(scene: Scene, candidate: Candidate, least: float, *, cautious: bool) -> Resolved:
     """Where only one of several readings is answered, which one: what sets it apart from what else might be meant."""
     question = scene.evidence.question
     if not scene.is_ambiguous:
         return Resolved(candidate, question)
     others = [place for place in scene.apart if not same(scene.answers[place].text, candidate.answer)]
     targets = [target(scene, one) for one in (candidate, *candidates_of(scene, others[:_RIVALS]))]
-    best = _rewritten(scene, targets, beams)[0]
+    best = _rewritten(scene, targets, cautious=cautious)[0]
     return Resolved(candidate, best.question if best is not None and best.worth >= least else question)
 
 
-def _rewritten(scene: Scene, targets: Sequence[Target], beams: int) -> list[Rewrite | None]:
+def _rewritten(scene: Scene, targets: Sequence[Target], *, cautious: bool) -> list[Rewrite | None]:
     """The best rewrites together; None where nothing fits."""
     told = [support(scene, wanted) for wanted in targets]
-    return together(rewrites(scene, targets, told, beams))
+    return together(rewrites(scene, targets, told, cautious=cautious))
 
 
 def _by_title(scene: Scene, target: Target, named: Sequence[str], used: set[str]) -> str | None:
-    """Where the decoder finds no rewrite that is good enough: the question put to a text in which the answer stands,
+    """Where there is no rewrite that is good enough: the question put to a text in which the answer stands,
     whose title has none of these names in it."""
     question = scene.evidence.question.strip().rstrip("?")
     for place in target.marked:
@@ -115,9 +115,12 @@ def checked(scene: Scene, readings: Sequence[Resolved], least: float) -> tuple[l
         for place in scene.apart
         if normalize(scene.answers[place].text) not in known and scene.probabilities[place] >= least
     ]
-    rows = np.array(scene.likelihoods([one.question for one in readings], [*given, *_texts(scene, new)]))
+    asked = [*(one.question for one in readings), scene.evidence.question]
+    answers = [*(one.candidate for one in readings), *candidates_of(scene, new)]
+    *rows_of_readings, before = likelihoods(scene, asked, [target(scene, answer) for answer in answers])
+    rows = np.stack(rows_of_readings)
     count, diagonal = len(given), np.arange(len(given))
-    gained = rows[:, :count] - np.array(scene.likelihoods([scene.evidence.question], given))
+    gained = rows[:, :count] - before[:count]
     own, others = gained[diagonal, diagonal], gained.copy()
     others[diagonal, diagonal] = -np.inf
     holds = own - others.max(axis=1) >= scorer.holds_over
@@ -126,10 +129,6 @@ def checked(scene: Scene, readings: Sequence[Resolved], least: float) -> tuple[l
     best = rows[:, count:] == rows[:, count:].max(axis=1, keepdims=True) if new else beaten
     joining = (beaten & best & rewritten[:, None]).any(axis=0)
     return holds.tolist(), [place for place, joins in zip(new, joining.tolist(), strict=True) if joins]
-
-
-def _texts(scene: Scene, places: Sequence[int]) -> list[str]:
-    return [scene.answers[place].text for place in places]
 
 
 def target(scene: Scene, candidate: Candidate) -> Target:

@@ -21,21 +21,23 @@ from whichsense.models.compact.tokens import Tokenizer
 Floats = NDArray[np.float32]
 Item = TypeVar("Item")
 Found = TypeVar("Found")
-WEIGHTS = Path(__file__).parents[1] / "weights" / "compact-4"
-FORMAT = 1
+WEIGHTS = Path(__file__).parents[1] / "weights" / "compact-5"
+FORMAT = 2
 EXTRA = "dense"
 
 
 @dataclass(frozen=True)
 class Words:
-    """Word vectors, kept once as int8: the encoder's, the decoder's, and those of what it may write."""
+    """Word vectors, kept once as int8: the encoder's, the writer's, and those of what it may write."""
 
     vocabulary: list[str]
     codes: NDArray[Any]
     steps: Floats | None
     places: Floats
     types: Floats
-    decoder_places: Floats
+    writer_places: Floats
+    writer_kinds: Floats
+    signs: Floats
     bias: Floats
 
     @classmethod
@@ -43,7 +45,7 @@ class Words:
         with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         tokens = arrays["vocabulary"].tobytes().decode("utf-8").split("\n")
-        names = ("places", "types", "decoder_places", "words_bias")
+        names = ("places", "types", "writer_places", "writer_kinds", "signs", "words_bias")
         tables = (arrays[name].astype(np.float32) for name in names)
         return cls(tokens, arrays["codes"], arrays.get("steps"), *tables)
 
@@ -55,6 +57,12 @@ class Words:
         """What the encoder's first layer is given, before its LayerNorm."""
         found = self.vectors(pair.ids) + self.places[: len(pair)] + self.types[np.asarray(pair.types)]
         return np.asarray(found[None], dtype=np.float32)
+
+    def prompted(self, ids: NDArray[np.int64], kinds: NDArray[np.int64], first: int = 0) -> Floats:
+        """What the writer is given, before its LayerNorm, of tokens (… × tokens) that stand from a place on."""
+        signs = np.where((ids < len(self.signs))[..., None], self.signs[np.minimum(ids, len(self.signs) - 1)], 0)
+        places = self.writer_places[first : first + ids.shape[-1]]
+        return np.asarray(self.vectors(ids) + signs + self.writer_kinds[kinds] + places, dtype=np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +77,11 @@ class Late:
 
 @dataclass
 class Work:
-    """How much was encoded so far: pairs that entered, and pairs times layers that they went through."""
+    """How much was encoded so far: pairs that entered, prompts that the writer read, and both times the layers that
+    they went through."""
 
     pairs: int = 0
+    prompts: int = 0
     layers: int = 0
 
 
@@ -116,7 +126,7 @@ class CompactModel:
     def early(self, pairs: Sequence[Pair]) -> list[tuple[Floats, float]]:
         """The first layers: each pair's states and its score for going on."""
         session, depth = self._early, self.config["shape"]["early"]
-        self._count(len(pairs), depth, entered=True)
+        self.count(len(pairs) * depth, pairs=len(pairs))
 
         def one(pair: Pair) -> tuple[Floats, float]:
             states, relevance = session.run(["states", "relevance"], {"embedded": self.words.embedded(pair)})
@@ -127,7 +137,7 @@ class CompactModel:
     def late(self, states: Sequence[Floats]) -> list[Late]:
         """The other layers, for the pairs that go on."""
         session, shape = self._late, self.config["shape"]
-        self._count(len(states), shape["layers"] - shape["early"])
+        self.count(len(states) * (shape["layers"] - shape["early"]))
 
         def one(early: Floats) -> Late:
             names = ["states", "relevance", "span", "ambiguity"]
@@ -168,9 +178,11 @@ class CompactModel:
         found: Iterable[Found] = map(what, items) if self.threads == 1 else self._pool.map(what, items)
         return list(found)
 
-    def _count(self, pairs: int, layers: int, *, entered: bool = False) -> None:
-        self.work.pairs += pairs if entered else 0
-        self.work.layers += pairs * layers
+    def count(self, layers: int, *, pairs: int = 0, prompts: int = 0) -> None:
+        """Note what was encoded."""
+        self.work.pairs += pairs
+        self.work.prompts += prompts
+        self.work.layers += layers
 
 
 def damaged(path: Path, error: Exception) -> WhichsenseError:

@@ -11,9 +11,9 @@ import numpy as np
 
 from whichsense.answers import same
 from whichsense.metrics.porter import stem
-from whichsense.models.compact.decoding import Ints
 from whichsense.models.compact.edits import KINDS_OF_WORKS, NEUTRAL_WORDS, SMALL_WORDS
 from whichsense.models.compact.system import Scene
+from whichsense.models.compact.writer.runtime import Ints
 from whichsense.text import sentence_spans, words
 
 
@@ -49,9 +49,12 @@ class Support:
         return any(all(_stem(word) not in other.stems for other in others) for word in words(rewrite))
 
 
-def support(scene: Scene, target: Target) -> Support:
-    """Of the titles and sentences in which the answer stands; of all passages where it stands nowhere."""
+def support(scene: Scene, target: Target, *, cautious: bool = True) -> Support:
+    """Of the titles and sentences in which the answer stands, or if not `cautious`, of the passages in which it does; of
+    all passages where it stands nowhere."""
     told = [text for texts in beside(scene, target) for text in texts]
+    if not cautious:
+        told += [scene.evidence.passages[place].text for place in target.marked]
     if not told:
         told = [text for passage in scene.evidence.passages for text in (passage.title, passage.text)]
     tokenizer = scene.compact.model.tokenizer

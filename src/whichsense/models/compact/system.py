@@ -12,16 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
 from whichsense.errors import WhichsenseError
-from whichsense.models.compact import candidates, features, search
+from whichsense.models.compact import candidates, features
 from whichsense.models.compact.candidates import Answer, Evidence
-from whichsense.models.compact.decoding import Decoder, Ints, Memory, View
 from whichsense.models.compact.impression import pooled
-from whichsense.models.compact.inputs import LONGEST_QUESTION, Pair, answer_ids, answer_prefix, pair
+from whichsense.models.compact.inputs import LONGEST_QUESTION, Pair, answer_ids, pair
 from whichsense.models.compact.runtime import WEIGHTS, CompactModel, Floats, Late
 from whichsense.models.compact.scorer import Judge, Scorer
+from whichsense.models.compact.writer.runtime import Writer
 from whichsense.types import Hit
 
 _LEAST_SCORE = 0.05  # of the best one's: what is below is far enough
@@ -53,8 +51,8 @@ class Compact:
         return CompactModel(self.folder, self.threads)
 
     @cached_property
-    def decoder(self) -> Decoder:
-        return Decoder(self.model)
+    def writer(self) -> Writer:
+        return Writer(self.model)
 
     @cached_property
     def scorer(self) -> Scorer:
@@ -67,7 +65,7 @@ class Compact:
         def loaded() -> None:
             with contextlib.suppress(WhichsenseError):
                 self.model.prepare()
-                self.decoder.prepare()
+                self.writer.prepare()
 
         thread = threading.Thread(target=loaded, name="whichsense-loading")
         thread.start()
@@ -141,12 +139,11 @@ def _searched(hits: Sequence[Hit]) -> list[float]:
 
 @dataclass(frozen=True)
 class Scene:
-    """One question with its evidence: candidates, their probabilities, and the memory that the decoder looks at."""
+    """One question with its evidence: candidates and their probabilities."""
 
     compact: Compact
     evidence: Evidence
     rest: tuple[Hit, ...] = ()
-    _asked: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def holds(self, hits: Sequence[Hit], keep: int | None) -> bool:
         """Whether these hits are what this scene read to the end, or with `keep`, what it was given."""
@@ -204,36 +201,6 @@ class Scene:
         scorer = self.compact.scorer
         said = scorer.wording(self.evidence.question), scorer.impression(self.evidence.alone)
         return features.of_question(self.context, self.probabilities, *said)
-
-    @cached_property
-    def memory(self) -> Memory:
-        """All passages, side by side."""
-        states = np.concatenate([late.states for late in self.evidence.read])
-        ids = [token for pair in self.evidence.pairs for token in pair.ids]
-        more = [token for answer in self.answers for token in self.tokens(answer.text)]
-        return self.compact.decoder.remember(states, ids, more)
-
-    def places(self, passages: Sequence[int]) -> Ints:
-        """Where the tokens of some passages stand in the memory."""
-        begins = np.cumsum([0, *(len(pair) for pair in self.evidence.pairs)])
-        return np.concatenate([np.arange(begins[place], begins[place + 1]) for place in passages])
-
-    def likelihoods(self, questions: Sequence[str], answers: Sequence[str]) -> list[list[float]]:
-        """How likely each answer is to each question, over this evidence: REFUEL's verification score."""
-        for missing in {tuple(a for a in answers if (question, a) not in self._asked) for question in questions}:
-            wanted = [q for q in questions if tuple(a for a in answers if (q, a) not in self._asked) == missing]
-            self._ask(wanted, missing)
-        return [[self._asked[question, answer] for answer in answers] for question in questions]
-
-    def _ask(self, questions: Sequence[str], answers: Sequence[str]) -> None:
-        if not questions or not answers:
-            return
-        tokenizer, view = self.compact.model.tokenizer, View.whole(self.memory)
-        prompts = [search.Prompt(answer_prefix(tokenizer, question), view) for question in questions]
-        outputs = [self.tokens(answer) for answer in answers]
-        found = search.likelihoods(self.compact.decoder, self.memory, prompts, outputs)
-        for question, row in zip(questions, found, strict=True):
-            self._asked.update({(question, answer): score for answer, score in zip(answers, row, strict=True)})
 
     def tokens(self, answer: str) -> list[int]:
         return answer_ids(self.compact.model.tokenizer, answer)

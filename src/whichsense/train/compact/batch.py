@@ -1,9 +1,8 @@
-"""Batches: pairs of a question and a passage, side by side in lists, and rows that the decoder is to write."""
+"""Batches: pairs of a question and a passage, side by side in lists."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,6 @@ from whichsense.models.compact.tokens import BEGIN, END
 from whichsense.train.compact.lists import ANSWERS, SPANS
 from whichsense.train.compact.pack import Ints, Pack
 
-_SHAKEN = 2.0  # places by which the slots of a list are shaken, on average
 MOST_PIECES = 6  # of a passage, whose scores as first and as last token of an answer the teacher tells
 
 
@@ -61,19 +59,6 @@ class ListBatch(NamedTuple):
     """Whether the last slot of each list, which is never valid, holds its question without a passage."""
 
 
-class Rows(NamedTuple):
-    """Sequences for the decoder: all tokens, and at which places which targets are counted."""
-
-    tokens: Tensor
-    places: Tensor
-    targets: Tensor
-    counted: Tensor
-    owner: Tensor
-    """The list, or the pair, that a sequence looks at."""
-    answer: Tensor
-    """The answer that it is about; -1 for none."""
-
-
 def sampled(pack: Pack, number: int, count: int, luck: np.random.Generator) -> list[int]:
     """Some slots of a list, good ones likelier; in their order."""
     slots = pack.slots_of(number)
@@ -82,22 +67,6 @@ def sampled(pack: Pack, number: int, count: int, luck: np.random.Generator) -> l
     good = np.diff(pack.spans.starts[slots.start : slots.stop + 1]) > 0
     keys = luck.random(len(slots)) + 0.6 * good
     return sorted((np.argpartition(-keys, count)[:count] + slots.start).tolist())
-
-
-def evident(pack: Pack, number: int, answers: Iterable[int], count: int, luck: np.random.Generator | None) -> list[int]:
-    """Slots of a list, in their order: in turn one with each of these answers, then others, the first likelier.
-
-    Without luck the first of each.
-    """
-    slots = pack.slots_of(number)
-    keys = np.arange(len(slots), dtype=np.float64)
-    if luck is not None:
-        keys += luck.exponential(_SHAKEN, len(slots))
-    order = [slots.start + place for place in np.argsort(keys, kind="stable").tolist()]
-    held = {slot: set(pack.spans[slot][:, 0].tolist()) for slot in order}
-    own = [[slot for slot in order if answer in held[slot]] for answer in answers]
-    turns = [slot for turn in zip_longest(*own) for slot in turn if slot is not None]
-    return sorted(list(dict.fromkeys([*turns, *order]))[:count])
 
 
 def list_batch(
@@ -192,7 +161,8 @@ def counted(places: Tensor, first: Tensor, title: Tensor) -> Tensor:
 
 
 def _joined_pairs(pack: Pack, asked: Ints, rows: Ints, longest: int, bare: Ints) -> tuple[Pairs, Ints]:
-    """What `pair_ids` makes, for all pairs at once; and their sizes. `bare` ones have no passage."""
+    """`[CLS] question [SEP] title [SEP] text [SEP]`, as `inputs.pair` makes it, for all pairs at once; and their sizes.
+    `bare` ones have no passage."""
     question, title = pack.questions.sizes(asked), np.where(bare, 0, pack.titles.sizes(rows))
     text = np.minimum(pack.texts.sizes(rows), np.maximum(0, longest - question - title - 4))
     text = np.where(bare, 0, text)
@@ -219,21 +189,6 @@ def within(sizes: Ints) -> tuple[Ints, Ints]:
     return own, np.arange(len(own)) - (np.cumsum(sizes) - sizes)[own]
 
 
-def pair_ids(question: Sequence[int], title: Sequence[int], text: Sequence[int], longest: int) -> list[int]:
-    """`[CLS] question [SEP] title [SEP] text [SEP]`: as `inputs.pair` makes it, of what is cut up already."""
-    room = max(0, longest - len(question) - len(title) - 4)
-    return [BEGIN, *question, END, *title, END, *text[:room], END]
-
-
-def padded_pairs(rows: Sequence[Sequence[int]], heads: NDArray[np.int64], longest: int) -> Pairs:
-    """All as wide as the longest may be: layers are compiled for one width."""
-    ids = np.zeros((len(rows), longest), np.int64)
-    sizes = np.array([len(row) for row in rows])
-    for place, row in enumerate(rows):
-        ids[place, : len(row)] = row
-    return _masked(ids, sizes, heads)
-
-
 def _masked(ids: Ints, sizes: Ints, heads: Ints) -> Pairs:
     at = np.arange(ids.shape[1])[None]
     mask = at < sizes[:, None]
@@ -241,37 +196,3 @@ def _masked(ids: Ints, sizes: Ints, heads: Ints) -> Pairs:
     ends = (at == heads.sum(1)[:, None]) | (at == sizes[:, None] - 1)
     types, seen, region = (torch.from_numpy(part) for part in (passage.astype(np.int64), mask, passage & ~ends))
     return Pairs(torch.from_numpy(ids), types, seen, region, torch.from_numpy(heads))
-
-
-class Writing(NamedTuple):
-    """A sequence before it is padded: given prefix, wanted output."""
-
-    prefix: list[int]
-    output: list[int]
-    owner: int
-    answer: int = -1
-
-
-def written_rows(sequences: Sequence[Writing], longest: int) -> Rows | None:
-    """Prefix and output in one row; None where there is no sequence."""
-    if not sequences:
-        return None
-    given, wanted = (
-        np.array([len(part) for part in parts]) for parts in zip(*(one[:2] for one in sequences), strict=True)
-    )
-    wide, most = min(longest, int((given + wanted).max()) - 1), int(wanted.max())
-    tokens = np.zeros((len(sequences), wide), np.int64)
-    places, targets = (np.zeros((len(sequences), most), np.int64) for _ in range(2))
-    row, at = within(given + wanted)
-    inside = at < wide
-    whole = np.array([token for one in sequences for part in one[:2] for token in part], np.int64)
-    tokens[row[inside], at[inside]] = whole[inside]
-    row, at = within(wanted)
-    targets[row, at] = [token for one in sequences for token in one.output]
-    places[row, at] = given[row] + at - 1
-    said = (np.arange(most) < wanted[:, None]) & (places < wide)
-    places, targets = places * said, targets * said
-    owner, answer = ([getattr(one, name) for one in sequences] for name in ("owner", "answer"))
-    arrays = dict(zip(("tokens", "places", "targets", "counted"), (tokens, places, targets, said), strict=True))
-    parts = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    return Rows(**parts, owner=torch.tensor(owner), answer=torch.tensor(answer))

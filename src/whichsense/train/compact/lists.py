@@ -53,15 +53,10 @@ class Lists:
     """That make lists side by side, where hits are read from files and lists are kept in a folder."""
 
 
-def prepared(data: Data, lists: Lists, vocabulary: Sequence[str], *, rewritten: bool = False) -> tuple[Pack, Pack]:
-    """The lists to learn from and those to measure with: made now, or read where they were made before.
-
-    `rewritten`: only those of questions with rewrites.
-    """
-    train, dev = (_Maker(data, lists, vocabulary, learning=learning, rewritten=rewritten) for learning in (True, False))
-    learnt = questions.rewritten if rewritten else questions.training
-    measured = questions.rewritten_development if rewritten else questions.development
-    return train.made(lambda: learnt(data), "train"), dev.made(lambda: measured(data), "dev")
+def prepared(data: Data, lists: Lists, vocabulary: Sequence[str]) -> tuple[Pack, Pack]:
+    """The lists to learn from and those to measure with: made now, or read where they were made before."""
+    train, dev = (_Maker(data, lists, vocabulary, learning=learning) for learning in (True, False))
+    return train.made(lambda: questions.training(data), "train"), dev.made(lambda: questions.development(data), "dev")
 
 
 @dataclass(frozen=True)
@@ -89,10 +84,8 @@ class _Part:
 class _Maker:
     """Makes lists part by part; what is written is not made again."""
 
-    def __init__(
-        self, data: Data, lists: Lists, vocabulary: Sequence[str], *, learning: bool, rewritten: bool = False
-    ) -> None:
-        self.data, self.lists, self.learning, self.rewritten = data, lists, learning, rewritten
+    def __init__(self, data: Data, lists: Lists, vocabulary: Sequence[str], *, learning: bool) -> None:
+        self.data, self.lists, self.learning = data, lists, learning
         self.tokenizer = Tokenizer({piece: number for number, piece in enumerate(vocabulary)})
         self.inside = np.array([piece.startswith("##") for piece in vocabulary])
         self._index: Index | _Hits | None = None
@@ -142,7 +135,7 @@ class _Maker:
         files = [sha256(path) for path in self.data.paths()]
         plain = {name: getattr(self.data, name) for name in ("without", "held", "limit", "dev_limit", "method")}
         sizes = {name: getattr(self.lists, name) for name in ("depth", "passages", "measured")}
-        only: dict[str, object] = {"rewritten": True} if self.rewritten else {}
+        only: dict[str, object] = {}
         # By their places, as files are known by their content and not by their names.
         if guessed := [place for place, name in enumerate(self.data.more) if self.data.is_guessed(name)]:
             only["guessed"] = guessed

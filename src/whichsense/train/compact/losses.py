@@ -8,12 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from whichsense.models.compact.net import CompactNet, Memory
-from whichsense.train.compact.batch import ListBatch, Pairs, Rows, Taught
+from whichsense.train.compact.batch import ListBatch, Taught
 
 _NONE = -1e4
 _FLOOR = -25.0  # the least log probability that still counts: one hopeless token must not rule a batch
-_MOST_NOISE = 2.0  # by which passages are shuffled before the decoder is given the best
 
 
 def shares(scores: Tensor, valid: Tensor) -> Tensor:
@@ -100,45 +98,3 @@ def _ambiguity(logits: Tensor, batch: ListBatch) -> dict[str, Tensor]:
         loss = F.binary_cross_entropy_with_logits(logit, batch.ambiguous.clamp(min=0), reduction="none")
         found[name] = (loss * known).sum() / known.sum().clamp(min=1)
     return found
-
-
-def remembered(states: Tensor, batch: ListBatch, relevance: Tensor, rows: Rows, count: int, *, marked: bool) -> Memory:
-    """What each sequence looks at: `count` passages of its list, those with its answer first, then the best others.
-
-    Relevances are shaken a little, so that the decoder meets more than one choice of passages.
-    """
-    slots = batch.valid.shape[1]
-    own = torch.arange(batch.held.shape[-1], device=rows.answer.device) == rows.answer[:, None]
-    holds = (batch.held[rows.owner] & own[:, None]).any(-1)
-    keys = relevance.detach().view_as(batch.valid)[rows.owner].masked_fill(~batch.valid[rows.owner], _NONE)
-    keys = keys + torch.rand(keys.shape, device=keys.device) * _MOST_NOISE + 30.0 * holds
-    picked = keys.topk(min(count, slots), 1).indices
-    flat = (rows.owner[:, None] * slots + picked).flatten()
-    seen = batch.pairs.mask[flat] & batch.valid.flatten()[flat][:, None]
-    size = (len(rows.owner), -1)
-    marks = torch.zeros_like(seen)
-    if marked:
-        first, last, answer = (part.flatten(0, 1)[flat] for part in (batch.first, batch.last, batch.answer))
-        mine = answer == rows.answer.repeat_interleave(picked.shape[1])[:, None]
-        marks = covered(first, last, mine, seen.shape[1])
-    parts = marks.to(states.dtype).reshape(size), seen.reshape(size), batch.pairs.ids[flat].reshape(size)
-    return Memory(states[flat].reshape(len(rows.owner), -1, states.shape[-1]), *parts)
-
-
-def covered(first: Tensor, last: Tensor, there: Tensor, length: int) -> Tensor:
-    """Which tokens lie in any of a pair's spans (pairs × tokens)."""
-    at = torch.arange(length, device=first.device)
-    return ((at >= first[..., None]) & (at <= last[..., None]) & there[..., None]).any(1)
-
-
-def of_pairs(states: Tensor, pairs: Pairs, marks: Tensor, owner: Tensor) -> Memory:
-    """What sequences look at that have one pair each."""
-    return Memory(states[owner], marks.to(states.dtype)[owner], pairs.mask[owner], pairs.ids[owner])
-
-
-def written(net: CompactNet, memory: Memory, rows: Rows) -> Tensor:
-    """Minus the mean log probability of the wanted tokens."""
-    states = net.write(rows.tokens, memory)
-    states = states.gather(1, rows.places[..., None].expand(-1, -1, states.shape[-1]))
-    scores = net.token_scores(states, memory, rows.targets)
-    return -(scores * rows.counted).sum() / rows.counted.sum().clamp(min=1)

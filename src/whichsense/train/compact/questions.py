@@ -112,16 +112,6 @@ def training(data: Data) -> list[Asked]:
     return _without_copies(list(found.values()), kept, data.train)
 
 
-def rewritten(data: Data) -> list[Asked]:
-    """Those of them that have rewrites. What two datasets ask is there twice: each has rewrites of its own for it."""
-    found: dict[tuple[str, str], Asked] = {}
-    own, kept = _parted(data)
-    for one in _all(data, own):
-        if one.rewritings and len(words(one.text)) >= _FEWEST_WORDS:
-            found.setdefault((one.source, " ".join(words(one.text))), one)
-    return _without_copies(list(found.values()), kept, data.train)
-
-
 def _parted(data: Data) -> tuple[list[Question], list[Question]]:
     """What may be learnt of `train`, and what is kept: its held-out questions and the datasets of `without`."""
     own = data.read(data.train)
@@ -141,11 +131,6 @@ def _without_copies(asked: Sequence[Asked], kept: Sequence[Question], name: str)
 def development(data: Data) -> list[Asked]:
     found = [ambiguous(question, data.dev) for question in data.read(data.dev) if question.is_answerable]
     return found[: data.dev_limit] if data.dev_limit else found
-
-
-def rewritten_development(data: Data) -> list[Asked]:
-    """Those of them that have rewrites."""
-    return [one for one in development(data) if one.rewritings]
 
 
 def held_out(data: Data) -> list[Question]:

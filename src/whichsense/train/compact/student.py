@@ -19,11 +19,11 @@ from whichsense.models.compact.net import CompactConfig, CompactNet, from_bert
 from whichsense.models.compact.tokens import BEGIN, END, PAD, UNKNOWN
 from whichsense.train.batches import Lazy
 from whichsense.train.compact.batch import ListBatch, Scores, list_batch, sampled
+from whichsense.train.compact.examples import Remembering
 from whichsense.train.compact.lists import Lists, prepared
 from whichsense.train.compact.questions import Data
 from whichsense.train.compact.scores import detected, taught_scores
 from whichsense.train.compact.start import keep, opened
-from whichsense.train.compact.writing import Remembering
 from whichsense.train.tiny import located
 
 _SHORTEST = LONGEST_QUESTION + LONGEST_TITLE + 5
@@ -38,13 +38,11 @@ class Model:
     """A plain BERT with BERT's uncased vocabulary: a name on the hub, a folder, or `tiny-bert-uncased`."""
     start: str = ""
     """What training goes on from: the model folder of another recipe, any weights folder, or `shipped`, the model that
-    comes with the package. Its vocabulary and sizes are taken, and no base is needed; the decoder may get more layers.
-    Empty: the base, with a new decoder."""
+    comes with the package. Its vocabulary and sizes are taken, and no base is needed. Empty: the base."""
     kept: float = 0.0
-    """How much of what training goes on from stays in what `compact` writes: the weights are a mean of both."""
+    """How much of what training goes on from stays in what compact-encoder writes: the weights are a mean of both."""
     early: int = 4
     """Layers that all passages go through; the best go through the others too."""
-    decoder_layers: int = 4
     dropout: float = 0.1
     longest: int = 160
     """Tokens of a pair."""
@@ -59,7 +57,7 @@ class Teacher:
     detectors: tuple[str, ...] = ()
     """Model folders of ambiguity-detector-question, whose mean says what is ambiguous; empty: annotators alone do."""
     itself: float = 0.0
-    """How often `compact` is taught by the model that it goes on from, in place of the teacher."""
+    """How often compact-encoder is taught by the model that it goes on from, in place of the teacher."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ class Options:
 
 
 def vocabulary_of(base: str) -> list[str]:
-    """BERT's uncased word pieces, whose unused ones are the decoder's signs."""
+    """BERT's uncased word pieces, whose unused ones are the writer's signs."""
     known: dict[str, int] = load_tokenizer(located(base)).get_vocab()
     found = sorted(known, key=known.__getitem__)
     wanted = {PAD: "[PAD]", UNKNOWN: "[UNK]", BEGIN: "[CLS]", END: "[SEP]", 1: "[unused0]", 99: "[unused98]"}
@@ -89,12 +87,27 @@ def vocabulary_of(base: str) -> list[str]:
     return found
 
 
+def shape_of(base: str, early: int) -> CompactConfig:
+    """The shape of a compact model from this BERT."""
+    config = load_config(located(base))
+    if config.model_type != "bert":
+        raise BadConfig(f"model.base is a {config.model_type}; the compact model's encoder is a BERT.")
+    return CompactConfig(
+        vocabulary=config.vocab_size,
+        width=config.hidden_size,
+        heads=config.num_attention_heads,
+        inner=config.intermediate_size,
+        positions=config.max_position_embeddings,
+        layers=config.num_hidden_layers,
+        early=min(early, config.num_hidden_layers - 1),
+        epsilon=config.layer_norm_eps,
+    )
+
+
 class Student:
     """Lists and a network; the recipes add what is learnt from them."""
 
     metric, higher_is_better = "exact", True
-    rewritten_only = False
-    """Whether it learns from lists with rewrites alone."""
     asks_alone = True
     """Whether it learns what a question says without a passage, too."""
 
@@ -107,7 +120,7 @@ class Student:
         self.start = opened(options.model.start) if options.model.start else None
         self.vocabulary = vocabulary_of(options.model.base) if self.start is None else self.start.vocabulary
         self.tokenizer = Remembering({piece: number for number, piece in enumerate(self.vocabulary)})
-        self.train, self.dev = prepared(options.data, options.lists, self.vocabulary, rewritten=self.rewritten_only)
+        self.train, self.dev = prepared(options.data, options.lists, self.vocabulary)
         if not self.train.answered.any():
             raise BadInput("For no training question the index found a passage with its answer. Is it the right index?")
 
@@ -123,33 +136,14 @@ class Student:
     def shape(self) -> CompactConfig:
         model = self.options.model
         if self.start is not None:
-            own = self.start.shape
-            return replace(own, decoder_layers=max(own.decoder_layers, model.decoder_layers), dropout=model.dropout)
-        config = load_config(located(model.base))
-        if config.model_type != "bert":
-            raise BadConfig(f"model.base is a {config.model_type}; the compact model's encoder is a BERT.")
-        return CompactConfig(
-            vocabulary=len(self.vocabulary),
-            width=config.hidden_size,
-            heads=config.num_attention_heads,
-            inner=config.intermediate_size,
-            positions=config.max_position_embeddings,
-            layers=config.num_hidden_layers,
-            early=min(model.early, config.num_hidden_layers - 1),
-            decoder_layers=model.decoder_layers,
-            epsilon=config.layer_norm_eps,
-            dropout=model.dropout,
-        )
+            return replace(self.start.shape, dropout=model.dropout)
+        return replace(shape_of(model.base, model.early), dropout=model.dropout)
 
     def build(self) -> nn.Module:
-        """The base with new heads and a new decoder, or what training goes on from."""
+        """The base with new heads, or what training goes on from."""
         if self.start is not None:
             return self.start.net(self.shape)
-        net = from_bert(load_base(located(self.options.model.base)).state_dict(), self.shape)
-        for parameter in net.decoder.parameters():
-            if parameter.ndim > 1:
-                nn.init.normal_(parameter, std=0.02)
-        return net
+        return from_bert(load_base(located(self.options.model.base)).state_dict(), self.shape)
 
     @cached_property
     def likelihood(self) -> NDArray[np.float64]:

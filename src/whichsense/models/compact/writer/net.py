@@ -1,0 +1,156 @@
+"""The writer in torch, as it is trained. Its layers begin as some of a BERT's: reading prompts is not new to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from whichsense.models.compact.writer.prompts import LONGEST, SIGNS, WRITTEN
+
+
+@dataclass(frozen=True)
+class WriterConfig:
+    """The shape of the writer. The defaults are eight of gte-small's layers."""
+
+    vocabulary: int = 30_522
+    width: int = 384
+    heads: int = 12
+    inner: int = 1536
+    layers: int = 8
+    epsilon: float = 1e-12
+    dropout: float = 0.0
+    """While training only."""
+
+
+class Sequences(NamedTuple):
+    """Prompts × tokens, and behind them what is written (prompts × written), of which `wanted` come next.
+
+    `weights` say how much each counts; 0 where there is none.
+    """
+
+    ids: Tensor
+    kinds: Tensor
+    mask: Tensor
+    written: Tensor
+    wanted: Tensor
+    weights: Tensor
+
+
+class WriterLayer(nn.Module):
+    """BERT's layer; `mask` is added to the scores."""
+
+    def __init__(self, config: WriterConfig) -> None:
+        super().__init__()
+        self.attention = nn.ModuleDict(
+            {name: nn.Linear(config.width, config.width) for name in ("query", "key", "value", "output")}
+        )
+        self.heads = config.heads
+        self.attention_norm, self.norm = (nn.LayerNorm(config.width, config.epsilon) for _ in range(2))
+        self.wide, self.narrow = nn.Linear(config.width, config.inner), nn.Linear(config.inner, config.width)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, states: Tensor, prompt: int, prompt_mask: Tensor, mask: Tensor) -> Tensor:
+        """The first `prompt` tokens see each other, those behind them what their mask says."""
+        query, key, value = (
+            self.attention[name](states).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for name in ("query", "key", "value")
+        )
+        first = slice(None), slice(None), slice(prompt)
+        read = F.scaled_dot_product_attention(query[first], key[first], value[first], prompt_mask)
+        told = F.scaled_dot_product_attention(query[:, :, prompt:], key, value, mask)
+        seen = torch.cat([read, told], 2).transpose(1, 2).flatten(2)
+        states = self.attention_norm(states + self.dropout(self.attention["output"](seen)))
+        inner = F.gelu(self.wide(states), approximate="tanh")
+        found: Tensor = self.norm(states + self.dropout(self.narrow(inner)))
+        return found
+
+
+class Writer(nn.Module):
+    """`words`, the encoder's word vectors, are given and stay as they are."""
+
+    words: Tensor
+
+    def __init__(self, config: WriterConfig, words: Tensor) -> None:
+        super().__init__()
+        self.config = config
+        self.register_buffer("words", words, persistent=False)
+        self.signs = nn.Parameter(torch.randn(SIGNS, config.width) * 0.02)
+        self.places = nn.Parameter(torch.randn(LONGEST, config.width) * 0.02)
+        self.kinds = nn.Parameter(torch.randn(WRITTEN + 1, config.width) * 0.02)
+        self.norm = nn.LayerNorm(config.width, config.epsilon)
+        self.layers = nn.ModuleList(WriterLayer(config) for _ in range(config.layers))
+        self.out = nn.Linear(config.width, config.width)
+        self.out_norm = nn.LayerNorm(config.width, config.epsilon)
+        self.out_bias = nn.Parameter(torch.zeros(config.vocabulary))
+        self.dropout = nn.Dropout(config.dropout)
+
+    def embed(self, ids: Tensor, kinds: Tensor) -> Tensor:
+        signs = F.pad(self.signs, (0, 0, 0, 1))[ids.clamp(max=SIGNS)]
+        found: Tensor = self.words[ids] + signs + self.kinds[kinds] + self.places[: ids.shape[1]]
+        normed: Tensor = self.dropout(self.norm(found))
+        return normed
+
+    def forward(self, batch: Sequences) -> Tensor:
+        """The state after each written token."""
+        prompt, count = batch.ids.shape[1], batch.written.shape[1]
+        written = self.embed(batch.written, torch.full_like(batch.written, WRITTEN))
+        states = torch.cat([self.embed(batch.ids, batch.kinds), written], 1)
+        told = batch.mask[:, None, None, :]
+        before = torch.ones(count, count, dtype=torch.bool, device=told.device).tril()
+        seen = torch.cat([told.expand(-1, 1, count, -1), before.expand(len(told), 1, -1, -1)], -1)
+        masks = [
+            torch.zeros_like(mask, dtype=states.dtype).masked_fill(~mask, float("-inf"))
+            for mask in (told.expand(-1, 1, prompt, -1), seen)
+        ]
+        for layer in self.layers:
+            states = layer(states, prompt, *masks)
+        return states[:, prompt:]
+
+    def scores(self, states: Tensor) -> Tensor:
+        """Logits over the vocabulary."""
+        hidden = self.out_norm(F.gelu(self.out(states), approximate="tanh"))
+        return F.linear(hidden, self.words.to(hidden.dtype), self.out_bias)
+
+    def loss(self, batch: Sequences) -> tuple[Tensor, Tensor, Tensor]:
+        """The weighted mean loss of a wanted token; the sum over those of all of them, unweighted; their number."""
+        there = batch.weights > 0
+        logits = self.scores(self(batch)[there]).float()
+        each = F.cross_entropy(logits, batch.wanted[there], reduction="none")
+        weights = batch.weights[there]
+        return (each * weights).sum() / weights.sum().clamp(min=1e-6), each.detach().sum(), there.sum()
+
+
+def from_bert(weights: Mapping[str, Any], layers: Sequence[int], config: WriterConfig, words: Tensor) -> Writer:
+    """A fresh writer with some layers of a plain BERT (names as in its safetensors file)."""
+    net = Writer(config, words)
+    table = {name.removeprefix("bert."): torch.as_tensor(value).float() for name, value in weights.items()}
+    state = {
+        "norm.weight": table["embeddings.LayerNorm.weight"],
+        "norm.bias": table["embeddings.LayerNorm.bias"],
+        "places": table["embeddings.position_embeddings.weight"][:LONGEST],
+    }
+    kinds = table["embeddings.token_type_embeddings.weight"]
+    state["kinds"] = torch.cat([kinds, kinds[:1] + net.kinds[WRITTEN:].detach()])
+    for place, number in enumerate(layers):
+        for theirs, ours in _PARTS.items():
+            for kind in ("weight", "bias"):
+                state[f"layers.{place}.{ours}.{kind}"] = table[f"encoder.layer.{number}.{theirs}.{kind}"]
+    net.load_state_dict(net.state_dict() | state)
+    return net
+
+
+_PARTS = {
+    "attention.self.query": "attention.query",
+    "attention.self.key": "attention.key",
+    "attention.self.value": "attention.value",
+    "attention.output.dense": "attention.output",
+    "attention.output.LayerNorm": "attention_norm",
+    "intermediate.dense": "wide",
+    "output.dense": "narrow",
+    "output.LayerNorm": "norm",
+}

@@ -1,0 +1,230 @@
+"""The compact model's writer learns to rewrite, to restore and to answer; the encoder, whose words it shares, stays.
+
+Two recipes: compact-writer, mostly restoring, of which there is no end; then compact, mostly rewrites, of which there
+are few: people's, and in files of `data.more` such as a larger model wrote for other questions.
+"""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from whichsense.errors import BadConfig, BadInput
+from whichsense.metrics.ambignq import question_scores
+from whichsense.models.bases import load_base
+from whichsense.models.compact.net import from_bert as from_base
+from whichsense.models.compact.tokens import END, joined
+from whichsense.models.compact.writer.net import Sequences, Writer, WriterConfig, from_bert
+from whichsense.models.compact.writer.prompts import LONGEST, LONGEST_OUTPUT, REWRITE
+from whichsense.train.batches import Lazy
+from whichsense.train.compact.examples import Example, Examples, Remembering
+from whichsense.train.compact.lists import Lists, prepared
+from whichsense.train.compact.questions import Data
+from whichsense.train.compact.start import SHIPPED, Start, opened, rounded_words
+from whichsense.train.compact.student import fitting, shape_of, vocabulary_of
+from whichsense.train.optimizer import to_device
+from whichsense.train.tiny import located
+
+WRITER = "writer.pt"
+KINDS = ("rewrites", "questions", "sentences", "answers")
+_TRIES = 50
+_MEASURED = 256  # in one batch
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    start: str = SHIPPED
+    """The model whose words the writer shares: the folder of compact-encoder, a weights folder, or `shipped`. Empty:
+    the base itself, which reads nothing yet: for trying things out."""
+    writer: str = ""
+    """What it goes on from: the model folder of compact-writer. Empty: the writer of `start`, or where that has none,
+    some layers of the base."""
+    base: str = "thenlper/gte-small"
+    layers: tuple[int, ...] = ()
+    """Which of the base's."""
+    dropout: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What a batch is made of."""
+
+    batch: int = 512
+    kinds: dict[str, float] = field(default_factory=lambda: {"rewrites": 0.75, "answers": 0.15, "questions": 0.1})
+    """Shares of rewrites, of questions and sentences to be restored, and of answers."""
+    shares: dict[str, float] = field(default_factory=dict)
+    """How many of the rewrites come from where, by the beginning of a dataset's or a file's name; 1 where nothing is
+    said."""
+    inserted: float = 1.5
+    """What an inserted token counts beyond the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    model: Model = field(default_factory=Model)
+    data: Data = field(default_factory=Data)
+    lists: Lists = field(default_factory=Lists)
+    draw: Draw = field(default_factory=Draw)
+
+
+def make(options: Options) -> WriterTask:
+    return WriterTask(options)
+
+
+class WriterTask:
+    """Chosen by the EDIT-F1 of the likeliest rewrites of questions that are not learnt from: their loss is lowest long
+    before they are best."""
+
+    metric, higher_is_better = "edit_f1", True
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        odd = set(options.draw.kinds) - set(KINDS)
+        if odd or not sum(options.draw.kinds.values()) > 0:
+            raise BadConfig(f"draw.kinds are shares of {', '.join(KINDS)}, and not all are 0.")
+        self.start = opened(options.model.start) if options.model.start else _untrained(options.model.base)
+        vocabulary = {piece: number for number, piece in enumerate(self.start.vocabulary)}
+        self.tokenizer = Remembering(vocabulary)
+        train, dev = prepared(options.data, options.lists, self.start.vocabulary)
+        self.examples = Examples(train, self.tokenizer, options.draw.inserted)
+        self.measured = Examples(dev, self.tokenizer)
+        if not self.examples.readings or not self.measured.readings:
+            raise BadInput("No question to learn from, or none of data.dev, has a rewrite with an answer.")
+
+    @cached_property
+    def shape(self) -> WriterConfig:
+        own = self.start.shape
+        layers = 1 + max((int(name.split(".")[1]) for name in self._before if name.startswith("layers.")), default=-1)
+        layers = layers or len(self.options.model.layers)
+        sizes = {name: getattr(own, name) for name in ("vocabulary", "width", "heads", "inner", "epsilon")}
+        return WriterConfig(**sizes, layers=layers, dropout=self.options.model.dropout)
+
+    def build(self) -> nn.Module:
+        words, model = rounded_words(self.start.state["encoder.words.weight"]), self.options.model
+        if self._before:
+            net = Writer(self.shape, words)
+            net.load_state_dict(self._before)
+            return net
+        if not model.layers:
+            raise BadConfig("There is no writer to go on from: give model.layers, those of the base to begin with.")
+        return from_bert(load_base(located(model.base)).state_dict(), model.layers, self.shape, words)
+
+    @cached_property
+    def _before(self) -> dict[str, Tensor]:
+        """The writer that training goes on from, if there is one."""
+        writer = self.options.model.writer
+        return _opened(Path(writer)) if writer else self.start.writer
+
+    @cached_property
+    def _shares(self) -> list[float]:
+        """For each reading, how much of the rewrites it and those before it are."""
+        shares, asked = self.options.draw.shares, self.examples.pack.asked
+        keys = [fitting(asked[one.number].source, shares) for one in self.examples.readings]
+        counts = {key: keys.count(key) for key in set(keys)}
+        return list(accumulate(shares.get(key, 1.0) / counts[key] for key in keys))
+
+    def batches(self, epoch: int, seed: int) -> Any:
+        count = max(1, len(self.examples.pack) // self.options.draw.batch)
+        return Lazy(range(count), lambda number: collated(self.drawn(random.Random(f"{seed}/{epoch}/{number}"))))
+
+    def drawn(self, dice: random.Random) -> list[Example]:
+        kinds, size = self.options.draw.kinds, self.options.draw.batch
+        found: list[Example] = []
+        for _ in range(_TRIES * size):
+            one = self._one(dice.choices(list(kinds), list(kinds.values()))[0], dice)
+            if one is not None:
+                found.append(one)
+            if len(found) == size:
+                return found
+        raise BadInput("The lists hold too little that the writer could learn from.")
+
+    def _one(self, kind: str, dice: random.Random) -> Example | None:
+        if kind == "rewrites":
+            return self.examples.rewritten(dice.choices(self.examples.readings, cum_weights=self._shares)[0], dice)
+        if kind == "sentences":
+            return self.examples.sentence(dice.randrange(len(self.examples.pack.texts)), dice)
+        number = dice.randrange(len(self.examples.pack))
+        return self.examples.restored(number, dice) if kind == "questions" else self.examples.answered(number, dice)
+
+    def loss(self, model: nn.Module, batch: Sequences) -> tuple[Tensor, dict[str, float | Tensor]]:
+        assert isinstance(model, Writer)
+        loss, total, count = model.loss(batch)
+        return loss, {"each": total / count.clamp(min=1)}
+
+    def evaluate(self, model: nn.Module) -> dict[str, float]:
+        """Of rewrites: EDIT-F1 and BLEU-4 of the likeliest tokens one by one, and the loss of a token."""
+        assert isinstance(model, Writer)
+        device, readings = model.out_bias.device, self.measured.readings
+        made = [self.measured.rewritten(reading, None) for reading in readings]
+        pairs = [(reading, one) for reading, one in zip(readings, made, strict=True) if one is not None]
+        scores: list[tuple[float, ...]] = []
+        sums = np.zeros(2)
+        for start in range(0, len(pairs), _MEASURED):
+            some = pairs[start : start + _MEASURED]
+            batch = to_device(collated([one for _, one in some]), device)
+            sums += [float(one) for one in model.loss(batch)[1:]]
+            for (reading, _), tokens in zip(some, likeliest(model, batch), strict=True):
+                text = joined([self.start.vocabulary[token] for token in tokens])
+                asked, wanted = self.measured.pack.asked[reading.number].text, "|".join(reading.rewriting.rewrites)
+                scores.append(question_scores(asked, wanted, text))
+        *_, order, edits = np.mean(scores, axis=0).tolist()
+        return {"edit_f1": edits, "bleu4": order, "rewrites": float(sums[0] / max(sums[1], 1))}
+
+    def save(self, model: nn.Module, folder: Path) -> None:
+        torch.save({name: value.detach().cpu() for name, value in model.state_dict().items()}, folder / WRITER)
+
+    def data(self) -> list[Path]:
+        return self.options.data.paths()
+
+
+def _untrained(base: str) -> Start:
+    """A base as the model that it would become."""
+    shape = shape_of(base, early=1)
+    state = from_base(load_base(located(base)).state_dict(), shape).state_dict()
+    return Start(Path(base), shape, vocabulary_of(base), state)
+
+
+def collated(examples: Sequence[Example]) -> Sequences:
+    """All of one size, for which layers are compiled."""
+    ids, kinds = (np.zeros((len(examples), LONGEST), np.int64) for _ in range(2))
+    written, wanted = (np.zeros((len(examples), LONGEST_OUTPUT), np.int64) for _ in range(2))
+    mask, weights = np.zeros((len(examples), LONGEST), bool), np.zeros((len(examples), LONGEST_OUTPUT), np.float32)
+    for row, one in enumerate(examples):
+        size, output = len(one.prompt.ids), one.output[:LONGEST_OUTPUT]
+        ids[row, :size], kinds[row, :size], mask[row, :size] = one.prompt.ids, one.prompt.kinds, True
+        written[row, 0], written[row, 1 : len(output)] = REWRITE, output[:-1]
+        wanted[row, : len(output)], weights[row, : len(output)] = output, one.weights[: len(output)]
+    return Sequences(*map(torch.from_numpy, (ids, kinds, mask, written, wanted, weights)))
+
+
+@torch.inference_mode()
+def likeliest(model: Writer, batch: Sequences) -> list[list[int]]:
+    """What is written where the likeliest token is taken each time, without its end."""
+    written = torch.zeros_like(batch.written)
+    written[:, 0] = REWRITE
+    for place in range(LONGEST_OUTPUT):
+        scores = model.scores(model(batch._replace(written=written))[:, place])
+        scores[:, :END] = float("-inf")
+        found = scores.argmax(-1)
+        if place + 1 < LONGEST_OUTPUT:
+            written[:, place + 1] = found
+    rows = written[:, 1:].tolist()
+    return [row[: row.index(END)] if END in row else row for row in rows]
+
+
+def _opened(folder: Path) -> dict[str, Tensor]:
+    try:
+        found: dict[str, Tensor] = torch.load(folder / WRITER, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, pickle.UnpicklingError) as error:
+        raise BadInput(f"'{folder}' holds no writer that can be read: {error}") from None
+    return found
