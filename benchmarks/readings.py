@@ -85,17 +85,23 @@ def rewrites(options: argparse.Namespace) -> None:
     pipeline = compact.load(options.index, threads=options.threads)
     asked = [one for one in given_questions(options.dataset)[0] if one.several]
     random.Random(0).shuffle(asked)
-    bleu, edit, pairs, twice = 0.0, 0.0, 0, 0
+    each: list[list[tuple[float, float]]] = []
+    twice = 0
     for question in asked[: options.limit]:
         annotation = question.several
         assert annotation is not None
         made = _rewritten(pipeline, question.text, annotation)
-        for pair, text in made:
-            *order, edits = question_scores(question.text, "|".join(pair.questions), text)
-            bleu, edit, pairs = bleu + order[3], edit + edits, pairs + 1
+        scores = [question_scores(question.text, "|".join(pair.questions), text) for pair, text in made]
+        each.append([(one[-1], one[3]) for one in scores])
         twice += len(made) - len({text.lower() for _, text in made})
-    print(f"{min(len(asked), options.limit)} questions, {pairs} pairs: EDIT-F1 {100 * edit / pairs:.1f}, ", end="")
-    print(f"BLEU-4 {100 * bleu / pairs:.1f}, standing twice {100 * twice / pairs:.1f}%")
+    pairs = np.array([one for own in each for one in own])
+    questions = np.array([np.mean(own, axis=0) for own in each])
+    means = resampled_sums(questions) / len(questions)
+    print(f"{len(each)} questions, {len(pairs)} pairs, standing twice {100 * twice / len(pairs):.1f}%")
+    for place, name in enumerate(("EDIT-F1", "BLEU-4")):
+        low, high = (100 * quantile(means[:, place], share) for share in (0.025, 0.975))
+        print(f"{name}: {100 * questions[:, place].mean():.1f} [{low:.1f}, {high:.1f}] by questions, ", end="")
+        print(f"{100 * pairs[:, place].mean():.1f} by pairs")
 
 
 def _rewritten(pipeline: Pipeline, question: str, annotation: Annotation) -> list[tuple[QAPair, str]]:

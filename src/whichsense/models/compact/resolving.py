@@ -83,7 +83,7 @@ def _alone(scene: Scene, candidate: Candidate, least: float, *, cautious: bool) 
 
 def _rewritten(scene: Scene, targets: Sequence[Target], *, cautious: bool) -> list[Rewrite | None]:
     """The best rewrites together; None where nothing fits."""
-    told = [support(scene, wanted) for wanted in targets]
+    told = [support(scene, wanted, cautious=cautious) for wanted in targets]
     return together(rewrites(scene, targets, told, cautious=cautious))
 
 
