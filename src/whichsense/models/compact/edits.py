@@ -27,8 +27,9 @@ NEUTRAL_WORDS = frozenset(
     play played plays playing sang sings sung sing write wrote written record recorded direct directed voice role lead
     make made release released date year time number total amount part end start begin began beginning according terms
     country city state world man men woman women group all each ever other another up out through time place event take
-    took official officially full based air aired called used come came become became get tv musical main regular general
-    generally overall specific specifically primarily typically known considered type kind form one two""".split()
+    took official officially full based air aired called used come came become became get tv musical main regular
+    general generally overall specific specifically primarily typically known considered type
+    kind form one two""".split()
 )
 """Say what kind of thing is meant, but no fact: may be written too."""
 KINDS_OF_WORKS = tuple(

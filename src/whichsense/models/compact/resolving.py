@@ -115,6 +115,8 @@ def checked(scene: Scene, readings: Sequence[Resolved], least: float) -> tuple[l
         for place in scene.apart
         if normalize(scene.answers[place].text) not in known and scene.probabilities[place] >= least
     ]
+    if len(readings) == 1 and not new:
+        return [True], []  # nothing could come of it
     asked = [*(one.question for one in readings), scene.evidence.question]
     answers = [*(one.candidate for one in readings), *candidates_of(scene, new)]
     *rows_of_readings, before = likelihoods(scene, asked, [target(scene, answer) for answer in answers])

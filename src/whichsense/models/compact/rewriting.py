@@ -21,8 +21,10 @@ from whichsense.models.compact.writer.prompts import Prompt, rewriting
 from whichsense.text import words
 
 _SEEN = 3  # passages that tell how words are spelt
-_DRAWN, _MOST_DRAWN = 16, 36  # rewrites that are drawn for each answer, and, unless there are very many answers, in all
+# Rewrites that are drawn for each answer; in all, and in all where somebody waits; unless there are very many answers.
+_DRAWN, _MOST_DRAWN, _MOST_WAITED_FOR = 16, 36, 24
 _FEWEST_DRAWN = 4
+_LONGER = 10  # word pieces by which a rewrite may be longer than the question: 97% of annotators' are not longer
 _KEPT = 8  # of each answer, best first
 _APART = 0.03  # what it counts that a rewrite says something which the evidence of no other answer says
 _LEADING = frozenset("a an the of in on at to for from by with as and or during between which whose".split())
@@ -42,7 +44,7 @@ def rewrites(
     """Several rewrites for each answer, best first; none where nothing fits. `told`: what each may say. If `cautious`,
     phrases of the evidence count more than annotators, whom the scorer learnt from, would have them."""
     net, found = scene.compact.scorer.rewrite, []
-    for own, some in zip(told, written(scene, targets, told), strict=True):
+    for own, some in zip(told, written(scene, targets, told, cautious=cautious), strict=True):
         rivals = [other for other in told if other is not own]
         scores = net.values(of_rewrites(scene.evidence.question, some.options, some.drawn))
         ranked = []
@@ -54,7 +56,9 @@ def rewrites(
     return found
 
 
-def written(scene: Scene, targets: Sequence[Target], told: Sequence[Support]) -> list[Written]:
+def written(
+    scene: Scene, targets: Sequence[Target], told: Sequence[Support], *, cautious: bool = False
+) -> list[Written]:
     """Everything that may be given for each answer."""
     question, phrases = scene.evidence.question, phrase_rewrites(scene, targets, told)
     model = scene.compact.model
@@ -64,8 +68,8 @@ def written(scene: Scene, targets: Sequence[Target], told: Sequence[Support]) ->
         return [Written(tuple(some), ()) for some in phrases]
     prompts = [_prompt(scene, target, targets, flat) for target in targets]
     pieces = [np.union1d(supported.pieces, flat) for supported in told]
-    count = max(_FEWEST_DRAWN, min(_DRAWN, _MOST_DRAWN // len(prompts)))
-    drawn = search.drawn(scene.compact.writer, prompts, pieces, count)
+    count = max(_FEWEST_DRAWN, min(_DRAWN, (_MOST_WAITED_FOR if cautious else _MOST_DRAWN) // len(prompts)))
+    drawn = search.drawn(scene.compact.writer, prompts, pieces, count, longest=len(flat) + _LONGER)
     every: list[Written] = []
     for target, supported, own, some in zip(targets, told, phrases, drawn, strict=True):
         surfaces = Surfaces(_texts(scene, target), model.words.vocabulary)

@@ -50,8 +50,8 @@ class Support:
 
 
 def support(scene: Scene, target: Target, *, cautious: bool = True) -> Support:
-    """Of the titles and sentences in which the answer stands, or if not `cautious`, of the passages in which it does; of
-    all passages where it stands nowhere."""
+    """Of the titles and sentences in which the answer stands, or if not `cautious`, of the passages in which it does;
+    of all passages where it stands nowhere."""
     told = [text for texts in beside(scene, target) for text in texts]
     if not cautious:
         told += [scene.evidence.passages[place].text for place in target.marked]

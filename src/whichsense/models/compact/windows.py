@@ -14,7 +14,7 @@ from whichsense.models.compact.writer import search
 from whichsense.models.compact.writer.prompts import Window, answering
 
 _OF_EACH = 2  # windows of the evidence that a rewrite is told
-_TOGETHER = 5  # windows that an answer is looked for in
+_TOGETHER = 4  # windows that an answer is looked for in: all of the writer's prompt is read for every question
 
 
 def windows(scene: Scene, target: Target) -> list[Window]:

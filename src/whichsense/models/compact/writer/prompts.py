@@ -15,7 +15,7 @@ ASKED, TOLD, WRITTEN = 0, 1, 2  # kinds of tokens: the question, what stands bes
 _STOP = 1012  # the full stop, behind which a sentence begins
 _LONGEST_ANSWER, _LONGEST_TITLE, _OTHERS = 24, 16, 36
 _WIDTHS = 56, 40  # tokens of the windows that a rewrite is told: of the best passage, of the next
-_NARROW_TITLE, _NARROWEST = 10, 8
+_NARROW_TITLE, _NARROWEST, _WIDEST = 10, 8, 18  # of the windows that answers are looked for in
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def answering(question: Sequence[int], windows: Sequence[Window]) -> Prompt:
     asked = len(ids)
     room = (LONGEST - asked) // max(1, len(windows)) - 2
     for window in windows:
-        width = room - min(len(window.title), _NARROW_TITLE)
+        width = min(_WIDEST, room - min(len(window.title), _NARROW_TITLE))
         if width >= _NARROWEST:
             ids += window.cut(_NARROW_TITLE, width)
     return Prompt(ids[:LONGEST], min(asked, LONGEST))

@@ -14,7 +14,7 @@ from whichsense.models.compact.writer.prompts import LONGEST_OUTPUT, Prompt
 from whichsense.models.compact.writer.runtime import HIDDEN, Ints, Sequences, Writable, Writer
 
 Flags = NDArray[np.bool_]
-TEMPERATURE = 0.8
+_TEMPERATURE = 0.8
 _CHOICES, _NUCLEUS = 40, 0.95  # tokens that are drawn from: so many, and as many as hold this much of the probability
 UNWRITABLE = -20.0  # log probability of a token that cannot be written
 
@@ -28,10 +28,10 @@ class Written:
 
 
 def drawn(
-    writer: Writer, prompts: Sequence[Prompt], pieces: Sequence[Ints], count: int, *, temperature: float = TEMPERATURE
+    writer: Writer, prompts: Sequence[Prompt], pieces: Sequence[Ints], count: int, *, longest: int = LONGEST_OUTPUT
 ) -> list[list[Written]]:
     """For each prompt the likeliest tokens one by one, then `count` outputs drawn as probable as the writer holds them.
-    `pieces`: what may be written for each. What did not end is left out.
+    `pieces`: what may be written for each. What is longer than `longest` is left out.
 
     The same prompts get the same draws.
     """
@@ -42,11 +42,10 @@ def drawn(
     first = np.tile(np.arange(count + 1) == 0, len(prompts))
     live = _Live(begun.chosen(rows), rows, [()] * len(rows), np.zeros(len(rows)), first)
     done: list[list[Written]] = [[] for _ in prompts]
-    for _ in range(LONGEST_OUTPUT):
+    for _ in range(longest):
         scores = live.sequences.following + allowed[live.owner]
         columns = [
-            int(row.argmax()) if first else _one_of(row, temperature, chance)
-            for row, first in zip(scores, live.first, strict=True)
+            int(row.argmax()) if first else _one_of(row, chance) for row, first in zip(scores, live.first, strict=True)
         ]
         live = live.grown(columns)
         for place in np.flatnonzero(live.ended).tolist():
@@ -87,11 +86,11 @@ class _Live:
         return _Live(self.sequences.chosen(rows), self.owner[rows], tokens, self.score[rows], self.first[rows])
 
 
-def _one_of(scores: Floats, temperature: float, chance: np.random.Generator) -> int:
+def _one_of(scores: Floats, chance: np.random.Generator) -> int:
     """A column by its probability, among those that hold nearly all of it together."""
     best = np.argpartition(-scores, min(_CHOICES, len(scores) - 1))[:_CHOICES]
     best = best[np.argsort(-scores[best])]
-    weights = np.exp((scores[best] - scores[best[0]]) / temperature)
+    weights = np.exp((scores[best] - scores[best[0]]) / _TEMPERATURE)
     weights /= weights.sum()
     weights[np.cumsum(weights) - weights > _NUCLEUS] = 0
     return int(best[np.searchsorted(np.cumsum(weights), chance.random() * weights.sum())])
