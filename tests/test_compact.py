@@ -136,7 +136,7 @@ def test_of_several_rewrites_those_that_are_badly_put_give_way_to_titles(
         [Rewrite("Who, well?", 1.0, 1.0)],
         [Rewrite("Who else?", 1.0, -1.0)],
     ]
-    monkeypatch.setattr(resolving, "rewrites", lambda *_: options)
+    monkeypatch.setattr(resolving, "rewrites", lambda *_, **__: options)
     assert [one.question for one in resolved(scene, given)] == ["Who, badly?", "Who, well?", "Who else?"]
     first, second, third = (one.question for one in resolved(scene, given, cautious=True))
     assert first.startswith(f"{QUESTIONS[0][:-1]}, according to “") and second == "Who, well?"

@@ -11,6 +11,7 @@ from whichsense.models.compact.phrases import phrase_rewrites
 from whichsense.models.compact.resolving import resolved, target
 from whichsense.models.compact.support import support
 from whichsense.models.compact.system import Compact, Scene
+from whichsense.models.compact.writer import search
 from whichsense.testing import passage_hit
 from whichsense.types import Candidate
 
@@ -57,7 +58,9 @@ def test_an_answer_that_stands_nowhere_gives_no_phrase(scene: Scene) -> None:
     assert questions(scene, "nobody at all", "David Lynch")[0] == []
 
 
-def test_readings_take_them(scene: Scene) -> None:
+def test_readings_take_them(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the writer has nothing better to say."""
+    monkeypatch.setattr(search, "drawn", lambda _, prompts, *__, **___: [[] for _ in prompts])
     found = resolved(scene, [Candidate("David Lynch", 0.6), Candidate("Denis Villeneuve", 0.5)])
     assert len({one.question for one in found}) == 2
     given = questions(scene, "David Lynch", "Denis Villeneuve")
