@@ -110,7 +110,7 @@ class Scorer:
     """Where an answer is there less probably than this, none is given: it would be a guess."""
     search_weight: float = 3.0
     """What the logarithm of a passage's search score, beside the best one's, adds to its relevance."""
-    holds_over: float = -6.0
+    holds_over: float = -9.0
     """How much less likely than another answer a reading's own may be when its rewrite is asked (log probability)."""
     join_over: float = 0.2
     """A candidate that a rewrite prefers joins the answers if it is at least this probable."""
