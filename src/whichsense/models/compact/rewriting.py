@@ -61,8 +61,7 @@ def written(
 ) -> list[Written]:
     """Everything that may be given for each answer."""
     question, phrases = scene.evidence.question, phrase_rewrites(scene, targets, told)
-    model = scene.compact.model
-    asked = [model.tokenizer.ids(word) for word in question_words(question)]
+    asked = [scene.compact.model.tokenizer.ids(word) for word in question_words(question)]
     flat = [piece for pieces in asked for piece in pieces]
     if not flat or len(flat) > LONGEST_QUESTION:
         return [Written(tuple(some), ()) for some in phrases]
@@ -70,22 +69,31 @@ def written(
     pieces = [np.union1d(supported.pieces, flat) for supported in told]
     count = max(_FEWEST_DRAWN, min(_DRAWN, (_MOST_WAITED_FOR if cautious else _MOST_DRAWN) // len(prompts)))
     drawn = search.drawn(scene.compact.writer, prompts, pieces, count, longest=len(flat) + _LONGER)
-    every: list[Written] = []
-    for target, supported, own, some in zip(targets, told, phrases, drawn, strict=True):
-        surfaces = Surfaces(_texts(scene, target), model.words.vocabulary)
-        made, texts = {key(one.question): one for one in own}, list[str]()
-        for one in some:
-            edits = [
-                (edit, surfaces.written(edit.inserted)) for edit in changes(asked, one.tokens, model.words.vocabulary)
-            ]
-            texts.append(applied(question_words(question), edits))
-            for text in _supported(question, edits, supported):
-                before = made.get(key(text))
-                if before is None or before.phrase or before.likely < one.each:
-                    made[key(text)] = Option(before.question if before else text, one.each)
-        made.pop(key(question), None)
-        every.append(Written(tuple(made.values()), tuple(texts)))
-    return every
+    each = zip(targets, told, phrases, drawn, strict=True)
+    return [_with_phrases(scene, asked, target, supported, own, some) for target, supported, own, some in each]
+
+
+def _with_phrases(
+    scene: Scene,
+    asked: Sequence[Sequence[int]],
+    target: Target,
+    supported: Support,
+    phrases: Sequence[Option],
+    drawn: Sequence[search.Written],
+) -> Written:
+    """What was drawn for an answer, as text, and all of it that may be given; `asked` is the question, word by word."""
+    question, vocabulary = scene.evidence.question, scene.compact.model.words.vocabulary
+    surfaces = Surfaces(_texts(scene, target), vocabulary)
+    made, texts = {key(one.question): one for one in phrases}, list[str]()
+    for one in drawn:
+        edits = [(edit, surfaces.written(edit.inserted)) for edit in changes(asked, one.tokens, vocabulary)]
+        texts.append(applied(question_words(question), edits))
+        for text in _supported(question, edits, supported):
+            before = made.get(key(text))
+            if before is None or before.phrase or before.likely < one.each:
+                made[key(text)] = Option(before.question if before else text, one.each)
+    made.pop(key(question), None)
+    return Written(tuple(made.values()), tuple(texts))
 
 
 def _supported(question: str, edits: Sequence[tuple[Edit, str]], supported: Support) -> Iterator[str]:
