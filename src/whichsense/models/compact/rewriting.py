@@ -61,8 +61,7 @@ def written(
 ) -> list[Written]:
     """Everything that may be given for each answer."""
     question, phrases = scene.evidence.question, phrase_rewrites(scene, targets, told)
-    asked = [scene.compact.model.tokenizer.ids(word) for word in question_words(question)]
-    flat = [piece for pieces in asked for piece in pieces]
+    flat = [piece for word in question_words(question) for piece in scene.compact.model.tokenizer.ids(word)]
     if not flat or len(flat) > LONGEST_QUESTION:
         return [Written(tuple(some), ()) for some in phrases]
     prompts = [_prompt(scene, target, targets, flat) for target in targets]
@@ -70,19 +69,15 @@ def written(
     count = max(_FEWEST_DRAWN, min(_DRAWN, (_MOST_WAITED_FOR if cautious else _MOST_DRAWN) // len(prompts)))
     drawn = search.drawn(scene.compact.writer, prompts, pieces, count, longest=len(flat) + _LONGER)
     each = zip(targets, told, phrases, drawn, strict=True)
-    return [_with_phrases(scene, asked, target, supported, own, some) for target, supported, own, some in each]
+    return [_with_phrases(scene, target, supported, own, some) for target, supported, own, some in each]
 
 
 def _with_phrases(
-    scene: Scene,
-    asked: Sequence[Sequence[int]],
-    target: Target,
-    supported: Support,
-    phrases: Sequence[Option],
-    drawn: Sequence[search.Written],
+    scene: Scene, target: Target, supported: Support, phrases: Sequence[Option], drawn: Sequence[search.Written]
 ) -> Written:
-    """What was drawn for an answer, as text, and all of it that may be given; `asked` is the question, word by word."""
+    """What was drawn for an answer, as text, and all of it that may be given."""
     question, vocabulary = scene.evidence.question, scene.compact.model.words.vocabulary
+    asked = [scene.compact.model.tokenizer.ids(word) for word in question_words(question)]
     surfaces = Surfaces(_texts(scene, target), vocabulary)
     made, texts = {key(one.question): one for one in phrases}, list[str]()
     for one in drawn:
