@@ -1,4 +1,4 @@
-"""What the compact model learns from: questions without copies of those it is measured by, lists, edits, sentences."""
+"""What the compact model learns from: questions without copies of those it is measured by, lists, examples."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ import pytest
 
 pytest.importorskip("torch")
 
-from whichsense.train.compact.cloze import Clozes
-from whichsense.train.compact.writing import answers, edit_signs, rewrites
-
 from whichsense import sample
 from whichsense.datasets import Context, GroundedQuestion, Question, SituatedQuestion
 from whichsense.datasets.records import Annotation, QAPair
 from whichsense.errors import BadConfig
-from whichsense.models.compact.edits import applied, parsed
-from whichsense.models.compact.inputs import DELETE, GAP, LONGEST_QUESTION, pair, question_words
+from whichsense.models.compact.inputs import LONGEST_QUESTION, pair
 from whichsense.models.compact.tokens import BEGIN, END, Tokenizer, joined
+from whichsense.models.compact.writer.prompts import REWRITE
 from whichsense.train.compact import questions
 from whichsense.train.compact.batch import Scores, list_batch, sampled
+from whichsense.train.compact.examples import Examples
 from whichsense.train.compact.lists import Lists, prepared
 from whichsense.train.compact.pack import Pack
 from whichsense.train.compact.questions import Asked, Data
@@ -254,66 +252,44 @@ def test_lists_are_made_once_and_for_one_recipe(
         prepared(data(limit=3), kept, vocabulary)
 
 
-@pytest.mark.parametrize(
-    ("prompt", "rewrite"),
-    [
-        ("Who made Dune?", "Who made the film Dune in 1984?"),
-        ("who made dune", "who directed dune"),
-        ("when did it come out", "when did the film come out in cinemas"),
-        (" ".join(f"w{n}" for n in range(30)), "who was it"),
-    ],
-)
-def test_edits_make_the_rewrite(prompt: str, rewrite: str, tokenizer: Tokenizer, vocabulary: list[str]) -> None:
-    signs = edit_signs(tokenizer, prompt, rewrite)
-    found = [(edit, joined([vocabulary[piece] for piece in edit.inserted])) for edit in parsed(signs)]
-    made = applied([word.lower() for word in question_words(prompt)], found)
-    assert made.lower().replace(" ", "") == f"{rewrite.lower().rstrip('?')}?".replace(" ", "") and signs[-1] == END
+def test_a_rewrite_is_an_example(packs: tuple[Pack, Pack], tokenizer: Tokenizer) -> None:
+    """What is inserted counts more than what is kept, and the end as much as that."""
+    examples = Examples(packs[0], tokenizer, inserted=2.0)
+    assert examples.readings
+    for reading in examples.readings:
+        made = examples.rewritten(reading, None)
+        assert made is not None and made.output == [*examples.question(reading.rewriting.rewrites[0]), END]
+        asked = examples.question(packs[0].asked[reading.number].text)
+        kept = [piece for piece, weight in zip(made.output[:-1], made.weights, strict=False) if weight == 1.0]
+        assert set(made.weights) <= {1.0, 3.0} and made.weights[-1] == 1.0
+        assert all(piece in asked for piece in kept)
+        assert made.prompt.ids[: made.prompt.asked] == [BEGIN, REWRITE, *asked, END]
 
 
-def test_no_edit_is_no_example(tokenizer: Tokenizer) -> None:
-    assert edit_signs(tokenizer, "Who made it?", "who made it") == [END]
-    asked = questions.ambiguous(
-        question("who made it", ("who made it", "V"), ("who made it in 1984", "L")), "ambignq/x"
-    )
-    (only,) = rewrites(tokenizer, asked, 3, None)
-    assert only.owner == 3 and only.answer == 1 and only.output[0] == GAP + 3
-    assert [one.answer for one in answers(tokenizer, asked, 3, None)] == [0, 1]
-    plain = Asked("who made it", "nq_open/dev", (("David Lynch", "Lynch"),))
-    (one,) = answers(tokenizer, plain, 0, None)
-    assert one.output == [*tokenizer.ids("lynch"), END]
-
-
-def test_ranked_wordings_are_drawn_by_rank(tokenizer: Tokenizer) -> None:
+def test_ranked_wordings_are_drawn_by_rank(packs: tuple[Pack, Pack], tokenizer: Tokenizer) -> None:
     wordings = tuple(f"who made it in {year}" for year in (1984, 2000, 2021))
     one = questions.Rewriting(wordings, ("V",), ("L",))
-    first = edit_signs(tokenizer, "who made it", wordings[0])
     for guessed, share in ((False, 1 / 3), (True, 6 / 11)):
         asked = Asked("who made it", "silver.json", (("V",),), (one,), guessed=guessed)
-        dice = random.Random(0)
-        found = [rewrites(tokenizer, asked, 0, dice)[0].output == first for _ in range(600)]
+        examples = Examples(replace(packs[0], asked=(asked, *packs[0].asked[1:])), tokenizer)
+        first, dice = examples.question(wordings[0]), random.Random(0)
+        drawn = [examples.rewritten(examples.readings[0], dice) for _ in range(600)]
+        found = [made is not None and made.output[:-1] == first for made in drawn]
         assert np.mean(found) == pytest.approx(share, abs=0.06)
 
 
-def test_sentences_are_whole_again_after_their_edits(packs: tuple[Pack, Pack], vocabulary: list[str]) -> None:
-    """What is left, what is put back and the hidden answer make a stretch of the passage."""
+def test_sentences_lack_what_is_to_be_put_back(packs: tuple[Pack, Pack], tokenizer: Tokenizer) -> None:
+    """What counts more is not in the prompt's sentence; the sentence itself is a stretch of the passage."""
     train, _ = packs
-    maker, dice = Clozes.over(train.texts.values, vocabulary), random.Random(0)
-    made = 0
+    examples, dice, made = Examples(train, tokenizer), random.Random(0), 0
     for row in range(len(train.texts)):
-        text = train.texts[row].tolist()
-        one = maker.one(text, dice)
+        one = examples.sentence(row, dice)
         if one is None:
             continue
         made += 1
-        assert text[one.first : one.last + 1] == one.answer
-        assert not any(DELETE < piece <= DELETE + 12 for piece in one.output)
-        gaps = {edit.gap: edit.inserted for edit in parsed(one.output)}
-        left, number, whole = one.prefix[1 : one.prefix.index(END)], 0, list[int]()
-        for piece in left:
-            if GAP <= piece <= DELETE:
-                whole += gaps.get(number, ())
-                number += 1
-            else:
-                whole += one.answer if vocabulary[piece] == "[MASK]" else [piece]
+        text, whole = train.texts[row].tolist(), one.output[:-1]
         assert any(text[start : start + len(whole)] == whole for start in range(len(text)))
+        kept = [piece for piece, weight in zip(whole, one.weights, strict=False) if weight == 1.0]
+        left = one.prompt.ids[2 : one.prompt.asked - 1]
+        assert len(kept) < len(whole) and len(left) - len(kept) in (0, 1)  # sometimes a word too many
     assert made > len(train.texts) / 4
