@@ -19,6 +19,7 @@ for needed in ("onnx", "onnxruntime"):
 
 from whichsense.detect import BertDetector  # noqa: E402
 from whichsense.errors import BadConfig, BadInput  # noqa: E402
+from whichsense.models.bases import load_base  # noqa: E402
 from whichsense.models.compact import features  # noqa: E402
 from whichsense.models.compact.loading import load  # noqa: E402
 from whichsense.models.compact.net import CompactNet  # noqa: E402
@@ -28,6 +29,7 @@ from whichsense.models.compact.runtime import CompactModel  # noqa: E402
 from whichsense.models.compact.system import Compact  # noqa: E402
 from whichsense.models.compact.tokens import END  # noqa: E402
 from whichsense.models.compact.windows import likelihoods  # noqa: E402
+from whichsense.models.compact.writer.net import WriterConfig, from_bert  # noqa: E402
 from whichsense.models.compact.writer.prompts import ANSWER, RESTORE  # noqa: E402
 from whichsense.text import normalize  # noqa: E402
 from whichsense.train.compact import fitting, lists, losses, teacher  # noqa: E402
@@ -189,6 +191,11 @@ def test_new_writers_need_layers(runs: Path) -> None:
     state = task.build().state_dict()
     kept = torch.load(runs / "compact-tiny" / "model" / WRITER)
     assert torch.allclose(state["out.weight"], kept["out.weight"], atol=0.05)
+    with pytest.raises(BadInput, match=r"encoder\.layer\.9"):
+        writer(runs, start, "model.layers=[9]").build()
+    with pytest.raises(BadInput, match="another size"):
+        small = load_base(located("tiny-bert-uncased")).state_dict()
+        from_bert(small, [0], WriterConfig(layers=1), torch.zeros(9, 384))
     with pytest.raises(BadInput, match="no writer"):
         writer(runs, f"model.writer={runs / 'compact-reader-tiny' / 'model'}").build()
 

@@ -20,7 +20,6 @@ from whichsense.errors import BadInput
 from whichsense.models.compact.encoder_onnx import WEIGHT_TOP, step_of
 from whichsense.models.compact.export import CONFIG, EMBEDDINGS, FORMAT, GRAPHS, WORD_TOP
 from whichsense.models.compact.runtime import Words
-from whichsense.models.compact.writer.graph import TOP
 from whichsense.models.onnx_constants import constants
 
 Array = NDArray[Any]
@@ -50,7 +49,7 @@ def load(folder: Path) -> Exported:
         words = Words.load(folder / EMBEDDINGS)
         weights = _embeddings(words)
         for name in GRAPHS:
-            weights |= _of_graph(constants(folder / name), WEIGHT_TOP if name != "writer.onnx" else TOP)
+            weights |= _of_graph(constants(folder / name), WEIGHT_TOP)
         _share_steps(weights, config["shape"])
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise BadInput(f"'{folder}' holds no compact model that can be read: {error}") from None

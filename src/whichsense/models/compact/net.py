@@ -172,7 +172,7 @@ def from_bert(weights: dict[str, Any], config: CompactConfig) -> CompactNet:
     return net
 
 
-_PARTS = {
+BERT_PARTS = {
     "attention.self.query": "attention.query",
     "attention.self.key": "attention.key",
     "attention.self.value": "attention.value",
@@ -193,4 +193,4 @@ def _our_name(name: str) -> str:
         return f"encoder.{_TABLES.get(part, 'norm')}.{kind}"
     number, _, rest = rest.removeprefix("layer.").partition(".")
     part, _, kind = rest.rpartition(".")
-    return f"encoder.layers.{number}.{_PARTS.get(part, '')}.{kind}"
+    return f"encoder.layers.{number}.{BERT_PARTS.get(part, '')}.{kind}"

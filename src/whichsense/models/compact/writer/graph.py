@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from whichsense.models.compact.encoder_onnx import Weights
+from whichsense.models.compact.encoder_onnx import WEIGHT_TOP, Weights
 from whichsense.models.onnx_graph import Graph, Shape
 
-TOP = 63
 LAYER = "writer.layers.{}"
 
 
 class WriterGraph(Graph):
-    """Weights are stored as int8 and become float32 when the graph is loaded."""
+    """In int8 the step of a product's inputs is worked out from them; in float mode (for tests) nothing is rounded."""
 
     def __init__(self, weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> None:
         super().__init__(weights, "It is no checkpoint of the compact model.")
@@ -28,23 +27,14 @@ class WriterGraph(Graph):
         self.heads, self.width = shape["heads"], shape["width"]
         self.each = self.width // self.heads
 
-    def matrix(self, *layers: str) -> str:
-        joined, name = self.joined(*layers), "+".join(layers)
-        if not self.int8:
-            return self.const(name, joined)
-        steps = np.maximum(np.abs(joined).max(axis=0), 1e-8) / TOP
-        codes = self.const(name, np.round(joined / steps).astype(np.int8))
-        wide = self.one("Cast", codes, to=self.onnx.TensorProto.FLOAT)
-        return self.one("Mul", wide, self.const(f"{name}.steps", steps.astype(np.float32)))
-
     def linear(self, value: str, *layers: str) -> str:
         return self.one("Add", self.product(value, *layers), self.bias(*layers))
 
     def product(self, value: str, *layers: str) -> str:
-        if not self.int8:
-            return self.one("MatMul", value, self.matrix(*layers))
         joined, name = self.joined(*layers), "+".join(layers)
-        steps = np.maximum(np.abs(joined).max(axis=0), 1e-8) / TOP
+        if not self.int8:
+            return self.one("MatMul", value, self.const(name, joined))
+        steps = np.maximum(np.abs(joined).max(axis=0), 1e-8) / WEIGHT_TOP
         codes = self.const(name, np.round(joined / steps).astype(np.int8))
         return self.one("DynamicQuantizeMatMul", value, codes, self.const(f"{name}.steps", steps.astype(np.float32)))
 

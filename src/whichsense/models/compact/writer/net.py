@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from whichsense.errors import BadInput
+from whichsense.models.compact.net import BERT_PARTS, gelu
 from whichsense.models.compact.writer.prompts import LONGEST, SIGNS, WRITTEN
 
 
@@ -65,7 +67,7 @@ class WriterLayer(nn.Module):
         told = F.scaled_dot_product_attention(query[:, :, prompt:], key, value, mask)
         seen = torch.cat([read, told], 2).transpose(1, 2).flatten(2)
         states = self.attention_norm(states + self.dropout(self.attention["output"](seen)))
-        inner = F.gelu(self.wide(states), approximate="tanh")
+        inner = gelu(self.wide(states))
         found: Tensor = self.norm(states + self.dropout(self.narrow(inner)))
         return found
 
@@ -113,7 +115,7 @@ class Writer(nn.Module):
 
     def scores(self, states: Tensor) -> Tensor:
         """Logits over the vocabulary."""
-        hidden = self.out_norm(F.gelu(self.out(states), approximate="tanh"))
+        hidden = self.out_norm(gelu(self.out(states)))
         return F.linear(hidden, self.words.to(hidden.dtype), self.out_bias)
 
     def loss(self, batch: Sequences) -> tuple[Tensor, Tensor, Tensor]:
@@ -135,22 +137,17 @@ def from_bert(weights: Mapping[str, Any], layers: Sequence[int], config: WriterC
         "places": table["embeddings.position_embeddings.weight"][:LONGEST],
     }
     kinds = table["embeddings.token_type_embeddings.weight"]
-    state["kinds"] = torch.cat([kinds, kinds[:1] + net.kinds[WRITTEN:].detach()])
+    new = net.kinds.detach()[WRITTEN:]
+    state["kinds"] = torch.cat([kinds, kinds[:1] + new]) if kinds.shape[1] == new.shape[1] else kinds
     for place, number in enumerate(layers):
-        for theirs, ours in _PARTS.items():
+        for theirs, ours in BERT_PARTS.items():
             for kind in ("weight", "bias"):
-                state[f"layers.{place}.{ours}.{kind}"] = table[f"encoder.layer.{number}.{theirs}.{kind}"]
-    net.load_state_dict(net.state_dict() | state)
+                name = f"encoder.layer.{number}.{theirs}.{kind}"
+                if name not in table:
+                    raise BadInput(f"The base model has no '{name}'. Give layers that it has, of a BERT.")
+                state[f"layers.{place}.{ours}.{kind}"] = table[name]
+    own = net.state_dict()
+    if odd := [name for name, value in state.items() if value.shape != own[name].shape]:
+        raise BadInput(f"The base model is of another size than the model whose words it is to share ('{odd[0]}').")
+    net.load_state_dict(own | state)
     return net
-
-
-_PARTS = {
-    "attention.self.query": "attention.query",
-    "attention.self.key": "attention.key",
-    "attention.self.value": "attention.value",
-    "attention.output.dense": "attention.output",
-    "attention.output.LayerNorm": "attention_norm",
-    "intermediate.dense": "wide",
-    "output.dense": "narrow",
-    "output.LayerNorm": "norm",
-}
