@@ -244,7 +244,12 @@ def test_rewrites_are_asked_again(
     assert checked(scene, [first, second], 0.0) == ([True, True], [2])
     asked = Resolved(one, QUESTIONS[0])  # the question itself brings nothing new
     scripted(monkeypatch, {(QUESTIONS[0], new.answer): -1.0})
-    assert checked(scene, [asked], 0.0) == ([True], [])
+    assert checked(scene, [asked, second], 0.0)[1] == []
+    with monkeypatch.context() as unasked:  # and need not be asked, if it is the only one
+        unasked.setattr(resolving, "likelihoods", None)
+        assert checked(scene, [asked], 0.0) == ([True], [])
+    scripted(monkeypatch, {("First?", one.answer): -2.0, ("First?", new.answer): -1.0})
+    assert checked(scene, [first], 0.0) == ([True], [2])
     verify = dataclasses.replace(pipeline.verifier, compact=model)  # type: ignore[type-var]
     scripted(monkeypatch, {("First?", two.answer): -1.0, ("Second?", one.answer): -1.0})
     readings = [Reading(text, c.answer, c.spans, c.score) for text, c in (("First?", one), ("Second?", two))]

@@ -115,7 +115,8 @@ def checked(scene: Scene, readings: Sequence[Resolved], least: float) -> tuple[l
         for place in scene.apart
         if normalize(scene.answers[place].text) not in known and scene.probabilities[place] >= least
     ]
-    if len(readings) == 1 and not new:
+    rewritten = np.array([one.question != scene.evidence.question for one in readings])
+    if len(readings) == 1 and not (new and rewritten[0]):
         return [True], []  # nothing could come of it
     asked = [*(one.question for one in readings), scene.evidence.question]
     answers = [*(one.candidate for one in readings), *candidates_of(scene, new)]
@@ -126,7 +127,6 @@ def checked(scene: Scene, readings: Sequence[Resolved], least: float) -> tuple[l
     own, others = gained[diagonal, diagonal], gained.copy()
     others[diagonal, diagonal] = -np.inf
     holds = own - others.max(axis=1) >= scorer.holds_over
-    rewritten = np.array([one.question != scene.evidence.question for one in readings])
     beaten = rows[:, count:] > rows[:, :count].max(axis=1, keepdims=True)
     best = rows[:, count:] == rows[:, count:].max(axis=1, keepdims=True) if new else beaten
     joining = (beaten & best & rewritten[:, None]).any(axis=0)
