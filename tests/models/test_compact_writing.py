@@ -23,6 +23,7 @@ from whichsense.models.compact.tokens import END, Tokenizer
 from whichsense.models.compact.windows import windows
 from whichsense.models.compact.writer import search
 from whichsense.models.compact.writer.prompts import BETWEEN, LONGEST, REWRITE, Prompt, Window, answering, rewriting
+from whichsense.models.compact.writer.runtime import Floats, Ints, Sequences, Writer
 from whichsense.testing import passage_hit
 from whichsense.text import words
 from whichsense.train.compact_scorer import fit_within
@@ -194,6 +195,23 @@ def test_draws_come_again_and_keep_to_what_may_be_written(scene: Scene) -> None:
         score = sum(every[place, column] for place, column in enumerate(columns))
         assert one.each == pytest.approx(score / len(columns), abs=2e-2)
     assert known and all(score < 0 for score in search.likelihoods(writer, [prompt], outputs)[0])
+
+
+def test_draws_that_are_alike_so_far_are_read_once(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No call of the writer has the same tokens after the same prompt in two rows."""
+    extend, rows = Writer.extend, list[int]()
+
+    def watched(writer: Writer, old: Sequences, tokens: Ints, **options: bool) -> tuple[Sequences, Floats]:
+        seen = [mask.tobytes() + past.tobytes() for mask, past in zip(old.mask, old.past["keys_0"], strict=True)]
+        assert len(set(zip(seen, tokens.ravel().tolist(), strict=True))) == len(tokens)
+        rows.append(len(tokens))
+        return extend(writer, old, tokens, **options)
+
+    monkeypatch.setattr(Writer, "extend", watched)
+    prompts = prompts_of(scene, "David Lynch", "Denis Villeneuve")
+    pieces = support(scene, target(scene, Candidate("David Lynch", 1.0))).pieces
+    search.drawn(scene.compact.writer, prompts, [pieces, pieces], 30)
+    assert rows[0] == 2 and max(rows) > 2  # the prompts, and then what was written
 
 
 def test_answers_are_scored_together_as_alone(tmp_path: Path) -> None:

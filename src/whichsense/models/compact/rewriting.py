@@ -65,7 +65,7 @@ def written(
     if not flat or len(flat) > LONGEST_QUESTION:
         return [Written(tuple(some), ()) for some in phrases]
     prompts = [_prompt(scene, target, targets, flat) for target in targets]
-    pieces = [np.union1d(supported.pieces, flat) for supported in told]
+    pieces = [np.append(supported.pieces, flat) for supported in told]
     count = max(_FEWEST_DRAWN, min(_DRAWN, (_MOST_WAITED_FOR if cautious else _MOST_DRAWN) // len(prompts)))
     drawn = search.drawn(scene.compact.writer, prompts, pieces, count, longest=len(flat) + _LONGER)
     each = zip(targets, told, phrases, drawn, strict=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,13 +37,13 @@ def drawn(
     """
     chance = np.random.default_rng(0)
     writable = writer.writable([piece for own in pieces for piece in own.tolist()])
-    begun, rows = writer.begin(prompts, writable), np.repeat(np.arange(len(prompts)), count + 1)
     allowed = np.stack([_allowed(writable, own) for own in pieces])
+    owner = np.repeat(np.arange(len(prompts)), count + 1)
     first = np.tile(np.arange(count + 1) == 0, len(prompts))
-    live = _Live(begun.chosen(rows), rows, [()] * len(rows), np.zeros(len(rows)), first)
+    live = _Live(writer.begin(prompts, writable), owner, owner, [()] * len(owner), np.zeros(len(owner)), first)
     done: list[list[Written]] = [[] for _ in prompts]
     for _ in range(longest):
-        scores = live.sequences.following + allowed[live.owner]
+        scores = live.sequences.following[live.each] + allowed[live.owner]
         columns = [
             int(row.argmax()) if first else _one_of(row, chance) for row, first in zip(scores, live.first, strict=True)
         ]
@@ -55,16 +55,20 @@ def drawn(
         live = live.without_ended()
         if not len(live.owner):
             break
-        last = np.array([[tokens[-1]] for tokens in live.tokens], dtype=np.int64)
-        live.sequences, _ = writer.extend(live.sequences, last)
+        live = live.read(writer)
     return done
 
 
 @dataclass
 class _Live:
-    """What is still being written: whose it is, its tokens, their log probability, whether the likeliest are taken."""
+    """What is still being written: whose it is, its tokens, their log probability, whether the likeliest are taken.
+
+    Draws for the same prompt with the same tokens so far, as most are at first, are one sequence to the writer: `each`
+    says which one of its sequences a draw goes on from.
+    """
 
     sequences: Sequences
+    each: Ints
     owner: Ints
     tokens: list[tuple[int, ...]]
     score: NDArray[np.float64]
@@ -75,15 +79,25 @@ class _Live:
         return np.array([tokens[-1:] == (END,) for tokens in self.tokens], dtype=bool)
 
     def grown(self, columns: Sequence[int]) -> _Live:
+        """Each draw with one more token, which the writer has not read yet."""
         ids = self.sequences.writable.ids[list(columns)].tolist()
-        gained = self.sequences.following[np.arange(len(columns)), list(columns)]
+        gained = self.sequences.following[self.each, list(columns)]
         tokens = [(*old, new) for old, new in zip(self.tokens, ids, strict=True)]
-        return _Live(self.sequences, self.owner, tokens, self.score + gained, self.first)
+        return replace(self, tokens=tokens, score=self.score + gained)
 
     def without_ended(self) -> _Live:
         rows = np.flatnonzero(~self.ended)
         tokens = [self.tokens[row] for row in rows.tolist()]
-        return _Live(self.sequences.chosen(rows), self.owner[rows], tokens, self.score[rows], self.first[rows])
+        some = self.each[rows], self.owner[rows], tokens, self.score[rows], self.first[rows]
+        return _Live(self.sequences, *some)
+
+    def read(self, writer: Writer) -> _Live:
+        """After the writer has read the last tokens."""
+        steps = [(old, tokens[-1]) for old, tokens in zip(self.each.tolist(), self.tokens, strict=True)]
+        place_of = {step: place for place, step in enumerate(dict.fromkeys(steps))}
+        old, last = np.array(list(place_of), dtype=np.int64).T
+        sequences, _ = writer.extend(self.sequences.chosen(old), last[:, None])
+        return replace(self, sequences=sequences, each=np.array([place_of[step] for step in steps]))
 
 
 def _one_of(scores: Floats, chance: np.random.Generator) -> int:
