@@ -95,3 +95,15 @@ def test_import_is_light() -> None:
         loaded = set(out[2:])
     assert not loaded & {"torch", "transformers", "numpy", "tantivy", "rich", "onnxruntime"}
     assert min(ratios) < 5, f"import whichsense takes {min(ratios):.1f} times as long as four standard modules"
+
+
+def test_the_model_begins_to_load_before_the_index_is_imported() -> None:
+    """`whichsense ask` answers sooner for it."""
+    code = (
+        "import sys; from pathlib import Path; from whichsense.cli.ask import _begun;"
+        "model = _begun(Path('none'), 1, 2); print(*sys.modules);"
+        "from whichsense import compact; assert compact.load(model=model).reader.compact is model"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "whichsense.models.compact.system" in loaded
+    assert not set(loaded) & {"whichsense.compact", "whichsense.index", "tantivy"}

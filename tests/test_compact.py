@@ -341,7 +341,7 @@ def test_the_last_questions_are_kept_not_all(weights: Path, opened: Index) -> No
 def test_weights_may_load_while_something_else_is_done(weights: Path, tmp_path: Path) -> None:
     model = Compact(weights)
     model.prepare().join()
-    assert {"_early", "_late"} <= vars(model.model).keys() and "_session" in vars(model.writer)
+    assert {"tokenizer", "_early", "_late"} <= vars(model.model).keys() and "_session" in vars(model.writer)
     missing = Compact(tmp_path / "nowhere")
     missing.prepare().join()  # says nothing
     with pytest.raises(WhichsenseError, match="no compact model"):

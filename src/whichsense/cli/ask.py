@@ -18,6 +18,7 @@ from whichsense.errors import BadInput
 
 if TYPE_CHECKING:
     from whichsense.compact import Asked
+    from whichsense.models.compact.system import Compact
     from whichsense.types import Reading, Span
 
 _WIDTH = 100
@@ -56,16 +57,26 @@ def command(
     """
     if (question is None) == (path is None):
         raise click.UsageError("Give a QUESTION, '-' for standard input, or --file FILE.")
+    questions = iter([question]) if question not in (None, "-") else _lines(path)
+    model = _begun(weights, threads, keep)
     from whichsense import compact
 
-    questions = iter([question]) if question not in (None, "-") else _lines(path)
     index, chosen = open_evidence(folder, method)
-    pipeline = compact.load(
-        index, method=chosen, depth=depth, keep=keep, threshold=threshold, threads=threads, weights=weights, ahead=True
-    )
+    pipeline = compact.load(index, method=chosen, depth=depth, keep=keep, threshold=threshold, model=model)
     while batch := list(islice(questions, _TOGETHER)):
         for asked in compact.ask(pipeline, batch):
             click.echo(_shown(asked, k, as_json))
+
+
+def _begun(weights: Path | None, threads: int, keep: int) -> Compact:
+    """The model, which begins to load before the index and all that searches it is even imported: that takes as long,
+    and leaves a core free."""
+    from whichsense.models.compact.runtime import WEIGHTS
+    from whichsense.models.compact.system import Compact, Settings
+
+    model = Compact(weights or WEIGHTS, threads, Settings(keep=keep))
+    model.prepare()
+    return model
 
 
 def _lines(path: Path | None) -> Iterator[str]:

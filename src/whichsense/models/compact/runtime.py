@@ -147,8 +147,8 @@ class CompactModel:
         return self._each(one, states)
 
     def prepare(self) -> None:
-        """Load the graphs now, not with the first pair."""
-        _ = self._early, self._late
+        """Load everything now, not with the first pair: in the order in which it is needed."""
+        _ = self.tokenizer, self._early, self._late
 
     def session(self, name: str, threads: int = 1) -> Any:
         """An ONNX Runtime session for one of the folder's graphs."""

@@ -59,8 +59,8 @@ class Compact:
         return Scorer.load(self.folder / "scorer.json")
 
     def prepare(self) -> threading.Thread:
-        """Begin to load everything, in a thread: a search leaves a core free. What cannot be loaded is told when it is
-        needed."""
+        """Begin to load everything, in a thread: imports and a search leave a core free. What cannot be loaded is told
+        when it is needed."""
 
         def loaded() -> None:
             with contextlib.suppress(WhichsenseError):
