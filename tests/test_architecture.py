@@ -107,3 +107,13 @@ def test_the_model_begins_to_load_before_the_index_is_imported() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "whichsense.models.compact.system" in loaded
     assert not set(loaded) & {"whichsense.compact", "whichsense.index", "tantivy"}
+
+
+def test_the_command_ends_without_looking_for_cycles() -> None:
+    """What was registered first is called last."""
+    code = (
+        "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count() > 0));"
+        "from whichsense.cli import main; main(['--version'])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.splitlines()[-1] == "True"
