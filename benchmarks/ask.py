@@ -1,13 +1,14 @@
 """One question end to end on this machine: how long, how much memory, how soon after starting, how much encoding.
 
-    python benchmarks/ask.py --index DIR [--questions 100] [--threads 2] [--out results.json]
+    python benchmarks/ask.py --index DIR --dataset ambignq/val [--questions 100] [--threads 2] [--out results.json]
 
-Questions are AmbigNQ's val questions of ../shared/data where they are, and the embedded sample's otherwise (as is the
-index without --index). Memory is measured in a process of its own: what asking adds to the open, searched index.
+Without --dataset the embedded sample's questions are asked, without --index of the embedded sample. Memory is measured
+in a process of its own: what asking adds to the open, searched index.
 
 Encoding is counted, beside what REFUEL's loop would encode with the same model and the same K passages for the same
 readings: every passage for reranking, then K for the first answers, K for each rewrite, K to ask each rewrite again and
-K to verify it. A passage that goes through a part of the layers counts as that part.
+K to verify it. A passage that goes through a part of the layers counts as that part. It is counted as asked, where a
+question may be declined, and as predicted: REFUEL's loop declines none.
 """
 
 from __future__ import annotations
@@ -19,27 +20,22 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-SHARED = Path(__file__).parents[2] / "shared" / "data"
 
-
-def questions(count: int) -> list[str]:
+def questions(options: argparse.Namespace, count: int) -> list[str]:
     from whichsense.datasets import load
 
-    if (SHARED / "ambignq").exists():
-        return [question.text for question in islice(load("ambignq/val", data_dir=SHARED), count)]
-    return [question.text for question in islice(load("sample/questions"), count)]
+    return [question.text for question in islice(load(options.dataset), count)]
 
 
-def pipeline(options: argparse.Namespace) -> Any:
+def pipeline(options: argparse.Namespace, *, cautious: bool = True) -> Any:
     from whichsense import compact
 
     sizes = {"depth": options.depth, "keep": options.keep, "threads": options.threads}
-    return compact.load(options.index, weights=options.weights, **sizes)
+    return compact.load(options.index, weights=options.weights, cautious=cautious, **sizes)
 
 
 def peak_mb() -> float:
@@ -50,52 +46,63 @@ def latency(options: argparse.Namespace) -> dict[str, Any]:
     """Questions one by one, as a person asks them."""
     from whichsense import compact
 
-    made, asked = pipeline(options), questions(options.questions + 2)
+    made, asked = pipeline(options), questions(options, options.questions + 2)
     list(compact.ask(made, asked[-2:]))  # loads the weights, with questions that are not timed
     asked = asked[:-2]
-    model = made.reader.compact.model
-    pairs, layers = model.work.pairs, model.work.layers
-    seconds, stages, readings = [], list[dict[str, float]](), []
+    work = Encoded(made, options.keep)
+    seconds, stages = [], list[dict[str, float]]()
     for question in asked:
         begun = time.perf_counter()
         (found,) = compact.ask(made, [question])
         seconds.append(time.perf_counter() - begun)
         stages.append(dict(found.timings))
-        readings.append(len(found.readings))
-    depth = (model.work.pairs - pairs) / len(asked) - 1  # the question without a passage is a pair, too
-    encoded = (model.work.layers - layers) / model.config["shape"]["layers"] / len(asked)
+        work.readings.append(len(found.readings))
     return {
         "questions": len(asked),
         "p50_s": statistics.median(seconds),
         "p95_s": sorted(seconds)[int(0.95 * (len(seconds) - 1))],
         "mean_s": statistics.mean(seconds),
         "stages_mean_s": {name: statistics.mean(one.get(name, 0.0) for one in stages) for name in stages[0]},
-        "readings_mean": statistics.mean(readings),
-        "encoding": encoding(encoded, depth, readings, options.keep),
+        "readings_mean": statistics.mean(work.readings),
+        "encoding": work.beside_refuel(),
     }
 
 
-def encoding(ours: float, depth: float, readings: Sequence[int], keep: int) -> dict[str, float]:
-    """Passages encoded a question: ours, and REFUEL's loop over the same answers.
+def predicting(options: argparse.Namespace) -> dict[str, Any]:
+    """The same questions as `whichsense predict` answers them: none is declined."""
+    made = pipeline(options, cautious=False)
+    work = Encoded(made, options.keep)
+    work.readings += [len(found) for found in made.readings(questions(options, options.questions))]
+    return {"predicted_readings_mean": statistics.mean(work.readings), "predicted_encoding": work.beside_refuel()}
 
-    The loop reads the same `keep` passages to the end (the strict count), or all that were searched for, as REFUEL
-    does: to leave most of them after four layers is part of what is measured.
-    """
-    loop = statistics.mean(keep * (1 + (3 * count if count > 1 else 0)) for count in readings)
-    whole = statistics.mean(depth * (1 + (3 * count if count > 1 else 0)) for count in readings)
-    ambiguous = [keep * (1 + 3 * count) for count in readings if count > 1]
-    found = {"ours": ours, "loop": depth + loop, "ratio": ours / (depth + loop)}
-    found |= {"loop_over_all": depth + whole, "ratio_over_all": ours / (depth + whole)}
-    if ambiguous:
-        found["ratio_of_ambiguous"] = ours / (depth + statistics.mean(ambiguous))
-    return found
+
+class Encoded:
+    """Passages that are encoded from now on, beside those that REFUEL's loop would encode for as many `readings`."""
+
+    def __init__(self, made: Any, keep: int) -> None:
+        self.model, self.keep, self.readings = made.reader.compact.model, keep, list[int]()
+        self.pairs, self.layers = self.model.work.pairs, self.model.work.layers
+
+    def beside_refuel(self) -> dict[str, float]:
+        """The loop reads the same `keep` passages to the end (the strict count), or all that were searched for, as
+        REFUEL does: to leave most of them after four layers is part of what is measured."""
+        count = len(self.readings)
+        depth = (self.model.work.pairs - self.pairs) / count - 1  # the question without a passage is a pair, too
+        ours = (self.model.work.layers - self.layers) / self.model.config["shape"]["layers"] / count
+        times = [1 + (3 * own if own > 1 else 0) for own in self.readings]
+        loop, whole = (depth + passages * statistics.mean(times) for passages in (self.keep, depth))
+        found = {"ours": ours, "loop": loop, "ratio": ours / loop}
+        found |= {"loop_over_all": whole, "ratio_over_all": ours / whole}
+        if several := [own for own in times if own > 1]:
+            found["ratio_of_ambiguous"] = ours / (depth + self.keep * statistics.mean(several))
+        return found
 
 
 def memory(options: argparse.Namespace) -> dict[str, Any]:
     """What asking adds to an index that is open and was searched."""
     from whichsense import compact
 
-    made, asked = pipeline(options), questions(min(options.questions, 20))
+    made, asked = pipeline(options), questions(options, min(options.questions, 20))
     for question in asked:
         made.retriever.retrieve([question], options.depth)
     before = peak_mb()
@@ -105,8 +112,8 @@ def memory(options: argparse.Namespace) -> dict[str, Any]:
 
 def first_answer(options: argparse.Namespace) -> dict[str, Any]:
     """From the command's start to its end: Python, index, weights, answer. The best of three."""
-    call = [sys.executable, "-m", "whichsense", "ask", questions(1)[0], "--json", "--threads", str(options.threads)]
-    call += ["--depth", str(options.depth), "--keep", str(options.keep)]
+    call = [sys.executable, "-m", "whichsense", "ask", questions(options, 1)[0], "--json"]
+    call += ["--threads", str(options.threads), "--depth", str(options.depth), "--keep", str(options.keep)]
     call += ["--index", str(options.index)] if options.index else []
     call += ["--weights", str(options.weights)] if options.weights else []
     seconds = []
@@ -117,12 +124,13 @@ def first_answer(options: argparse.Namespace) -> dict[str, Any]:
     return {"first_answer_s": min(seconds)}
 
 
-PARTS = {"latency": latency, "memory": memory, "first_answer": first_answer}
+PARTS = {"latency": latency, "predicting": predicting, "memory": memory, "first_answer": first_answer}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--index", type=Path)
+    parser.add_argument("--dataset", default="sample/questions")
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument("--depth", type=int, default=40)
@@ -144,19 +152,21 @@ def main() -> None:
         from whichsense.provenance import provenance
 
         folder = options.weights or WEIGHTS
-        found["settings"] = {name: getattr(options, name) for name in ("questions", "depth", "keep", "threads")}
+        settings = ("dataset", "questions", "depth", "keep", "threads")
+        found["settings"] = {name: getattr(options, name) for name in settings}
         options.out.write_text(json.dumps(found | provenance(sorted(folder.glob("*.onnx"))), indent=1) + "\n")
 
 
 def show(found: dict[str, Any]) -> None:
     stages = ", ".join(f"{name} {seconds:.2f}" for name, seconds in found["stages_mean_s"].items())
-    work = found["encoding"]
     print(f"{found['questions']} questions: p50 {found['p50_s']:.2f} s, p95 {found['p95_s']:.2f} s ({stages})")
     print(f"memory beside the index: {found['beside_index_mb']:.0f} MB; first answer {found['first_answer_s']:.2f} s")
-    print(f"passages encoded a question: {work['ours']:.1f}, REFUEL's loop {work['loop']:.1f}: {work['ratio']:.2f}")
-    print(f"REFUEL's loop over all passages {work['loop_over_all']:.1f}: {work['ratio_over_all']:.2f}")
-    if "ratio_of_ambiguous" in work:
-        print(f"the same for questions with several readings: {work['ratio_of_ambiguous']:.2f}")
+    for how, work in (("asked", found["encoding"]), ("predicted", found["predicted_encoding"])):
+        print(f"passages encoded a question, as {how}: {work['ours']:.1f}; REFUEL's loop", end=" ")
+        print(f"{work['loop']:.1f}: {work['ratio']:.3f}; over all passages", end=" ")
+        print(f"{work['loop_over_all']:.1f}: {work['ratio_over_all']:.3f}")
+        if "ratio_of_ambiguous" in work:
+            print(f"  of questions with several readings: {work['ratio_of_ambiguous']:.3f}")
 
 
 if __name__ == "__main__":
