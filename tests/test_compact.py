@@ -320,7 +320,7 @@ def test_what_the_encoder_makes_of_a_question_says_whether_it_is_ambiguous(weigh
     states = model.alone(question)
     for sign in (1.0, -1.0):
         impression = Impression((sign * states / (states @ states)).astype(np.float32), bias=sign)
-        judge = Judge(linear(alone=1.0))
+        judge = Judge(linear(), linear(alone=1.0))
         scorer = dataclasses.replace(
             model.scorer, large=linear(), in_large=judge, in_small=judge, impression=impression
         )

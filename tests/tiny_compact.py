@@ -87,8 +87,8 @@ def scored(folder: Path, **settings: float) -> Path:
         flat = np.zeros(len(weights), dtype=np.float32), np.ones(len(weights), dtype=np.float32)
         return Net(tuple(weights), *flat, np.array(list(weights.values()), dtype=np.float32), bias)
 
-    judge, answer = Judge(net(0.0, ambiguity=1.0)), net(1.0, mass=0.2, support=0.05)
-    scorer = Scorer(answer, net(4.0, null=0.0), net(0.0, titles=0.0), judge, judge)
+    judge = Judge(net(1.0, mass=0.2, support=0.05), net(0.0, ambiguity=1.0))
+    scorer = Scorer(net(4.0, null=0.0), net(0.0, titles=0.0), judge, judge)
     rescored(scorer, **settings).save(folder / "scorer.json")
     return folder
 

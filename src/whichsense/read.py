@@ -148,13 +148,11 @@ class CompactReader:
 
     def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
         from whichsense.models.compact.resolving import candidates_of
-        from whichsense.models.compact.scorer import chosen
 
         scene = self.compact.scene(question, hits)
         if self.cautious and scene.answerable < self.compact.scorer.decline_under:
             return []
-        chances = [scene.probabilities[place] for place in scene.apart]
-        given = [scene.apart[place] for place in chosen(chances, scene.judge.missing, self.threshold)]
+        given = scene.likely(self.threshold)
         if self.cautious and self.threshold is None and not scene.is_ambiguous:
             given = given[:1]
         return candidates_of(scene, given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +105,12 @@ class Evidence:
     @property
     def passages(self) -> tuple[Passage, ...]:
         return tuple(hit.passage for hit in self.hits)
+
+    def only(self, places: Sequence[int]) -> Evidence:
+        """With some of the passages alone."""
+        rows = list(zip(self.hits, self.pairs, self.read, self.found, strict=True))
+        hits, pairs, read, found = zip(*(rows[place] for place in places), strict=True) if places else ((),) * 4
+        return replace(self, hits=hits, pairs=pairs, read=read, found=found)
 
 
 def passage_probabilities(read: Sequence[Late]) -> tuple[Floats, float]:

@@ -16,7 +16,7 @@ from whichsense.models.compact import encoder_onnx
 from whichsense.models.compact.encoder_onnx import Weights
 from whichsense.models.compact.writer import graph
 
-FORMAT = 2
+FORMAT = 3
 GRAPHS = {
     "early.onnx": encoder_onnx.early,
     "late.onnx": encoder_onnx.late,

@@ -21,8 +21,8 @@ from whichsense.models.compact.tokens import Tokenizer
 Floats = NDArray[np.float32]
 Item = TypeVar("Item")
 Found = TypeVar("Found")
-WEIGHTS = Path(__file__).parents[1] / "weights" / "compact-5"
-FORMAT = 2
+WEIGHTS = Path(__file__).parents[1] / "weights" / "compact-6"
+FORMAT = 3
 EXTRA = "dense"
 
 

@@ -17,7 +17,7 @@ from whichsense.models.compact.runtime import Floats, damaged
 from whichsense.models.compact.wording import Wording
 
 FAR = 4.0  # standard deviations: an odd value counts as a far one, no further
-_NETS = {"answer": ANSWER_FEATURES, "answerable": QUESTION_FEATURES, "large": CORPUS_FEATURES}
+_NETS = {"answerable": QUESTION_FEATURES, "large": CORPUS_FEATURES}
 _JUDGES = ("in_large", "in_small")
 _SETTINGS = ("decline_under", "search_weight", "holds_over", "join_over")
 
@@ -73,28 +73,31 @@ _AGREEMENT = linear(edits=0.25, order=0.2, likely=0.015)
 
 @dataclass(frozen=True)
 class Judge:
-    """How probable a question is to be ambiguous, and what follows for its answers."""
+    """How probable each candidate is to be right and a question to be ambiguous, and what follows for its answers."""
 
+    answer: Net
     ambiguous: Net
-    single_under: float = 0.46
-    """A question that is less probably ambiguous than this is not, and gets one answer."""
+    single_under: float | None = 0.46
+    """A question that is less probably ambiguous than this is not, and gets one answer. None: it is ambiguous where
+    several answers are given."""
     missing: float = 2.0
     """How many right answers are expected beyond all candidates: what the reader never finds counts for F1."""
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Judge:
-        return cls(_net(table["ambiguous"], QUESTION_FEATURES), table["single_under"], table["missing"])
+        nets = _net(table["answer"], ANSWER_FEATURES), _net(table["ambiguous"], QUESTION_FEATURES)
+        return cls(*nets, table["single_under"], table["missing"])
 
     def to_table(self) -> dict[str, Any]:
-        return {"ambiguous": self.ambiguous.to_table(), "single_under": self.single_under, "missing": self.missing}
+        nets = {name: getattr(self, name).to_table() for name in ("answer", "ambiguous")}
+        return nets | {"single_under": self.single_under, "missing": self.missing}
 
 
 @dataclass(frozen=True)
 class Scorer:
-    """How probable each candidate is to be right, and the evidence to hold an answer. Whether a question is ambiguous
-    is for two judges: a few documents seldom hold all that could be meant, a million passages always something else."""
+    """How probable the evidence is to hold an answer. Which answers are right and whether a question is ambiguous is
+    for two judges: a few documents seldom hold all that could be meant, a million passages always something else."""
 
-    answer: Net
     answerable: Net
     large: Net
     """Whether a corpus is large, by how the passages for a question look."""
@@ -123,11 +126,11 @@ class Scorer:
     def load(cls, path: Path) -> Scorer:
         try:
             table = json.loads(path.read_text(encoding="utf-8"))
-            answer, answerable, large = (_net(table[name], features) for name, features in _NETS.items())
+            answerable, large = (_net(table[name], features) for name, features in _NETS.items())
             in_large, in_small = (Judge.from_table(table[name]) for name in _JUDGES)
             rewrite = _net(table["rewrite"], REWRITE_FEATURES)
             heard = Wording.from_table(table["wording"]), Impression.from_table(table["impression"])
-            return cls(answer, answerable, large, in_large, in_small, rewrite, *heard, **table["settings"])
+            return cls(answerable, large, in_large, in_small, rewrite, *heard, **table["settings"])
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise damaged(path, error) from None
 

@@ -18,7 +18,7 @@ from whichsense.models.compact.candidates import Answer, Evidence
 from whichsense.models.compact.impression import pooled
 from whichsense.models.compact.inputs import LONGEST_QUESTION, Pair, answer_ids, pair
 from whichsense.models.compact.runtime import WEIGHTS, CompactModel, Floats, Late
-from whichsense.models.compact.scorer import Judge, Scorer
+from whichsense.models.compact.scorer import Judge, Scorer, chosen
 from whichsense.models.compact.writer.runtime import Writer
 from whichsense.types import Hit
 
@@ -168,7 +168,7 @@ class Scene:
         if not self.answers:
             return []
         found = [features.of_answer(place, self.context) for place in range(len(self.answers))]
-        return self.compact.scorer.answer.probabilities(found)
+        return self.judge.answer.probabilities(found)
 
     @cached_property
     def apart(self) -> list[int]:
@@ -178,7 +178,7 @@ class Scene:
 
     @cached_property
     def judge(self) -> Judge:
-        """Of what is ambiguous in a corpus such as this one."""
+        """Of what is right and ambiguous in a corpus such as this one."""
         scorer = self.compact.scorer
         return scorer.judge(features.of_corpus(self.context)) if self.answers else scorer.in_small
 
@@ -194,7 +194,13 @@ class Scene:
 
     @property
     def is_ambiguous(self) -> bool:
-        return self.ambiguous >= self.judge.single_under
+        under = self.judge.single_under
+        return len(self.likely()) > 1 if under is None else self.ambiguous >= under
+
+    def likely(self, threshold: float | None = None) -> list[int]:
+        """Places of the candidates that together have the highest expected F1, or of all that reach a threshold."""
+        chances = [self.probabilities[place] for place in self.apart]
+        return [self.apart[place] for place in chosen(chances, self.judge.missing, threshold)]
 
     @cached_property
     def _about(self) -> dict[str, float]:

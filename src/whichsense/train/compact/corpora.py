@@ -60,7 +60,7 @@ def small_corpora(source: Source, folder: Path, seed: int = 7) -> Iterator[Sourc
 def _own(question: Question, source: Source, luck: random.Random) -> list[Passage]:
     """Passages with its answers and a few others; only the others, if it is to be without an answer."""
     found = [hit.passage for hit in source.index.search(question.text, DEPTH, source.method)]
-    holding = [[one for one in found if _holds(one, names)] for names in question.answers]
+    holding = [[one for one in found if holds(one, names)] for names in question.answers]
     with_answers = {one.id for some in holding for one in some}
     if not with_answers:
         return []
@@ -76,12 +76,13 @@ def _answered_by(question: Question, passages: Sequence[Passage]) -> Question:
     """With those of its answers alone that stand in the passages."""
     notes = []
     for note in question.annotations:
-        pairs = tuple(pair for pair in note.pairs if any(_holds(one, pair.answers) for one in passages))
+        pairs = tuple(pair for pair in note.pairs if any(holds(one, pair.answers) for one in passages))
         if pairs:
             notes.append(Annotation(note.kind if len(pairs) > 1 else "singleAnswer", pairs))
     return replace(question, annotations=tuple(notes))
 
 
-def _holds(passage: Passage, names: Sequence[str]) -> bool:
+def holds(passage: Passage, names: Sequence[str]) -> bool:
+    """Whether an answer, by one of its names, stands in a passage."""
     text = f" {normalize(f'{passage.title} {passage.text}')} "
     return any(f" {name} " in text for name in map(normalize, names) if name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -12,25 +12,17 @@ import numpy as np
 
 from whichsense.datasets import Question
 from whichsense.errors import BadInput
-from whichsense.models.compact import features
-from whichsense.models.compact.candidates import Answer
 from whichsense.models.compact.features import Context
-from whichsense.models.compact.impression import Impression
-from whichsense.models.compact.scorer import Judge, Net, Scorer, linear
+from whichsense.models.compact.scorer import Judge, Scorer, linear
 from whichsense.models.compact.system import Compact, Scene
-from whichsense.models.compact.wording import Wording
 from whichsense.progress import Progress, silent
-from whichsense.text import normalize
 from whichsense.train.compact.choice import Judged
-from whichsense.train.compact.corpora import DEPTH, Source, half_of_the_sample, small_corpora
+from whichsense.train.compact.corpora import DEPTH, Source, half_of_the_sample, holds, small_corpora
 from whichsense.train.compact.impression import fit_impression
+from whichsense.train.compact.judging import Heard, Kind, Read, fitted
 from whichsense.train.compact.wording import fit_wording
-from whichsense.train.compact_scorer import cross_fitted, fit
 
 _FEWEST = 10
-_HEARD = ("wording", "alone")  # features that come from the question, not from what was found
-# In small corpora, chosen on the half of the sample that is learnt from; in large ones a judge's defaults, on val.
-_SINGLE_UNDER, _MISSING = 0.4, 2.5
 
 
 @dataclass(frozen=True)
@@ -39,8 +31,9 @@ class Unfitted(Compact):
 
     @cached_property
     def scorer(self) -> Scorer:
-        nothing, judge = linear(), Judge(linear())
-        return Scorer(nothing, nothing, nothing, judge, judge)
+        nothing = linear()
+        judge = Judge(nothing, nothing)
+        return Scorer(nothing, nothing, judge, judge)
 
 
 def fit_scorer(folder: Path, source: Source, progress: Progress = silent, *, learnt: Sequence[Question] = ()) -> Scorer:
@@ -58,81 +51,24 @@ def fit_scorer(folder: Path, source: Source, progress: Progress = silent, *, lea
     read: list[Read] = []
     judged = Judged()
     with tempfile.TemporaryDirectory() as corpora:
-        sources = [source, half_of_the_sample(), *small_corpora(source, Path(corpora))]
-        for place, (question, scene) in enumerate(scenes(compact, sources, progress)):
-            large = place < len(source.questions)
-            if large:
+        small = list(small_corpora(source, Path(corpora)))
+        kinds = [Kind.LARGE, Kind.SAMPLE, *([Kind.SMALL] * len(small))]
+        sources = [source, half_of_the_sample(), *small]
+        each = [kind for kind, one in zip(kinds, sources, strict=True) for _ in one.questions]
+        for kind, (question, scene) in zip(each, scenes(compact, sources, progress), strict=True):
+            if kind is Kind.LARGE:
                 judged.add(scene, question)
-            if scene.answers:
-                read.append(Read(question, _kept(scene), large))
-    found = fitted(read, heard)
+            else:
+                read.append(Read(question, _kept(without_answers(scene, question)), Kind.EMPTIED))
+            read.append(Read(question, _kept(scene), kind))
+    found = fitted([one for one in read if one.context.answers], heard)
     return replace(found, rewrite=judged.net() or found.rewrite)
 
 
-@dataclass(frozen=True)
-class Read:
-    """A question, what was read of it, and whether in a large corpus."""
-
-    question: Question
-    context: Context
-    large: bool
-
-
-@dataclass(frozen=True)
-class Heard:
-    """What a question says of its ambiguity, whatever the evidence."""
-
-    wording: Wording = field(default_factory=Wording)
-    impression: Impression = field(default_factory=Impression)
-
-    def __call__(self, one: Read) -> tuple[float, float]:
-        return self.wording(one.question.text), self.impression(one.context.evidence.alone)
-
-
-def fitted(read: Sequence[Read], heard: Heard) -> Scorer:
-    """Nets for what a corpus is, whether a candidate is right, a question ambiguous, and an answer there at all.
-
-    What tells right answers from wrong ones is the same everywhere. What is ambiguous in a large corpus is heard from
-    the question: evidence adds nothing there that holds in another one. A small corpus answers what it happens to hold.
-    """
-    large = [one for one in read if one.large]
-    right, about = _judged(read, heard)
-    silent = [{name: value for name, value in row.items() if name not in _HEARD} for row in about]
-    there = fit(silent, [float(any(is_right(answer, one.question) for answer in one.context.answers)) for one in read])
-    return Scorer(
-        right,
-        there,
-        fit([features.of_corpus(one.context) for one in read], [float(one.large) for one in read]),
-        Judge(fit([dict(zip(_HEARD, heard(one), strict=True)) for one in large], _ambiguous(large))),
-        Judge(fit(silent, _ambiguous(read)), _SINGLE_UNDER, _MISSING),
-        wording=heard.wording,
-        impression=heard.impression,
-    )
-
-
-def _judged(read: Sequence[Read], heard: Heard) -> tuple[Net, list[dict[str, float]]]:
-    """A net for answers, and what is known of each question by such nets that have not seen it."""
-    rows, labels, groups = list[dict[str, float]](), list[float](), list[int]()
-    for group, one in enumerate(read):
-        rows += [features.of_answer(place, one.context) for place in range(len(one.context.answers))]
-        labels += [float(is_right(answer, one.question)) for answer in one.context.answers]
-        groups += [group] * len(one.context.answers)
-    right, unseen = cross_fitted(rows, labels, groups)
-    chances, about = iter(unseen), list[dict[str, float]]()
-    for one in read:
-        own = [next(chances) for _ in one.context.answers]
-        about.append(features.of_question(one.context, own, *heard(one)))
-    return right, about
-
-
-def _ambiguous(read: Sequence[Read]) -> list[float]:
-    return [float(one.question.is_ambiguous) for one in read]
-
-
-def is_right(answer: Answer, question: Question) -> bool:
-    """Whether a candidate, in any of its forms, is a gold answer as the official scripts compare them."""
-    gold = {normalize(name) for names in question.answers for name in names}
-    return any(normalize(text) in gold for text in (answer.text, *(mention.surface for mention in answer.mentions)))
+def without_answers(scene: Scene, question: Question) -> Scene:
+    """What would have been read had no passage held a gold answer."""
+    held = [any(holds(one, names) for names in question.answers) for one in scene.evidence.passages]
+    return replace(scene, evidence=scene.evidence.only([place for place, holding in enumerate(held) if not holding]))
 
 
 def scenes(
