@@ -29,6 +29,7 @@ TASKS = {
     "compact-reader": "compact.reader",
     "compact-encoder": "compact.int8",
     "compact-writer": "compact.writer",
+    "compact-asker": "compact.asker",
     "compact": "compact.whole",
 }
 

@@ -1,25 +1,50 @@
-"""The compact model's encoder with the arithmetic of its int8 form, taught by the teacher or by what it was before."""
+"""The compact model's encoder with the arithmetic of its int8 form, taught by the teacher or by what it was before; and
+by questions that another model made, where there are some."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from whichsense.errors import BadConfig
+from whichsense.files import sha256
 from whichsense.models.compact.net import CompactNet, set_quantization
 from whichsense.models.compact.quantized import UNLEARNT, QuantizedLinear
 from whichsense.train.compact import losses
-from whichsense.train.compact.batch import MOST_PIECES, ListBatch, Taught
+from whichsense.train.compact.batch import MOST_PIECES, ListBatch, Scores, Taught
+from whichsense.train.compact.made import MADE, Made, lists_of
+from whichsense.train.compact.pack import Pack
 from whichsense.train.compact.reader import WEIGHTS, ReaderTask, weighted
-from whichsense.train.compact.student import Options
+from whichsense.train.compact.scores import taught_scores
+from whichsense.train.compact.student import Options as StudentOptions
 
 _CALIBRATED = 16  # lists by which the steps of the int8 codes begin
+
+
+@dataclass(frozen=True, slots=True)
+class MadeLists:
+    """A recipe's `[made]`."""
+
+    folder: str = ""
+    """The model folder of compact-asker, which made questions for the same lists; empty: there are none."""
+    share: float = 0.5
+    """Of the lists that are drawn."""
+    emptied: float = 0.2
+    """How often the passages that hold the answer are left out: then nothing answers, and that is to be seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options(StudentOptions):
+    made: MadeLists = field(default_factory=MadeLists)
 
 
 class Int8Batch(NamedTuple):
@@ -40,9 +65,54 @@ class Int8Task(ReaderTask):
     """What training goes on from, where it teaches."""
 
     def __init__(self, options: Options) -> None:
+        self.own = options
+        if not 0 <= options.made.share < 1 or not 0 <= options.made.emptied <= 1:
+            raise BadConfig("made.share is at least 0 and less than 1; made.emptied is a share, too.")
         if (options.model.kept or options.teacher.itself) and not options.model.start:
             raise BadConfig("model.kept and teacher.itself are about what training goes on from: give model.start.")
         super().__init__(options)
+        self.real = self.train
+        self.made = self._made()
+        if self.made is not None:
+            self.train = self.real.followed_by(self.made)
+
+    def _made(self) -> Pack | None:
+        """The lists of questions that were made, over the passages of the others; None where there are none."""
+        if not self.own.made.folder:
+            return None
+        made = Made.load(Path(self.own.made.folder), self.real)
+        return lists_of(self.real, made, self.vocabulary) if len(made) else None
+
+    @cached_property
+    def likelihood(self) -> NDArray[np.float64]:
+        """How often each list is drawn: made ones as often as they are said to be, together."""
+        found, first = super().likelihood, len(self.real)
+        if self.made is None:
+            return found
+        share, own = self.own.made.share, found[first:].sum()
+        return np.concatenate([found[:first] * (1 - share) / (1 - own), found[first:] * share / own])
+
+    def said_of(self, pack: Pack) -> Scores:
+        """Of made lists the teacher is asked apart: what it says of the others is kept under their numbers, whether
+        there are made ones or not. Detectors know people's questions, and are not asked."""
+        if self.made is None:
+            return super().said_of(pack)
+        options, folder = self.options, Path(self.own.made.folder)
+        place = str(folder / f"of-{sha256(folder / MADE)[:12]}")
+        real = super().said_of(self.real)
+        made = taught_scores(Path(options.teacher.model), self.made, place, options.model.longest)
+        found = Scores(*(np.concatenate(both) for both in zip(real[:3], made[:3], strict=True)))
+        if real.ambiguous is None:
+            return found
+        unsaid = np.full(len(self.made), -1, np.float32)
+        return found._replace(ambiguous=np.concatenate([real.ambiguous, unsaid]))
+
+    def slots(self, number: int, luck: np.random.Generator) -> list[int]:
+        """Of some made lists without the passages that hold the answer, if others are left."""
+        found = super().slots(number, luck)
+        if number < len(self.real) or luck.random() >= self.own.made.emptied:
+            return found
+        return [slot for slot in found if not len(self.train.spans[slot])] or found
 
     def build(self) -> nn.Module:
         """With int8 arithmetic on. Where its steps are not learnt yet, they are as a batch of lists suggests."""

@@ -183,13 +183,12 @@ class _Maker:
         return [ids for ids in dict.fromkeys(found) if 0 < len(ids) < LONGEST_ANSWER]
 
     def _spans(self, title: Sequence[int], text: Sequence[int], aliases: Sequence[Sequence[Ids]]) -> list[Span]:
-        found = []
-        for number, group in enumerate(aliases):
-            for alias in group:
-                found += [(number, first, last) for first, last in occurrences(title, alias, self.inside)]
-                more = occurrences(text, alias, self.inside)
-                found += [(number, len(title) + first, len(title) + last) for first, last in more]
-        return found
+        return [
+            (number, *place)
+            for number, group in enumerate(aliases)
+            for alias in group
+            for place in places_in(title, text, alias, self.inside)
+        ]
 
     def _chosen(
         self, held: Mapping[tuple[str, str], Sequence[Span]], answers: int, dice: random.Random
@@ -262,6 +261,14 @@ def occurrences(text: Sequence[int], alias: Sequence[int], inside: NDArray[np.bo
         if list(text[place:end]) == list(alias) and not (end < len(text) and inside[text[end]]):
             found.append((place, end - 1))
     return found
+
+
+def places_in(
+    title: Sequence[int], text: Sequence[int], alias: Sequence[int], inside: NDArray[np.bool_]
+) -> list[tuple[int, int]]:
+    """The same in a passage, counted from its title's first piece on."""
+    more = [(len(title) + first, len(title) + last) for first, last in occurrences(text, alias, inside)]
+    return [*occurrences(title, alias, inside), *more]
 
 
 def _same(before: object, now: object, folder: Path) -> None:

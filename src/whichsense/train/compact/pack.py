@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,13 @@ class Ragged:
         flat = [item for row in rows for item in row]
         shape = (-1, width) if width else (-1,)
         return cls(np.array(flat, dtype).reshape(shape), starts)
+
+    def chosen(self, rows: Ints) -> Ragged:
+        """Some rows, in the order given."""
+        sizes = self.sizes(rows)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        places = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], sizes)
+        return Ragged(self.values[places], starts)
 
     @classmethod
     def joined(cls, parts: Sequence[Ragged], shifts: Sequence[int] | None = None) -> Ragged:
@@ -122,8 +129,14 @@ class Pack:
         slots = Ragged.joined([pack.slots for pack in every], before)
         return cls(**parts, slots=slots, asked=tuple(one for pack in every for one in pack.asked))
 
+    def followed_by(self, other: Pack) -> Pack:
+        """With further lists over the same passages."""
+        parts = {name: Ragged.joined([getattr(self, name), getattr(other, name)]) for name in _LISTED}
+        return replace(self, **parts, asked=self.asked + other.asked)
 
-_RAGGED = ("questions", "slots", "spans", "titles", "texts")
+
+_LISTED = ("questions", "slots", "spans")
+_RAGGED = (*_LISTED, "titles", "texts")
 
 
 def _asked(table: dict[str, Any]) -> Asked:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ _FEWEST_WORDS = 3
 _MOST_WORDS = 130  # of a passage that comes with a question: as long as those of an index
 _NEIGHBOURS = 9  # passages of the same article, beside one that does not answer
 _MOST_REWRITES = 6
-_REWRITES = "rewrites of "  # the source of rewrites that are asked as questions
+REWRITES = "rewrites of "  # the source of rewrites that are asked as questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +121,20 @@ def _parted(data: Data) -> tuple[list[Question], list[Question]]:
 
 
 def _without_copies(asked: Sequence[Asked], kept: Sequence[Question], name: str) -> list[Asked]:
-    repeated = near_duplicates([one.text for one in asked], [text for question in kept for text in wordings(question)])
+    repeated = _copies([one.text for one in asked], kept)
     found = [one for number, one in enumerate(asked) if number not in repeated]
     if not found:
         raise BadInput(f"'{name}' has no question that could be learnt from.")
     return found
+
+
+def _copies(texts: Sequence[str], kept: Sequence[Question]) -> Collection[int]:
+    return near_duplicates(texts, [text for question in kept for text in wordings(question)])
+
+
+def copies(texts: Sequence[str], data: Data) -> Collection[int]:
+    """Which of these questions repeat one that is kept for measuring, or nearly."""
+    return _copies(texts, _parted(data)[1])
 
 
 def development(data: Data) -> list[Asked]:
@@ -162,7 +171,7 @@ def _all(data: Data, own: Sequence[Question]) -> Iterator[Asked]:
         for note in question.annotations:
             if len(note.pairs) > 1:
                 texts = ((text, pair.answers) for pair in note.pairs for text in pair.questions if text)
-                yield from (Asked(text, _REWRITES + data.train, (answers,)) for text, answers in texts)
+                yield from (Asked(text, REWRITES + data.train, (answers,)) for text, answers in texts)
     for name in data.more:
         asked = _of_kind(data.read(name)[: data.limit or None], name)
         yield from (replace(one, guessed=data.is_guessed(name)) for one in asked)
@@ -207,7 +216,7 @@ def _situated(questions: Iterable[SituatedQuestion], name: str) -> Iterator[Aske
                 rewritings.append(Rewriting((rewrite,), answers, others))
         if pairs:
             yield Asked(text, name, merged([answers for _, answers in pairs]), tuple(rewritings))
-            yield Asked(pairs[0][0], _REWRITES + name, (pairs[0][1],))
+            yield Asked(pairs[0][0], REWRITES + name, (pairs[0][1],))
 
 
 def _grounded(questions: Iterable[GroundedQuestion], name: str) -> Iterator[Asked]:

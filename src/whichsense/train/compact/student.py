@@ -21,6 +21,7 @@ from whichsense.train.batches import Lazy
 from whichsense.train.compact.batch import ListBatch, Scores, list_batch, sampled
 from whichsense.train.compact.examples import Remembering
 from whichsense.train.compact.lists import Lists, prepared
+from whichsense.train.compact.pack import Pack
 from whichsense.train.compact.questions import Data
 from whichsense.train.compact.scores import detected, taught_scores
 from whichsense.train.compact.start import keep, opened
@@ -46,6 +47,8 @@ class Model:
     dropout: float = 0.1
     longest: int = 160
     """Tokens of a pair."""
+    words_stay: bool = False
+    """Whether word vectors are left as they are: a writer that shares them then goes on fitting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +129,13 @@ class Student:
 
     @cached_property
     def scores(self) -> Scores | None:
+        return self.said_of(self.train) if self.options.teacher.model else None
+
+    def said_of(self, pack: Pack) -> Scores:
+        """What the teacher says of lists, and where there are detectors, what they do."""
         options, teacher = self.options, self.options.teacher
-        if not teacher.model:
-            return None
-        found = taught_scores(Path(teacher.model), self.train, options.lists.folder, options.model.longest)
-        return found._replace(ambiguous=detected(teacher.detectors, self.train)) if teacher.detectors else found
+        found = taught_scores(Path(teacher.model), pack, options.lists.folder, options.model.longest)
+        return found._replace(ambiguous=detected(teacher.detectors, pack)) if teacher.detectors else found
 
     @cached_property
     def shape(self) -> CompactConfig:
@@ -141,9 +146,13 @@ class Student:
 
     def build(self) -> nn.Module:
         """The base with new heads, or what training goes on from."""
+        model = self.options.model
         if self.start is not None:
-            return self.start.net(self.shape)
-        return from_bert(load_base(located(self.options.model.base)).state_dict(), self.shape)
+            net = self.start.net(self.shape)
+        else:
+            net = from_bert(load_base(located(model.base)).state_dict(), self.shape)
+        net.encoder.words.weight.requires_grad_(not model.words_stay)
+        return net
 
     @cached_property
     def likelihood(self) -> NDArray[np.float64]:
@@ -170,10 +179,13 @@ class Student:
 
     def list_batch(self, numbers: Sequence[int], luck: np.random.Generator, *, taught: bool = True) -> ListBatch:
         """Some slots of each list, as a batch."""
-        draw, longest = self.options.draw, self.options.model.longest
-        slots = [sampled(self.train, number, draw.passages, luck) for number in numbers]
+        slots = [self.slots(number, luck) for number in numbers]
         scores = self.scores if taught else None
-        return list_batch(self.train, numbers, slots, longest, scores, alone=self.asks_alone)
+        return list_batch(self.train, numbers, slots, self.options.model.longest, scores, alone=self.asks_alone)
+
+    def slots(self, number: int, luck: np.random.Generator) -> list[int]:
+        """Those of a list that are drawn."""
+        return sampled(self.train, number, self.options.draw.passages, luck)
 
     def save(self, model: nn.Module, folder: Path) -> None:
         """What the next recipe starts from."""

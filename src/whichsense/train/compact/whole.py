@@ -18,7 +18,8 @@ from whichsense.progress import shown
 from whichsense.train.compact.corpora import Source
 from whichsense.train.compact.fitting import fit_scorer
 from whichsense.train.compact.questions import held_out, labelled
-from whichsense.train.compact.writer import WRITER, Options, WriterTask
+from whichsense.train.compact.writer import Options, WriterTask
+from whichsense.train.compact.writing import WRITER
 
 _FREQUENT = 3000  # word pieces that an answer may have whatever stands in the passages
 

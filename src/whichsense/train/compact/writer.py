@@ -6,9 +6,7 @@ are few: people's, and in files of `data.more` such as a larger model wrote for 
 
 from __future__ import annotations
 
-import pickle
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -17,42 +15,24 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from whichsense.errors import BadConfig, BadInput
 from whichsense.metrics.ambignq import question_scores
-from whichsense.models.bases import load_base
-from whichsense.models.compact.net import from_bert as from_base
 from whichsense.models.compact.tokens import END, joined
-from whichsense.models.compact.writer.net import Sequences, Writer, WriterConfig, from_bert
-from whichsense.models.compact.writer.prompts import LONGEST, LONGEST_OUTPUT, REWRITE
+from whichsense.models.compact.writer.net import Sequences, Writer
+from whichsense.models.compact.writer.prompts import LONGEST_OUTPUT, REWRITE
 from whichsense.train.batches import Lazy
-from whichsense.train.compact.examples import Example, Examples, Remembering
+from whichsense.train.compact.examples import Example, Examples
 from whichsense.train.compact.lists import Lists, prepared
 from whichsense.train.compact.questions import Data
-from whichsense.train.compact.start import SHIPPED, Start, opened, rounded_words
-from whichsense.train.compact.student import fitting, shape_of, vocabulary_of
+from whichsense.train.compact.student import fitting
+from whichsense.train.compact.writing import Model, Writing, collated
 from whichsense.train.optimizer import to_device
-from whichsense.train.tiny import located
 
-WRITER = "writer.pt"
 KINDS = ("rewrites", "questions", "sentences", "answers")
 _TRIES = 50
 _MEASURED = 256  # in one batch
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    start: str = SHIPPED
-    """The model whose words the writer shares: the folder of compact-encoder, a weights folder, or `shipped`. Empty:
-    the base itself, which reads nothing yet: for trying things out."""
-    writer: str = ""
-    """What it goes on from: the model folder of compact-writer. Empty: the writer of `start`, or where that has none,
-    some layers of the base."""
-    base: str = "thenlper/gte-small"
-    layers: tuple[int, ...] = ()
-    """Which of the base's."""
-    dropout: float = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +61,7 @@ def make(options: Options) -> WriterTask:
     return WriterTask(options)
 
 
-class WriterTask:
+class WriterTask(Writing):
     """Chosen by the EDIT-F1 of the likeliest rewrites of questions that are not learnt from: their loss is lowest long
     before they are best."""
 
@@ -92,38 +72,12 @@ class WriterTask:
         odd = set(options.draw.kinds) - set(KINDS)
         if odd or not sum(options.draw.kinds.values()) > 0:
             raise BadConfig(f"draw.kinds are shares of {', '.join(KINDS)}, and not all are 0.")
-        self.start = opened(options.model.start) if options.model.start else _untrained(options.model.base)
-        vocabulary = {piece: number for number, piece in enumerate(self.start.vocabulary)}
-        self.tokenizer = Remembering(vocabulary)
+        super().__init__(options.model)
         train, dev = prepared(options.data, options.lists, self.start.vocabulary)
         self.examples = Examples(train, self.tokenizer, options.draw.inserted)
         self.measured = Examples(dev, self.tokenizer)
         if not self.examples.readings or not self.measured.readings:
             raise BadInput("No question to learn from, or none of data.dev, has a rewrite with an answer.")
-
-    @cached_property
-    def shape(self) -> WriterConfig:
-        own = self.start.shape
-        layers = 1 + max((int(name.split(".")[1]) for name in self._before if name.startswith("layers.")), default=-1)
-        layers = layers or len(self.options.model.layers)
-        sizes = {name: getattr(own, name) for name in ("vocabulary", "width", "heads", "inner", "epsilon")}
-        return WriterConfig(**sizes, layers=layers, dropout=self.options.model.dropout)
-
-    def build(self) -> nn.Module:
-        words, model = rounded_words(self.start.state["encoder.words.weight"]), self.options.model
-        if self._before:
-            net = Writer(self.shape, words)
-            net.load_state_dict(self._before)
-            return net
-        if not model.layers:
-            raise BadConfig("There is no writer to go on from: give model.layers, those of the base to begin with.")
-        return from_bert(load_base(located(model.base)).state_dict(), model.layers, self.shape, words)
-
-    @cached_property
-    def _before(self) -> dict[str, Tensor]:
-        """The writer that training goes on from, if there is one."""
-        writer = self.options.model.writer
-        return _opened(Path(writer)) if writer else self.start.writer
 
     @cached_property
     def _shares(self) -> list[float]:
@@ -156,11 +110,6 @@ class WriterTask:
         number = dice.randrange(len(self.examples.pack))
         return self.examples.restored(number, dice) if kind == "questions" else self.examples.answered(number, dice)
 
-    def loss(self, model: nn.Module, batch: Sequences) -> tuple[Tensor, dict[str, float | Tensor]]:
-        assert isinstance(model, Writer)
-        loss, total, count = model.loss(batch)
-        return loss, {"each": total / count.clamp(min=1)}
-
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Of rewrites: EDIT-F1 and BLEU-4 of the likeliest tokens one by one, and the loss of a token."""
         assert isinstance(model, Writer)
@@ -180,31 +129,8 @@ class WriterTask:
         *_, order, edits = np.mean(scores, axis=0).tolist()
         return {"edit_f1": edits, "bleu4": order, "rewrites": float(sums[0] / max(sums[1], 1))}
 
-    def save(self, model: nn.Module, folder: Path) -> None:
-        torch.save({name: value.detach().cpu() for name, value in model.state_dict().items()}, folder / WRITER)
-
     def data(self) -> list[Path]:
         return self.options.data.paths()
-
-
-def _untrained(base: str) -> Start:
-    """A base as the model that it would become."""
-    shape = shape_of(base, early=1)
-    state = from_base(load_base(located(base)).state_dict(), shape).state_dict()
-    return Start(Path(base), shape, vocabulary_of(base), state)
-
-
-def collated(examples: Sequence[Example]) -> Sequences:
-    """All of one size, for which layers are compiled."""
-    ids, kinds = (np.zeros((len(examples), LONGEST), np.int64) for _ in range(2))
-    written, wanted = (np.zeros((len(examples), LONGEST_OUTPUT), np.int64) for _ in range(2))
-    mask, weights = np.zeros((len(examples), LONGEST), bool), np.zeros((len(examples), LONGEST_OUTPUT), np.float32)
-    for row, one in enumerate(examples):
-        size, output = len(one.prompt.ids), one.output[:LONGEST_OUTPUT]
-        ids[row, :size], kinds[row, :size], mask[row, :size] = one.prompt.ids, one.prompt.kinds, True
-        written[row, 0], written[row, 1 : len(output)] = REWRITE, output[:-1]
-        wanted[row, : len(output)], weights[row, : len(output)] = output, one.weights[: len(output)]
-    return Sequences(*map(torch.from_numpy, (ids, kinds, mask, written, wanted, weights)))
 
 
 @torch.inference_mode()
@@ -220,11 +146,3 @@ def likeliest(model: Writer, batch: Sequences) -> list[list[int]]:
             written[:, place + 1] = found
     rows = written[:, 1:].tolist()
     return [row[: row.index(END)] if END in row else row for row in rows]
-
-
-def _opened(folder: Path) -> dict[str, Tensor]:
-    try:
-        found: dict[str, Tensor] = torch.load(folder / WRITER, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, pickle.UnpicklingError) as error:
-        raise BadInput(f"'{folder}' holds no writer that can be read: {error}") from None
-    return found

@@ -43,6 +43,14 @@ class Sequences(NamedTuple):
     weights: Tensor
 
 
+class Memory(NamedTuple):
+    """What the layers remember of prompts and of what is written behind them: keys and values of each, and a mask
+    (sequences × tokens) of what is there."""
+
+    kept: tuple[tuple[Tensor, Tensor], ...]
+    mask: Tensor
+
+
 class WriterLayer(nn.Module):
     """BERT's layer; `mask` is added to the scores."""
 
@@ -58,14 +66,30 @@ class WriterLayer(nn.Module):
 
     def forward(self, states: Tensor, prompt: int, prompt_mask: Tensor, mask: Tensor) -> Tensor:
         """The first `prompt` tokens see each other, those behind them what their mask says."""
-        query, key, value = (
-            self.attention[name](states).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for name in ("query", "key", "value")
-        )
+        query, key, value = self._parts(states)
         first = slice(None), slice(None), slice(prompt)
         read = F.scaled_dot_product_attention(query[first], key[first], value[first], prompt_mask)
         told = F.scaled_dot_product_attention(query[:, :, prompt:], key, value, mask)
-        seen = torch.cat([read, told], 2).transpose(1, 2).flatten(2)
+        return self._after(states, torch.cat([read, told], 2))
+
+    def remembering(
+        self, states: Tensor, kept: tuple[Tensor, Tensor] | None, mask: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """The same for new tokens behind what is kept of earlier ones; and what is to be kept of all."""
+        query, key, value = self._parts(states)
+        if kept is not None:
+            key, value = torch.cat([kept[0], key], 2), torch.cat([kept[1], value], 2)
+        return self._after(states, F.scaled_dot_product_attention(query, key, value, mask)), (key, value)
+
+    def _parts(self, states: Tensor) -> list[Tensor]:
+        """Query, key and value, by heads."""
+        return [
+            self.attention[name](states).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for name in ("query", "key", "value")
+        ]
+
+    def _after(self, states: Tensor, seen: Tensor) -> Tensor:
+        seen = seen.transpose(1, 2).flatten(2)
         states = self.attention_norm(states + self.dropout(self.attention["output"](seen)))
         inner = gelu(self.wide(states))
         found: Tensor = self.norm(states + self.dropout(self.narrow(inner)))
@@ -91,9 +115,10 @@ class Writer(nn.Module):
         self.out_bias = nn.Parameter(torch.zeros(config.vocabulary))
         self.dropout = nn.Dropout(config.dropout)
 
-    def embed(self, ids: Tensor, kinds: Tensor) -> Tensor:
+    def embed(self, ids: Tensor, kinds: Tensor, first: int = 0) -> Tensor:
+        """`first`: the place of the first token."""
         signs = F.pad(self.signs, (0, 0, 0, 1))[ids.clamp(max=SIGNS)]
-        found: Tensor = self.words[ids] + signs + self.kinds[kinds] + self.places[: ids.shape[1]]
+        found: Tensor = self.words[ids] + signs + self.kinds[kinds] + self.places[first : first + ids.shape[1]]
         normed: Tensor = self.dropout(self.norm(found))
         return normed
 
@@ -112,6 +137,26 @@ class Writer(nn.Module):
         for layer in self.layers:
             states = layer(states, prompt, *masks)
         return states[:, prompt:]
+
+    def begin(self, ids: Tensor, kinds: Tensor, mask: Tensor) -> Memory:
+        """Prompts, read once: what is written behind them goes on from what is remembered."""
+        return self._remembered(self.embed(ids, kinds), None, mask)[1]
+
+    def extend(self, memory: Memory, written: Tensor, place: int) -> tuple[Tensor, Memory]:
+        """The state after one more written token of each sequence, the `place`-th."""
+        states = self.embed(written[:, None], torch.full_like(written[:, None], WRITTEN), place)
+        mask = F.pad(memory.mask, (0, 1), value=True)
+        states, memory = self._remembered(states, memory, mask)
+        return states[:, 0], memory
+
+    def _remembered(self, states: Tensor, memory: Memory | None, mask: Tensor) -> tuple[Tensor, Memory]:
+        kept = []
+        for place, layer in enumerate(self.layers):
+            assert isinstance(layer, WriterLayer)
+            before = None if memory is None else memory.kept[place]
+            states, own = layer.remembering(states, before, mask[:, None, None, :])
+            kept.append(own)
+        return states, Memory(tuple(kept), mask)
 
     def scores(self, states: Tensor) -> Tensor:
         """Logits over the vocabulary."""

@@ -9,10 +9,13 @@ from whichsense.models.compact.tokens import BEGIN, END
 
 # BERT's unused tokens serve as signs: what is to be written, and what parts answers and titles.
 REWRITE, ANSWER, RESTORE, SITUATE, BETWEEN = 61, 62, 63, 64, 65
+WAYS = {"reading": 66, "open": 67, "exact": 68}
+"""Signs for ways of asking: of one who has the passage before them, of one who has not, and leaving no reading open."""
 SIGNS = 72  # tokens below this number have vectors of the writer's own
-LONGEST, LONGEST_OUTPUT = 144, 28
+LONGEST, LONGEST_OUTPUT, LONGEST_ASKED = 144, 28, 44  # of prompts; of what is written; of an answer with its question
 ASKED, TOLD, WRITTEN = 0, 1, 2  # kinds of tokens: the question, what stands beside it, what is written
 _STOP = 1012  # the full stop, behind which a sentence begins
+BAR = 1064  # `|`, which parts an answer from its question where both are written
 _LONGEST_ANSWER, _LONGEST_TITLE, _OTHERS = 24, 16, 36
 _WIDTHS = 56, 40  # tokens of the windows that a rewrite is told: of the best passage, of the next
 _NARROW_TITLE, _NARROWEST, _WIDEST = 10, 8, 18  # of the windows that answers are looked for in
@@ -89,3 +92,10 @@ def answering(question: Sequence[int], windows: Sequence[Window]) -> Prompt:
         if width >= _NARROWEST:
             ids += window.cut(_NARROW_TITLE, width)
     return Prompt(ids[:LONGEST], min(asked, LONGEST))
+
+
+def asking(way: int, window: Window) -> Prompt:
+    """`[CLS] way [SEP] title | text [SEP]`: to be continued by an answer that stands there, a bar and its question."""
+    ids = [BEGIN, way, END]
+    width = LONGEST - len(ids) - min(len(window.title), _LONGEST_TITLE) - 2
+    return Prompt([*ids, *window.cut(_LONGEST_TITLE, width)], len(ids))
