@@ -17,6 +17,7 @@ pytest.importorskip("transformers")
 for needed in ("onnx", "onnxruntime"):
     pytest.importorskip(needed)
 
+from whichsense.datasets import Annotation, QAPair  # noqa: E402
 from whichsense.detect import BertDetector  # noqa: E402
 from whichsense.errors import BadConfig, BadInput  # noqa: E402
 from whichsense.models.bases import load_base  # noqa: E402
@@ -32,9 +33,9 @@ from whichsense.models.compact.windows import likelihoods  # noqa: E402
 from whichsense.models.compact.writer.net import WriterConfig, from_bert  # noqa: E402
 from whichsense.models.compact.writer.prompts import ANSWER, RESTORE  # noqa: E402
 from whichsense.text import normalize  # noqa: E402
-from whichsense.train.compact import fitting, lists, losses, teacher  # noqa: E402
+from whichsense.train.compact import fitting, judging, lists, losses, teacher  # noqa: E402
 from whichsense.train.compact.batch import counted, list_batch  # noqa: E402
-from whichsense.train.compact.corpora import Source, small_corpora  # noqa: E402
+from whichsense.train.compact.corpora import Source, half_of_the_sample, holds, small_corpora  # noqa: E402
 from whichsense.train.compact.int8 import Int8Task  # noqa: E402
 from whichsense.train.compact.made import MADE  # noqa: E402
 from whichsense.train.compact.measures import measured  # noqa: E402
@@ -305,11 +306,46 @@ def test_the_scorer_knows_right_answers(runs: Path) -> None:
     found: dict[bool, list[float]] = {True: [], False: []}
     for question, scene in fitting.scenes(fitting.Unfitted(folder), [source]):
         rows = [features.of_answer(place, scene.context) for place in range(len(scene.answers))]
-        for answer, chance in zip(scene.answers, scorer.answer.probabilities(rows), strict=True):
-            found[fitting.is_right(answer, question)].append(chance)
+        for answer, chance in zip(scene.answers, scorer.in_large.answer.probabilities(rows), strict=True):
+            found[judging.is_right(answer, question)].append(chance)
     assert found[True] and np.mean(found[True]) > np.mean(found[False]) + 0.1
     with pytest.raises(BadInput, match=r"data\.held"):
         fitting.fit_scorer(folder, Source(sample.index(), own[:3]))
+
+
+def test_what_holds_an_answer_can_be_left_out(runs: Path) -> None:
+    """A scene without its answers, by which it is learnt when to decline: nothing right is among its candidates."""
+    scenes = list(fitting.scenes(fitting.Unfitted(runs / "compact-tiny" / "model"), [half_of_the_sample()]))[:12]
+    taken = 0
+    for question, scene in scenes:
+        left = fitting.without_answers(scene, question)
+        held = [any(holds(one, names) for names in question.answers) for one in scene.evidence.passages]
+        assert list(left.evidence.passages) == [
+            one for one, holding in zip(scene.evidence.passages, held, strict=True) if not holding
+        ]
+        assert not any(judging.is_right(answer, question) for answer in left.answers)
+        taken += held.count(True)
+        assert len(left.evidence.pairs) == len(left.evidence.read) == len(left.evidence.found) == held.count(False)
+    assert taken > 12
+
+
+def test_judges_learn_from_corpora_like_their_own(runs: Path) -> None:
+    """What is right by the large judge and wrong by the small one was read over a small corpus alone."""
+    (question, scene), *_ = fitting.scenes(fitting.Unfitted(runs / "compact-tiny" / "model"), [half_of_the_sample()])
+    names = [answer.text for answer in scene.answers]
+    right, wrong = (
+        replace(question, annotations=(Annotation("singleAnswer", (QAPair((name,)),)),))
+        for name in (names[0], "nobody")
+    )
+    kinds = judging.Kind
+    read = [judging.Read(right, scene.context, kinds.LARGE)] * 40 + [
+        judging.Read(wrong, scene.context, kinds.SMALL)
+    ] * 9
+    scorer = judging.fitted([*read, judging.Read(wrong, scene.context, kinds.EMPTIED)], judging.Heard())
+    rows = read[0].rows[:1]
+    assert scorer.in_large.answer.probabilities(rows)[0] > 0.6
+    assert scorer.in_small.answer.probabilities(rows)[0] < 0.2
+    assert scorer.in_small.single_under is None and scorer.in_large.single_under is not None
 
 
 def test_small_corpora_answer_what_their_questions_say(tmp_path: Path) -> None:
