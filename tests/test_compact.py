@@ -314,6 +314,21 @@ def test_a_question_is_read_alone_too(weights: Path, opened: Index) -> None:
     assert np.abs(alone[0] - alone[1]).max() > 1e-3
 
 
+@pytest.mark.parametrize(("others", "several"), [(0.01, False), (0.9, True)])
+def test_where_several_answers_are_given_a_question_is_ambiguous(
+    weights: Path, opened: Index, others: float, several: bool
+) -> None:
+    """By a judge without a threshold of its own."""
+    own = Compact(weights)
+    judge = dataclasses.replace(own.scorer.in_small, single_under=None, missing=0.0)
+    own.__dict__["scorer"] = dataclasses.replace(own.scorer, in_large=judge, in_small=judge)
+    scene = own.scene(QUESTIONS[0], opened.search(QUESTIONS[0], 3))
+    scene.__dict__["probabilities"] = [0.95, *[others] * (len(scene.answers) - 1)]
+    assert scene.is_ambiguous == (len(scene.likely()) > 1) == several
+    assert len(scene.likely(threshold=0.94)) == 1
+    assert not own.scene(QUESTIONS[0], []).is_ambiguous
+
+
 def test_what_the_encoder_makes_of_a_question_says_whether_it_is_ambiguous(weights: Path, opened: Index) -> None:
     """A scorer whose large judge hears the impression alone: its odds are the impression's."""
     model, question = Compact(weights), QUESTIONS[0]

@@ -208,8 +208,9 @@ def net(**weights: float) -> Net:
 
 
 def scorer_of(answer: Net, **settings: Any) -> Scorer:
-    small, large = Judge(net(wording=1.0), single_under=0.125), Judge(net(null=1.0), missing=1.25)
-    return Scorer(answer, net(first=1.0), net(titles=3.0), large, small, **settings)
+    small = Judge(net(mass=0.5), net(wording=1.0), single_under=0.125)
+    large = Judge(answer, net(null=1.0), single_under=None, missing=1.25)
+    return Scorer(net(first=1.0), net(titles=3.0), large, small, **settings)
 
 
 def test_the_scorer_is_kept_whole(tmp_path: Path) -> None:
@@ -220,11 +221,12 @@ def test_the_scorer_is_kept_whole(tmp_path: Path) -> None:
     again = Scorer.load(tmp_path / "scorer.json")
     assert again.impression(np.array([2.0, 2.0], np.float32)) == impression(np.array([2.0, 2.0], np.float32)) == 0.625
     assert again.decline_under == 0.75 and again.wording == wording
-    assert again.in_large.missing == 1.25 and again.in_small.single_under == 0.125
+    assert again.in_large.missing == 1.25 and again.in_large.single_under is None
+    assert again.in_small.single_under == 0.125 and again.in_small.answer.names == ("mass",)
     rows = [features.of_answer(place, context()) for place in (0, 1)]
     by_hand = [1 / (1 + math.exp(-((row["mass"] - 0.5) / 2 + 2 * (row["share"] - 0.5) / 2 - 0.25))) for row in rows]
-    assert again.answer.probabilities(rows) == pytest.approx(by_hand, abs=1e-5)
-    assert again.answer.probabilities([]) == []
+    assert again.in_large.answer.probabilities(rows) == pytest.approx(by_hand, abs=1e-5)
+    assert again.in_large.answer.probabilities([]) == []
 
 
 def test_each_kind_of_corpus_has_its_judge() -> None:
