@@ -58,7 +58,7 @@ def fit_scorer(folder: Path, source: Source, progress: Progress = silent, *, lea
         for kind, (question, scene) in zip(each, scenes(compact, sources, progress), strict=True):
             if kind is Kind.LARGE:
                 judged.add(scene, question)
-            else:
+            elif question.is_answerable:
                 read.append(Read(question, _kept(without_answers(scene, question)), Kind.EMPTIED))
             read.append(Read(question, _kept(scene), kind))
     found = fitted([one for one in read if one.context.answers], heard)
