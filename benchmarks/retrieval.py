@@ -3,7 +3,8 @@
     python benchmarks/retrieval.py [--sizes 100000 300000 1000000] [--out results.json]
 
 Each part runs in a process of its own, so that memory is its own; both systems read the same files, in one run.
-Uses the real Wikipedia text and AmbigNQ questions of ../shared/data where they are, and text it makes otherwise.
+Uses Wikipedia's text (wikipedia/ in the data folder, WHICHSENSE_DATA) and AmbigNQ's questions where both are, and text
+it makes otherwise; what was used is said first.
 Needs: pip install bm25s numba
 """
 
@@ -23,22 +24,25 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-SHARED = Path(__file__).parents[2] / "shared" / "data"
 ARTICLES = ("passages", "simple_english_2021", "english_2021_part", "english_2015_part")
 QUESTIONS, K, BM25S = 500, 100, {"k1": 0.9, "b": 0.4}
 
 
 def sources() -> list[Path]:
-    return [SHARED / "wikipedia" / f"{name}.jsonl.zst" for name in ARTICLES]
+    """Wikipedia's files; none where one of them is missing."""
+    from whichsense.datasets.folder import data_folder
+
+    found = [data_folder() / "wikipedia" / f"{name}.jsonl.zst" for name in ARTICLES]
+    return found if all(path.exists() for path in found) else []
 
 
 def texts() -> Iterator[tuple[str, str]]:
     """(title, passage) pairs: the local Wikipedia cut as the index cuts it, or made text of Zipfian words."""
-    if SHARED.exists():
+    if files := sources():
         from whichsense.corpus import Corpus, Report, cut
         from whichsense.types import Document
 
-        for record in Corpus(sources()).records(Report()):
+        for record in Corpus(files).records(Report()):
             if isinstance(record, Document):
                 yield from ((passage.title, passage.text) for passage in cut(record))
         return
@@ -59,10 +63,10 @@ def _running(weights: list[float]) -> Iterator[float]:
 
 
 def questions(folder: Path) -> list[str]:
-    if SHARED.exists():
+    if sources():
         from whichsense.datasets import load
 
-        return [question.text for question in islice(load("ambignq/dev", data_dir=SHARED), QUESTIONS)]
+        return [question.text for question in islice(load("ambignq/dev"), QUESTIONS)]
     with open(folder / "passages.jsonl", encoding="utf-8") as lines:
         records = [json.loads(line) for line in islice(lines, QUESTIONS)]
     return [f"who {' '.join(record['text'].split()[10:16])}" for record in records]
@@ -204,6 +208,7 @@ def main() -> None:
         print(json.dumps(PARTS[arguments.part](arguments.folder)))
         return
     table: dict[str, Any] = {}
+    print("text:", "Wikipedia" if sources() else "made up, as Wikipedia's is not in the data folder")
     for size in arguments.sizes:
         table[str(size)] = compare(size)
         show(size, table[str(size)])
@@ -211,8 +216,7 @@ def main() -> None:
         from whichsense.files import write_atomically
         from whichsense.provenance import provenance
 
-        data = sources() if SHARED.exists() else []
-        write_atomically(arguments.out, json.dumps({"provenance": provenance(data), "sizes": table}, indent=1))
+        write_atomically(arguments.out, json.dumps({"provenance": provenance(sources()), "sizes": table}, indent=1))
 
 
 if __name__ == "__main__":
