@@ -355,13 +355,15 @@ class Bench:
             found = {key: part.grad.float() for key, part in network.named_parameters() if part.grad is not None}
             network.zero_grad(set_to_none=True)
             exact = exact or found
-            # the exact gradient of a key's bias is zero: nothing to compare with
-            encoder = [key for key in exact if "encoder.layers" in key and "k_proj.bias" not in key]
-            worst, of = min((_cosine([found[key]], [exact[key]]), key) for key in encoder)
-            whole = _cosine([found[key] for key in encoder], [exact[key] for key in encoder])
-            numbers = {"loss": loss.item(), "cosine": whole, "worst": worst, "worst_of": of}
+            numbers: dict[str, Any] = {"loss": loss.item()}
+            for side in ("encoder", "decoder"):
+                # the exact gradient of a key's bias is zero: nothing to compare with
+                keys = [key for key in exact if f"{side}.layers" in key and "k_proj.bias" not in key]
+                worst, of = min((_cosine([found[key]], [exact[key]]), key) for key in keys)
+                whole = _cosine([found[key] for key in keys], [exact[key] for key in keys])
+                numbers[side] = {"cosine": whole, "worst": worst, "worst_of": of}
+                print(f"gradients, {name}, {side}: cosine {whole:.5f}, worst {worst:.4f}", flush=True)
             self.found.setdefault("gradients", {})[name] = numbers
-            print(f"gradients, {name}: loss {loss.item():.4f}, cosine {whole:.5f}, worst {worst:.4f}", flush=True)
 
     def learning(self) -> None:
         """The same questions learnt by heart in both precisions, from the same weights, with dropout."""

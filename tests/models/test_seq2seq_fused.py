@@ -19,7 +19,8 @@ from torch import Tensor  # noqa: E402
 from whichsense.errors import BadConfig  # noqa: E402
 from whichsense.models.seq2seq.fused import reference, trial  # noqa: E402
 from whichsense.models.seq2seq.fused.eight import BACKWARD, FORWARD, largest  # noqa: E402
-from whichsense.models.seq2seq.fused.layer import Plan, bounds_of, fused_layer  # noqa: E402
+from whichsense.models.seq2seq.fused.embedding import fused_embedding  # noqa: E402
+from whichsense.models.seq2seq.fused.layer import Plan, fused_layer  # noqa: E402
 from whichsense.models.seq2seq.fused.memory import keys_values  # noqa: E402
 from whichsense.models.seq2seq.fused.products import (  # noqa: E402
     input_gradient,
@@ -50,6 +51,11 @@ def layer_of(dropout: float = 0.0) -> tuple[Any, Any, list[Tensor]]:
     w = weights._replace(attention=weights.attention._replace(joined=joined))
     tensors = [*w.attention.joined, *w.attention.out, *w.attention.norm, *w.feed.up, *w.feed.down, *w.feed.norm]
     return network.family.encoder_style, w, tensors
+
+
+def bounds_of(x: Tensor) -> Tensor:
+    """The largest number and the longest row."""
+    return torch.stack([x.abs().max(), x.norm(dim=1).max()]).detach()
 
 
 def cosine(a: Tensor, b: Tensor) -> float:
@@ -86,6 +92,31 @@ def test_gradients_are_those_of_the_plain_layer(dropout: float) -> None:
     found = torch.autograd.grad([ours, again], [x, *tensors], [g * 0.25, g * 0.75])  # they are added up
     for ours_, theirs_ in zip(found, wanted, strict=True):
         assert torch.allclose(ours_, theirs_, atol=1e-4 * float(theirs_.abs().max() + 1e-3))
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_embedding_is_that_of_the_plain_network(dropout: float) -> None:
+    network = Network(tiny("bart", dropout)).train()
+    tables = network.family.encoder_embedding(network.model)
+    assert tables.scale == pytest.approx(32**0.5)  # not one, so that it shows
+    ids, plan = torch.tensor([5, 9, 5, 1, 40, 9]), Plan.of(network.family.encoder_style, float8=False)
+    position = torch.tensor([0, 1, 2, 0, 1, 2])
+    tensors = [tables.words, tables.places, *tables.norm]
+    torch.manual_seed(3)
+    ours, again, _ = fused_embedding(ids, position, tables, plan, torch.float32)
+    torch.manual_seed(3)
+    seed = torch.randint(0, 2**32, (2,))
+    network.eval()
+    theirs = network.family.embedded(network.model, "encoder", ids, position, torch.float32)
+    if dropout:
+        theirs = reference.thinned(theirs, reference.kept(6, 32, seed, plan.dropped), plan.dropped)
+    assert torch.allclose(ours, theirs, atol=1e-5) and torch.equal(ours, again)
+    g = drawn(6, 32)
+    wanted = torch.autograd.grad(theirs, tensors, g)
+    found = torch.autograd.grad([ours, again], tensors, [g * 0.25, g * 0.75])  # they are added up
+    for own, other in zip(found, wanted, strict=True):
+        assert torch.allclose(own, other, atol=1e-4 * float(other.abs().max()))
+    assert not found[0][1].any() and found[0][5].any()  # padding learns nothing
 
 
 def test_eight_bits_stay_close_to_the_plain_layer() -> None:
@@ -223,6 +254,7 @@ def test_a_trial_finds_faults(float8: bool) -> None:
     plan = Plan.of(layer_of(0.1)[0], float8=float8)
     for way, wrong in ((reference, []), (Faulty(), ["cast (0.5)", "cast (0.5)"] if float8 else [])):
         tried = trial._Trial((way, reference), plan, torch.bfloat16, torch.device("cpu"))
+        tried.embedding(32)
         tried.norms(32)
         tried.gelu(64)
         tried.attention(32)
@@ -270,6 +302,14 @@ for bounded in (False, True):
     kept = (made[1][1], made[1][2], made[1][3], weight, seed)
     same("norm back", *(run.norm_backward(dy, dy2, *kept, **options) for run in (ours, theirs)))
     same("norm back", *(run.norm_backward(dy, None, *kept, **options) for run in (ours, theirs)))
+    words, places = torch.randn(2, 300, size, device=device)
+    ids, position = torch.randint(0, 298, (2, tokens), device=device)
+    at = {"scale": 3.0, "offset": 2, "epsilon": 1e-5, "dtype": dtype, **options}
+    made = [run.embedding_forward(ids, position, words, places, weight, bias, seed, **at) for run in (ours, theirs)]
+    same("embedding", *made)
+    kept = (*made[1][1:4], weight, seed)
+    for more in (dy2, None):
+        same("embedding back", *(run.embedding_backward(dy, more, *kept, dropped=dropped) for run in (ours, theirs)))
 u, dh = (torch.randn(tokens, 4 * size, device=device).to(dtype) for _ in range(2))
 bound = torch.tensor(8.0, device=device)
 for kind, limit in ((None, near), (torch.float8_e4m3fn, 0.15), (torch.float8_e5m2, 0.15)):
@@ -292,6 +332,20 @@ for rate in (0, dropped):
     same("attention", [out, largest], [wanted[0], wanted[2]])
     found = ours.attention_backward(dy, qkv, out, levels, rows, seed, **options)
     same("attention back", found, theirs.attention_backward(dy, qkv, wanted[0], None, rows, seed, **options))
+lengths = torch.tensor([70, 3, 140], dtype=torch.int32, device=device)
+scores, dweights = (torch.randn(3, 5, 192, device=device).to(dtype) for _ in range(2))
+deltas, lifts = torch.randn(2, 3, 5, device=device)
+given = torch.randn(2, 3, 5, 48, device=device).to(dtype).transpose(0, 1)
+for rate in (0, dropped):
+    results = []
+    for run in (ours, theirs):
+        table = torch.stack([scores * float("nan"), scores], 1)  # as in use: rows of a wider table, all to be written
+        kept = run.softmax_forward(table[:, 1], table[:, 0], lengths, seed, scale=0.7, dropped=rate)
+        of_rows = theirs.RowsOfSoftmax(*kept[:2], deltas, lifts)
+        run.softmax_backward(table[:, 1], dweights, of_rows, lengths, seed, scale=0.7, dropped=rate)
+        copied = torch.full((3, 2, 5, 48), float("nan"), device=device, dtype=dtype)
+        results.append([table[:, 0], table[:, 1], *kept, run.copied_product(given, copied, given.contiguous()), copied])
+    same("softmax", *results)
 """
 
 

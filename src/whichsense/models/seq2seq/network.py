@@ -17,14 +17,17 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from whichsense.errors import BadConfig
-from whichsense.models.seq2seq.families import family_of
+from whichsense.models.seq2seq.families import Bart, family_of
+from whichsense.models.seq2seq.fused.absorbed import absorbed, absorbs
+from whichsense.models.seq2seq.fused.embedding import fused_embedding
 from whichsense.models.seq2seq.fused.layer import Plan, fused_encoder, has_kernels, is_fusable
 from whichsense.models.seq2seq.fused.memory import keys_values
-from whichsense.models.seq2seq.fused.trial import failures
+from whichsense.models.seq2seq.fused.trial import failures, reading_failures
 from whichsense.models.seq2seq.ragged import Ragged, has_kernel
 from whichsense.models.seq2seq.transformer import (
     DecoderLayer,
     EncoderLayer,
+    Read,
     decoder_layer,
     decoder_step,
     encoder_layer,
@@ -92,6 +95,7 @@ class Network(nn.Module):
         self._saves_memory = self._compiled = self._float8 = self._told = False
         self._tried: Plan | None = None
         self._wrong: list[str] = []
+        self._misread: list[str] | None = None
         self.label_smoothing = 0.0
 
     @property
@@ -151,14 +155,15 @@ class Network(nn.Module):
         dtype = self.dtype
         with torch.autocast(ids.device.type, enabled=False):
             found = (layers or self.layers()).encoder
+            style = self.family.encoder_style
+            size = len(found[0].feed.norm.weight)
+            plan = self._plan(torch.empty((0, size), dtype=dtype, device=ids.device), passages.longest)
+            if plan is not None and isinstance(self.family, Bart):
+                tables = self.family.encoder_embedding(self.model)
+                first = fused_embedding(ids, passages.position, tables, plan, dtype)
+                return fused_encoder(first, found, passages, plan, saves_memory=self._saves_memory)
             x = self.family.embedded(self.model, "encoder", ids, passages.position, dtype)
             bias = self.family.encoder_bias(self.model, passages.longest, dtype)
-            style = self.family.encoder_style
-            plan = self._plan(x, passages.longest)
-            if plan is not None:
-                return self.family.encoded(
-                    self.model, fused_encoder(x, found, passages, plan, saves_memory=self._saves_memory)
-                )
             for weights in found:
                 noise = encoder_noise(x, weights, style) if self.training else None
                 rest = (x, weights, passages, bias, noise, style, self.training)
@@ -169,7 +174,10 @@ class Network(nn.Module):
             return self.family.encoded(self.model, x)
 
     def _plan(self, x: Tensor, longest: int) -> Plan | None:
-        """How to compute a training step in few kernels, where that is wanted and built; None elsewhere."""
+        """How to compute a training step in few kernels, where that is wanted and built; None elsewhere.
+
+        `x` is like what the layers read.
+        """
         style = self.family.encoder_style
         if not self.training or not is_fusable(style) or not (self._float8 or (self._compiled and x.is_cuda)):
             return None
@@ -201,12 +209,28 @@ class Network(nn.Module):
             x = self.family.embedded(self.model, "decoder", inputs, place, dtype)
             bias = self.family.decoder_bias(self.model, length, dtype)
             style, found = self.family.decoder_style, (layers or self.layers()).decoder
-            read: Sequence[Tensor | tuple[Tensor, Tensor]] = [memory] * len(found)
-            if self._float8 and self.training and (self._tried is not None or not memory.is_cuda):
-                read = keys_values(memory, [weights.cross for weights in found], style)
-            for weights, seen in zip(found, read, strict=True):
-                x = decoder_layer(x, weights, seen, questions, bias, style, self.training)
+            for weights, read in zip(found, self._reads(memory, questions, length, found), strict=True):
+                x = decoder_layer(x, weights, read, questions, bias, style, self.training)
             return self.family.logits(self.model, x)
+
+    def _reads(
+        self, memory: Tensor, questions: Ragged, length: int, layers: Sequence[DecoderLayer]
+    ) -> Sequence[Tensor | tuple[Tensor, Tensor] | Read]:
+        """How each decoder layer reads the memory: in training in the way that is least work."""
+        style, cross = self.family.decoder_style, [weights.cross for weights in layers]
+        if self.training and (self._float8 or (self._compiled and memory.is_cuda)):
+            if absorbs(memory, questions.longest, length, style) and self._reads_well(memory):
+                return absorbed(memory, questions, cross, length, style)
+            if self._float8 and (self._tried is not None or not memory.is_cuda):
+                return keys_values(memory, cross, style)
+        return [memory] * len(layers)
+
+    def _reads_well(self, memory: Tensor) -> bool:
+        """Whether the kernels of absorbed attention compute on this machine what they should: tried once."""
+        if self._misread is None:
+            plan = Plan.of(self.family.decoder_style, float8=False)
+            self._misread = reading_failures(plan, memory.dtype, memory.device) if memory.is_cuda else []
+        return not self._misread
 
     def forward(self, batch: Batch) -> Tensor:
         """The mean loss over the labels, each weighted if the batch says so."""

@@ -47,6 +47,16 @@ class Ragged(NamedTuple):
         """Whether all are equally long: then the padded table is the same memory."""
         return bool(self.place.shape[0] == self.rows * self.longest)
 
+    def aligned(self, to: int) -> Ragged:
+        """The same sequences in a table with a multiple of `to` columns.
+
+        >>> Ragged.of([2, 1]).aligned(4).place.tolist()
+        [0, 1, 4]
+        """
+        longest = -(-self.longest // to) * to
+        place = self.place + self.place // self.longest * (longest - self.longest)
+        return self._replace(longest=longest, place=place)
+
     def padded(self, flat: Tensor) -> Tensor:
         """(tokens, …) as (rows, longest, …), zeros where there is no token."""
         shape = (self.rows, self.longest, *flat.shape[1:])

@@ -46,6 +46,20 @@ class Norm(NamedTuple):
     bias: Tensor | None = None
 
 
+class Embedding(NamedTuple):
+    """Tables of words and places, for a norm behind their sum."""
+
+    words: Tensor
+    scale: float
+    """Of the words."""
+    unlearned: int
+    """The word without a gradient; -1: none."""
+    places: Tensor
+    offset: int
+    """Of the first place."""
+    norm: Norm
+
+
 class FeedForward(NamedTuple):
     up: Linear
     gate: Linear | None
@@ -77,6 +91,10 @@ class DecoderLayer(NamedTuple):
     attention: SelfAttention
     cross: CrossAttention
     feed: FeedForward
+
+
+Read = Callable[[Tensor], Tensor]
+"""Queries (count, length, heads, width) → what a decoder layer finds for them in its memory, in the same shape."""
 
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -178,13 +196,16 @@ def memory_of(memory: Tensor, w: CrossAttention, style: Style) -> tuple[Tensor, 
 def decoder_layer(
     x: Tensor,
     w: DecoderLayer,
-    memory: Tensor | tuple[Tensor, Tensor],
+    memory: Tensor | tuple[Tensor, Tensor] | Read,
     rows: Ragged,
     bias: Tensor | None,
     style: Style,
     training: bool,
 ) -> Tensor:
-    """All places of the targets at once: (count, length, size) → the same. `memory`, or its keys and values here."""
+    """All places of the targets at once: (count, length, size) → the same.
+
+    `memory`, or its keys and values here, or another way to read it.
+    """
     count, length, _ = x.shape
     dropout = style.attention_dropout if training else 0.0
     h = entry(x, w.attention.norm, style)
@@ -198,8 +219,12 @@ def decoder_layer(
 
     h = entry(x, w.cross.norm, style)
     query = apply(w.cross.query, h).view(count, length, style.heads, style.width)
-    keys, values = memory if isinstance(memory, tuple) else memory_of(memory, w.cross, style)
-    seen = cross_attention(query, keys, values, rows, scale=style.scale, dropout=dropout)
+    if isinstance(memory, Tensor):
+        memory = memory_of(memory, w.cross, style)
+    if isinstance(memory, tuple):
+        seen = cross_attention(query, *memory, rows, scale=style.scale, dropout=dropout)
+    else:
+        seen = memory(query)
     x = added(x, apply(w.cross.out, seen.reshape(count, length, -1)), w.cross.norm, style, training)
     return feed_forward(x, w.feed, style, training)
 

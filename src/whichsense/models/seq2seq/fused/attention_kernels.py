@@ -61,10 +61,13 @@ def attention_forward_kernel(
 
 @triton.jit(do_not_specialize=["longest"])
 def query_gradient_kernel(
-    qkv, out, dout, levels, deltas, dqkv, starts, bound, seed, longest, scale, plain_scale,
+    qkv, out, dout, levels, deltas, dqkv, sums, starts, bound, seed, longest, scale, plain_scale,
     HEADS: tl.constexpr, WIDTH: tl.constexpr, DROPPED: tl.constexpr, BOUNDED: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
-    """The gradient of a block of queries; `deltas` (heads, tokens): how much of each row's gradient is its mean."""
+    """The gradient of a block of queries; `deltas` (heads, tokens): how much of each row's gradient is its mean.
+
+    `sums` (sequences × blocks, queries and values, heads × width) gets the block's share of the biases' gradients.
+    """
     block = tl.program_id(0)
     sequence = tl.program_id(1) // HEADS
     head = tl.program_id(1) % HEADS
@@ -104,16 +107,18 @@ def query_gradient_kernel(
         dq = dq * (plain_scale * (4294967296.0 / (4294967296 - DROPPED)))
         tl.store(dqkv + begin.to(tl.int64) * step + head * WIDTH + row[:, None] * step + lane[None, :],
                  dq.to(dqkv.dtype.element_ty), mask=there)  # fmt: skip
+        of_block = (sequence * tl.num_programs(0) + block).to(tl.int64) * (2 * side) + head * WIDTH
+        tl.store(sums + of_block + lane, tl.sum(dq, 0))  # rows behind the end are zeros
         if BOUNDED:
             tl.atomic_max(bound + tl.program_id(1) % SLOTS, tl.max(tl.abs(dq)))
 
 
 @triton.jit(do_not_specialize=["longest"])
 def key_gradient_kernel(
-    qkv, dout, levels, deltas, dqkv, starts, bound, seed, longest, scale, plain_scale,
+    qkv, dout, levels, deltas, dqkv, sums, starts, bound, seed, longest, scale, plain_scale,
     HEADS: tl.constexpr, WIDTH: tl.constexpr, DROPPED: tl.constexpr, BOUNDED: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of a block of keys and values."""
+    """The gradients of a block of keys and values. The keys' bias has none: it adds the same to all scores of a row."""
     block = tl.program_id(0)
     sequence = tl.program_id(1) // HEADS
     head = tl.program_id(1) % HEADS
@@ -157,5 +162,7 @@ def key_gradient_kernel(
         grads = dqkv + begin.to(tl.int64) * step + head * WIDTH
         tl.store(grads + side + at, dk.to(dqkv.dtype.element_ty), mask=there)
         tl.store(grads + 2 * side + at, dv.to(dqkv.dtype.element_ty), mask=there)
+        of_block = (sequence * tl.num_programs(0) + block).to(tl.int64) * (2 * side) + side + head * WIDTH
+        tl.store(sums + of_block + lane, tl.sum(dv, 0))
         if BOUNDED:
             tl.atomic_max(bound + tl.program_id(1) % SLOTS, tl.maximum(tl.max(tl.abs(dk)), tl.max(tl.abs(dv))))

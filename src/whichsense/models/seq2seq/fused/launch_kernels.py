@@ -14,10 +14,13 @@ from torch import Tensor
 
 from whichsense.models.seq2seq.fused import attention_kernels as attention
 from whichsense.models.seq2seq.fused import elementwise_kernels as elementwise
+from whichsense.models.seq2seq.fused import embedding_kernels as embedding
+from whichsense.models.seq2seq.fused import softmax_kernels as softmax
 from whichsense.models.seq2seq.fused.eight import Eight, empty_eight, largest
 from whichsense.models.seq2seq.ragged import Ragged
 
 _LOG2E = math.log2(math.e)
+_FORWARD, _BACKWARD = 2048, 2048  # scores of a row that are computed at a time
 _KEYS, _REGISTERS = 32, 168  # of an attention block; with as many registers three blocks share a multiprocessor
 
 
@@ -75,6 +78,33 @@ def norm_backward(dy, dy2, total, mean, spread, weight, seed, *, dropped, bounde
         num_warps=4,
     )  # fmt: skip
     return dtotal, dchange, partial.sum(0), bounds
+
+
+def embedding_forward(
+    ids, position, words, places, weight, bias, seed, *, scale, offset, epsilon, dtype, dropped, bounded
+):
+    tokens, size = len(ids), words.shape[1]
+    y, total = torch.empty((2, tokens, size), dtype=dtype, device=ids.device)
+    mean, spread = torch.empty((2, tokens), dtype=torch.float32, device=ids.device)
+    bounds = torch.zeros(2 if bounded else 0, dtype=torch.float32, device=ids.device)
+    embedding.embedding_forward_kernel[(_programs(y),)](
+        ids, position, words, places, weight, bias, y, total, mean, spread, bounds, seed, tokens,
+        scale, offset, epsilon,
+        SIZE=size, DROPPED=dropped, BOUNDED=bounded, BLOCK=_block(size), num_warps=2,
+    )  # fmt: skip
+    return y, total, mean, spread, bounds
+
+
+def embedding_backward(dy, dy2, total, mean, spread, weight, seed, *, dropped):
+    tokens, size = dy.shape
+    dtotal = torch.empty(dy.shape, dtype=torch.float32, device=dy.device)
+    programs = _programs(dy)
+    partial = torch.empty((programs, 2, size), dtype=torch.float32, device=dy.device)
+    embedding.embedding_backward_kernel[(programs,)](
+        dy, dy if dy2 is None else dy2, total, mean, spread, weight, dtotal, partial, seed, tokens,
+        SIZE=size, DROPPED=dropped, TWO=dy2 is not None, BLOCK=_block(size), num_warps=4,
+    )  # fmt: skip
+    return dtotal, partial.sum(0)
 
 
 def gelu_forward(u, seed, *, dropped, bound, kind):
@@ -156,18 +186,52 @@ def attention_forward(qkv: Tensor, rows: Ragged, seed, *, heads, scale, dropped,
 def attention_backward(dout, qkv, out, levels, rows: Ragged, seed, *, heads, scale, dropped, bounded):
     width = qkv.shape[1] // (3 * heads)
     dqkv, deltas = torch.empty_like(qkv), torch.empty_like(levels)
+    blocks = _blocks(rows, heads)
+    sums = torch.zeros((rows.rows * blocks[0], 2, heads * width), dtype=torch.float32, device=qkv.device)
     bound = torch.zeros(attention.SLOTS.value, dtype=torch.float32, device=qkv.device)
     common = {"HEADS": heads, "WIDTH": width, "DROPPED": dropped, "BOUNDED": bounded}
-    attention.query_gradient_kernel[_blocks(rows, heads)](
-        qkv, out, dout, levels, deltas, dqkv, rows.starts, bound, seed, rows.longest, scale * _LOG2E, scale,
+    attention.query_gradient_kernel[blocks](
+        qkv, out, dout, levels, deltas, dqkv, sums, rows.starts, bound, seed, rows.longest, scale * _LOG2E, scale,
         **common, KEYS=_KEYS, num_warps=4, num_stages=1,
     )  # fmt: skip
-    attention.key_gradient_kernel[_blocks(rows, heads)](
-        qkv, dout, levels, deltas, dqkv, rows.starts, bound, seed, rows.longest, scale * _LOG2E, scale,
+    attention.key_gradient_kernel[blocks](
+        qkv, dout, levels, deltas, dqkv, sums, rows.starts, bound, seed, rows.longest, scale * _LOG2E, scale,
         **common, num_warps=4, num_stages=1, **({"maxnreg": _REGISTERS} if qkv.is_cuda else {}),
     )  # fmt: skip
-    return dqkv, bound.max()
+    queries, values = sums.sum(0).unbind(0)
+    return dqkv, torch.cat([queries, torch.zeros_like(queries), values]), bound.max()
 
 
 def _blocks(rows: Ragged, heads: int) -> tuple[int, int]:
     return -(-rows.longest // attention.QUERIES.value), rows.rows * heads
+
+
+def softmax_forward(scores, weights, lengths, seed, *, scale, dropped):
+    questions, rows, span = scores.shape
+    assert weights.stride() == scores.stride()
+    levels, factors, masses = torch.empty((3, questions, rows), dtype=torch.float32, device=scores.device)
+    softmax.softmax_forward_kernel[(rows, questions)](
+        scores, weights, levels, factors, masses, lengths, seed, scores.stride(0), span, scale * _LOG2E,
+        DROPPED=dropped, BLOCK=_FORWARD, num_warps=4,
+    )  # fmt: skip
+    return levels, factors, masses
+
+
+def copied_product(x, into, other):
+    questions, heads, length, size = x.shape
+    if x.stride(3) != 1:
+        x = x.contiguous()
+    products = torch.empty(x.shape[:3], dtype=torch.float32, device=x.device)
+    softmax.copied_product_kernel[(heads * length, questions)](
+        x, into, other, products, *x.stride()[:3], into.stride(0), HEADS=heads, SIZE=size, BLOCK=_block(size),
+        num_warps=4,
+    )  # fmt: skip
+    return products
+
+
+def softmax_backward(scores, dweights, rows_of_softmax, lengths, seed, *, scale, dropped):
+    questions, rows, span = scores.shape
+    softmax.softmax_backward_kernel[(-(-span // _BACKWARD), rows, questions)](
+        scores, dweights, *rows_of_softmax, lengths, seed, scores.stride(0), span, scale * _LOG2E, scale,
+        DROPPED=dropped, BLOCK=_BACKWARD, num_warps=4,
+    )  # fmt: skip

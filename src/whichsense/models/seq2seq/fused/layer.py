@@ -69,6 +69,10 @@ class Plan:
         made: Eight = kernels(x).cast(x.detach(), bound, FORWARD)
         return made
 
+    def weight(self, w: Tensor, dtype: torch.dtype) -> Operand:
+        """The same of a matrix, whose largest number nobody has seen."""
+        return self.operand(w, largest_of(w), dtype) if self.float8 else w.to(dtype)
+
     def gradient(self, dtotal: Tensor, dchange: Tensor | None, bound: Tensor, seed: Tensor) -> Operand:
         """The gradient of what was dropped out and added; in eight bits made here, from that of the sum."""
         if not self.float8:
@@ -117,7 +121,7 @@ def _attention_forward(
     x: Tensor, bounds: Tensor, w: SelfAttention, rows: Ragged, seeds: Tensor, plan: Plan
 ) -> tuple[Bounded, _Attention]:
     run, dtype = kernels(x), x.dtype
-    into, out = (plan.operand(one.weight, largest_of(one.weight), dtype) for one in (w.joined, w.out))
+    into, out = (plan.weight(one.weight, dtype) for one in (w.joined, w.out))
     x_ = plan.operand(x, bounds[:1], dtype)
     qkv = product(x_, into, _bias(w.joined.bias), dtype)
     seen, levels, bound = run.attention_forward(qkv, rows, seeds[0], **plan.attention)
@@ -131,7 +135,7 @@ def _attention_forward(
 
 def _feed_forward(y: Tensor, bounds: Tensor, w: FeedForward, seeds: Tensor, plan: Plan) -> tuple[Bounded, _Feed]:
     run, dtype = kernels(y), y.dtype
-    up, down = (plan.operand(one.weight, largest_of(one.weight), dtype) for one in (w.up, w.down))
+    up, down = (plan.weight(one.weight, dtype) for one in (w.up, w.down))
     y_ = plan.operand(y, bounds[:1], dtype)
     inner = product(y_, up, _bias(w.up.bias), dtype)
     bound, steepest, more = None, bounds, 2**32 / (2**32 - plan.activation_dropped)
@@ -174,11 +178,10 @@ def _attention_backward(
     g = plan.gradient(dtotal, dchange, bounds[:1], seeds[1])
     dseen = input_gradient(g, kept.out, dtype)
     dout = weight_gradient(g, kept.read)
-    dqkv, bound = run.attention_backward(dseen, kept.qkv, kept.seen, kept.levels, rows, seeds[0], **plan.attention)
-    if plan.float8:
-        g, dbias = run.cast_summed(dqkv, safe(bound), BACKWARD)
-    else:
-        g, dbias = dqkv, dqkv.sum(0, dtype=torch.float32)
+    dqkv, dbias, bound = run.attention_backward(
+        dseen, kept.qkv, kept.seen, kept.levels, rows, seeds[0], **plan.attention
+    )
+    g = run.cast(dqkv, safe(bound), BACKWARD) if plan.float8 else dqkv
     dinto = weight_gradient(g, kept.x)
     return (dtotal, input_gradient(g, kept.into, dtype)), [dinto, dbias, dout, sums[2], sums[0], sums[1]]
 
@@ -234,21 +237,17 @@ def fused_layer(
     return found
 
 
-def fused_encoder(x: Tensor, layers: Sequence[EncoderLayer], rows: Ragged, plan: Plan, *, saves_memory: bool) -> Tensor:
+def fused_encoder(
+    embedded: tuple[Tensor, Tensor, Tensor], layers: Sequence[EncoderLayer], rows: Ragged, plan: Plan, *,
+    saves_memory: bool,
+) -> Tensor:  # fmt: skip
     """All layers; with `saves_memory` each one's inside is computed anew on the way back."""
-    bounds = bounds_of(x) if plan.float8 else x.new_empty(0)
+    x, same, bounds = embedded
     seeds = torch.randint(0, 2**32, (len(layers), 4, 2), device=x.device)
-    same = x
     for weights, seed in zip(layers, seeds, strict=True):
         rest = (x, same, bounds, weights, rows, seed, plan)
         x, same, bounds = checkpoint(fused_layer, *rest, use_reentrant=False) if saves_memory else fused_layer(*rest)
     return x
-
-
-def bounds_of(x: Tensor) -> Tensor:
-    """The largest number and the longest row."""
-    with torch.no_grad():
-        return torch.stack([largest_of(x), torch.linalg.vector_norm(x, dim=1, dtype=torch.float32).max()])
 
 
 def is_fusable(style: Style) -> bool:

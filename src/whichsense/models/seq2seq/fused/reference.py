@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -86,6 +87,35 @@ def _bounds(x: Tensor, wanted: bool) -> Tensor:
     return torch.stack([x.abs().max(), x.norm(dim=1).max()]) if wanted else x.new_empty(0)
 
 
+def embedding_forward(
+    ids: Tensor, position: Tensor, words: Tensor, places: Tensor, weight: Tensor, bias: Tensor, seed: Tensor, *,
+    scale: float, offset: int, epsilon: float, dtype: torch.dtype, dropped: int, bounded: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """dropout(norm(word + place)), the sum, its mean and 1/deviation; the first one's largest value and longest row."""
+    total = (F.embedding(ids, words).float() * scale + F.embedding(position + offset, places).float()).to(dtype)
+    wide = total.float()
+    mean = wide.mean(1)
+    spread = torch.rsqrt((wide - mean[:, None]).pow(2).mean(1) + epsilon)
+    y = (wide - mean[:, None]) * spread[:, None] * weight.float() + bias.float()
+    if dropped:
+        y = thinned(y, kept(len(y), y.shape[1], seed, dropped), dropped)
+    return y.to(dtype), total, mean, spread, _bounds(y, bounded)
+
+
+def embedding_backward(
+    dy: Tensor, dy2: Tensor | None, total: Tensor, mean: Tensor, spread: Tensor, weight: Tensor, seed: Tensor, *,
+    dropped: int,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The gradient of the sum, in float32; those of weight and bias."""
+    g = dy.float() if dy2 is None else dy.float() + dy2.float()
+    if dropped:
+        g = thinned(g, kept(len(g), g.shape[1], seed, dropped), dropped)
+    unit = (total.float() - mean[:, None]) * spread[:, None]
+    gw = g * weight.float()
+    d = (gw - gw.mean(1, keepdim=True) - unit * (gw * unit).mean(1, keepdim=True)) * spread[:, None]
+    return d, torch.stack([(g * unit).sum(0), g.sum(0)])
+
+
 def gelu_forward(u: Tensor, seed: Tensor, *, dropped: int, bound: Tensor | None, kind: torch.dtype) -> Tensor | Eight:
     """dropout(gelu(u)); with a bound, in eight bits."""
     h = F.gelu(u.float())
@@ -143,8 +173,8 @@ def attention_forward(
 def attention_backward(
     dout: Tensor, qkv: Tensor, out: Tensor, levels: Tensor, rows: Ragged, seed: Tensor, *, heads: int, scale: float,
     dropped: int, bounded: bool,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The gradient of qkv, and its largest value."""
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """The gradient of qkv, its sum over the tokens (the keys' is zero, by any bias), and its largest value."""
     q, k, v, p, thin = _attended(qkv, rows, seed, heads, scale, dropped)
     g = rows.padded(dout.float().view(len(dout), heads, -1)).transpose(1, 2)
     dp = g @ v.transpose(-1, -2)
@@ -154,7 +184,9 @@ def attention_backward(
     ds = p * (dp - (p * dp).sum(-1, keepdim=True)) * scale
     parts = torch.stack([ds @ k, ds.transpose(-1, -2) @ q, shown.transpose(-1, -2) @ g], 2)
     wide = rows.flat(parts.permute(0, 3, 2, 1, 4)).flatten(1)
-    return wide.to(qkv.dtype), wide.abs().max() if bounded else wide.new_empty(0)
+    sums = wide.sum(0).view(3, -1)
+    sums[1] = 0
+    return wide.to(qkv.dtype), sums.flatten(), wide.abs().max() if bounded else wide.new_empty(0)
 
 
 def _attended(
@@ -172,3 +204,58 @@ def _attended(
         p = p * mask[:, None, :, None]  # rows that are no token have no gradient
     keep = kept_pairs(rows.rows, heads, rows.longest, seed, dropped) if dropped else None
     return q, k, v, p, keep
+
+
+class RowsOfSoftmax(NamedTuple):
+    """What the way back knows of each row."""
+
+    levels: Tensor
+    factors: Tensor
+    deltas: Tensor
+    """How much of the shares' gradients is their mean."""
+    lifts: Tensor
+    """The gradient of the shares' sum."""
+
+
+def softmax_forward(
+    scores: Tensor, weights: Tensor, lengths: Tensor, seed: Tensor, *, scale: float, dropped: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores (questions, rows, span) of `lengths` tokens → `weights`: 1 for the largest, 0 where dropout takes them.
+
+    And of each row: log2 of the softmax's sum, the factor that makes weights shares, and the sum of these.
+    """
+    p = _scaled(scores, lengths, scale)
+    top = p.amax(-1, keepdim=True)
+    p = torch.exp2(p - top)
+    mass, factor = p.sum(-1), 2**32 / (2**32 - dropped) / p.sum(-1)
+    if dropped:
+        p = torch.where(_kept_of(scores, seed, dropped), p, 0.0)
+    weights.copy_(p)
+    return top[..., 0] + mass.log2(), factor, p.sum(-1) * factor
+
+
+def copied_product(x: Tensor, into: Tensor, other: Tensor) -> Tensor:
+    """x (…, size), which is written to `into`, times `other`, summed over the last dimension: (…)."""
+    into.copy_(x)
+    return (x.float() * other.float()).sum(-1)
+
+
+def softmax_backward(
+    scores: Tensor, dweights: Tensor, rows: RowsOfSoftmax, lengths: Tensor, seed: Tensor, *, scale: float, dropped: int
+) -> None:
+    """Scores become their gradients, from those of the weights."""
+    levels, factors, deltas, lifts = (row[..., None] for row in rows)
+    p = torch.exp2(_scaled(scores, lengths, scale) - levels)
+    g = dweights.float() / factors + lifts
+    if dropped:
+        g = thinned(g, _kept_of(scores, seed, dropped), dropped)
+    scores.copy_(p * (g - deltas) * scale)
+
+
+def _scaled(scores: Tensor, lengths: Tensor, scale: float) -> Tensor:
+    there = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
+    return torch.where(there, scores.float() * (scale * math.log2(math.e)), float("-inf"))
+
+
+def _kept_of(scores: Tensor, seed: Tensor, dropped: int) -> Tensor:
+    return is_kept(torch.arange(scores.numel(), device=scores.device), seed, dropped).view(scores.shape)

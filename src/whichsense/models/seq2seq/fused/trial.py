@@ -15,6 +15,7 @@ from torch import Tensor
 from whichsense.models.seq2seq.fused import reference
 from whichsense.models.seq2seq.fused.eight import BACKWARD, FORWARD, Eight
 from whichsense.models.seq2seq.fused.layer import Plan
+from whichsense.models.seq2seq.fused.reference import RowsOfSoftmax
 from whichsense.models.seq2seq.ragged import Ragged
 
 _NEAR = 0.02  # of the norm: bfloat16's own rounding is a tenth of it
@@ -26,11 +27,21 @@ def failures(size: int, inner: int, plan: Plan, dtype: torch.dtype, device: torc
     from whichsense.models.seq2seq.fused import launch_kernels
 
     trial = _Trial((launch_kernels, reference), plan, dtype, device)
+    trial.embedding(size)
     trial.norms(size)
     trial.gelu(inner)
     trial.attention(size)
     if plan.float8:
         trial.casts(size)
+    return trial.wrong
+
+
+def reading_failures(plan: Plan, dtype: torch.dtype, device: torch.device) -> list[str]:
+    """The same of what the decoder reads the memory with."""
+    from whichsense.models.seq2seq.fused import launch_kernels
+
+    trial = _Trial((launch_kernels, reference), plan, dtype, device)
+    trial.softmax()
     return trial.wrong
 
 
@@ -65,6 +76,20 @@ class _Trial:
                 lambda way, more=more: way.norm_backward(dy, more, *kept, weight, self.seed, **self.plan.norm),  # type: ignore[misc]
             )
 
+    def embedding(self, size: int) -> None:
+        words, places, dy, dy2 = (self.drawn(size).float() for _ in range(4))
+        weight, bias = self.drawn(size)[0].float(), self.drawn(size)[0].float()
+        ids = torch.arange(len(words), device=self.device) * 7 % len(words)
+        there = {"scale": 2.0, "offset": 2, "epsilon": self.plan.epsilon, "dtype": self.dtype, **self.plan.norm}
+        rest = (ids, ids % 150, words, places, weight, bias, self.seed)
+        self.compare("embedding", lambda way: way.embedding_forward(*rest, **there))
+        kept = reference.embedding_forward(*rest, **there)[1:4]
+        dy, dy2 = dy.to(self.dtype), dy2.to(self.dtype)
+        self.compare(
+            "embedding's gradient",
+            lambda way: way.embedding_backward(dy, dy2, *kept, weight, self.seed, dropped=self.plan.dropped),
+        )
+
     def gelu(self, inner: int) -> None:
         u, dh, options = (
             self.drawn(inner),
@@ -87,10 +112,31 @@ class _Trial:
 
         def both(way: Any) -> list[Tensor]:
             seen, levels, largest = way.attention_forward(qkv, rows, self.seed, **self.plan.attention)
-            gradient, steepest = way.attention_backward(dout, qkv, seen, levels, rows, self.seed, **self.plan.attention)
-            return [seen, gradient, *((largest, steepest) if self.plan.float8 else ())]
+            gradient, sums, steepest = way.attention_backward(
+                dout, qkv, seen, levels, rows, self.seed, **self.plan.attention
+            )
+            return [seen, gradient, sums, *((largest, steepest) if self.plan.float8 else ())]
 
         self.compare("attention", both)
+
+    def softmax(self) -> None:
+        lengths, shape = torch.tensor(_LENGTHS, dtype=torch.int32, device=self.device), (len(_LENGTHS), 5, 192)
+        scores, dweights = (
+            torch.randn(shape, generator=self.generator).to(self.device, self.dtype) * 4 for _ in range(2)
+        )
+        given = dweights.transpose(0, 1).contiguous().transpose(0, 1)[:, :, None]  # rows that lie otherwise
+        options = {"scale": self.plan.scale, "dropped": self.plan.attention_dropped}
+
+        def both(way: Any) -> list[Tensor]:
+            table = torch.stack([torch.full_like(scores, float("nan")), scores])  # every place is to be written
+            levels, factors, masses = way.softmax_forward(table[1], table[0], lengths, self.seed, **options)
+            rows = RowsOfSoftmax(levels, factors, levels, masses)
+            way.softmax_backward(table[1], dweights, rows, lengths, self.seed, **options)
+            copied = torch.full(given.shape, float("nan"), dtype=self.dtype, device=self.device)
+            products = way.copied_product(given, copied, dweights[:, :, None])
+            return [*table, levels, factors, masses, copied, products]
+
+        self.compare("softmax", both)
 
 
 def _flat(parts: Sequence[Any]) -> list[Tensor]:
