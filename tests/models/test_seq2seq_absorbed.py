@@ -15,6 +15,7 @@ from torch import Tensor  # noqa: E402
 
 from whichsense.models.seq2seq.fused import reference, trial  # noqa: E402
 from whichsense.models.seq2seq.fused.absorbed import absorbed, absorbs  # noqa: E402
+from whichsense.models.seq2seq.fused.casts import cast_together  # noqa: E402
 from whichsense.models.seq2seq.fused.layer import Plan  # noqa: E402
 from whichsense.models.seq2seq.network import Network  # noqa: E402
 from whichsense.models.seq2seq.ragged import Ragged  # noqa: E402
@@ -162,3 +163,28 @@ def test_a_gradient_too_early_is_refused() -> None:
     first, _ = absorbed(memory, RAGGED, cross, LENGTH, style)
     with pytest.raises(RuntimeError, match="every decoder layer"):
         first(drawn(3, LENGTH, style.heads, style.width).requires_grad_()).sum().backward()
+
+
+def test_weights_are_cast_together() -> None:
+    network = Network(tiny("t5-gated"))
+    layers = network.layers().decoder
+    made = cast_together(layers, torch.bfloat16)
+    assert made[1].feed.gate is not None and made[1].cross.query.bias is None
+    parameters = [layers[0].cross.key.weight, layers[1].feed.norm.weight, layers[1].cross.out.weight]
+    used = (made[0].cross.key.weight * 3).sum() + (made[1].feed.norm.weight * 2).sum()
+    assert torch.equal(made[0].cross.key.weight, parameters[0].bfloat16())
+    first, second, unused = torch.autograd.grad(used, parameters, allow_unused=True)
+    assert first.dtype == torch.float32 and first.eq(3).all() and second.eq(2).all() and unused is None
+
+
+@pytest.mark.parametrize("kind", ["bart", "t5"])
+def test_training_in_half_precision_stays_close(kind: str) -> None:
+    made = batch(sequences([[5, 9, 3], [17, 4, 4], [2, 3, 3]]), torch.full((3, LENGTH), 9))
+    network = Network(tiny(kind)).train()
+    loss, plain = gradients(network, made)
+    with torch.autocast("cpu", torch.bfloat16):
+        near, half = gradients(network, made)
+    assert near == pytest.approx(loss, rel=0.02) and half.keys() == plain.keys()
+    whole = [torch.cat([one.flatten() for one in found.values()]) for found in (plain, half)]
+    assert all(one.dtype == torch.float32 for one in half.values())
+    assert torch.cosine_similarity(*whole, dim=0) > 0.95  # weights this large magnify every rounding

@@ -335,6 +335,7 @@ for rate in (0, dropped):
 lengths = torch.tensor([70, 3, 140], dtype=torch.int32, device=device)
 scores, dweights = (torch.randn(3, 5, 192, device=device).to(dtype) for _ in range(2))
 deltas, lifts = torch.randn(2, 3, 5, device=device)
+pair = torch.randn(2, 3, 10, device=device)
 given = torch.randn(2, 3, 5, 48, device=device).to(dtype).transpose(0, 1)
 for rate in (0, dropped):
     results = []
@@ -343,8 +344,9 @@ for rate in (0, dropped):
         kept = run.softmax_forward(table[:, 1], table[:, 0], lengths, seed, scale=0.7, dropped=rate)
         of_rows = theirs.RowsOfSoftmax(*kept[:2], deltas, lifts)
         run.softmax_backward(table[:, 1], dweights, of_rows, lengths, seed, scale=0.7, dropped=rate)
-        copied = torch.full((3, 2, 5, 48), float("nan"), device=device, dtype=dtype)
-        results.append([table[:, 0], table[:, 1], *kept, run.copied_product(given, copied, given.contiguous()), copied])
+        copied = torch.full((3, 10, 48), float("nan"), device=device, dtype=dtype)
+        products = run.copied_product(given, copied, given.contiguous(), *pair)
+        results.append([table[:, 0], table[:, 1], *kept, products, copied])
     same("softmax", *results)
 """
 

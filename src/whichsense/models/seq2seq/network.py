@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from whichsense.errors import BadConfig
 from whichsense.models.seq2seq.families import Bart, family_of
 from whichsense.models.seq2seq.fused.absorbed import absorbed, absorbs
+from whichsense.models.seq2seq.fused.casts import cast_together
 from whichsense.models.seq2seq.fused.embedding import fused_embedding
 from whichsense.models.seq2seq.fused.layer import Plan, fused_encoder, has_kernels, is_fusable
 from whichsense.models.seq2seq.fused.memory import keys_values
@@ -154,15 +155,16 @@ class Network(nn.Module):
         """Each passage alone, all in one call: (tokens, size)."""
         dtype = self.dtype
         with torch.autocast(ids.device.type, enabled=False):
-            found = (layers or self.layers()).encoder
             style = self.family.encoder_style
-            size = len(found[0].feed.norm.weight)
+            size = style.heads * style.width  # of BART, for which plans are
             plan = self._plan(torch.empty((0, size), dtype=dtype, device=ids.device), passages.longest)
             if plan is not None and isinstance(self.family, Bart):
                 tables = self.family.encoder_embedding(self.model)
                 first = fused_embedding(ids, passages.position, tables, plan, dtype)
+                found = self.family.encoder_layers(self.model)  # gathered while the GPU is busy
                 return fused_encoder(first, found, passages, plan, saves_memory=self._saves_memory)
             x = self.family.embedded(self.model, "encoder", ids, passages.position, dtype)
+            found = layers.encoder if layers else self.family.encoder_layers(self.model)
             bias = self.family.encoder_bias(self.model, passages.longest, dtype)
             for weights in found:
                 noise = encoder_noise(x, weights, style) if self.training else None
@@ -208,10 +210,14 @@ class Network(nn.Module):
             place = torch.arange(length, device=inputs.device)[None, :]
             x = self.family.embedded(self.model, "decoder", inputs, place, dtype)
             bias = self.family.decoder_bias(self.model, length, dtype)
-            style, found = self.family.decoder_style, (layers or self.layers()).decoder
+            style, found = self.family.decoder_style, layers.decoder if layers else self._decoder_layers(dtype)
             for weights, read in zip(found, self._reads(memory, questions, length, found), strict=True):
                 x = decoder_layer(x, weights, read, questions, bias, style, self.training)
             return self.family.logits(self.model, x)
+
+    def _decoder_layers(self, dtype: torch.dtype) -> list[DecoderLayer]:
+        found = self.family.decoder_layers(self.model)
+        return found if self.model.dtype == dtype else cast_together(found, dtype)
 
     def _reads(
         self, memory: Tensor, questions: Ragged, length: int, layers: Sequence[DecoderLayer]

@@ -49,7 +49,7 @@ class _Table:
         """Of whose gradient nothing is known yet."""
 
     def attend(self, queries: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """(questions, heads, length, size) → weighted sums of that shape; levels, factors and masses of the rows."""
+        """(questions, heads, length, size) → weighted sums of that shape; levels, factors, masses (questions, rows)."""
         weights, scores = self.left[:, :, layer].unbind(1)
         asked = self.right[:, 1, layer]
         asked.view(queries.shape).copy_(queries)
@@ -57,17 +57,16 @@ class _Table:
         of_rows: tuple[Tensor, Tensor, Tensor] = kernels(scores).softmax_forward(
             scores, weights, self.lengths, self.seeds[layer], **self.options
         )
-        levels, factors, masses = (one.view(queries.shape[:-1]) for one in of_rows)
-        return torch.bmm(weights, self.memory).view(queries.shape), levels, factors, masses
+        return torch.bmm(weights, self.memory).view(queries.shape), *of_rows
 
     def turn(self, dfound: Tensor, dmass: Tensor, kept: Sequence[Tensor], layer: int) -> Tensor:
         """The gradient of a layer's queries; `kept` is what `attend` gave."""
         scores, given = self.left[:, 1, layer], self.right[:, 0, layer]
         found, levels, factors, masses = kept
-        run = kernels(scores)
-        deltas = run.copied_product(dfound, given.view(dfound.shape), found) + dmass * masses
+        run, dmass = kernels(scores), dmass.contiguous()
+        deltas = run.copied_product(dfound, given, found, dmass, masses)
         dweights = torch.bmm(given, self.memory.transpose(1, 2))
-        of_rows = RowsOfSoftmax(*(one.reshape(scores.shape[:2]) for one in (levels, factors, deltas, dmass)))
+        of_rows = RowsOfSoftmax(levels, factors, deltas, dmass.view(levels.shape))
         run.softmax_backward(scores, dweights, of_rows, self.lengths, self.seeds[layer], **self.options)
         self.unread -= 1
         return torch.bmm(scores, self.memory).view(dfound.shape)
@@ -115,6 +114,7 @@ class _Attend(torch.autograd.Function):
         found, levels, factors, masses = table.attend(queries, layer)
         ctx.table, ctx.layer = table, layer
         ctx.save_for_backward(bias, found, levels, factors, masses)
+        factors, masses = (one.view(queries.shape[:-1]) for one in (factors, masses))
         ctx.mark_non_differentiable(factors)  # the softmax's gradient knows of them
         return found, factors, masses
 
@@ -123,7 +123,8 @@ class _Attend(torch.autograd.Function):
         dfound, _, dmass = gradients
         bias, *kept = ctx.saved_tensors
         dqueries = ctx.table.turn(dfound, dmass, kept, ctx.layer)
-        return dqueries, dfound.new_zeros(()), None if bias is None else torch.zeros_like(bias), None, None
+        # Nothing flows along the thread; that it has been handed on is all that the memory waits for.
+        return dqueries, None, None if bias is None else torch.zeros_like(bias), None, None
 
 
 def _read(query: Tensor, thread: Tensor, w: CrossAttention, table: _Table, layer: int) -> Tensor:

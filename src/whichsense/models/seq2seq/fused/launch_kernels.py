@@ -217,14 +217,14 @@ def softmax_forward(scores, weights, lengths, seed, *, scale, dropped):
     return levels, factors, masses
 
 
-def copied_product(x, into, other):
+def copied_product(x, into, other, lifts, masses):
     questions, heads, length, size = x.shape
     if x.stride(3) != 1:
         x = x.contiguous()
-    products = torch.empty(x.shape[:3], dtype=torch.float32, device=x.device)
+    products = torch.empty_like(masses)
     softmax.copied_product_kernel[(heads * length, questions)](
-        x, into, other, products, *x.stride()[:3], into.stride(0), HEADS=heads, SIZE=size, BLOCK=_block(size),
-        num_warps=4,
+        x, into, other, lifts, masses, products, *x.stride()[:3], into.stride(0),
+        HEADS=heads, SIZE=size, BLOCK=_block(size), num_warps=4,
     )  # fmt: skip
     return products
 

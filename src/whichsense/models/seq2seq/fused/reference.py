@@ -234,10 +234,10 @@ def softmax_forward(
     return top[..., 0] + mass.log2(), factor, p.sum(-1) * factor
 
 
-def copied_product(x: Tensor, into: Tensor, other: Tensor) -> Tensor:
-    """x (…, size), which is written to `into`, times `other`, summed over the last dimension: (…)."""
-    into.copy_(x)
-    return (x.float() * other.float()).sum(-1)
+def copied_product(x: Tensor, into: Tensor, other: Tensor, lifts: Tensor, masses: Tensor) -> Tensor:
+    """x (questions, heads, length, size) · other + lifts · masses: (questions, rows); x is copied into its rows."""
+    into.copy_(x.flatten(1, 2))
+    return (x.float() * other.float()).sum(-1).flatten(1) + lifts.view(masses.shape) * masses
 
 
 def softmax_backward(

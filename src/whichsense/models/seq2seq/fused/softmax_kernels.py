@@ -70,10 +70,10 @@ def softmax_backward_kernel(
 
 @triton.jit
 def copied_product_kernel(
-    x, into, other, products, x_question, x_head, x_place, into_question, HEADS: tl.constexpr, SIZE: tl.constexpr,
-    BLOCK: tl.constexpr,
+    x, into, other, lifts, masses, products, x_question, x_head, x_place, into_question,
+    HEADS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One row of (questions, heads, length, size), copied from where it lies, and its product with another."""
+    """One row of (questions, heads, length, size), copied from where it lies, times another; plus lift times mass."""
     row = tl.program_id(0)
     question = tl.program_id(1).to(tl.int64)
     rows = tl.num_programs(0)
@@ -85,4 +85,5 @@ def copied_product_kernel(
     tl.store(into + question * into_question + row * SIZE + column, value, mask=inside)
     line = question * rows + row
     seen = tl.load(other + line * SIZE + column, mask=inside, other=0.0)
-    tl.store(products + line, tl.sum(value.to(tl.float32) * seen.to(tl.float32), 0))
+    product = tl.sum(value.to(tl.float32) * seen.to(tl.float32), 0)
+    tl.store(products + line, product + tl.load(lifts + line) * tl.load(masses + line))

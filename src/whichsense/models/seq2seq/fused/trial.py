@@ -132,8 +132,8 @@ class _Trial:
             levels, factors, masses = way.softmax_forward(table[1], table[0], lengths, self.seed, **options)
             rows = RowsOfSoftmax(levels, factors, levels, masses)
             way.softmax_backward(table[1], dweights, rows, lengths, self.seed, **options)
-            copied = torch.full(given.shape, float("nan"), dtype=self.dtype, device=self.device)
-            products = way.copied_product(given, copied, dweights[:, :, None])
+            copied = torch.full(scores.shape, float("nan"), dtype=self.dtype, device=self.device)
+            products = way.copied_product(given, copied, dweights[:, :, None], levels, masses)
             return [*table, levels, factors, masses, copied, products]
 
         self.compare("softmax", both)
