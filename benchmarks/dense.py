@@ -10,6 +10,7 @@ questions where they are, and first halves of passages otherwise. "found" is the
 from __future__ import annotations
 
 import argparse
+import contextlib
 import statistics
 import tempfile
 import time
@@ -20,8 +21,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval import SHARED, texts  # type: ignore[import-not-found,unused-ignore]  # beside this file
-from whichsense.files import read_json
+from retrieval import texts  # type: ignore[import-not-found,unused-ignore]  # beside this file
+from whichsense.datasets import load
+from whichsense.datasets.faults import MissingData
 from whichsense.index import lists
 from whichsense.index.vectors import Vectors, VectorsWriter
 from whichsense.models.encoders import estimate, load_encoder
@@ -31,9 +33,8 @@ QUERIES, K, CHUNK = 200, 100, 4096
 
 
 def questions(passages: list[str]) -> list[str]:
-    path = SHARED / "ambignq" / "val.json.zst"
-    if path.exists():
-        return [record["question"] for record in read_json(path)[:QUERIES]]
+    with contextlib.suppress(MissingData):
+        return [question.text for question in islice(load("ambignq/val"), QUERIES)]
     return [" ".join(passage.split()[:50]) for passage in passages[:QUERIES]]
 
 
