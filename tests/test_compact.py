@@ -321,7 +321,7 @@ def test_where_several_answers_are_given_a_question_is_ambiguous(
     """By a judge without a threshold of its own."""
     own = Compact(weights)
     judge = dataclasses.replace(own.scorer.in_small, single_under=None, missing=0.0)
-    own.__dict__["scorer"] = dataclasses.replace(own.scorer, in_large=judge, in_small=judge)
+    own.parts.__dict__["scorer"] = dataclasses.replace(own.scorer, in_large=judge, in_small=judge)
     scene = own.scene(QUESTIONS[0], opened.search(QUESTIONS[0], 3))
     scene.__dict__["probabilities"] = [0.95, *[others] * (len(scene.answers) - 1)]
     assert scene.is_ambiguous == (len(scene.likely()) > 1) == several
@@ -340,7 +340,7 @@ def test_what_the_encoder_makes_of_a_question_says_whether_it_is_ambiguous(weigh
             model.scorer, large=linear(), in_large=judge, in_small=judge, impression=impression
         )
         own = Compact(weights)
-        own.__dict__["scorer"] = scorer
+        own.parts.__dict__["scorer"] = scorer
         scene = own.scene(question, opened.search(question, 3))
         assert scene.ambiguous == pytest.approx(1 / (1 + np.exp(-2 * sign)), abs=1e-4)
         assert scene.is_ambiguous == (sign > 0)
@@ -351,6 +351,16 @@ def test_the_last_questions_are_kept_not_all(weights: Path, opened: Index) -> No
     for number in range(12):
         model.scene(f"{QUESTIONS[0]} {number}", opened.search(QUESTIONS[0], 2))
     assert len(model._scenes) == 3
+
+
+def test_a_pipeline_knows_the_size_of_its_corpus_and_shares_what_is_loaded(weights: Path, opened: Index) -> None:
+    model = Compact(weights)
+    own = model_of(compact.load(opened, model=model))
+    assert own.passages == len(opened) and own.model is model.model and own.scorer is model.scorer
+    hits = opened.search(QUESTIONS[0], 4)
+    for passages, name in ((len(opened), "in_small"), (1_000_000, "in_large")):
+        over = model.over(passages)
+        assert over.scene(QUESTIONS[0], hits).judge is getattr(model.scorer, name)
 
 
 def test_weights_may_load_while_something_else_is_done(weights: Path, tmp_path: Path) -> None:

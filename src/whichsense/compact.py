@@ -48,7 +48,7 @@ def load(
     from whichsense import sample
 
     opened = index if isinstance(index, Index) else sample.index() if index is None else Index.open(index)
-    compact = model or Compact(Path(weights or WEIGHTS), threads, Settings(keep=keep))
+    compact = (model or Compact(Path(weights or WEIGHTS), threads, Settings(keep=keep))).over(len(opened))
     return Pipeline(
         IndexRetriever(opened, method),
         CompactReranker(compact),

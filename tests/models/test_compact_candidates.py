@@ -233,6 +233,10 @@ def test_each_kind_of_corpus_has_its_judge() -> None:
     scorer, told = scorer_of(net(mass=1.0)), features.of_corpus(context())
     assert tuple(told) == features.CORPUS_FEATURES
     assert scorer.judge({**told, "titles": 3.0}) is scorer.in_large
+    # The size of a corpus, where it is known and telling, is more than its looks.
+    assert scorer.judge({**told, "titles": 3.0}, 200) is scorer.in_small
+    assert scorer.judge({**told, "titles": -3.0}, 1_000_000) is scorer.in_large
+    assert scorer.judge({**told, "titles": 3.0}, 50_000) is scorer.in_large
     assert scorer.judge({**told, "titles": 0.0}) is scorer.in_small
 
 

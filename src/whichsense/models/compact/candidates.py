@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -26,6 +27,8 @@ _LEAST = 1e-4  # of a passage's probability: what is below says nothing
 _SENTENCE_MARKS = (". ", "! ", "? ", '." ', ".) ", "\n")
 _EDGES = " \t\n,;:"
 _AROUND = (("(", ")"), ("[", "]"), ("“", "”"), ("«", "»"), ('"', '"'))
+_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+_BEFORE, _BEHIND = re.compile(rf"\b(?:{_MONTHS})\s+$"), re.compile(rf"\s+(?:{_MONTHS})\b")
 _Span = tuple[tuple[int, int], bool, int, int, float]  # tokens, whether in the title, characters there, probability
 
 
@@ -165,7 +168,8 @@ def _spans(pair: Pair, passage: Passage, probabilities: Floats, inside: Sequence
         in_title = pair.title[0] <= first < pair.title[1]
         text = passage.title if in_title else passage.text
         start, end = trimmed(text, pair.starts[first], pair.ends[last])
-        if start < end and not cuts_number(text, start, end) and not crosses_sentences(text[start:end]):
+        broken = cuts_number(text, start, end) or is_day(text, start, end)
+        if start < end and not broken and not crosses_sentences(text[start:end]):
             found.append(((first, last + 1), in_title, start, end, probability))
     return found
 
@@ -231,6 +235,17 @@ def cuts_number(text: str, start: int, end: int) -> bool:
     begins = len(before) == 2 and before[0].isdigit() and before[1] in ",." and text[start].isdigit()
     ends = len(after) == 2 and after[1].isdigit() and after[0] in ",." and text[end - 1].isdigit()
     return begins or ends
+
+
+def is_day(text: str, start: int, end: int) -> bool:
+    """Whether a span is the day of a date and nothing else: the 16 of "16 May".
+
+    >>> text = "On 16 May 2013, 16 films"
+    >>> is_day(text, 3, 5), is_day(text, 3, 9), is_day(text, 16, 18)
+    (True, False, False)
+    """
+    beside = _BEFORE.search(text, max(start - 12, 0), start) or _BEHIND.match(text, end)
+    return bool(beside) and text[start:end].isdigit() and end - start <= 2
 
 
 def crosses_sentences(inner: str) -> bool:

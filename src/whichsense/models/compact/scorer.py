@@ -17,6 +17,7 @@ from whichsense.models.compact.runtime import Floats, damaged
 from whichsense.models.compact.wording import Wording
 
 FAR = 4.0  # standard deviations: an odd value counts as a far one, no further
+FEW, MANY = 5_000, 200_000  # passages: the judges learnt from corpora of hundreds, and of a million
 _NETS = {"answerable": QUESTION_FEATURES, "large": CORPUS_FEATURES}
 _JUDGES = ("in_large", "in_small")
 _SETTINGS = ("decline_under", "search_weight", "holds_over", "join_over")
@@ -118,8 +119,11 @@ class Scorer:
     join_over: float = 0.2
     """A candidate that a rewrite prefers joins the answers if it is at least this probable."""
 
-    def judge(self, corpus: Mapping[str, float]) -> Judge:
-        """The one for a corpus that looks like this (`features.of_corpus`)."""
+    def judge(self, corpus: Mapping[str, float], passages: int | None = None) -> Judge:
+        """The one for a corpus of so many passages; of a middling size, or an unknown one, for what looks like this
+        (`features.of_corpus`): it guesses wrong for one question in fifteen of the sample."""
+        if passages is not None and not FEW < passages < MANY:
+            return self.in_small if passages <= FEW else self.in_large
         return self.in_large if self.large.probabilities([corpus])[0] >= 0.5 else self.in_small
 
     @classmethod

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import math
 import threading
 from collections import OrderedDict
@@ -37,14 +36,11 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Compact:
-    """Loads on first use. Scenes of the last few questions are kept, so that every stage draws on the same states."""
+class Parts:
+    """What is loaded of a weights folder, each on first use."""
 
-    folder: Path = WEIGHTS
-    threads: int = 2
-    settings: Settings = Settings()
-    _scenes: OrderedDict[str, Scene] = field(default_factory=OrderedDict, repr=False, compare=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    folder: Path
+    threads: int
 
     @cached_property
     def model(self) -> CompactModel:
@@ -57,6 +53,40 @@ class Compact:
     @cached_property
     def scorer(self) -> Scorer:
         return Scorer.load(self.folder / "scorer.json")
+
+
+@dataclass(frozen=True)
+class Compact:
+    """Loads on first use. Scenes of the last few questions are kept, so that every stage draws on the same states."""
+
+    folder: Path = WEIGHTS
+    threads: int = 2
+    settings: Settings = Settings()
+    passages: int | None = None
+    """Of the corpus that is asked, where that is known."""
+    parts: Parts = field(default=None, repr=False, compare=False)  # type: ignore[assignment]  # made below
+    _scenes: OrderedDict[str, Scene] = field(default_factory=OrderedDict, repr=False, compare=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.parts is None:
+            object.__setattr__(self, "parts", Parts(self.folder, self.threads))
+
+    def over(self, passages: int) -> Compact:
+        """For questions to a corpus of so many passages, with what this one has loaded."""
+        return replace(self, passages=passages, _scenes=OrderedDict(), _lock=threading.Lock())
+
+    @property
+    def model(self) -> CompactModel:
+        return self.parts.model
+
+    @property
+    def writer(self) -> Writer:
+        return self.parts.writer
+
+    @property
+    def scorer(self) -> Scorer:
+        return self.parts.scorer
 
     def prepare(self) -> threading.Thread:
         """Begin to load everything, in a thread: imports and a search leave a core free. What cannot be loaded is told
@@ -180,7 +210,9 @@ class Scene:
     def judge(self) -> Judge:
         """Of what is right and ambiguous in a corpus such as this one."""
         scorer = self.compact.scorer
-        return scorer.judge(features.of_corpus(self.context)) if self.answers else scorer.in_small
+        if not self.answers:
+            return scorer.in_small
+        return scorer.judge(features.of_corpus(self.context), self.compact.passages)
 
     @cached_property
     def answerable(self) -> float:
@@ -210,8 +242,3 @@ class Scene:
 
     def tokens(self, answer: str) -> list[int]:
         return answer_ids(self.compact.model.tokenizer, answer)
-
-
-def with_settings(compact: Compact, **changes: int) -> Compact:
-    """The same model with other settings."""
-    return Compact(compact.folder, compact.threads, dataclasses.replace(compact.settings, **changes))
