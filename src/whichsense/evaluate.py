@@ -25,6 +25,7 @@ from whichsense.provenance import provenance
 from whichsense.retrieve import IndexRetriever
 from whichsense.scoring import Result
 from whichsense.scoring.ambignq import score_ambignq
+from whichsense.stages import Reranker
 from whichsense.systems import System, described, load_system, made, provided_system
 from whichsense.types import Method
 
@@ -59,12 +60,14 @@ def evaluate_retrieval(
     index: Index,
     *,
     method: Method | None = None,
+    reranker: Reranker | None = None,
     cutoffs: Sequence[int] = CUTOFFS,
     limit: int | None = None,
     data_dir: str | Path | None = None,
     progress: Progress = silent,
 ) -> RetrievalResult:
-    """Search for every answerable question of a dataset, and look for its gold answers in what was found."""
+    """Search for every answerable question of a dataset, and look for its gold answers in what was found, in the
+    search's order or in a reranker's."""
     data = load(dataset, data_dir=data_dir)
     questions = [question for question in data if question.answers][:limit]
     if not questions:
@@ -77,6 +80,8 @@ def evaluate_retrieval(
         batch = questions[start : start + _BATCH]
         began = perf_counter()
         found = retriever.retrieve([question.text for question in batch], depth)
+        if reranker is not None:
+            found = [reranker.rerank(question.text, hits) for question, hits in zip(batch, found, strict=True)]
         seconds += perf_counter() - began
         for question, hits in zip(batch, found, strict=True):
             texts = [f"{hit.passage.title} {hit.passage.text}" for hit in hits]
@@ -87,7 +92,7 @@ def evaluate_retrieval(
     count = len(questions)
     return RetrievalResult(
         dataset=dataset,
-        method=index.method(method),
+        method=index.method(method) + (", reranked" if reranker else ""),
         questions=count,
         answers=len(every),
         answer_recall={k: answer_recall(every, k) for k in cutoffs},

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from whichsense.cli.evidence import evidence_options, open_evidence
 from whichsense.progress import shown
+
+if TYPE_CHECKING:
+    from whichsense.stages import Reranker
 
 
 class _OrFile(click.Group):
@@ -63,18 +67,28 @@ _COLUMNS = {"f1_ans": "F1ans", "f1_ans_multi": "(multi)", "f1_bleu4": "F1BLEU", 
 @command.command()
 @click.option("--dataset", required=True, metavar="NAME", help="For example ambignq/dev or sample/questions.")
 @evidence_options
+@click.option("--rerank", metavar="MODEL", help="In this one's order: compact, or the model folder of a reranker.")
 @click.option("--data-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where the datasets lie.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with where the numbers come from.")
 def retrieval(
-    dataset: str, folder: Path | None, method: str | None, data_dir: Path | None, limit: int | None, as_json: bool
+    dataset: str,
+    folder: Path | None,
+    method: str | None,
+    rerank: str | None,
+    data_dir: Path | None,
+    limit: int | None,
+    as_json: bool,
 ) -> None:
     """Print how many gold answers are among the first 1, 5, 10, 20 and 100 passages."""
     from whichsense.evaluate import evaluate_retrieval
 
     index, chosen = open_evidence(folder, method)
+    order = _reranker(rerank, len(index)) if rerank else None
     with shown("searching", "questions") as progress:
-        result = evaluate_retrieval(dataset, index, method=chosen, limit=limit, data_dir=data_dir, progress=progress)
+        result = evaluate_retrieval(
+            dataset, index, method=chosen, reranker=order, limit=limit, data_dir=data_dir, progress=progress
+        )
     if as_json:
         print(json.dumps(result.as_dict()))
         return
@@ -84,3 +98,13 @@ def retrieval(
     print(f"{'of each annotation':<18}" + "".join(f"{share:>8.3f}" for share in result.annotated_recall.values()))
     print(f"{'any answer':<18}" + "".join(f"{share:>8.3f}" for share in result.any_recall.values()))
     print(f"MRR {result.mrr:.3f}, {1000 * result.seconds_per_question:.1f} ms a question")
+
+
+def _reranker(name: str, passages: int) -> Reranker:
+    from whichsense.rerank import CompactReranker, CrossEncoderReranker
+
+    if name != "compact":
+        return CrossEncoderReranker(name)
+    from whichsense.models.compact.system import Compact
+
+    return CompactReranker(Compact(passages=passages))
