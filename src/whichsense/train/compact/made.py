@@ -79,8 +79,12 @@ class Made:
                 arrays = dict(file)
             ragged = [Ragged(arrays[name], arrays[f"{name}_starts"]) for name in ("answers", "questions")]
             lists, slots, of = (arrays[name] for name in ("lists", "slots", "of"))
-        except (OSError, ValueError, KeyError, BadZipFile) as error:
-            raise BadConfig(f"made.folder: '{folder}' holds no questions that compact-asker made: {error}") from None
+        except FileNotFoundError:
+            raise BadConfig(f"made.folder: there is no '{folder / MADE}'. compact-asker writes it.") from None
+        except (OSError, ValueError, KeyError, BadZipFile):
+            raise BadConfig(
+                f"made.folder: '{folder / MADE}' cannot be read. Remove it, and run compact-asker: it makes it again."
+            ) from None
         if str(of) != _sign(pack):
             raise BadConfig(
                 f"made.folder: the questions of '{folder}' were made for other lists. Give both recipes one."
