@@ -38,15 +38,29 @@ class Support:
 
     def holds(self, inserted: str) -> bool:
         """Whether an insertion does not give the answer away, and says nothing that is not supported."""
-        new, told = words(inserted), words(self.answer)
-        gives = any(new[at : at + len(told)] == told for at in range(len(new) - len(told) + 1)) if told else False
-        if gives or (inserted and same(inserted, self.answer)):
+        new = words(inserted)
+        if any(_within(told, new) for told in _heads(self.answer)) or (inserted and same(inserted, self.answer)):
             return False
         return all(_stem(word) in self.stems for word in new) and _names(inserted) <= self.neighbours
 
     def tells_apart(self, rewrite: str, others: Sequence[Support]) -> bool:
         """Whether a rewrite says something that the evidence of no other answer says."""
         return any(all(_stem(word) not in other.stems for other in others) for word in words(rewrite))
+
+
+def _heads(answer: str) -> list[list[str]]:
+    """The words of an answer, and of a place those before its comma: they say it as well. A date's do not.
+
+    >>> _heads("Stockholm, Sweden"), _heads("May 5, 1997")
+    ([['stockholm', 'sweden'], ['stockholm']], [['may', '5', '1997']])
+    """
+    place = "," in answer and not any(letter.isdigit() for letter in answer)
+    return [words(answer), *([words(answer.partition(",")[0])] if place else [])]
+
+
+def _within(told: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether words stand in a row among others."""
+    return bool(told) and any(new[at : at + len(told)] == told for at in range(len(new) - len(told) + 1))
 
 
 def support(scene: Scene, target: Target, *, cautious: bool = True) -> Support:
