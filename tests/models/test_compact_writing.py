@@ -108,7 +108,9 @@ def test_what_is_inserted_must_stand_in_the_evidence() -> None:
     assert not lynch.holds("in the 2021 film")  # says what the evidence does not say
     assert not lynch.holds("by David Lynch")  # gives the answer away
     place, date = (Support(answer, known, np.array([])) for answer in ("Lynch, Kentucky", "May 5, 1984"))
-    assert not place.holds("in Lynch") and lynch.holds("in Lynch") and date.holds("in 1984")  # of a place the first name is enough
+    assert (
+        not place.holds("in Lynch") and year.holds("in Lynch") and date.holds("in 1984")
+    )  # of a place the first name is enough
     assert not year.holds("1984")
 
 
