@@ -228,7 +228,10 @@ def test_detectors_say_nothing_of_made_questions(folder: Path, monkeypatch: pyte
 
 
 def test_what_does_not_fit_is_told(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(BadConfig, match="holds no questions"):
+    with pytest.raises(BadConfig, match="compact-asker writes it"):
+        task_of("compact-asked", f"made.folder={tmp_path}")
+    (tmp_path / "made.npz").write_bytes(b"junk")
+    with pytest.raises(BadConfig, match="cannot be read"):
         task_of("compact-asked", f"made.folder={tmp_path}")
     with pytest.raises(BadConfig, match="other lists"):
         task_of("compact-asked", f"made.folder={folder}", "lists.passages=5")
