@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from whichsense import sample
 from whichsense.cli.evaluate import command
-from whichsense.errors import BadInput
+from whichsense.errors import BadConfig, BadInput
 from whichsense.evaluate import evaluate_retrieval
 from whichsense.types import Hit
 
@@ -39,7 +39,7 @@ def test_the_command_reranks_with_the_compact_model(tmp_path: Path) -> None:
     done = CliRunner().invoke(command, [*arguments, "--rerank", "compact"], catch_exceptions=False)
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["method"] == "bm25, reranked" and found["any_recall"]["5"] == 1.0
-    with pytest.raises(BadInput, match="holds no trained model"):
+    with pytest.raises(BadConfig, match="holds no trained model"):
         CliRunner().invoke(command, [*arguments, "--rerank", str(tmp_path)], catch_exceptions=False)
 
 

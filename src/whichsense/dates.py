@@ -25,6 +25,8 @@ _DATES = [
         _MONTH,
     )
 ]
+_NAMES = "|".join(name.capitalize() for name in _MONTHS)  # "may" is a word, too
+_MONTH_BEFORE, _MONTH_BEHIND = re.compile(rf"\b(?:{_NAMES})\s+$"), re.compile(rf"\s+(?:{_NAMES})\b")
 _UNITS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen"
@@ -152,3 +154,14 @@ def _continues(current: float, small: int) -> bool:
     if current % 100 == 0:
         return True
     return current % 10 == 0 and 0 < small < 10 and current % 100 >= 20
+
+
+def is_day(text: str, start: int, end: int) -> bool:
+    """Whether a span is the day of a date and nothing else: the 16 of "16 May".
+
+    >>> text = "On 16 May 2013, 16 films"
+    >>> is_day(text, 3, 5), is_day(text, 3, 9), is_day(text, 16, 18)
+    (True, False, False)
+    """
+    beside = _MONTH_BEFORE.search(text, max(start - 12, 0), start) or _MONTH_BEHIND.match(text, end)
+    return bool(beside) and text[start:end].isdigit() and end - start <= 2

@@ -187,9 +187,14 @@ def _reranker(table: SystemTable, embedded: Pipeline | None) -> Reranker | None:
         return embedded.reranker if embedded else None
     if given is None:
         return None
-    if _trained_as(given.model) == "joint-reranker":
-        return JointReranker(given.model, given.picks, table.device)
-    return CrossEncoderReranker(given.model, table.device)
+    return trained_reranker(given.model, given.picks, table.device)
+
+
+def trained_reranker(model: str, picks: int = JointReranker.picks, device: str = "") -> Reranker:
+    """The reranker of a model folder, whichever it was trained as."""
+    if _trained_as(model) == "joint-reranker":
+        return JointReranker(model, picks, device)
+    return CrossEncoderReranker(model, device)
 
 
 def _reader(table: SystemTable, embedded: Pipeline | None) -> Reader | None:

@@ -101,10 +101,11 @@ def retrieval(
 
 
 def _reranker(name: str, passages: int) -> Reranker:
-    from whichsense.rerank import CompactReranker, CrossEncoderReranker
-
     if name != "compact":
-        return CrossEncoderReranker(name)
+        from whichsense.systems import trained_reranker
+
+        return trained_reranker(name)
     from whichsense.models.compact.system import Compact
+    from whichsense.rerank import CompactReranker
 
     return CompactReranker(Compact(passages=passages))

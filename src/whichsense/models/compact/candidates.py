@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whichsense.answers import fullest, merged
+from whichsense.dates import is_day
 from whichsense.models.compact.inputs import Pair
 from whichsense.models.compact.runtime import Floats, Late
 from whichsense.text import sentences
@@ -27,8 +27,6 @@ _LEAST = 1e-4  # of a passage's probability: what is below says nothing
 _SENTENCE_MARKS = (". ", "! ", "? ", '." ', ".) ", "\n")
 _EDGES = " \t\n,;:"
 _AROUND = (("(", ")"), ("[", "]"), ("“", "”"), ("«", "»"), ('"', '"'))
-_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
-_BEFORE, _BEHIND = re.compile(rf"\b(?:{_MONTHS})\s+$"), re.compile(rf"\s+(?:{_MONTHS})\b")
 _Span = tuple[tuple[int, int], bool, int, int, float]  # tokens, whether in the title, characters there, probability
 
 
@@ -235,17 +233,6 @@ def cuts_number(text: str, start: int, end: int) -> bool:
     begins = len(before) == 2 and before[0].isdigit() and before[1] in ",." and text[start].isdigit()
     ends = len(after) == 2 and after[1].isdigit() and after[0] in ",." and text[end - 1].isdigit()
     return begins or ends
-
-
-def is_day(text: str, start: int, end: int) -> bool:
-    """Whether a span is the day of a date and nothing else: the 16 of "16 May".
-
-    >>> text = "On 16 May 2013, 16 films"
-    >>> is_day(text, 3, 5), is_day(text, 3, 9), is_day(text, 16, 18)
-    (True, False, False)
-    """
-    beside = _BEFORE.search(text, max(start - 12, 0), start) or _BEHIND.match(text, end)
-    return bool(beside) and text[start:end].isdigit() and end - start <= 2
 
 
 def crosses_sentences(inner: str) -> bool:
