@@ -62,6 +62,20 @@ def test_the_encoder_equals_torch(int8: bool, near: float, tmp_path: Path) -> No
         assert np.abs(found.states - expected["states"][row, : len(made)].numpy()).mean() < near / 4
 
 
+def test_verdicts_are_the_nets(tmp_path: Path) -> None:
+    """A verdict depends on three states; other spans of the same passages change nothing."""
+    net, _ = tiny_net()
+    model = CompactModel(exported(tmp_path))
+    states = np.random.default_rng(0).normal(size=(2, 9, 48)).astype(np.float32)
+    first, last = torch.tensor([[1, 4, 4], [2, 2, 8]]), torch.tensor([[1, 6, 7], [3, 5, 8]])
+    expected = net.verdict(torch.from_numpy(states), first, last).detach().numpy()
+    for row in range(2):
+        edges = np.stack([states[row, [0, one, other]] for one, other in zip(first[row], last[row], strict=True)])
+        np.testing.assert_allclose(model.verdicts(edges), expected[row], atol=1e-4)
+        np.testing.assert_allclose(model.verdicts(edges[1:2]), expected[row, 1:2], atol=1e-4)
+    assert len({round(float(value), 4) for value in expected.ravel()}) == expected.size
+
+
 def test_int8_differs_from_float_but_not_by_much(tmp_path: Path) -> None:
     exact = encoded(CompactModel(exported(tmp_path / "float", int8=False)))[2]
     coded = encoded(CompactModel(exported(tmp_path / "int8", int8=True)))[2]
@@ -84,7 +98,7 @@ def test_what_is_loaded_exports_the_same(tmp_path: Path) -> None:
     first, again = exported(tmp_path / "first"), tmp_path / "again"
     found = load(first)
     export(found.weights, found.shape, found.vocabulary, again, settings=found.config)
-    for name in ("early.onnx", "late.onnx", "writer.onnx", "embeddings.npz", "config.json"):
+    for name in ("early.onnx", "late.onnx", "verdict.onnx", "writer.onnx", "embeddings.npz", "config.json"):
         assert (first / name).read_bytes() == (again / name).read_bytes(), name
 
 
@@ -126,7 +140,7 @@ def test_a_folder_that_cannot_be_loaded_is_told(name: str, tmp_path: Path) -> No
 def test_the_shipped_encoder_is_what_its_loaded_weights_export(tmp_path: Path) -> None:
     found = load(WEIGHTS)
     export(found.weights, found.shape, found.vocabulary, tmp_path, settings=found.config)
-    for name in ("early.onnx", "late.onnx", "writer.onnx", "embeddings.npz", "config.json"):
+    for name in ("early.onnx", "late.onnx", "verdict.onnx", "writer.onnx", "embeddings.npz", "config.json"):
         assert (WEIGHTS / name).read_bytes() == (tmp_path / name).read_bytes(), name
 
 
@@ -143,7 +157,7 @@ def test_a_missing_weight_is_named(tmp_path: Path) -> None:
         export(weights, shape, VOCABULARY, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["config.json", "embeddings.npz", "early.onnx", "late.onnx"])
+@pytest.mark.parametrize("name", ["config.json", "embeddings.npz", "early.onnx", "late.onnx", "verdict.onnx"])
 @pytest.mark.parametrize("damage", ["missing", "cut"])
 def test_damaged_weights_are_named(name: str, damage: str, tmp_path: Path) -> None:
     folder = exported(tmp_path)
@@ -153,4 +167,4 @@ def test_damaged_weights_are_named(name: str, damage: str, tmp_path: Path) -> No
     if damage == "cut":
         path.write_bytes(body[: len(body) // 3])
     with pytest.raises(WhichsenseError, match="or train it again"):
-        encoded(CompactModel(folder))
+        CompactModel(folder).prepare()

@@ -49,16 +49,16 @@ from whichsense.train.recipe import load_recipe  # noqa: E402
 from whichsense.train.stages import train_recipe  # noqa: E402
 from whichsense.train.tiny import located  # noqa: E402
 
-ENCODER, ASKED = "compact-encoder", "compact-asked"
-PHASES = ("compact-teacher", "compact-reader", ENCODER, "compact-writer", "compact-asker", ASKED, "compact")
+ENCODER, ASKED, TOPICS = "compact-encoder", "compact-asked", "compact-topics"
+PHASES = ("compact-teacher", "compact-reader", ENCODER, "compact-writer", "compact-asker", ASKED, TOPICS, "compact")
 
-SLOW = {ENCODER: 0.97, ASKED: 1.0}
+SLOW = {ENCODER: 0.97, ASKED: 1.0, TOPICS: 1.0}
 """How far losses fall where most was learnt before, if it is not the usual."""
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All seven, at their tiny size, by the last one's name alone."""
+    """All eight, at their tiny size, by the last one's name alone."""
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("runs")
     said: list[str] = []
@@ -104,7 +104,7 @@ def test_phases_build_on_each_other(runs: Path) -> None:
     reader, encoder = (torch.load(folder / NET) for folder in models[1:3])
     assert not torch.equal(reader["encoder.layers.0.wide.weight"], encoder["encoder.layers.0.wide.weight"])
     assert not torch.equal(reader["encoder.layers.0.wide.scale"], encoder["encoder.layers.0.wide.scale"])
-    first, asker, last = (torch.load(models[place] / WRITER) for place in (3, 4, 6))
+    first, asker, last = (torch.load(models[place] / WRITER) for place in (3, 4, 7))
     assert first.keys() == asker.keys() == last.keys()
     assert not torch.equal(first["out.weight"], last["out.weight"])
     assert not torch.equal(first["out.weight"], asker["out.weight"])
@@ -113,12 +113,14 @@ def test_phases_build_on_each_other(runs: Path) -> None:
     assert list(models[4].glob("of-*/scores-*/*.npz"))  # what the teacher said of them, too
     assert not torch.equal(encoder["span.weight"], asked["span.weight"])
     assert torch.equal(encoder["encoder.words.weight"], asked["encoder.words.weight"])  # which the writer learnt with
-    whole = load(models[6]).weights  # the encoder is what it was, the writer as it came out of its last recipe
-    np.testing.assert_allclose(whole["span.weight"], asked["span.weight"], atol=1e-6)
+    topics = torch.load(models[6] / NET)
+    assert not torch.equal(asked["verdict.dense.weight"], topics["verdict.dense.weight"])
+    whole = load(models[7]).weights  # the encoder is what it was, the writer as it came out of its last recipe
+    np.testing.assert_allclose(whole["span.weight"], topics["span.weight"], atol=1e-6)
     np.testing.assert_allclose(whole["writer.out_norm.weight"], last["out_norm.weight"], atol=1e-6)
     assert (
         (models[4] / MADE).exists()
-        and (models[6] / "scorer.json").exists()
+        and (models[7] / "scorer.json").exists()
         and not (models[3] / "scorer.json").exists()
     )
 
@@ -158,7 +160,7 @@ def going_on(runs: Path) -> tuple[str, ...]:
 def test_a_writer_goes_on_from_a_weights_folder(runs: Path, further: Path) -> None:
     """What the encoder is stays, to the last byte."""
     before = runs / "compact-tiny" / "model"
-    for name in ("early.onnx", "late.onnx"):
+    for name in ("early.onnx", "late.onnx", "verdict.onnx"):
         assert (further / name).read_bytes() == (before / name).read_bytes(), name
     assert (further / "writer.onnx").read_bytes() != (before / "writer.onnx").read_bytes()
     assert not (further / "scorer.json").exists()  # nothing was held out to fit it on
@@ -529,7 +531,7 @@ def replace_held(batch: Any) -> Any:
     return batch._replace(held=torch.zeros_like(batch.held), answer=torch.full_like(batch.answer, -1))
 
 
-def test_the_seven_recipes_learn_from_the_same_lists() -> None:
+def test_the_eight_recipes_learn_from_the_same_lists() -> None:
     found = [load_recipe(name).options for name in PHASES]
     assert all(one.data == found[0].data and one.lists == found[0].lists for one in found)
     shapes = [replace(one.model, start="") for one in found[1:3]]

@@ -28,6 +28,7 @@ TASKS = {
     "compact-teacher": "compact.teacher",
     "compact-reader": "compact.reader",
     "compact-encoder": "compact.int8",
+    "compact-topics": "compact.topical",
     "compact-writer": "compact.writer",
     "compact-asker": "compact.asker",
     "compact": "compact.whole",

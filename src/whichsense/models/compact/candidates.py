@@ -47,6 +47,8 @@ class Mention:
     """How much of the passage's probability they had not taken: 1 for the best span and those that overlap it."""
     share: float = 1.0
     """The passage's probability."""
+    verdict: float = 0.0
+    """The logit of its being an answer, whatever else is."""
 
     @property
     def probability(self) -> float:
@@ -242,6 +244,12 @@ def crosses_sentences(inner: str) -> bool:
     (True, False, False)
     """
     return any(mark in inner for mark in _SENTENCE_MARKS) and len(sentences(inner)) > 1
+
+
+def edge_states(found: Sequence[Mention], evidence: Evidence) -> Floats:
+    """For each mention the states of [CLS], of its first token and of its last: mentions × 3 × width."""
+    rows = [evidence.read[one.passage].states[[0, one.tokens[0], one.tokens[1] - 1]] for one in found]
+    return np.stack(rows)
 
 
 def gathered(found: Sequence[Mention], most: int = 16) -> list[Answer]:

@@ -83,6 +83,14 @@ class EncoderGraph(Graph):
         return self.one("Gemm", value, self.weight(f"{layer}.weight"), self.weight(f"{layer}.bias"), transB=1)
 
 
+def verdict(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
+    """States of [CLS], a span's first and its last token, side by side (spans × 3 width) → whether it is an answer."""
+    graph = EncoderGraph(weights, shape, int8=int8)
+    hidden = graph.one("Gelu", graph.gemm("edges", "verdict.dense"), approximate="tanh")
+    graph.name(graph.one("Squeeze", graph.gemm(hidden, "verdict.out"), graph.numbers(1)), "verdict")
+    return graph.model({"edges": ["spans", 3 * shape["width"]]}, {"verdict": ["spans"]})
+
+
 def step_of(scale: NDArray[np.float32]) -> NDArray[np.float32]:
     """By way of float64: machines differ in the last bit of exp in float32."""
     return np.asarray(np.exp(np.asarray(scale, np.float64)), np.float32)

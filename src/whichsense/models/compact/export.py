@@ -16,10 +16,11 @@ from whichsense.models.compact import encoder_onnx
 from whichsense.models.compact.encoder_onnx import Weights
 from whichsense.models.compact.writer import graph
 
-FORMAT = 3
+FORMAT = 4
 GRAPHS = {
     "early.onnx": encoder_onnx.early,
     "late.onnx": encoder_onnx.late,
+    "verdict.onnx": encoder_onnx.verdict,
     "writer.onnx": graph.writer,
 }
 CONFIG, EMBEDDINGS, SCORER = "config.json", "embeddings.npz", "scorer.json"

@@ -15,6 +15,8 @@ from torch.nn import functional as F
 from whichsense.errors import BadInput
 from whichsense.models.compact.quantized import QuantizedLinear
 
+VERDICT = 128  # numbers that a verdict is made of
+
 
 @dataclass(frozen=True)
 class CompactConfig:
@@ -82,6 +84,22 @@ class Score(nn.Module):
         return found
 
 
+class Verdict(nn.Module):
+    """Whether a span answers the question, whatever else does: from the states of [CLS], its first and last token."""
+
+    def __init__(self, width: int, inner: int = VERDICT) -> None:
+        super().__init__()
+        self.dense, self.out = nn.Linear(3 * width, inner), nn.Linear(inner, 1)
+
+    def forward(self, states: Tensor, first: Tensor, last: Tensor) -> Tensor:
+        """States are pairs × tokens × width; spans, by their edges, pairs × spans."""
+        wide = states.shape[-1]
+        edges = [states.gather(1, place[..., None].expand(-1, -1, wide)) for place in (first, last)]
+        told = torch.cat([states[:, :1].expand_as(edges[0]), *edges], -1)
+        found: Tensor = self.out(gelu(self.dense(told))).squeeze(-1)
+        return found
+
+
 class Encoder(nn.Module):
     """`early` reads many pairs and scores them; `late` reads the best of them to the end."""
 
@@ -119,6 +137,7 @@ class CompactNet(nn.Module):
         self.encoder = Encoder(config)
         self.exit_relevance, self.relevance = Score(config.width), Score(config.width)
         self.span = nn.Linear(config.width, 2)
+        self.verdict = Verdict(config.width)
         self.ambiguity = nn.Linear(config.width, 1)
 
     def compile(self, *arguments: Any, **options: Any) -> None:

@@ -21,8 +21,8 @@ from whichsense.models.compact.tokens import Tokenizer
 Floats = NDArray[np.float32]
 Item = TypeVar("Item")
 Found = TypeVar("Found")
-WEIGHTS = Path(__file__).parents[1] / "weights" / "compact-6"
-FORMAT = 3
+WEIGHTS = Path(__file__).parents[1] / "weights" / "compact-7"
+FORMAT = 4
 EXTRA = "dense"
 
 
@@ -146,9 +146,15 @@ class CompactModel:
 
         return self._each(one, states)
 
+    def verdicts(self, states: Floats) -> Floats:
+        """Of spans, each given by three states (spans × 3 × width): of [CLS], its first token and its last."""
+        edges = states.reshape(len(states), -1)
+        found: Floats = self._verdict.run(["verdict"], {"edges": edges})[0]
+        return found
+
     def prepare(self) -> None:
         """Load everything now, not with the first pair: in the order in which it is needed."""
-        _ = self.tokenizer, self._early, self._late
+        _ = self.tokenizer, self._early, self._late, self._verdict
 
     def session(self, name: str, threads: int = 1) -> Any:
         """An ONNX Runtime session for one of the folder's graphs."""
@@ -169,6 +175,10 @@ class CompactModel:
     @cached_property
     def _late(self) -> Any:
         return self.session("late.onnx")
+
+    @cached_property
+    def _verdict(self) -> Any:
+        return self.session("verdict.onnx")
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:

@@ -185,7 +185,11 @@ class Scene:
     @cached_property
     def answers(self) -> list[Answer]:
         """Candidates, those with most support first."""
-        found = candidates.mentions(self.evidence, self.compact.model.words.vocabulary)
+        model = self.compact.model
+        found = candidates.mentions(self.evidence, model.words.vocabulary)
+        if found:
+            verdicts = model.verdicts(candidates.edge_states(found, self.evidence)).tolist()
+            found = [replace(one, verdict=said) for one, said in zip(found, verdicts, strict=True)]
         return candidates.gathered(found, self.compact.settings.answers)
 
     @cached_property

@@ -52,6 +52,8 @@ class ListBatch(NamedTuple):
     """The number of the span's answer; -1 where there is no span."""
     told: Tensor
     """Which lists have answers that people told, or none: not what a model guessed."""
+    complete: Tensor
+    """Which of them have every answer that their passages give."""
     ambiguous: Tensor
     """How surely a question has several readings; -1 where nobody said."""
     taught: Taught | None = None
@@ -104,6 +106,7 @@ def list_batch(
         last=last,
         answer=answer,
         told=torch.tensor([not pack.asked[number].guessed for number in numbers]),
+        complete=torch.tensor([pack.asked[number].complete for number in numbers]),
         ambiguous=torch.tensor([_ambiguous(pack, number, scores) for number in numbers]),
         taught=None if scores is None else _taught(scores, flat, heads, longest, shape),
         alone=alone,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -49,12 +49,17 @@ def small_corpora(source: Source, folder: Path, seed: int = 7) -> Iterator[Sourc
     for number, start in enumerate(range(0, len(chosen), _QUESTIONS)):
         some = chosen[start : start + _QUESTIONS]
         passages = {passage.id: passage for _, own in some for passage in own}
-        file = folder / f"{number}.jsonl"
-        lines = (json.dumps({"id": one.id, "title": one.title, "text": one.text}) for one in passages.values())
-        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        build([file], folder / str(number))
         asked = [_answered_by(question, own) for question, own in some]
-        yield Source(Index.open(folder / str(number)), asked)
+        yield Source(corpus_of(passages.values(), folder / str(number)), asked)
+
+
+def corpus_of(passages: Iterable[Passage], folder: Path) -> Index:
+    """A small index of its own."""
+    file = folder.with_suffix(".jsonl")
+    lines = (json.dumps({"id": one.id, "title": one.title, "text": one.text}) for one in passages)
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    build([file], folder)
+    return Index.open(folder)
 
 
 def _own(question: Question, source: Source, luck: random.Random) -> list[Passage]:

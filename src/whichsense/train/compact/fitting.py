@@ -20,6 +20,7 @@ from whichsense.train.compact.choice import Judged
 from whichsense.train.compact.corpora import DEPTH, Source, half_of_the_sample, holds, small_corpora
 from whichsense.train.compact.impression import fit_impression
 from whichsense.train.compact.judging import Heard, Kind, Read, fitted
+from whichsense.train.compact.topics import Topics
 from whichsense.train.compact.wording import fit_wording
 
 _FEWEST = 10
@@ -36,8 +37,15 @@ class Unfitted(Compact):
         return Scorer(nothing, nothing, judge, judge)
 
 
-def fit_scorer(folder: Path, source: Source, progress: Progress = silent, *, learnt: Sequence[Question] = ()) -> Scorer:
-    """For a model that has none yet: by questions over their index, over small corpora, and over the sample.
+def fit_scorer(
+    folder: Path,
+    source: Source,
+    progress: Progress = silent,
+    *,
+    learnt: Sequence[Question] = (),
+    topics: Topics | None = None,
+) -> Scorer:
+    """For a model that has none yet: by questions over their index, over small corpora, the sample and topics.
 
     What a question alone says of its ambiguity is taken from others, `learnt`, of which there are more.
     """
@@ -52,8 +60,9 @@ def fit_scorer(folder: Path, source: Source, progress: Progress = silent, *, lea
     judged = Judged()
     with tempfile.TemporaryDirectory() as corpora:
         small = list(small_corpora(source, Path(corpora)))
-        kinds = [Kind.LARGE, Kind.SAMPLE, *([Kind.SMALL] * len(small))]
-        sources = [source, half_of_the_sample(), *small]
+        told = list(topics.corpora(Path(corpora, "topics"))) if topics else []
+        kinds = [Kind.LARGE, Kind.SAMPLE, *([Kind.SMALL] * len(small)), *([Kind.TOPICS] * len(told))]
+        sources = [source, half_of_the_sample(), *small, *told]
         each = [kind for kind, one in zip(kinds, sources, strict=True) for _ in one.questions]
         for kind, (question, scene) in zip(each, scenes(compact, sources, progress), strict=True):
             if kind is Kind.LARGE:

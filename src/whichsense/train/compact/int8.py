@@ -23,7 +23,7 @@ from whichsense.train.compact import losses
 from whichsense.train.compact.batch import MOST_PIECES, ListBatch, Scores, Taught
 from whichsense.train.compact.made import MADE, Made, lists_of
 from whichsense.train.compact.pack import Pack
-from whichsense.train.compact.reader import WEIGHTS, ReaderTask, weighted
+from whichsense.train.compact.reader import ReaderTask
 from whichsense.train.compact.scores import taught_scores
 from whichsense.train.compact.student import Options as StudentOptions
 
@@ -85,12 +85,17 @@ class Int8Task(ReaderTask):
 
     @cached_property
     def likelihood(self) -> NDArray[np.float64]:
-        """How often each list is drawn: made ones as often as they are said to be, together."""
-        found, first = super().likelihood, len(self.real)
+        """How often each list is drawn: those of a group together as often as its share says."""
+        counts, shares = zip(*self.groups, strict=True)
+        parts = np.split(super().likelihood, np.cumsum(counts)[:-1])
+        return np.concatenate([part * share / part.sum() for part, share in zip(parts, shares, strict=True)])
+
+    @property
+    def groups(self) -> list[tuple[int, float]]:
+        """The lists' groups in their order, people's and made ones: how many, and their share of what is drawn."""
         if self.made is None:
-            return found
-        share, own = self.own.made.share, found[first:].sum()
-        return np.concatenate([found[:first] * (1 - share) / (1 - own), found[first:] * share / own])
+            return [(len(self.real), 1.0)]
+        return [(len(self.real), 1 - self.own.made.share), (len(self.made), self.own.made.share)]
 
     def said_of(self, pack: Pack) -> Scores:
         """Of made lists the teacher is asked apart: what it says of the others is kept under their numbers, whether
@@ -147,8 +152,7 @@ class Int8Task(ReaderTask):
     def loss(self, model: nn.Module, batch: Any) -> tuple[Tensor, dict[str, float | Tensor]]:
         assert isinstance(model, CompactNet)
         lists = self._taught_by_itself(batch.lists) if batch.itself else batch.lists
-        parts = losses.read(model.read(*lists.pairs[:3]), lists)
-        return weighted(parts, WEIGHTS), {name: part.detach() for name, part in parts.items()}
+        return self.read_loss(model, lists)
 
     def _taught_by_itself(self, lists: ListBatch) -> ListBatch:
         """With what the model said of them before this training, as a teacher says it."""

@@ -18,16 +18,18 @@ from whichsense.train.compact_scorer import cross_fitted, fit
 
 _HEARD = ("wording", "alone")  # features that come from the question, not from what was found
 # Chosen on the half of the sample that is learnt from; in large corpora a judge's defaults, on val.
-_MISSING, _DECLINE_UNDER = 3.0, 0.35
+_MISSING, _DECLINE_UNDER = 1.0, 0.2
 _SAMPLE_COUNTS = 3  # times: its questions were written for what its few passages hold
 
 
 class Kind(Enum):
-    """Over what a question was read: a large corpus, a small one, the sample, or one of these two without answers."""
+    """Over what a question was read: a large corpus, a small one, the sample, topics, or one of these three without
+    answers."""
 
     LARGE = "large"
     SMALL = "small"
     SAMPLE = "sample"
+    TOPICS = "topics"
     EMPTIED = "emptied"
 
 
@@ -63,16 +65,17 @@ class Heard:
 def fitted(read: Sequence[Read], heard: Heard) -> Scorer:
     """Nets for what a corpus is, whether a candidate is right, a question ambiguous, and an answer there at all.
 
-    What is right in a large corpus is learnt from all of them; in a small one, where much more is, from small ones.
+    What is right in a large corpus is learnt from all of them but topics, which are unlike it; in a small one, where
+    much more is, from small ones and topics.
     What is ambiguous in a large corpus is heard from the question: evidence adds nothing there that holds in another
     one. A small corpus answers what it happens to hold; whether it does is learnt besides from corpora whose answers
     were taken out.
     """
     large, small, emptied = (
         [one for one in read if one.kind in kinds]
-        for kinds in ({Kind.LARGE}, {Kind.SMALL, Kind.SAMPLE}, {Kind.EMPTIED})
+        for kinds in ({Kind.LARGE}, {Kind.SMALL, Kind.SAMPLE, Kind.TOPICS}, {Kind.EMPTIED})
     )
-    everywhere, unseen = _right([*large, *small])
+    everywhere, unseen = _right([*large, *(one for one in small if one.kind is not Kind.TOPICS)])
     in_small, unseen_in_small = _right(small, sample=_SAMPLE_COUNTS)
     whole, known = [*large, *small], [*large, *small, *emptied]
     chances = [*unseen[: len(large)], *unseen_in_small, *(in_small.probabilities(one.rows) for one in emptied)]

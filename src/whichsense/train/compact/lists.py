@@ -59,6 +59,55 @@ def prepared(data: Data, lists: Lists, vocabulary: Sequence[str]) -> tuple[Pack,
     return train.made(lambda: questions.training(data), "train"), dev.made(lambda: questions.development(data), "dev")
 
 
+class Cutter:
+    """Questions, answers and passages as word pieces, each passage once, as a pack has them."""
+
+    def __init__(self, vocabulary: Sequence[str]) -> None:
+        self.tokenizer = Tokenizer({piece: number for number, piece in enumerate(vocabulary)})
+        self.inside = np.array([piece.startswith("##") for piece in vocabulary])
+        self._cut: dict[tuple[str, str], tuple[list[int], list[int]]] = {}
+        self._rows: dict[tuple[str, str], int] = {}
+
+    def aliases(self, names: Sequence[str]) -> list[Ids]:
+        """Of one answer."""
+        found = (tuple(answer_ids(self.tokenizer, name)) for name in names if name.strip())
+        return [ids for ids in dict.fromkeys(found) if 0 < len(ids) < LONGEST_ANSWER]
+
+    def spans(self, title: str, text: str, aliases: Sequence[Sequence[Ids]]) -> list[Span]:
+        """Where answers stand in a passage."""
+        pieces = self._pieces(title, text)
+        return [
+            (number, *place)
+            for number, group in enumerate(aliases)
+            for alias in group
+            for place in places_in(*pieces, alias, self.inside)
+        ]
+
+    def row(self, title: str, text: str) -> int:
+        """The passage's place in the pack."""
+        return self._rows.setdefault((title, text), len(self._rows))
+
+    def pack(self, asked: Sequence[Asked], slots: Sequence[Sequence[int]], spans: Sequence[Sequence[Span]]) -> Pack:
+        """Lists of passages that have a place, with the spans of each slot."""
+        narrow = np.uint16 if len(self.inside) < 2**16 else np.int32
+        titles, texts = ([self._pieces(*passage)[part] for passage in self._rows] for part in (0, 1))
+        return Pack(
+            Ragged.of([self.tokenizer.ids(one.text, LONGEST_QUESTION) for one in asked], narrow),
+            Ragged.of(slots, np.int32),
+            Ragged.of([own[:SPANS] for own in spans], np.int16, width=3),
+            Ragged.of(titles, narrow),
+            Ragged.of(texts, narrow),
+            tuple(asked),
+        )
+
+    def _pieces(self, title: str, text: str) -> tuple[list[int], list[int]]:
+        found = self._cut.get((title, text))
+        if found is None:
+            found = self.tokenizer.ids(title, LONGEST_TITLE), self.tokenizer.ids(text, _LONGEST_TEXT)
+            self._cut[title, text] = found
+        return found
+
+
 @dataclass(frozen=True)
 class _Part:
     """Some of the questions, whose lists are one file."""
@@ -86,8 +135,7 @@ class _Maker:
 
     def __init__(self, data: Data, lists: Lists, vocabulary: Sequence[str], *, learning: bool) -> None:
         self.data, self.lists, self.learning = data, lists, learning
-        self.tokenizer = Tokenizer({piece: number for number, piece in enumerate(vocabulary)})
-        self.inside = np.array([piece.startswith("##") for piece in vocabulary])
+        self.vocabulary = vocabulary
         self._index: Index | _Hits | None = None
 
     def made(self, ask: Callable[[], list[Asked]], name: str) -> Pack:
@@ -143,32 +191,17 @@ class _Maker:
         return found
 
     def _pack(self, asked: Sequence[Asked], luck: str) -> Pack:
-        found = self._found(asked)
-        dice = random.Random(luck)
-        rows: dict[tuple[str, str], int] = {}
-        cut: dict[tuple[str, str], tuple[list[int], list[int]]] = {}
+        cutter, dice = Cutter(self.vocabulary), random.Random(luck)
         slots: list[list[int]] = []
         spans: list[list[Span]] = []
-        for one, passages in zip(asked, found, strict=True):
-            aliases = [self._aliases(group) for group in one.answers[:ANSWERS]]
+        for one, passages in zip(asked, self._found(asked), strict=True):
+            aliases = [cutter.aliases(group) for group in one.answers[:ANSWERS]]
             given = dict.fromkeys([*((own.title, own.text) for own in one.passages), *passages])
-            for title, text in given:
-                if (title, text) not in cut:
-                    pieces = self.tokenizer.ids(title, LONGEST_TITLE), self.tokenizer.ids(text, _LONGEST_TEXT)
-                    cut[title, text] = pieces
-            held = {passage: self._spans(*cut[passage], aliases) for passage in given}
+            held = {passage: cutter.spans(*passage, aliases) for passage in given}
             chosen = self._chosen(held, len(aliases), dice) if self.learning else list(held)[: self.lists.measured]
-            slots.append([rows.setdefault(passage, len(rows)) for passage in chosen])
-            spans += [held[passage][:SPANS] for passage in chosen]
-        narrow = np.uint16 if len(self.inside) < 2**16 else np.int32
-        return Pack(
-            Ragged.of([self.tokenizer.ids(one.text, LONGEST_QUESTION) for one in asked], narrow),
-            Ragged.of(slots, np.int32),
-            Ragged.of(spans, np.int16, width=3),
-            Ragged.of([cut[passage][0] for passage in rows], narrow),
-            Ragged.of([cut[passage][1] for passage in rows], narrow),
-            tuple(replace(one, passages=()) for one in asked),
-        )
+            slots.append([cutter.row(*passage) for passage in chosen])
+            spans += [held[passage] for passage in chosen]
+        return cutter.pack([replace(one, passages=()) for one in asked], slots, spans)
 
     def _found(self, asked: Sequence[Asked]) -> list[list[tuple[str, str]]]:
         """The hits of each question; none for those that bring all their passages."""
@@ -177,18 +210,6 @@ class _Maker:
         texts = [one.text for one in asked if one.searched]
         hits = iter(self._index.search_many(texts, self.lists.depth, self.data.method))
         return [[(h.passage.title, h.passage.text) for h in next(hits)] if one.searched else [] for one in asked]
-
-    def _aliases(self, names: Sequence[str]) -> list[Ids]:
-        found = (tuple(answer_ids(self.tokenizer, name)) for name in names if name.strip())
-        return [ids for ids in dict.fromkeys(found) if 0 < len(ids) < LONGEST_ANSWER]
-
-    def _spans(self, title: Sequence[int], text: Sequence[int], aliases: Sequence[Sequence[Ids]]) -> list[Span]:
-        return [
-            (number, *place)
-            for number, group in enumerate(aliases)
-            for alias in group
-            for place in places_in(title, text, alias, self.inside)
-        ]
 
     def _chosen(
         self, held: Mapping[tuple[str, str], Sequence[Span]], answers: int, dice: random.Random

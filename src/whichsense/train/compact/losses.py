@@ -55,7 +55,8 @@ def spans(batch: ListBatch, logs: Tensor, first: Tensor, last: Tensor) -> Tensor
 
 
 def read(output: Mapping[str, Tensor], batch: ListBatch) -> dict[str, Tensor]:
-    """Each part of a reader's loss, without and, where there is a teacher, with what it says."""
+    """Each part of a reader's loss, without and, where there is a teacher, with what it says: not where answers are
+    complete, of which it knows less."""
     pairs = batch.pairs
     logs = shares(output["relevance"], batch.valid)
     first, last = start_end(output["span"], pairs.region)
@@ -66,12 +67,17 @@ def read(output: Mapping[str, Tensor], batch: ListBatch) -> dict[str, Tensor]:
     if "ambiguity" in output:
         found |= _ambiguity(output["ambiguity"], batch)
     if batch.taught is not None:
-        believed = _believed(batch.taught, batch.valid)
-        found["taught"] = -(believed * logs.clamp(min=_FLOOR)).sum(1).mean()
+        believed, open_lists = _believed(batch.taught, batch.valid), ~batch.complete
+        found["taught"] = _mean(-(believed * logs.clamp(min=_FLOOR)).sum(1), open_lists)
         if early is not None:
-            found["taught_exit"] = -(believed * early.clamp(min=_FLOOR)).sum(1).mean()
-        found["taught_span"] = _taught_spans(batch.taught, believed, batch.valid, first, last)
+            found["taught_exit"] = _mean(-(believed * early.clamp(min=_FLOOR)).sum(1), open_lists)
+        taught = batch.valid & open_lists[:, None]
+        found["taught_span"] = _taught_spans(batch.taught, believed, taught, first, last)
     return found
+
+
+def _mean(values: Tensor, counted: Tensor) -> Tensor:
+    return (values * counted).sum() / counted.sum().clamp(min=1)
 
 
 def _believed(taught: Taught, valid: Tensor) -> Tensor:
@@ -81,7 +87,7 @@ def _believed(taught: Taught, valid: Tensor) -> Tensor:
 
 def _taught_spans(taught: Taught, believed: Tensor, valid: Tensor, first: Tensor, last: Tensor) -> Tensor:
     weights = (believed[:, :-1] + 0.01) * valid
-    weights = (weights / weights.sum()).flatten()
+    weights = (weights / weights.sum().clamp(min=1e-6)).flatten()
     found = torch.stack([first, last], 1).gather(2, taught.places).clamp(min=_FLOOR)
     return -(weights * (taught.chances * found).sum((1, 2))).sum()
 

@@ -143,8 +143,8 @@ def _asked(table: dict[str, Any]) -> Asked:
     """What the later phases need of a question: the passages that came with it are in its list."""
     rewritings = tuple(Rewriting(*(tuple(one[key]) for key in _PARTS)) for one in table["rewritings"])
     answers = tuple(map(tuple, table["answers"]))
-    guessed = table.get("guessed", False)
-    return Asked(table["text"], table["source"], answers, rewritings, table["ambiguous"], guessed=guessed)
+    flags = {name: table.get(name, False) for name in ("guessed", "complete")}
+    return Asked(table["text"], table["source"], answers, rewritings, table["ambiguous"], **flags)
 
 
 _PARTS = ("rewrites", "answers", "others")

@@ -43,6 +43,9 @@ class Data:
     weights: dict[str, float] = field(default_factory=dict)
     """How often questions are drawn, by the beginning of the dataset's name; 1 where nothing is said. Rewrites that are
     asked as questions: `rewrites of ` and the name."""
+    topics: str = ""
+    """A folder with topics all of whose answers are told (`topics.py`), or the name of one that ships with the recipes:
+    compact-topics learns from most of them, and the scorer is fitted on the others, too."""
     index: str = ""
     """The folder of an index; empty: the embedded sample."""
     hits: str | tuple[str, ...] = ()
@@ -51,7 +54,7 @@ class Data:
     folder: str = ""
     """Where the datasets lie, if not where `whichsense data` looks."""
     limit: int = 0
-    """Only so many questions of each dataset; 0: all."""
+    """Only so many questions of each dataset, and so many topics; 0: all."""
     dev_limit: int = 0
 
     def paths(self) -> list[Path]:
@@ -100,6 +103,8 @@ class Asked:
     """Whether an index is searched for more."""
     guessed: bool = False
     """Whether its answers are a model's."""
+    complete: bool = False
+    """Whether every answer is told that its passages give: whatever else stands in them is wrong."""
 
 
 def training(data: Data) -> list[Asked]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from whichsense.models.compact.net import CompactNet
-from whichsense.train.compact import losses
+from whichsense.train.compact import losses, verdicts
 from whichsense.train.compact.batch import ListBatch
 from whichsense.train.compact.measures import measured
 from whichsense.train.compact.student import Options, Student
@@ -16,6 +18,7 @@ from whichsense.train.compact.student import Options, Student
 WEIGHTS = {
     "relevance": 0.4,
     "span": 0.4,
+    "verdict": 1.0,
     "exit": 0.3,
     "ambiguity": 0.15,
     "alone": 0.3,
@@ -38,8 +41,19 @@ class ReaderTask(Student):
 
     def loss(self, model: nn.Module, batch: ListBatch) -> tuple[Tensor, dict[str, float | Tensor]]:
         assert isinstance(model, CompactNet)
-        parts = losses.read(model.read(*batch.pairs[:3]), batch)
+        return self.read_loss(model, batch)
+
+    def read_loss(self, model: CompactNet, batch: ListBatch) -> tuple[Tensor, dict[str, float | Tensor]]:
+        """Of a batch of lists, and each part of it."""
+        output = model.read(*batch.pairs[:3])
+        articles = torch.tensor(self.articles, device=batch.valid.device)
+        parts = losses.read(output, batch) | {"verdict": verdicts.loss(model, output, batch, articles)}
         return weighted(parts, WEIGHTS), {name: part.detach() for name, part in parts.items()}
+
+    @cached_property
+    def articles(self) -> list[int]:
+        """Word pieces that an answer may begin with or not."""
+        return [piece for word in ("the", "a", "an") for piece in self.tokenizer.ids(word)]
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         assert isinstance(model, CompactNet)

@@ -18,6 +18,7 @@ from whichsense.progress import shown
 from whichsense.train.compact.corpora import Source
 from whichsense.train.compact.fitting import fit_scorer
 from whichsense.train.compact.questions import held_out, labelled
+from whichsense.train.compact.topics import parted
 from whichsense.train.compact.writer import Options, WriterTask
 from whichsense.train.compact.writing import WRITER
 
@@ -51,7 +52,8 @@ class WholeTask(WriterTask):
         index = Index.open(Path(data.index)) if data.index else sample.index()
         with shown("fitting the scorer", "questions") as progress:
             source = Source(index, held, data.method)
-            fit_scorer(folder, source, progress, learnt=labelled(data)).save(path)
+            told = parted(data)[1] if data.topics else None
+            fit_scorer(folder, source, progress, learnt=labelled(data), topics=told).save(path)
 
     def _write_out(self, folder: Path) -> None:
         writer = torch.load(folder / WRITER, map_location="cpu", weights_only=True)

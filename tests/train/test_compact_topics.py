@@ -1,0 +1,122 @@
+"""Topics that are learnt from: what ships with the recipes, and what lists are made of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from whichsense.datasets import load, near_duplicates
+from whichsense.errors import BadConfig
+from whichsense.index import Index
+from whichsense.models.compact.runtime import WEIGHTS, Words
+from whichsense.text import normalize
+from whichsense.train.compact.questions import Data, wordings
+from whichsense.train.compact.topics import Topics, is_held, lists_of, located, parted, topic_of
+
+DATA = Data(topics="topics")
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Topics:
+    return Topics.read(located("topics"))
+
+
+def test_every_answer_stands_in_its_topic(shipped: Topics) -> None:
+    texts: dict[str, str] = {}
+    for one in shipped.passages:
+        topic = topic_of(one.id)
+        texts[topic] = f"{texts.get(topic, '')} {normalize(f'{one.title} {one.text}')} "
+    missing = [
+        (question.id, names[0])
+        for question in shipped.questions
+        for names in question.answers
+        if not any(f" {normalize(name)} " in texts[topic_of(question.id)] for name in names)
+    ]
+    assert not missing
+
+
+def test_nothing_that_is_measured_is_learnt(shipped: Topics) -> None:
+    """Neither the sample's questions nor near copies of them; the sets of `without` are tested where they lie."""
+    asked = [one.text for one in shipped.questions]
+    measured = [
+        text for name in ("sample/questions", "sample/unanswerable") for one in load(name) for text in wordings(one)
+    ]
+    assert not near_duplicates(asked, measured)
+    assert len(set(map(str.lower, asked))) == len(asked)
+
+
+def test_topics_have_questions_of_every_kind(shipped: Topics) -> None:
+    answers = [len(one.answers) for one in shipped.questions]
+    assert len(shipped.names) > 700 and min(answers) == 0
+    assert sum(count > 1 for count in answers) > sum(count == 1 for count in answers) > 2000
+
+
+def test_a_fifth_of_the_topics_is_held_out() -> None:
+    learnt, held = parted(DATA)
+    assert not set(learnt.names) & set(held.names)
+    assert 0.15 < len(held.names) / len([*learnt.names, *held.names]) < 0.25
+    assert all(map(is_held, held.names)) and {topic_of(one.id) for one in held.questions} == set(held.names)
+    few, fewer = parted(Data(topics="topics", limit=6))
+    assert len(few.names) + len(fewer.names) == 6
+
+
+def test_corpora_hold_what_their_questions_ask(tmp_path: Path) -> None:
+    learnt, _ = parted(Data(topics="topics", limit=50))
+    sources = list(learnt.corpora(tmp_path))
+    assert sum(len(one.questions) for one in sources) == len(learnt.questions)
+    for source in sources:
+        assert isinstance(source.index, Index)
+        for question in source.questions[:20]:
+            best = [topic_of(hit.passage.id) for hit in source.index.search(question.text, 10)]
+            assert topic_of(question.id) in best
+
+
+def test_answers_stand_in_passages_of_the_topic_alone(tmp_path: Path) -> None:
+    folder = written(tmp_path / "topics")
+    vocabulary = Words.load(WEIGHTS / "embeddings.npz").vocabulary
+    topics = Topics.read(folder)
+    pack = lists_of(topics.corpora(tmp_path / "corpora"), vocabulary)
+    spans = {one.text: [] for one in pack.asked}
+    for number, one in enumerate(pack.asked):
+        assert one.complete and one.source == "topics"
+        for slot in pack.slots_of(number):
+            row = int(pack.slots.values[slot])
+            pieces = [*pack.titles[row], *pack.texts[row]]
+            spans[one.text] += [" ".join(vocabulary[p] for p in pieces[a : b + 1]) for _, a, b in pack.spans[slot]]
+    assert sorted(spans["who ran first"]) == ["ann", "bea"]  # Ann of the other topic is another one
+    assert spans["who swam"] == ["ann"] and spans["who flew"] == []
+
+
+@pytest.mark.parametrize("damage", ["missing", "broken"])
+def test_topics_that_cannot_be_read_are_told(damage: str, tmp_path: Path) -> None:
+    folder = written(tmp_path / "topics")
+    if damage == "missing":
+        (folder / "questions.jsonl").unlink()
+    else:
+        (folder / "questions.jsonl").write_text("{", encoding="utf-8")
+    with pytest.raises(BadConfig, match=r"data\.topics.*questions"):
+        parted(Data(topics=str(folder)))
+
+
+def written(folder: Path) -> Path:
+    """Two topics of our own."""
+    folder.mkdir()
+    rows: dict[str, list[dict[str, Any]]] = {
+        "passages": [
+            {"id": "race-1", "title": "Race", "text": "Ann ran first in May, and Bea ran first in June."},
+            {"id": "lake-1", "title": "Lake", "text": "Ann swam across the lake while others ran first."},
+        ],
+        "questions": [
+            {"id": "race-q1", "question": "who ran first", "answers": [["Ann"], ["Bea"]]},
+            {"id": "lake-q1", "question": "who swam", "answers": [["Ann"]]},
+            {"id": "lake-u1", "question": "who flew", "answers": []},
+        ],
+    }
+    for name, own in rows.items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in own), encoding="utf-8")
+    return folder
