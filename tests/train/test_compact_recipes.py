@@ -42,6 +42,7 @@ from whichsense.train.compact.measures import measured  # noqa: E402
 from whichsense.train.compact.scores import detected, taught_scores  # noqa: E402
 from whichsense.train.compact.start import NET  # noqa: E402
 from whichsense.train.compact.student import vocabulary_of  # noqa: E402
+from whichsense.train.compact.topical import TopicTask  # noqa: E402
 from whichsense.train.compact.whole import WholeTask  # noqa: E402
 from whichsense.train.compact.writer import WriterTask  # noqa: E402
 from whichsense.train.compact.writing import WRITER, collated  # noqa: E402
@@ -229,7 +230,7 @@ def writer(runs: Path, *changes: str) -> WriterTask:
 
 def test_a_weights_folder_is_a_start_as_its_net_is(runs: Path) -> None:
     """As the shipped model is: its codes are what the net computes with, so nothing is calibrated anew."""
-    folders = [runs / f"{name}-tiny" / "model" for name in (ASKED, "compact")]
+    folders = [runs / f"{name}-tiny" / "model" for name in (TOPICS, "compact")]
     exact, coded = (joint(runs, f"model.start={folder}").build() for folder in folders)
     assert isinstance(exact, CompactNet) and isinstance(coded, CompactNet)
     for (name, one), other in zip(exact.named_modules(), coded.modules(), strict=True):
@@ -536,3 +537,51 @@ def test_the_eight_recipes_learn_from_the_same_lists() -> None:
     assert all(one.data == found[0].data and one.lists == found[0].lists for one in found)
     shapes = [replace(one.model, start="") for one in found[1:3]]
     assert shapes[0] == shapes[1] and found[0].model.longest == shapes[0].longest
+
+
+def topical(runs: Path, *changes: str) -> TopicTask:
+    """The task of compact-topics over the lists of the tiny run, with its teacher."""
+    given = [f"model.start={runs / f'{ASKED}-tiny' / 'model'}", f"lists.folder={runs / 'lists'}"]
+    given += [f"teacher.model={runs / 'compact-teacher-tiny' / 'model'}", "data.limit=6", "data.dev_limit=6", *changes]
+    task = load_recipe(TOPICS, given, tiny=True).make()
+    assert isinstance(task, TopicTask)
+    return task
+
+
+def test_topics_join_the_lists(runs: Path) -> None:
+    task = topical(runs, "topics.thinned=0.0", "topics.share=0.4", "draw.passages=24")
+    first, count = len(task.others), len(task.train)
+    assert first < count and all(one.complete for one in task.train.asked[first:])
+    assert task.likelihood[first:].sum() == pytest.approx(0.4)
+    assert task.likelihood.sum() == pytest.approx(1.0)
+    assert task.scores is not None and len(task.scores.relevance) == len(task.train.slots.values)
+    luck = np.random.default_rng(0)
+    for number in range(first, count):  # none of its answers is left out
+        assert task.slots(number, luck) == list(task.train.slots_of(number))
+
+
+def test_topics_lose_answers_where_they_are_thinned(runs: Path) -> None:
+    task, luck = topical(runs, "topics.thinned=1.0"), np.random.default_rng(0)
+    numbers = [number for number in range(len(task.others), len(task.train)) if task.train.answered[number]]
+    left = [any(len(task.train.spans[slot]) for slot in task.slots(number, luck)) for number in numbers * 5]
+    assert 0 < sum(left) < len(left)
+    with pytest.raises(BadConfig, match=r"data\.topics is empty"):
+        topical(runs, "data.topics=")
+    with pytest.raises(BadConfig, match=r"topics\.share"):
+        topical(runs, "topics.share=1.0")
+
+
+def test_what_is_right_in_large_corpora_is_not_learnt_from_topics(runs: Path) -> None:
+    compact = fitting.Unfitted(runs / "compact-tiny" / "model", threads=1)
+    source, kinds = half_of_the_sample(), (judging.Kind.LARGE, judging.Kind.SMALL, judging.Kind.TOPICS)
+    few = replace(source, questions=source.questions[:36])
+    each = [kind for kind in kinds for _ in range(12)]
+    read = [
+        judging.Read(question, scene.context, kind)
+        for kind, (question, scene) in zip(each, fitting.scenes(compact, [few]), strict=True)
+        if scene.answers
+    ]
+    without = [one for one in read if one.kind is not judging.Kind.TOPICS]
+    both = [judging.fitted(some, judging.Heard()) for some in (read, without)]
+    assert np.array_equal(both[0].in_large.answer.weights, both[1].in_large.answer.weights)
+    assert not np.array_equal(both[0].in_small.answer.weights, both[1].in_small.answer.weights)

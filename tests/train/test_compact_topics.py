@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,12 @@ pytest.importorskip("torch")
 
 from whichsense.datasets import load, near_duplicates
 from whichsense.errors import BadConfig
-from whichsense.index import Index
 from whichsense.models.compact.runtime import WEIGHTS, Words
 from whichsense.text import normalize
-from whichsense.train.compact.questions import Data, wordings
-from whichsense.train.compact.topics import Topics, is_held, lists_of, located, parted, topic_of
+from whichsense.train.compact.questions import Data, is_held, wordings
+from whichsense.train.compact.topics import Topics, lists_of, located, parted, topic_of
 
-DATA = Data(topics="topics")
+DATA = Data(train="sample/questions", topics="topics")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_every_answer_stands_in_its_topic(shipped: Topics) -> None:
 
 
 def test_nothing_that_is_measured_is_learnt(shipped: Topics) -> None:
-    """Neither the sample's questions nor near copies of them; the sets of `without` are tested where they lie."""
+    """Neither the sample's questions nor near copies of them."""
     asked = [one.text for one in shipped.questions]
     measured = [
         text for name in ("sample/questions", "sample/unanswerable") for one in load(name) for text in wordings(one)
@@ -60,17 +60,18 @@ def test_a_fifth_of_the_topics_is_held_out() -> None:
     learnt, held = parted(DATA)
     assert not set(learnt.names) & set(held.names)
     assert 0.15 < len(held.names) / len([*learnt.names, *held.names]) < 0.25
-    assert all(map(is_held, held.names)) and {topic_of(one.id) for one in held.questions} == set(held.names)
-    few, fewer = parted(Data(topics="topics", limit=6))
+    assert all(is_held(name, 5) for name in held.names) and {topic_of(one.id) for one in held.questions} == set(
+        held.names
+    )
+    few, fewer = parted(replace(DATA, limit=6))
     assert len(few.names) + len(fewer.names) == 6
 
 
 def test_corpora_hold_what_their_questions_ask(tmp_path: Path) -> None:
-    learnt, _ = parted(Data(topics="topics", limit=50))
+    learnt, _ = parted(replace(DATA, limit=50))
     sources = list(learnt.corpora(tmp_path))
     assert sum(len(one.questions) for one in sources) == len(learnt.questions)
     for source in sources:
-        assert isinstance(source.index, Index)
         for question in source.questions[:20]:
             best = [topic_of(hit.passage.id) for hit in source.index.search(question.text, 10)]
             assert topic_of(question.id) in best
@@ -92,15 +93,36 @@ def test_answers_stand_in_passages_of_the_topic_alone(tmp_path: Path) -> None:
     assert spans["who swam"] == ["ann"] and spans["who flew"] == []
 
 
-@pytest.mark.parametrize("damage", ["missing", "broken"])
-def test_topics_that_cannot_be_read_are_told(damage: str, tmp_path: Path) -> None:
-    folder = written(tmp_path / "topics")
-    if damage == "missing":
-        (folder / "questions.jsonl").unlink()
+@pytest.mark.parametrize("damage", [None, "{", '{"id": "race-q1", "question": "who"}', '["race-q1"]'])
+def test_topics_that_cannot_be_read_are_told(damage: str | None, tmp_path: Path) -> None:
+    path = written(tmp_path / "topics") / "questions.jsonl"
+    if damage is None:
+        path.unlink()
     else:
-        (folder / "questions.jsonl").write_text("{", encoding="utf-8")
-    with pytest.raises(BadConfig, match=r"data\.topics.*questions"):
-        parted(Data(topics=str(folder)))
+        path.write_text(damage, encoding="utf-8")
+    with pytest.raises(BadConfig, match=r"data\.topics.*questions.*Give a folder"):
+        parted(replace(DATA, topics=str(path.parent)))
+
+
+def test_questions_that_are_kept_are_left_out(tmp_path: Path) -> None:
+    folder = written(tmp_path / "topics")
+    kept = next(iter(load("sample/questions")))
+    with open(folder / "questions.jsonl", "a", encoding="utf-8") as file:
+        file.write(json.dumps({"id": "race-q9", "question": kept.text, "answers": [["Ann"]]}) + "\n")
+    data = replace(DATA, topics=str(folder), without=("sample/questions",))
+    asked = {one.text for some in parted(data) for one in some.questions}
+    assert kept.text not in asked and "who ran first" in asked
+
+
+def test_no_topic_to_learn_from_is_told(tmp_path: Path) -> None:
+    folder = written(tmp_path / "topics")
+    names = (f"topic{number}" for number in range(100))
+    held = next(name for name in names if is_held(name, 5))
+    for path in folder.glob("*.jsonl"):
+        text = path.read_text(encoding="utf-8").replace("race-", f"{held}-").replace("lake-", f"{held}-")
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(BadConfig, match="no topic to learn from"):
+        parted(replace(DATA, topics=str(folder)))
 
 
 def written(folder: Path) -> Path:

@@ -86,6 +86,21 @@ def test_both_answers_of_a_passage_are_right() -> None:
     assert loss_of(made, {one, two}, one) < 0.01  # gold ones are asked about, likely or not
 
 
+def test_a_gold_span_that_is_found_and_hardly_believed_is_asked_about() -> None:
+    made = batch(spans=(ONE,))
+    one = gold(made)[0]
+    others = [(place, place) for place in range(one[1] + 1, one[1] + 4)]
+    believed = scores(made, *others, height=60.0)
+    believed[0, one[0], 0] += 2.0
+    believed[0, one[1], 1] += 2.0
+    first, last, chances = verdicts.likely(believed, made.pairs.region)
+    output = {"span": believed, "relevance": torch.zeros(1), "states": torch.zeros(1, LONGEST, 8)}
+    assert (
+        float(verdicts.loss(Judge(set()), output, made, NO_ARTICLES)) > 1
+    )  # nothing is right but it, and it is denied
+    assert max(chances[(first == one[0]) & (last == one[1])].tolist(), default=0.0) < 1e-3
+
+
 def test_what_else_is_likely_is_wrong() -> None:
     made = batch()
     one, two = gold(made)

@@ -1,4 +1,4 @@
-"""The encoder's two halves as ONNX graphs.
+"""The encoder's two halves as ONNX graphs, and its verdict on spans, which is small and stays in float.
 
 A graph reads one pair without padding, so it has no mask, and what it gives never depends on other pairs. Linear layers
 are int8 with fixed steps, learned in training; in float mode (for tests) they are what torch computes without them.

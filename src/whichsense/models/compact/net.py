@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from whichsense.errors import BadInput
 from whichsense.models.compact.quantized import QuantizedLinear
 
-VERDICT = 128  # numbers that a verdict is made of
+VERDICT_WIDTH = 128  # numbers that a verdict is made of
 
 
 @dataclass(frozen=True)
@@ -87,16 +87,16 @@ class Score(nn.Module):
 class Verdict(nn.Module):
     """Whether a span answers the question, whatever else does: from the states of [CLS], its first and last token."""
 
-    def __init__(self, width: int, inner: int = VERDICT) -> None:
+    def __init__(self, width: int, inner: int = VERDICT_WIDTH) -> None:
         super().__init__()
         self.dense, self.out = nn.Linear(3 * width, inner), nn.Linear(inner, 1)
 
     def forward(self, states: Tensor, first: Tensor, last: Tensor) -> Tensor:
         """States are pairs × tokens × width; spans, by their edges, pairs × spans."""
         wide = states.shape[-1]
-        edges = [states.gather(1, place[..., None].expand(-1, -1, wide)) for place in (first, last)]
-        told = torch.cat([states[:, :1].expand_as(edges[0]), *edges], -1)
-        found: Tensor = self.out(gelu(self.dense(told))).squeeze(-1)
+        begin, end = (states.gather(1, place[..., None].expand(-1, -1, wide)) for place in (first, last))
+        edges = torch.cat([states[:, :1].expand_as(begin), begin, end], -1)
+        found: Tensor = self.out(gelu(self.dense(edges))).squeeze(-1)
         return found
 
 

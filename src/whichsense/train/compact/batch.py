@@ -51,7 +51,7 @@ class ListBatch(NamedTuple):
     answer: Tensor
     """The number of the span's answer; -1 where there is no span."""
     told: Tensor
-    """Which lists have answers that people told, or none: not what a model guessed."""
+    """Which lists have answers that are taken for right, or none: not guessed ones."""
     complete: Tensor
     """Which of them have every answer that their passages give."""
     ambiguous: Tensor

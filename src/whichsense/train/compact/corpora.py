@@ -1,4 +1,4 @@
-"""What the scorer is fitted on: questions over the index, over small corpora cut out of it, and half of the sample.
+"""What the scorer is fitted on: questions over the index, over small corpora cut out of it, half of the sample, topics.
 
 Answers are likelier in a few clear documents than in a large corpus, and a question without an answer looks different.
 A scorer that has seen only one kind is wrong about the other.

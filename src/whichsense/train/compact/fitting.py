@@ -60,9 +60,9 @@ def fit_scorer(
     judged = Judged()
     with tempfile.TemporaryDirectory() as corpora:
         small = list(small_corpora(source, Path(corpora)))
-        told = list(topics.corpora(Path(corpora, "topics"))) if topics else []
-        kinds = [Kind.LARGE, Kind.SAMPLE, *([Kind.SMALL] * len(small)), *([Kind.TOPICS] * len(told))]
-        sources = [source, half_of_the_sample(), *small, *told]
+        written = list(topics.corpora(Path(corpora, "topics"))) if topics else []
+        kinds = [Kind.LARGE, Kind.SAMPLE, *([Kind.SMALL] * len(small)), *([Kind.TOPICS] * len(written))]
+        sources = [source, half_of_the_sample(), *small, *written]
         each = [kind for kind, one in zip(kinds, sources, strict=True) for _ in one.questions]
         for kind, (question, scene) in zip(each, scenes(compact, sources, progress), strict=True):
             if kind is Kind.LARGE:

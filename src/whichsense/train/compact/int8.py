@@ -92,7 +92,7 @@ class Int8Task(ReaderTask):
 
     @property
     def groups(self) -> list[tuple[int, float]]:
-        """The lists' groups in their order, people's and made ones: how many, and their share of what is drawn."""
+        """The lists' groups in their order, datasets' and made ones: how many, and their share of what is drawn."""
         if self.made is None:
             return [(len(self.real), 1.0)]
         return [(len(self.real), 1 - self.own.made.share), (len(self.made), self.own.made.share)]
@@ -115,7 +115,8 @@ class Int8Task(ReaderTask):
     def slots(self, number: int, luck: np.random.Generator) -> list[int]:
         """Of some made lists without the passages that hold the answer, if others are left."""
         found = super().slots(number, luck)
-        if number < len(self.real) or luck.random() >= self.own.made.emptied:
+        made = range(len(self.real), len(self.real) + (0 if self.made is None else len(self.made)))
+        if number not in made or luck.random() >= self.own.made.emptied:
             return found
         return [slot for slot in found if not len(self.train.spans[slot])] or found
 

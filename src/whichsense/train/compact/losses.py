@@ -10,31 +10,36 @@ from torch.nn import functional as F
 
 from whichsense.train.compact.batch import ListBatch, Taught
 
-_NONE = -1e4
+NONE = -1e4
 _FLOOR = -25.0  # the least log probability that still counts: one hopeless token must not rule a batch
+
+
+def mean(values: Tensor, counted: Tensor) -> Tensor:
+    """Of those that are counted; 0 where none is."""
+    return (values * counted).sum() / counted.sum().clamp(min=1)
 
 
 def shares(scores: Tensor, valid: Tensor) -> Tensor:
     """Log probabilities over a list's passages and, last, a null passage of score 0 (lists × slots + 1)."""
-    scores = scores.view_as(valid).masked_fill(~valid, _NONE)
+    scores = scores.view_as(valid).masked_fill(~valid, NONE)
     return F.log_softmax(F.pad(scores, (0, 1)), dim=1)
 
 
 def listwise(logs: Tensor, held: Tensor, told: Tensor) -> Tensor:
     """Every answer's passages should be likely; where there is none, the null passage (at half weight).
 
-    Only of lists whose answers were `told` by people.
+    Only of lists whose answers are `told`.
     """
-    mass = logs[:, :-1, None].masked_fill(~held, _NONE).logsumexp(1)
+    mass = logs[:, :-1, None].masked_fill(~held, NONE).logsumexp(1)
     there = held.any(1)
     found = -(mass * there).sum(1) / there.sum(1).clamp(min=1)
     each = torch.where(there.any(1), found, -0.5 * logs[:, -1])
-    return (each * told).sum() / told.sum().clamp(min=1)
+    return mean(each, told)
 
 
 def start_end(span: Tensor, region: Tensor) -> tuple[Tensor, Tensor]:
     """Log probabilities of each token to be an answer's first, and its last."""
-    first, last = F.log_softmax(span.masked_fill(~region[..., None], _NONE), dim=1).unbind(-1)
+    first, last = F.log_softmax(span.masked_fill(~region[..., None], NONE), dim=1).unbind(-1)
     return first, last
 
 
@@ -47,10 +52,10 @@ def spans(batch: ListBatch, logs: Tensor, first: Tensor, last: Tensor) -> Tensor
     each = first.gather(1, flat[0]) + last.gather(1, flat[1])
     own = batch.answer.flatten(0, 1)[..., None] == torch.arange(batch.held.shape[-1], device=each.device)
     there = own.any(1)
-    mass = each[..., None].masked_fill(~own, _NONE).logsumexp(1).clamp(min=-30)
+    mass = each[..., None].masked_fill(~own, NONE).logsumexp(1).clamp(min=-30)
     scores = (mass * there).sum(1) / there.sum(1).clamp(min=1)
     good = there.any(1).view_as(batch.valid) & batch.told[:, None]
-    weights = logs[:, :-1].detach().masked_fill(~good, _NONE).softmax(1) * good
+    weights = logs[:, :-1].detach().masked_fill(~good, NONE).softmax(1) * good
     return -(weights * scores.view_as(weights)).sum() / good.any(1).sum().clamp(min=1)
 
 
@@ -68,16 +73,12 @@ def read(output: Mapping[str, Tensor], batch: ListBatch) -> dict[str, Tensor]:
         found |= _ambiguity(output["ambiguity"], batch)
     if batch.taught is not None:
         believed, open_lists = _believed(batch.taught, batch.valid), ~batch.complete
-        found["taught"] = _mean(-(believed * logs.clamp(min=_FLOOR)).sum(1), open_lists)
+        found["taught"] = mean(-(believed * logs.clamp(min=_FLOOR)).sum(1), open_lists)
         if early is not None:
-            found["taught_exit"] = _mean(-(believed * early.clamp(min=_FLOOR)).sum(1), open_lists)
+            found["taught_exit"] = mean(-(believed * early.clamp(min=_FLOOR)).sum(1), open_lists)
         taught = batch.valid & open_lists[:, None]
         found["taught_span"] = _taught_spans(batch.taught, believed, taught, first, last)
     return found
-
-
-def _mean(values: Tensor, counted: Tensor) -> Tensor:
-    return (values * counted).sum() / counted.sum().clamp(min=1)
 
 
 def _believed(taught: Taught, valid: Tensor) -> Tensor:
@@ -102,5 +103,5 @@ def _ambiguity(logits: Tensor, batch: ListBatch) -> dict[str, Tensor]:
     found = {}
     for name, logit in asked.items():
         loss = F.binary_cross_entropy_with_logits(logit, batch.ambiguous.clamp(min=0), reduction="none")
-        found[name] = (loss * known).sum() / known.sum().clamp(min=1)
+        found[name] = mean(loss, known)
     return found

@@ -13,7 +13,7 @@ from whichsense.train.compact.batch import Scores
 from whichsense.train.compact.int8 import Int8Task
 from whichsense.train.compact.int8 import Options as Int8Options
 from whichsense.train.compact.pack import Pack
-from whichsense.train.compact.topics import PASSAGES, QUESTIONS, lists_of, located, parted
+from whichsense.train.compact.topics import files, lists_of, parted
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class TopicTask(Int8Task):
     """Chosen by how often the best string of a list is a gold answer."""
 
     def __init__(self, options: Options) -> None:
-        self.told = options.topics
-        if not 0 < self.told.share < 1 or not 0 <= self.told.thinned <= 1:
+        self.mixing = options.topics
+        if not 0 < self.mixing.share < 1 or not 0 <= self.mixing.thinned <= 1:
             raise BadConfig("topics.share is more than 0 and less than 1; topics.thinned is a share, too.")
         if not options.data.topics:
             raise BadConfig(
@@ -57,7 +57,7 @@ class TopicTask(Int8Task):
 
     @property
     def groups(self) -> list[tuple[int, float]]:
-        share = self.told.share
+        share = self.mixing.share
         before = [(count, own * (1 - share)) for count, own in super().groups]
         return [*before, (len(self.train) - len(self.others), share)]
 
@@ -74,10 +74,9 @@ class TopicTask(Int8Task):
 
     def slots(self, number: int, luck: np.random.Generator) -> list[int]:
         found = super().slots(number, luck)
-        if number < len(self.others) or luck.random() >= self.told.thinned:
+        if number < len(self.others) or luck.random() >= self.mixing.thinned:
             return found
         return [slot for slot in found if not len(self.train.spans[slot]) or luck.random() < 0.5] or found
 
     def data(self) -> list[Path]:
-        folder = located(self.options.data.topics)
-        return [*super().data(), folder / PASSAGES, folder / QUESTIONS]
+        return [*super().data(), *files(self.options.data)]

@@ -1,26 +1,26 @@
 """Topics that were written to learn from: a few passages each, and questions with every answer that these give.
 
-Whoever wrote a question went through its topic's passages: what else stands in them is wrong, and so is a second answer
-that was left out. Other datasets know one answer to most questions, whatever a passage says besides.
+Those that ship were written by a language model, which went through a topic's passages for each question: what else
+stands in them is wrong. Other datasets know one answer to most questions, whatever a passage says besides.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from whichsense.datasets import Annotation, QAPair, Question
 from whichsense.datasets.records import AnnotationKind
 from whichsense.errors import BadConfig
-from whichsense.train.compact.corpora import DEPTH, Source, corpus_of
+from whichsense.train.compact.corpora import Source, corpus_of
 from whichsense.train.compact.lists import ANSWERS, Cutter, Span
 from whichsense.train.compact.pack import Pack
-from whichsense.train.compact.questions import Asked, Data
+from whichsense.train.compact.questions import Asked, Data, copies, is_held
 from whichsense.train.recipe import HOMES
 from whichsense.types import Passage
 
@@ -29,19 +29,20 @@ SOURCE = "topics"
 _HELD = 5  # every so many-th topic is not learnt from: the scorer is fitted on them
 _CORPORA = (30, 60, 100)  # topics of a corpus
 _SLOTS = 24  # of a list
+_FIX = "Give a folder with passages.jsonl and questions.jsonl as recipes/topics has them, or 'topics', which ships."
+Record = TypeVar("Record")
 
 
 @dataclass(frozen=True)
 class Topics:
-    """Some topics: their passages and questions, each with a topic's name in front of its id."""
+    """Some topics: their passages and questions, whose ids are a topic's name, a dash, and anything without one."""
 
     passages: tuple[Passage, ...]
     questions: tuple[Question, ...]
 
     @classmethod
     def read(cls, folder: Path) -> Topics:
-        passages = tuple(Passage(row["id"], row["title"], row["text"]) for row in _rows(folder / PASSAGES))
-        return cls(passages, tuple(_question(row) for row in _rows(folder / QUESTIONS)))
+        return cls(tuple(_read(folder / PASSAGES, _passage)), tuple(_read(folder / QUESTIONS, _question)))
 
     @property
     def names(self) -> list[str]:
@@ -59,10 +60,12 @@ class Topics:
         folder.mkdir(parents=True, exist_ok=True)
         luck = random.Random(seed)
         names = luck.sample(self.names, len(self.names))
-        while names:
+        for number in count():
             size = luck.choice(_CORPORA)
             some, names = self.only(names[:size]), names[size:]
-            yield Source(corpus_of(some.passages, folder / str(len(names))), some.questions)
+            if not some.passages:
+                return
+            yield Source(corpus_of(some.passages, folder / str(number)), some.questions)
 
 
 def topic_of(name: str) -> str:
@@ -74,10 +77,6 @@ def topic_of(name: str) -> str:
     return name.rpartition("-")[0]
 
 
-def is_held(topic: str) -> bool:
-    return int(hashlib.md5(topic.encode(), usedforsecurity=False).hexdigest(), 16) % _HELD == 0
-
-
 def lists_of(sources: Iterable[Source], vocabulary: Sequence[str]) -> Pack:
     """Each question with the first passages of a search; answers stand in those of its own topic alone."""
     cutter = Cutter(vocabulary)
@@ -87,7 +86,7 @@ def lists_of(sources: Iterable[Source], vocabulary: Sequence[str]) -> Pack:
     for source in sources:
         for question in source.questions:
             aliases = [cutter.aliases(names) for names in question.answers[:ANSWERS]]
-            found = [hit.passage for hit in source.index.search(question.text, DEPTH)[:_SLOTS]]
+            found = [hit.passage for hit in source.index.search(question.text, _SLOTS, source.method)]
             slots.append([cutter.row(one.title, one.text) for one in found])
             for one in found:
                 own = topic_of(one.id) == topic_of(question.id)
@@ -97,11 +96,20 @@ def lists_of(sources: Iterable[Source], vocabulary: Sequence[str]) -> Pack:
 
 
 def parted(data: Data) -> tuple[Topics, Topics]:
-    """The topics of `data.topics` to learn from, and those that are held out."""
+    """The topics of `data.topics` to learn from, and those that are held out. No question is kept for measuring."""
     every = Topics.read(located(data.topics))
-    some = every.only(every.names[: data.limit or None])
-    held = [name for name in some.names if is_held(name)]
-    return some.only([name for name in some.names if not is_held(name)]), some.only(held)
+    repeated = copies([one.text for one in every.questions], data)
+    asked = tuple(one for number, one in enumerate(every.questions) if number not in repeated)
+    every = replace(every, questions=asked)
+    names = every.names[: data.limit or None]
+    held = [name for name in names if is_held(name, _HELD)]
+    learnt = every.only([name for name in names if not is_held(name, _HELD)])
+    if not learnt.questions:
+        raise BadConfig(
+            f"data.topics: '{data.topics}' has no topic to learn from: one in {_HELD}, by a hash of its name, is held "
+            "out for the scorer. Write more topics. An id is a topic's name, a dash, and a number."
+        )
+    return learnt, every.only(held)
 
 
 def located(name: str) -> Path:
@@ -109,8 +117,17 @@ def located(name: str) -> Path:
     homes = [Path(name), *(home / name for home in HOMES)]
     found = next((home for home in homes if (home / QUESTIONS).is_file()), None)
     if found is None:
-        raise BadConfig(f"data.topics: there is no '{Path(name) / QUESTIONS}', nor topics of that name that ship.")
+        raise BadConfig(f"data.topics: there is no '{Path(name) / QUESTIONS}'. {_FIX}")
     return found
+
+
+def files(data: Data) -> list[Path]:
+    """Those of `data.topics`, if it names any."""
+    return [located(data.topics) / name for name in (PASSAGES, QUESTIONS)] if data.topics else []
+
+
+def _passage(row: dict[str, Any]) -> Passage:
+    return Passage(row["id"], row["title"], row["text"])
 
 
 def _question(row: dict[str, Any]) -> Question:
@@ -119,9 +136,10 @@ def _question(row: dict[str, Any]) -> Question:
     return Question(row["id"], row["question"], (Annotation(kind, pairs),) if pairs else ())
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
+def _read(path: Path, record: Callable[[dict[str, Any]], Record]) -> Iterator[Record]:
     try:
-        for line in path.read_text(encoding="utf-8").splitlines():
-            yield json.loads(line)
-    except (OSError, ValueError) as error:
-        raise BadConfig(f"data.topics: '{path}' cannot be read: {error}") from None
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                yield record(json.loads(line))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadConfig(f"data.topics: '{path}' cannot be read ({error!r}). {_FIX}") from None

@@ -12,12 +12,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from whichsense.models.compact.candidates import LONGEST_SPAN
 from whichsense.models.compact.net import CompactNet
 from whichsense.train.compact import losses
 from whichsense.train.compact.batch import ListBatch
 
-_NONE = -1e4
-_LONGEST = 16  # tokens of a span
 _ROUNDS, _EACH = 3, 4  # how often the best spans are looked for, each time without the one before, and how many of them
 _LEAST = 1e-3  # of the probability that is left: what is below is not asked about
 _LEAST_SHARE = 0.02  # what a span of a passage counts that is hardly believed to answer
@@ -46,9 +45,11 @@ def _asked(span: Tensor, batch: ListBatch) -> tuple[Tensor, Tensor, Tensor]:
     twice."""
     firsts, lasts, chances = likely(span, batch.pairs.region)
     gold_first, gold_last, gold = (part.flatten(0, 1) for part in (batch.first, batch.last, batch.answer >= 0))
-    same = (gold_first[..., None] == firsts[:, None]) & (gold_last[..., None] == lasts[:, None])
-    there = torch.cat([chances > _LEAST, gold & ~same.any(-1)], 1)
-    return torch.cat([firsts, gold_first], 1), torch.cat([lasts, gold_last], 1), there
+    first, last = torch.cat([firsts, gold_first], 1), torch.cat([lasts, gold_last], 1)
+    there = torch.cat([chances > _LEAST, gold], 1)
+    same = (first[..., None] == first[:, None]) & (last[..., None] == last[:, None])
+    before = (same & there[:, None]).tril(-1).any(-1)
+    return first, last, there & ~before
 
 
 def _labels(first: Tensor, last: Tensor, batch: ListBatch, articles: Tensor) -> tuple[Tensor, Tensor]:
@@ -76,12 +77,12 @@ def likely(span: Tensor, region: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def _best(span: Tensor, free: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The likeliest spans of free tokens that stand together."""
-    begins, ends = span.masked_fill(~free[..., None], _NONE).log_softmax(1).unbind(-1)
+    begins, ends = losses.start_end(span, free)
     size = begins.shape[1]
-    ends = F.pad(ends, (0, _LONGEST), value=_NONE).unfold(1, _LONGEST, 1)[:, :size]
-    whole = F.pad(free, (0, _LONGEST)).unfold(1, _LONGEST, 1)[:, :size].cumprod(-1).bool()
-    scores = (begins[..., None] + ends).masked_fill(~whole, _NONE).flatten(1)
+    ends = F.pad(ends, (0, LONGEST_SPAN), value=losses.NONE).unfold(1, LONGEST_SPAN, 1)[:, :size]
+    whole = F.pad(free, (0, LONGEST_SPAN)).unfold(1, LONGEST_SPAN, 1)[:, :size].cumprod(-1).bool()
+    scores = (begins[..., None] + ends).masked_fill(~whole, losses.NONE).flatten(1)
     top = scores.topk(min(_EACH, scores.shape[1]), 1)
-    first = top.indices // _LONGEST
-    last = (first + top.indices % _LONGEST).clamp(max=size - 1)
+    first = top.indices // LONGEST_SPAN
+    last = (first + top.indices % LONGEST_SPAN).clamp(max=size - 1)
     return first, last, top.values.exp()
