@@ -16,14 +16,14 @@ from whichsense.errors import BadConfig
 from whichsense.models.compact.runtime import WEIGHTS, Words
 from whichsense.text import normalize
 from whichsense.train.compact.questions import Data, is_held, wordings
-from whichsense.train.compact.topics import Topics, lists_of, located, parted, topic_of
+from whichsense.train.compact.topics import Topics, lists_of, parted, topic_of
 
 DATA = Data(train="sample/questions", topics="topics")
 
 
 @pytest.fixture(scope="module")
 def shipped() -> Topics:
-    return Topics.read(located("topics"))
+    return Topics.read(*DATA.topic_files)
 
 
 def test_every_answer_stands_in_its_topic(shipped: Topics) -> None:
@@ -80,7 +80,7 @@ def test_corpora_hold_what_their_questions_ask(tmp_path: Path) -> None:
 def test_answers_stand_in_passages_of_the_topic_alone(tmp_path: Path) -> None:
     folder = written(tmp_path / "topics")
     vocabulary = Words.load(WEIGHTS / "embeddings.npz").vocabulary
-    topics = Topics.read(folder)
+    topics = Topics.read(*replace(DATA, topics=str(folder)).topic_files)
     pack = lists_of(topics.corpora(tmp_path / "corpora"), vocabulary)
     spans = {one.text: [] for one in pack.asked}
     for number, one in enumerate(pack.asked):

@@ -12,14 +12,17 @@ from whichsense import sample
 from whichsense.datasets import Context, GroundedQuestion, Question, SituatedQuestion, near_duplicates
 from whichsense.datasets.given import given_questions
 from whichsense.datasets.records import merged
-from whichsense.errors import BadInput
+from whichsense.errors import BadConfig, BadInput
 from whichsense.text import words
+from whichsense.train.recipe import HOMES
 from whichsense.types import Method
 
 _FEWEST_WORDS = 3
 _MOST_WORDS = 130  # of a passage that comes with a question: as long as those of an index
 _NEIGHBOURS = 9  # passages of the same article, beside one that does not answer
 _MOST_REWRITES = 6
+_TOPIC_FILES = ("passages.jsonl", "questions.jsonl")
+TOPICS_FIX = "Give a folder with both files as recipes/topics has them, or 'topics', which ships."
 REWRITES = "rewrites of "  # the source of rewrites that are asked as questions
 
 
@@ -63,6 +66,17 @@ class Data:
         files = [given_questions(name, self.folder or None)[1] for name in names]
         searched = Path(self.index) / "manifest.json" if self.index else sample.PASSAGES
         return [*files, *(self.kept or [searched])]
+
+    @property
+    def topic_files(self) -> list[Path]:
+        """The passages and the questions of `topics`, if it names any."""
+        if not self.topics:
+            return []
+        folders = [Path(self.topics), *(home / self.topics for home in HOMES)]
+        found = next((folder for folder in folders if all((folder / name).is_file() for name in _TOPIC_FILES)), None)
+        if found is None:
+            raise BadConfig(f"data.topics: '{self.topics}' lacks {' or '.join(_TOPIC_FILES)}. {TOPICS_FIX}")
+        return [found / name for name in _TOPIC_FILES]
 
     @property
     def kept(self) -> list[Path]:

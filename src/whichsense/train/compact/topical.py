@@ -13,7 +13,7 @@ from whichsense.train.compact.batch import Scores
 from whichsense.train.compact.int8 import Int8Task
 from whichsense.train.compact.int8 import Options as Int8Options
 from whichsense.train.compact.pack import Pack
-from whichsense.train.compact.topics import files, lists_of, parted
+from whichsense.train.compact.topics import lists_of, parted
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,4 +79,4 @@ class TopicTask(Int8Task):
         return [slot for slot in found if not len(self.train.spans[slot]) or luck.random() < 0.5] or found
 
     def data(self) -> list[Path]:
-        return [*super().data(), *files(self.options.data)]
+        return [*super().data(), *self.options.data.topic_files]

@@ -20,16 +20,13 @@ from whichsense.errors import BadConfig
 from whichsense.train.compact.corpora import Source, corpus_of
 from whichsense.train.compact.lists import ANSWERS, Cutter, Span
 from whichsense.train.compact.pack import Pack
-from whichsense.train.compact.questions import Asked, Data, copies, is_held
-from whichsense.train.recipe import HOMES
+from whichsense.train.compact.questions import TOPICS_FIX, Asked, Data, copies, is_held
 from whichsense.types import Passage
 
-PASSAGES, QUESTIONS = "passages.jsonl", "questions.jsonl"
 SOURCE = "topics"
 _HELD = 5  # every so many-th topic is not learnt from: the scorer is fitted on them
 _CORPORA = (30, 60, 100)  # topics of a corpus
 _SLOTS = 24  # of a list
-_FIX = "Give a folder with passages.jsonl and questions.jsonl as recipes/topics has them, or 'topics', which ships."
 Record = TypeVar("Record")
 
 
@@ -41,8 +38,8 @@ class Topics:
     questions: tuple[Question, ...]
 
     @classmethod
-    def read(cls, folder: Path) -> Topics:
-        return cls(tuple(_read(folder / PASSAGES, _passage)), tuple(_read(folder / QUESTIONS, _question)))
+    def read(cls, passages: Path, questions: Path) -> Topics:
+        return cls(tuple(_read(passages, _passage)), tuple(_read(questions, _question)))
 
     @property
     def names(self) -> list[str]:
@@ -97,7 +94,7 @@ def lists_of(sources: Iterable[Source], vocabulary: Sequence[str]) -> Pack:
 
 def parted(data: Data) -> tuple[Topics, Topics]:
     """The topics of `data.topics` to learn from, and those that are held out. No question is kept for measuring."""
-    every = Topics.read(located(data.topics))
+    every = Topics.read(*data.topic_files)
     repeated = copies([one.text for one in every.questions], data)
     asked = tuple(one for number, one in enumerate(every.questions) if number not in repeated)
     every = replace(every, questions=asked)
@@ -110,20 +107,6 @@ def parted(data: Data) -> tuple[Topics, Topics]:
             "out for the scorer. Write more topics. An id is a topic's name, a dash, and a number."
         )
     return learnt, every.only(held)
-
-
-def located(name: str) -> Path:
-    """A folder, or, by its name, one that ships with the recipes."""
-    homes = [Path(name), *(home / name for home in HOMES)]
-    found = next((home for home in homes if (home / QUESTIONS).is_file()), None)
-    if found is None:
-        raise BadConfig(f"data.topics: there is no '{Path(name) / QUESTIONS}'. {_FIX}")
-    return found
-
-
-def files(data: Data) -> list[Path]:
-    """Those of `data.topics`, if it names any."""
-    return [located(data.topics) / name for name in (PASSAGES, QUESTIONS)] if data.topics else []
 
 
 def _passage(row: dict[str, Any]) -> Passage:
@@ -142,4 +125,4 @@ def _read(path: Path, record: Callable[[dict[str, Any]], Record]) -> Iterator[Re
             for line in file:
                 yield record(json.loads(line))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadConfig(f"data.topics: '{path}' cannot be read ({error!r}). {_FIX}") from None
+        raise BadConfig(f"data.topics: '{path}' cannot be read ({error!r}). {TOPICS_FIX}") from None

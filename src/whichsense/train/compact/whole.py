@@ -18,7 +18,7 @@ from whichsense.progress import shown
 from whichsense.train.compact.corpora import Source
 from whichsense.train.compact.fitting import fit_scorer
 from whichsense.train.compact.questions import held_out, labelled
-from whichsense.train.compact.topics import files, parted
+from whichsense.train.compact.topics import parted
 from whichsense.train.compact.writer import Options, WriterTask
 from whichsense.train.compact.writing import WRITER
 
@@ -39,7 +39,6 @@ class WholeTask(WriterTask):
                 "The scorer is fitted by searching for the held-out questions, which data.hits cannot: give data.index "
                 "too, or data.held=0 for a model without a scorer."
             )
-        files(data)  # topics that are not there are told before training, not after it
         super().__init__(options)
 
     def finish(self, folder: Path) -> None:
@@ -57,7 +56,7 @@ class WholeTask(WriterTask):
             fit_scorer(folder, source, progress, learnt=labelled(data), topics=held_topics).save(path)
 
     def data(self) -> list[Path]:
-        return [*super().data(), *files(self.options.data)]
+        return [*super().data(), *self.options.data.topic_files]
 
     def _write_out(self, folder: Path) -> None:
         writer = torch.load(folder / WRITER, map_location="cpu", weights_only=True)
