@@ -39,6 +39,10 @@ def test_the_command_reranks_with_the_compact_model(tmp_path: Path) -> None:
     done = CliRunner().invoke(command, [*arguments, "--rerank", "compact"], catch_exceptions=False)
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["method"] == "bm25, reranked" and found["any_recall"]["5"] == 1.0
+    fewer = CliRunner().invoke(command, [*arguments, "--rerank", "compact", "--keep", "1"], catch_exceptions=False)
+    assert json.loads(fewer.stdout.splitlines()[-1])["any_recall"]["100"] == found["any_recall"]["100"]
+    with pytest.raises(BadInput, match="--rerank compact"):
+        CliRunner().invoke(command, [*arguments, "--keep", "1"], catch_exceptions=False)
     with pytest.raises(BadConfig, match="holds no trained model"):
         CliRunner().invoke(command, [*arguments, "--rerank", str(tmp_path)], catch_exceptions=False)
 

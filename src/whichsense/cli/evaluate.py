@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from whichsense.cli.evidence import evidence_options, open_evidence
+from whichsense.errors import BadInput
 from whichsense.progress import shown
 
 if TYPE_CHECKING:
@@ -68,6 +69,9 @@ _COLUMNS = {"f1_ans": "F1ans", "f1_ans_multi": "(multi)", "f1_bleu4": "F1BLEU", 
 @click.option("--dataset", required=True, metavar="NAME", help="For example ambignq/dev or sample/questions.")
 @evidence_options
 @click.option("--rerank", metavar="MODEL", help="In this one's order: compact, or the model folder of a reranker.")
+@click.option(
+    "--keep", type=click.IntRange(1), metavar="N", help="Passages that compact reads to the end.  [default: 20]"
+)
 @click.option("--data-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where the datasets lie.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with where the numbers come from.")
@@ -76,6 +80,7 @@ def retrieval(
     folder: Path | None,
     method: str | None,
     rerank: str | None,
+    keep: int | None,
     data_dir: Path | None,
     limit: int | None,
     as_json: bool,
@@ -84,7 +89,9 @@ def retrieval(
     from whichsense.evaluate import evaluate_retrieval
 
     index, chosen = open_evidence(folder, method)
-    order = _reranker(rerank, len(index)) if rerank else None
+    if keep and rerank != "compact":
+        raise BadInput("--keep is about how much compact reads: give --rerank compact, too.")
+    order = _reranker(rerank, len(index), keep) if rerank else None
     with shown("searching", "questions") as progress:
         result = evaluate_retrieval(
             dataset, index, method=chosen, reranker=order, limit=limit, data_dir=data_dir, progress=progress
@@ -100,12 +107,13 @@ def retrieval(
     print(f"MRR {result.mrr:.3f}, {1000 * result.seconds_per_question:.1f} ms a question")
 
 
-def _reranker(name: str, passages: int) -> Reranker:
+def _reranker(name: str, passages: int, keep: int | None) -> Reranker:
     if name != "compact":
         from whichsense.systems import trained_reranker
 
         return trained_reranker(name)
-    from whichsense.models.compact.system import Compact
+    from whichsense.models.compact.system import Compact, Settings
     from whichsense.rerank import CompactReranker
 
-    return CompactReranker(Compact(passages=passages))
+    settings = Settings(keep=keep) if keep else Settings()
+    return CompactReranker(Compact(passages=passages, settings=settings))
