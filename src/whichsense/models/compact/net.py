@@ -137,8 +137,9 @@ class CompactNet(nn.Module):
         self.encoder = Encoder(config)
         self.exit_relevance, self.relevance = Score(config.width), Score(config.width)
         self.span = nn.Linear(config.width, 2)
-        self.verdict = Verdict(config.width)
         self.ambiguity = nn.Linear(config.width, 1)
+        with torch.random.fork_rng(devices=[]):  # with the same seed the others begin as they did before there was one
+            self.verdict = Verdict(config.width)
 
     def compile(self, *arguments: Any, **options: Any) -> None:
         """Layer by layer: the encoder is nearly all of the work, and its layers are alike."""
