@@ -93,7 +93,7 @@ def lists_of(sources: Iterable[Source], vocabulary: Sequence[str]) -> Pack:
 
 
 def parted(data: Data) -> tuple[Topics, Topics]:
-    """The topics of `data.topics` to learn from, and those that are held out. No question is kept for measuring."""
+    """The topics of `data.topics` to learn from, and those held out; questions kept for measuring are left out."""
     every = Topics.read(*data.topic_files)
     repeated = copies([one.text for one in every.questions], data)
     asked = tuple(one for number, one in enumerate(every.questions) if number not in repeated)
