@@ -116,6 +116,9 @@ def test_phases_build_on_each_other(runs: Path) -> None:
     assert torch.equal(encoder["encoder.words.weight"], asked["encoder.words.weight"])  # which the writer learnt with
     topics = torch.load(models[6] / NET)
     assert not torch.equal(asked["verdict.dense.weight"], topics["verdict.dense.weight"])
+    same = {name for name in asked if torch.equal(asked[name], topics[name])}
+    assert {"encoder.layers.0.wide.weight", "encoder.layers.0.wide.scale", "exit_relevance.out.weight"} <= same
+    assert not {"encoder.layers.1.wide.weight", "encoder.layers.1.wide.scale", "relevance.out.weight"} & same
     whole = load(models[7]).weights  # the encoder is what it was, the writer as it came out of its last recipe
     np.testing.assert_allclose(whole["span.weight"], topics["span.weight"], atol=1e-6)
     np.testing.assert_allclose(whole["writer.out_norm.weight"], last["out_norm.weight"], atol=1e-6)

@@ -15,6 +15,8 @@ from whichsense.progress import shown
 if TYPE_CHECKING:
     from whichsense.stages import Reranker
 
+_READ = 40  # of a hundred passages; were it 20, the first layers alone would choose what the 20 best are
+
 
 class _OrFile(click.Group):
     """`evaluate systems.toml` is short for `evaluate systems systems.toml`."""
@@ -70,7 +72,7 @@ _COLUMNS = {"f1_ans": "F1ans", "f1_ans_multi": "(multi)", "f1_bleu4": "F1BLEU", 
 @evidence_options
 @click.option("--rerank", metavar="MODEL", help="In this one's order: compact, or the model folder of a reranker.")
 @click.option(
-    "--keep", type=click.IntRange(1), metavar="N", help="Passages that compact reads to the end.  [default: 20]"
+    "--keep", type=click.IntRange(1), metavar="N", help="Passages that compact reads to the end.  [default: 40]"
 )
 @click.option("--data-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where the datasets lie.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions.")
@@ -115,5 +117,5 @@ def _reranker(name: str, passages: int, keep: int | None) -> Reranker:
     from whichsense.models.compact.system import Compact, Settings
     from whichsense.rerank import CompactReranker
 
-    settings = Settings(keep=keep) if keep else Settings()
+    settings = Settings(keep=keep or _READ)
     return CompactReranker(Compact(passages=passages, settings=settings))

@@ -141,6 +141,12 @@ class CompactNet(nn.Module):
         with torch.random.fork_rng(devices=[]):  # with the same seed the others begin as they did before there was one
             self.verdict = Verdict(config.width)
 
+    @property
+    def first_half(self) -> list[nn.Module]:
+        """What all pairs go through, and the head that says which of them go on."""
+        own = self.encoder
+        return [own.words, own.places, own.types, own.norm, *own.layers[: self.config.early], self.exit_relevance]
+
     def compile(self, *arguments: Any, **options: Any) -> None:
         """Layer by layer: the encoder is nearly all of the work, and its layers are alike."""
         for layer in self.encoder.layers:

@@ -21,7 +21,7 @@ from whichsense.models.compact.tokens import Tokenizer
 Floats = NDArray[np.float32]
 Item = TypeVar("Item")
 Found = TypeVar("Found")
-WEIGHTS = Path(__file__).parents[1] / "weights" / "compact-7"
+WEIGHTS = Path(__file__).parents[1] / "weights" / "compact-8"
 FORMAT = 4
 EXTRA = "dense"
 

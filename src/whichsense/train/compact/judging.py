@@ -18,7 +18,7 @@ from whichsense.train.compact_scorer import cross_fitted, fit
 
 _HEARD = ("wording", "alone")  # features that come from the question, not from what was found
 # Chosen on the half of the sample that is learnt from; in large corpora a judge's defaults, on val.
-_MISSING, _DECLINE_UNDER = 1.0, 0.2
+_MISSING, _DECLINE_UNDER = 0.8, 0.3
 _SAMPLE_COUNTS = 3  # times: its questions were written for what its few passages hold
 
 

@@ -49,6 +49,8 @@ class Model:
     """Tokens of a pair."""
     words_stay: bool = False
     """Whether word vectors are left as they are: a writer that shares them then goes on fitting."""
+    early_stays: bool = False
+    """Whether what all passages go through is left as it is, with its score: then the same ones are read to the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,9 @@ class Student:
         else:
             net = from_bert(load_base(located(model.base)).state_dict(), self.shape)
         net.encoder.words.weight.requires_grad_(not model.words_stay)
+        if model.early_stays:
+            for part in net.first_half:
+                part.requires_grad_(False)
         return net
 
     @cached_property
