@@ -176,7 +176,7 @@ def _parsed(body: bytes, path: str | Path, line: int = 1) -> Any:
 
 
 _LONG_NUMBER = re.compile(r"\d{4300}")
-_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|([\[{])|[\]}]')
+_BRACKET = re.compile(r'"(?>(?:[^"\\]|\\.)*)"?|([\[{])|[\]}]')
 
 
 def _deepest(text: str) -> int:

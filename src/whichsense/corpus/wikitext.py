@@ -37,19 +37,20 @@ _SPACE_BEFORE = re.compile(r"[ \t]([,.;:!?)](?:\s|$))")
 # What is taken out before the parser sees it: it carries no text, and most of the parser's work.
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 # Each stops at the next tag of its kind, so that a page of open tags takes no longer than its length.
+# Groups are atomic, not possessive: those of Python 3.11.2, which Debian 12 has, fail where they match nothing.
 _REF = re.compile(
-    r"<ref\b[^<>]*/>|<ref\b[^<>]*>[^<]*+(?:<(?!/?ref\b)[^<]*+)*+</ref\s*>",
+    r"<ref\b[^<>]*/>|<ref\b[^<>]*>[^<]*+(?>(?:<(?!/?ref\b)[^<]*+)*)</ref\s*>",
     re.IGNORECASE,
 )
 _BLOCK = r"gallery|math|timeline|syntaxhighlight|score|imagemap|templatestyles"
 _OTHER_BLOCK = re.compile(
-    rf"<(?:{_BLOCK})\b[^<>]*/>|<({_BLOCK})\b[^<>]*>[^<]*+(?:<(?!/?(?:{_BLOCK})\b)[^<]*+)*+</\1\s*>",
+    rf"<(?:{_BLOCK})\b[^<>]*/>|<({_BLOCK})\b[^<>]*>[^<]*+(?>(?:<(?!/?(?:{_BLOCK})\b)[^<]*+)*)</\1\s*>",
     re.IGNORECASE,
 )
 
 
 # A table that holds no other: lines from "{|" to "|}". Repeated, it takes nested ones from the inside outwards.
-_TABLE = re.compile(r"^[ \t:*]*\{\|[^\n]*\n(?:(?![ \t:*]*(?:\{\||\|\}))[^\n]*\n)*+[ \t:*]*\|\}(?!\})", re.MULTILINE)
+_TABLE = re.compile(r"^[ \t:*]*\{\|[^\n]*\n(?>(?:(?![ \t:*]*(?:\{\||\|\}))[^\n]*\n)*)[ \t:*]*\|\}(?!\})", re.MULTILINE)
 
 
 def plain(wikitext: str) -> Page:
@@ -166,10 +167,10 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
 
 _INNERMOST = re.compile(r"\{\{[^{}]*\}\}|\{\|[^{}]*?\|\}")
 _MEDIA = re.compile(
-    r"\[\[\s*(?:file|image|category|media)\s*:[^\[\]]*+(?:\[\[[^\[\]]*+\]\][^\[\]]*+)*+\]\]", re.IGNORECASE
+    r"\[\[\s*(?:file|image|category|media)\s*:[^\[\]]*+(?>(?:\[\[[^\[\]]*+\]\][^\[\]]*+)*)\]\]", re.IGNORECASE
 )
 _OTHER_LANGUAGE = re.compile(r"\[\[(?:[a-z]{2,3}|simple)(?:-[a-z]+)*:[^\[\]|\s][^\[\]|]*\]\]")
-_INTERNAL = re.compile(r"\[\[(?:[^\[\]|]*\|)*+([^\[\]|]*)\]\]")
+_INTERNAL = re.compile(r"\[\[(?>(?:[^\[\]|]*\|)*)([^\[\]|]*)\]\]")
 _EXTERNAL = re.compile(r"\[(?:https?:)?//[^\s\[\]]*\s?([^\[\]\n]*)\]")
 _ANY_TAG = re.compile(r"<[^<>]*>")
 _HEADING = re.compile(r"^(={1,6})(.{1,300}?)\1[ \t]{0,20}$", re.MULTILINE)
