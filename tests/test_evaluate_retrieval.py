@@ -33,13 +33,45 @@ def test_what_the_search_finds_and_what_a_reranker_makes_of_it() -> None:
     assert again.any_recall[1] <= 0.2 and again.mrr < found.mrr / 2
 
 
+class Failing(Backwards):
+    """Gives up after some questions; counts those that it was asked."""
+
+    def __init__(self, after: int) -> None:
+        self.after, self.asked = after, 0
+
+    def rerank(self, question: str, hits: Sequence[Hit]) -> list[Hit]:
+        if self.asked == self.after:
+            raise RuntimeError("broken")
+        self.asked += 1
+        return super().rerank(question, hits)
+
+
+def test_goes_on_after_a_failure_and_not_with_another_reranker(tmp_path: Path) -> None:
+    index, out = sample.index(), tmp_path / "found.json"
+    with pytest.raises(RuntimeError):
+        evaluate_retrieval("sample/questions", index, limit=20, reranker=Failing(12), out=out, about={"reranker": "a"})
+    assert not out.exists()
+    with pytest.raises(BadInput, match="begun by another system"):
+        evaluate_retrieval("sample/questions", index, limit=20, reranker=Backwards(), out=out, about={"reranker": "b"})
+    rest = Failing(20)
+    found = evaluate_retrieval("sample/questions", index, limit=20, reranker=rest, out=out, about={"reranker": "a"})
+    whole = evaluate_retrieval("sample/questions", index, limit=20, reranker=Backwards())
+    assert rest.asked == 8 and [path.name for path in tmp_path.iterdir()] == ["found.json"]
+    assert (found.answer_recall, found.annotated_recall, found.any_recall, found.mrr) == (
+        whole.answer_recall, whole.annotated_recall, whole.any_recall, whole.mrr,
+    )  # fmt: skip
+    assert json.loads(out.read_text())["mrr"] == found.mrr
+
+
 def test_the_command_reranks_with_the_compact_model(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     arguments = ["retrieval", "--dataset", "sample/questions", "--limit", "2", "--json"]
     done = CliRunner().invoke(command, [*arguments, "--rerank", "compact"], catch_exceptions=False)
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["method"] == "bm25, reranked" and found["any_recall"]["5"] == 1.0
-    fewer = CliRunner().invoke(command, [*arguments, "--rerank", "compact", "--keep", "1"], catch_exceptions=False)
+    asked = [*arguments, "--rerank", "compact", "--keep", "1", "--out", str(tmp_path / "found.json")]
+    fewer = CliRunner().invoke(command, asked, catch_exceptions=False)
+    assert json.loads((tmp_path / "found.json").read_text()) == json.loads(fewer.stdout.splitlines()[-1])
     assert json.loads(fewer.stdout.splitlines()[-1])["any_recall"]["100"] == found["any_recall"]["100"]
     with pytest.raises(BadInput, match="--rerank compact"):
         CliRunner().invoke(command, [*arguments, "--keep", "1"], catch_exceptions=False)

@@ -17,6 +17,7 @@ from whichsense.datasets import Annotation, Question, load
 from whichsense.errors import BadConfig, BadInput
 from whichsense.files import read_json, sha256, write_atomically
 from whichsense.index import Index
+from whichsense.journal import Journal
 from whichsense.metrics.detection import detection
 from whichsense.metrics.retrieval import answer_ranks, answer_recall, any_answer_recall, reciprocal_rank
 from whichsense.predict import beside, is_of, predict, questions_of
@@ -25,7 +26,7 @@ from whichsense.provenance import provenance
 from whichsense.retrieve import IndexRetriever
 from whichsense.scoring import Result
 from whichsense.scoring.ambignq import score_ambignq
-from whichsense.stages import Reranker
+from whichsense.stages import Reranker, Retriever
 from whichsense.systems import System, described, load_system, made, provided_system
 from whichsense.types import Method
 
@@ -64,43 +65,71 @@ def evaluate_retrieval(
     cutoffs: Sequence[int] = CUTOFFS,
     limit: int | None = None,
     data_dir: str | Path | None = None,
+    out: str | Path | None = None,
+    about: Mapping[str, Any] | None = None,
     progress: Progress = silent,
 ) -> RetrievalResult:
     """Search for every answerable question of a dataset, and look for its gold answers in what was found, in the
-    search's order or in a reranker's."""
+    search's order or in a reranker's.
+
+    The result is written to `out`; until then what was found lies in `out.partial`, with which a run that was killed or
+    stopped goes on. `about` says what the reranker is: going on with another one is refused.
+    """
     data = load(dataset, data_dir=data_dir)
     questions = [question for question in data if question.answers][:limit]
     if not questions:
         raise BadInput(f"'{dataset}' has no question with an answer to look for.")
-    retriever, depth = IndexRetriever(index, method), max(cutoffs)
-    ranks: list[list[int | None]] = []
-    annotated: list[int | None] = []
-    seconds = 0.0
-    for start in range(0, len(questions), _BATCH):
-        batch = questions[start : start + _BATCH]
-        began = perf_counter()
-        found = retriever.retrieve([question.text for question in batch], depth)
-        if reranker is not None:
-            found = [reranker.rerank(question.text, hits) for question, hits in zip(batch, found, strict=True)]
-        seconds += perf_counter() - began
-        for question, hits in zip(batch, found, strict=True):
-            texts = [f"{hit.passage.title} {hit.passage.text}" for hit in hits]
-            ranks.append(answer_ranks(question.answers, texts))
-            annotated += answer_ranks([answer for answers in question.answer_sets for answer in answers], texts)
-        progress((start + len(batch)) / len(questions), start + len(batch))
+    told = {"dataset": dataset, "method": index.method(method), "index": index.manifest.created} | dict(about or {})
+    retriever = IndexRetriever(index, method)
+    with Journal(Path(out) if out else None, told | {"depth": max(cutoffs)}, questions) as journal:
+        # One at a time, so that a slow reranker can be stopped soon.
+        for some in journal.batches(_BATCH if reranker is None else 1, progress):
+            for question, record in zip(some, _looked_for(some, retriever, reranker, max(cutoffs)), strict=True):
+                journal.add(question, record)
+    where = provenance([data.path]) | {"index": index.manifest.sources}
+    named = index.method(method) + (", reranked" if reranker else "")
+    result = _retrieval_result(dataset, named, journal.records(), cutoffs, where)
+    if out:
+        write_atomically(Path(out), json.dumps(result.as_dict(), indent=2) + "\n")
+    journal.finish()
+    return result
+
+
+def _looked_for(
+    questions: Sequence[Question], retriever: Retriever, reranker: Reranker | None, depth: int
+) -> list[dict[str, Any]]:
+    """Of each question at which ranks its gold answers stand, each once and as annotated, and how long that took."""
+    began = perf_counter()
+    found = retriever.retrieve([question.text for question in questions], depth)
+    if reranker is not None:
+        found = [reranker.rerank(question.text, hits) for question, hits in zip(questions, found, strict=True)]
+    seconds = (perf_counter() - began) / len(questions)
+    records = []
+    for question, hits in zip(questions, found, strict=True):
+        texts = [f"{hit.passage.title} {hit.passage.text}" for hit in hits]
+        annotated = answer_ranks([answer for answers in question.answer_sets for answer in answers], texts)
+        records.append({"ranks": answer_ranks(question.answers, texts), "annotated": annotated, "seconds": seconds})
+    return records
+
+
+def _retrieval_result(
+    dataset: str, method: str, records: Sequence[dict[str, Any]], cutoffs: Sequence[int], where: dict[str, Any]
+) -> RetrievalResult:
+    ranks: list[list[int | None]] = [one["ranks"] for one in records]
     every = [rank for found_at in ranks for rank in found_at]
-    count = len(questions)
+    annotated = [rank for one in records for rank in one["annotated"]]
+    count = len(records)
     return RetrievalResult(
         dataset=dataset,
-        method=index.method(method) + (", reranked" if reranker else ""),
+        method=method,
         questions=count,
         answers=len(every),
         answer_recall={k: answer_recall(every, k) for k in cutoffs},
         annotated_recall={k: answer_recall(annotated, k) for k in cutoffs},
         any_recall={k: sum(any_answer_recall(found_at, k) for found_at in ranks) / count for k in cutoffs},
         mrr=sum(map(reciprocal_rank, ranks)) / count,
-        seconds_per_question=seconds / count,
-        provenance=provenance([data.path]) | {"index": index.manifest.sources},
+        seconds_per_question=sum(one["seconds"] for one in records) / count,
+        provenance=where,
     )
 
 

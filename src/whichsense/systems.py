@@ -18,7 +18,7 @@ Any stage may say `provider = "compact"` in place of a model: the embedded defau
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -172,9 +172,13 @@ def described(table: SystemTable, index: Index | KeptHits) -> dict[str, Any]:
 def _settings(table: SystemTable) -> dict[str, Any]:
     found = asdict(table)
     models = [one for stage in found.values() if isinstance(stage, dict) for one in _models(stage)]
+    return found | {"models": training_runs(models)}
+
+
+def training_runs(models: Iterable[str]) -> dict[str, str]:
+    """Of each model folder that a training run wrote, which run that was."""
     chosen = {model: Path(model) / "selected.json" for model in models}
-    runs = {model: sha256(path) for model, path in chosen.items() if path.is_file()}
-    return found | {"models": runs}
+    return {model: sha256(path) for model, path in chosen.items() if path.is_file()}
 
 
 def _models(stage: Mapping[str, Any]) -> list[str]:

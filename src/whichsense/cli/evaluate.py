@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -76,6 +76,7 @@ _COLUMNS = {"f1_ans": "F1ans", "f1_ans_multi": "(multi)", "f1_bleu4": "F1BLEU", 
 )
 @click.option("--data-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where the datasets lie.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the JSON there, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with where the numbers come from.")
 def retrieval(
     dataset: str,
@@ -85,18 +86,30 @@ def retrieval(
     keep: int | None,
     data_dir: Path | None,
     limit: int | None,
+    out: Path | None,
     as_json: bool,
 ) -> None:
-    """Print how many gold answers are among the first 1, 5, 10, 20 and 100 passages."""
+    """Print how many gold answers are among the first 1, 5, 10, 20 and 100 passages.
+
+    With --out, a run that was stopped or killed goes on where it was when the same command is given again.
+    """
     from whichsense.evaluate import evaluate_retrieval
 
     index, chosen = open_evidence(folder, method)
     if keep and rerank != "compact":
         raise BadInput("--keep is about how much compact reads: give --rerank compact, too.")
-    order = _reranker(rerank, len(index), keep) if rerank else None
+    order, about = _reranker(rerank, len(index), keep or _READ) if rerank else (None, {})
     with shown("searching", "questions") as progress:
         result = evaluate_retrieval(
-            dataset, index, method=chosen, reranker=order, limit=limit, data_dir=data_dir, progress=progress
+            dataset,
+            index,
+            method=chosen,
+            reranker=order,
+            limit=limit,
+            data_dir=data_dir,
+            out=out,
+            about=about,
+            progress=progress,
         )
     if as_json:
         print(json.dumps(result.as_dict()))
@@ -109,13 +122,14 @@ def retrieval(
     print(f"MRR {result.mrr:.3f}, {1000 * result.seconds_per_question:.1f} ms a question")
 
 
-def _reranker(name: str, passages: int, keep: int | None) -> Reranker:
+def _reranker(name: str, passages: int, keep: int) -> tuple[Reranker, dict[str, Any]]:
+    """The reranker, and what decides its order."""
     if name != "compact":
-        from whichsense.systems import trained_reranker
+        from whichsense.systems import trained_reranker, training_runs
 
-        return trained_reranker(name)
+        return trained_reranker(name), {"reranker": name, "models": training_runs([name])}
     from whichsense.models.compact.system import Compact, Settings
     from whichsense.rerank import CompactReranker
 
-    settings = Settings(keep=keep or _READ)
-    return CompactReranker(Compact(passages=passages, settings=settings))
+    compact = Compact(passages=passages, settings=Settings(keep=keep))
+    return CompactReranker(compact), {"reranker": compact.folder.name, "keep": keep}
