@@ -41,7 +41,7 @@ from whichsense.train.compact.made import MADE  # noqa: E402
 from whichsense.train.compact.measures import measured  # noqa: E402
 from whichsense.train.compact.scores import detected, taught_scores  # noqa: E402
 from whichsense.train.compact.start import NET  # noqa: E402
-from whichsense.train.compact.student import vocabulary_of  # noqa: E402
+from whichsense.train.compact.student import shared_out, vocabulary_of  # noqa: E402
 from whichsense.train.compact.topical import TopicTask  # noqa: E402
 from whichsense.train.compact.whole import WholeTask  # noqa: E402
 from whichsense.train.compact.writer import WriterTask  # noqa: E402
@@ -549,6 +549,14 @@ def topical(runs: Path, *changes: str) -> TopicTask:
     task = load_recipe(TOPICS, given, tiny=True).make()
     assert isinstance(task, TopicTask)
     return task
+
+
+def test_weights_that_leave_nothing_to_draw_are_told() -> None:
+    assert shared_out(0.5, np.array([3.0, 1.0, 0.0])).tolist() == [0.375, 0.125, 0.0]
+    assert shared_out(0.0, np.zeros(2)).tolist() == [0.0, 0.0]
+    for weights in ([0.0, 0.0], [2.0, -1.0]):
+        with pytest.raises(BadConfig, match=r"data\.weights"):
+            shared_out(0.5, np.array(weights))
 
 
 def test_topics_join_the_lists(runs: Path) -> None:

@@ -26,6 +26,7 @@ from whichsense.train.compact.pack import Pack
 from whichsense.train.compact.reader import ReaderTask
 from whichsense.train.compact.scores import taught_scores
 from whichsense.train.compact.student import Options as StudentOptions
+from whichsense.train.compact.student import shared_out
 
 _CALIBRATED = 16  # lists by which the steps of the int8 codes begin
 
@@ -88,7 +89,7 @@ class Int8Task(ReaderTask):
         """How often each list is drawn: those of a group together as often as its share says."""
         counts, shares = zip(*self.groups, strict=True)
         parts = np.split(super().likelihood, np.cumsum(counts)[:-1])
-        return np.concatenate([part * share / part.sum() for part, share in zip(parts, shares, strict=True)])
+        return np.concatenate(list(map(shared_out, shares, parts)))
 
     @property
     def groups(self) -> list[tuple[int, float]]:

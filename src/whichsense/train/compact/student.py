@@ -165,8 +165,7 @@ class Student:
         weights = self.options.data.weights
         each = np.array([weight_of(one.source, weights) for one in self.train.asked])
         each = each * np.where(self.train.answered, 1.0, _UNANSWERED)
-        found: NDArray[np.float64] = each / each.sum()
-        return found
+        return shared_out(1.0, each)
 
     def drawn(self, epoch: int, seed: int) -> Sequence[tuple[int, list[int]]]:
         """The lists of each batch: a batch's number and its lists. As many batches as would hold all of them once."""
@@ -199,6 +198,13 @@ class Student:
 
     def data(self) -> list[Path]:
         return self.options.data.paths()
+
+
+def shared_out(share: float, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A share of what is drawn, among lists of these weights."""
+    if weights.min() < 0 or (share and not weights.any()):
+        raise BadConfig("data.weights: 0 or more for each dataset, and not 0 for all from which something is drawn.")
+    return share * weights / (weights.sum() or 1.0)
 
 
 def weight_of(source: str, weights: Mapping[str, float]) -> float:
