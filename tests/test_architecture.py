@@ -73,6 +73,19 @@ def test_model_runtimes_live_in_models(path: Path) -> None:
     assert not used or unit(path) in {"models", "train"}, f"{path.name} imports {used}"
 
 
+def test_a_number_of_the_compact_model_is_said_once() -> None:
+    """By what trains it, what writes it out and what runs it, which imports no torch for it."""
+    said = []
+    for path in (SOURCE / "models" / "compact").rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+                said += [one.id for one in node.targets if isinstance(one, ast.Name) and not one.id.startswith("_")]
+    assert "FORMAT" in said and len(set(said)) == len(said)
+    code = "import sys; from whichsense.models.compact import export, loading, resolving; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not set(loaded) & HEAVY
+
+
 def test_public_face_is_exact() -> None:
     import whichsense
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,8 @@ from whichsense.models.compact.resolving import Resolved, candidates_of, checked
 from whichsense.models.compact.runtime import CompactModel
 from whichsense.models.compact.scorer import Judge, Scorer, linear
 from whichsense.models.compact.support import Target
-from whichsense.models.compact.system import Compact, Scene
+from whichsense.models.compact.system import Compact, Parts, Scene, Settings
+from whichsense.models.compact.writer.runtime import Writer
 from whichsense.pipeline import Pipeline
 from whichsense.read import CompactReader
 from whichsense.text import normalize, words
@@ -361,6 +365,34 @@ def test_a_pipeline_knows_the_size_of_its_corpus_and_shares_what_is_loaded(weigh
     for passages, name in ((len(opened), "in_small"), (1_000_000, "in_large")):
         over = model.over(passages)
         assert over.scene(QUESTIONS[0], hits).judge is getattr(model.scorer, name)
+
+
+def test_a_model_that_is_there_reads_as_much_as_the_pipeline_keeps(weights: Path, opened: Index) -> None:
+    """Else what its reranker read to the end is not what the reader is given, and is read again."""
+    model = Compact(weights, settings=Settings(keep=1, answers=7))
+    pipeline = compact.load(opened, depth=5, keep=3, threshold=0.0, model=model)
+    own = model_of(pipeline)
+    assert own.settings == Settings(keep=3, answers=7) and own.parts is model.parts and model.settings.keep == 1
+    pipeline.readings(QUESTIONS[:1])
+    assert own.model.work.pairs == len(opened.search(QUESTIONS[0], 5)) + 1
+
+
+def test_a_part_is_loaded_once_by_however_many_threads(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though Python's cached properties have no lock: before 3.12 theirs is taken away here."""
+    for owner, name in ((CompactModel, "_early"), (Parts, "model"), (Parts, "writer"), (Writer, "_session")):
+        monkeypatch.setattr(vars(owner)[name], "lock", contextlib.nullcontext(), raising=False)
+    begun: list[str] = []
+
+    def slow(_: CompactModel, name: str, threads: int = 1) -> object:
+        begun.append(name)
+        time.sleep(0.1)
+        return object()
+
+    monkeypatch.setattr(CompactModel, "session", slow)
+    model = Compact(weights)
+    with ThreadPoolExecutor(4) as pool:
+        parts = list(pool.map(lambda _: (model.model._early, model.writer._session), range(4)))
+    assert sorted(begun) == ["early.onnx", "writer.onnx"] and len(set(parts)) == 1
 
 
 def test_weights_may_load_while_something_else_is_done(weights: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from whichsense import sample
 from whichsense.cli.evaluate import command
 from whichsense.errors import BadConfig, BadInput
 from whichsense.evaluate import evaluate_retrieval
+from whichsense.models.compact.runtime import WEIGHTS
 from whichsense.types import Hit
 
 
@@ -60,7 +61,8 @@ def test_goes_on_after_a_failure_and_not_with_another_reranker(tmp_path: Path) -
     assert (found.answer_recall, found.annotated_recall, found.any_recall, found.mrr) == (
         whole.answer_recall, whole.annotated_recall, whole.any_recall, whole.mrr,
     )  # fmt: skip
-    assert json.loads(out.read_text())["mrr"] == found.mrr
+    written = json.loads(out.read_text())
+    assert written["mrr"] == found.mrr and written["provenance"]["reranker"] == "a"
 
 
 def test_the_command_reranks_with_the_compact_model(tmp_path: Path) -> None:
@@ -73,6 +75,8 @@ def test_the_command_reranks_with_the_compact_model(tmp_path: Path) -> None:
     fewer = CliRunner().invoke(command, asked, catch_exceptions=False)
     assert json.loads((tmp_path / "found.json").read_text()) == json.loads(fewer.stdout.splitlines()[-1])
     assert json.loads(fewer.stdout.splitlines()[-1])["any_recall"]["100"] == found["any_recall"]["100"]
+    where = json.loads(fewer.stdout.splitlines()[-1])["provenance"]
+    assert (where["reranker"], where["keep"], found["provenance"]["keep"]) == (WEIGHTS.name, 1, 40)
     with pytest.raises(BadInput, match="--rerank compact"):
         CliRunner().invoke(command, [*arguments, "--keep", "1"], catch_exceptions=False)
     with pytest.raises(BadConfig, match="holds no trained model"):

@@ -13,6 +13,7 @@ from whichsense import evaluate
 from whichsense.datasets import load
 from whichsense.errors import BadConfig
 from whichsense.evaluate import evaluate_systems, official_gold
+from whichsense.models.compact import runtime
 from whichsense.scoring.ambignq import score_ambignq
 from whichsense.systems import System, SystemTable
 from whichsense.types import Reading
@@ -103,6 +104,39 @@ def test_command(file: tuple[Path, dict[str, Knowing]]) -> None:
     told = CliRunner().invoke(command, ["evaluate", "systems", str(path), "--json"])
     body = json.loads(told.stdout.splitlines()[-1])
     assert body["questions"] == 30 and [system["name"] for system in body["systems"]] == ["all", "one", "mine"]
+
+
+def test_another_compact_model_is_another_system(
+    file: tuple[Path, dict[str, Knowing]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, answerers = file
+    Path("all.toml").write_text('provider = "compact"\n')
+    evaluate_systems(path)
+    Path("all.toml").write_text('provider = "compact"\nabout = "Only prose."\n')
+    evaluate_systems(path)
+    assert answerers["all"].asked == 30
+    monkeypatch.setattr(runtime, "WEIGHTS", Path("compact-99"))
+    evaluate_systems(path)
+    assert answerers["all"].asked == 60 and answerers["one"].asked == 30
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (("all", "all"), r"'all' and 'all' would both be written to 'predictions/all-….json'. Give one another `name`"),
+        (("a b", "all", "a/b"), "'a b' and 'a/b' would both"),
+        (("gold",), "'the gold answers' and 'gold' would both"),
+    ],
+)
+def test_systems_of_one_file_are_told_before_any_runs(
+    names: tuple[str, ...], told: str, file: tuple[Path, dict[str, Knowing]]
+) -> None:
+    path, answerers = file
+    entries = "".join(f'[[systems]]\nfile = "all.toml"\nname = "{name}"\n' for name in names)
+    path.write_text(f'dataset = "sample/questions"\nlimit = 3\n{entries}')
+    with pytest.raises(BadConfig, match=told):
+        evaluate_systems(path)
+    assert answerers["all"].asked == 0 and not Path("predictions").exists()
 
 
 def test_mistakes(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from whichsense.config import load_as
 from whichsense.disambiguate import PromptCopy, SeqDisambiguator
 from whichsense.errors import BadConfig, MissingStage
 from whichsense.evaluate import SystemsTable
+from whichsense.models.compact import runtime
 from whichsense.pipeline import Pipeline
 from whichsense.read import CompactReader, ExtractiveReader, SeqReader, VotingReader
 from whichsense.rerank import CompactReranker, CrossEncoderReranker, JointReranker
@@ -146,3 +147,20 @@ def test_description_changes_with_the_training_run(tmp_path: Path, models: dict[
     assert before == described(found.table, sample.index())
     (Path(models["spans"]) / "selected.json").write_text("{}")
     assert before != described(found.table, sample.index())
+
+
+def test_description_names_the_compact_model_where_it_is_asked_for(
+    tmp_path: Path, models: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = system(tmp_path, f'reader.model = "{models["spans"]}"\nreranker.provider = "compact"').table
+    without = system(tmp_path, f'reader.model = "{models["spans"]}"').table
+    before = described(one, sample.index())
+    assert before["compact"] == runtime.WEIGHTS.name and "compact" not in described(without, sample.index())
+    monkeypatch.setattr(runtime, "WEIGHTS", Path("compact-99"))
+    assert before != described(one, sample.index())
+
+
+def test_prose_does_not_decide_what_a_system_is() -> None:
+    table = provided_system("compact")
+    told = dataclasses.replace(table, about="Reads twice.")
+    assert described(table, sample.index()) == described(told, sample.index())

@@ -40,15 +40,17 @@ def load(
     """A pipeline over an index (the embedded sample without one). Weights are loaded with the first question.
 
     `depth` passages are searched for, the best `keep` are read to the end. With a `threshold` every answer that is at
-    least that probable is given, instead of the set with the highest expected F1. A question for which there is no more
-    than a guess gets no reading, one that is hardly ambiguous a single one, and where a rewrite is not well put it
-    gives way to the question's own words or to a title, unless `cautious` is False. `weights` is the folder of another
-    model than the one that is shipped; a `model` that is there already brings its own weights and threads.
+    least that probable is given, and the best one, instead of the set with the highest expected F1. A question for
+    which there is no more than a guess gets no reading, one that is hardly ambiguous a single one, and where a rewrite
+    is not well put it gives way to the question's own words or to a title, unless `cautious` is False. `weights` is the
+    folder of another model than the one that is shipped; a `model` that is there already brings its own weights and
+    threads.
     """
     from whichsense import sample
 
     opened = index if isinstance(index, Index) else sample.index() if index is None else Index.open(index)
-    compact = (model or Compact(Path(weights or WEIGHTS), threads, Settings(keep=keep))).over(len(opened))
+    own = model or Compact(Path(weights or WEIGHTS), threads)
+    compact = replace(own, settings=replace(own.settings, keep=keep)).over(len(opened))
     return Pipeline(
         IndexRetriever(opened, method),
         CompactReranker(compact),

@@ -149,8 +149,8 @@ class FirstRewriter:
 class CompactDisambiguator:
     """Rewrites that the compact model's writer draws for each answer beside its evidence.
 
-    Several are written for each answer; those are chosen that differ, hold what the evidence holds, do not give the
-    answer away, and whose own answer is likely when they are asked.
+    Several are written for each answer; those are chosen that differ, hold what the evidence holds and do not give the
+    answer away.
     """
 
     compact: Compact

@@ -15,7 +15,7 @@ from whichsense import sample
 from whichsense.config import load_as
 from whichsense.datasets import Annotation, Question, load
 from whichsense.errors import BadConfig, BadInput
-from whichsense.files import read_json, sha256, write_atomically
+from whichsense.files import as_json, read_json, sha256, write_atomically
 from whichsense.index import Index
 from whichsense.journal import Journal
 from whichsense.metrics.detection import detection
@@ -27,7 +27,7 @@ from whichsense.retrieve import IndexRetriever
 from whichsense.scoring import Result
 from whichsense.scoring.ambignq import score_ambignq
 from whichsense.stages import Reranker, Retriever
-from whichsense.systems import System, described, load_system, made, provided_system
+from whichsense.systems import System, SystemTable, described, load_system, made, provided_system
 from whichsense.types import Method
 
 CUTOFFS = (1, 5, 10, 20, 100)
@@ -73,7 +73,8 @@ def evaluate_retrieval(
     search's order or in a reranker's.
 
     The result is written to `out`; until then what was found lies in `out.partial`, with which a run that was killed or
-    stopped goes on. `about` says what the reranker is: going on with another one is refused.
+    stopped goes on. `about` says what the reranker is: it stands in the result's provenance, and going on with another
+    one is refused.
     """
     data = load(dataset, data_dir=data_dir)
     questions = [question for question in data if question.answers][:limit]
@@ -86,7 +87,7 @@ def evaluate_retrieval(
         for some in journal.batches(_BATCH if reranker is None else 1, progress):
             for question, record in zip(some, _looked_for(some, retriever, reranker, max(cutoffs)), strict=True):
                 journal.add(question, record)
-    where = provenance([data.path]) | {"index": index.manifest.sources}
+    where = provenance([data.path]) | dict(about or {}) | {"index": index.manifest.sources}
     named = index.method(method) + (", reranked" if reranker else "")
     result = _retrieval_result(dataset, named, journal.records(), cutoffs, where)
     if out:
@@ -195,20 +196,21 @@ def evaluate_systems(
         raise BadConfig(
             f"{path}: there are no systems to compare. Add [[systems]] with a file, provider or predictions."
         )
+    tables = [_named(entry) for entry in wanted.systems]
     out = Path(wanted.out)
+    _refuse_same_file(path, out, [table.name for table in tables if table])
     out.mkdir(parents=True, exist_ok=True)
     limit = limit or wanted.limit or None
     questions, source = questions_of(wanted.dataset, data_dir, limit)
     gold = out / f"gold-{len(questions)}.json"
-    write_atomically(gold, json.dumps(official_gold(questions), ensure_ascii=False) + "\n")
+    write_atomically(gold, as_json(official_gold(questions)))
     index = Index.open(wanted.index) if wanted.index else sample.index()
     found = []
-    for entry in wanted.systems:
+    for entry, table in zip(wanted.systems, tables, strict=True):
         name, predictions = entry.name or Path(entry.predictions).stem, Path(entry.predictions)
-        if not entry.predictions:
-            table = load_system(entry.file) if entry.file else provided_system(entry.provider)
-            system = made(replace(table, name=entry.name or table.name), index)
-            name, predictions = system.name, out / f"{_UNSAFE.sub('-', system.name)}-{len(questions)}.json"
+        if table:
+            system = made(table, index)
+            name, predictions = system.name, out / f"{_safe(system.name)}-{len(questions)}.json"
             with progress(name) as shown:
                 _answered(system, index, wanted.dataset, predictions, data_dir=data_dir, limit=limit, progress=shown)
         scored = score_ambignq(gold, predictions, allow_missing=True, name=name)
@@ -218,6 +220,30 @@ def evaluate_systems(
 
 
 _UNSAFE = re.compile(r"[^\w.-]+")
+
+
+def _safe(name: str) -> str:
+    return _UNSAFE.sub("-", name)
+
+
+def _named(entry: SystemEntry) -> SystemTable | None:
+    """The system that an entry asks for, under its name there; None where predictions are given."""
+    if entry.predictions:
+        return None
+    table = load_system(entry.file) if entry.file else provided_system(entry.provider)
+    return replace(table, name=entry.name or table.name)
+
+
+def _refuse_same_file(path: str | Path, out: Path, names: Sequence[str]) -> None:
+    """Two systems may not write to one file, nor one to the gold answers."""
+    taken = {"gold": "the gold answers"}
+    for name in names:
+        if other := taken.get(_safe(name)):
+            where = f"'{out / _safe(name)}-….json'"
+            raise BadConfig(
+                f"{path}: '{other}' and '{name}' would both be written to {where}. Give one another `name`."
+            )
+        taken[_safe(name)] = name
 
 
 def _answered(system: System, index: Index, dataset: str, predictions: Path, **options: Any) -> None:

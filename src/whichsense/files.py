@@ -216,6 +216,27 @@ def write_atomically(path: str | Path, body: bytes | str) -> None:
         beside.unlink(missing_ok=True)
 
 
+def as_json(value: Any, indent: int | None = None) -> bytes:
+    """A value as lines of JSON in UTF-8, which cannot hold half a surrogate pair: that stays an escape.
+
+    >>> as_json(["é", "\\ud800"]).decode()
+    '["é", "\\\\ud800"]\\n'
+    """
+    return (json.dumps(value, ensure_ascii=False, indent=indent) + "\n").encode(errors="backslashreplace")
+
+
+def locked(file: IO[Any]) -> bool:
+    """Take an open file for this process alone, unless another has it. It is freed when it is closed, and by the system
+    when the process dies."""
+    import fcntl  # not on Windows
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def sha256(path: str | Path) -> str:
     """The checksum of a file as it lies there, packed or not."""
     with open(path, "rb") as file:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ from typing import Any, Protocol
 from whichsense.datasets import Question
 from whichsense.datasets.given import given_questions
 from whichsense.errors import BadInput
-from whichsense.files import read_json, write_atomically
-from whichsense.journal import Journal
+from whichsense.files import as_json, read_json, write_atomically
+from whichsense.journal import Journal, same
 from whichsense.progress import Progress, silent
 from whichsense.provenance import provenance
 from whichsense.types import Reading
@@ -62,8 +61,9 @@ def predict(
     """Answer every question of a dataset; `out` appears when all are answered.
 
     Until then the answers lie in `out.partial`: a run that was killed or stopped goes on with the question after the
-    last one there. `system` says what answers; going on with another one is refused. Without `rewrites` only answers
-    are written, without questions. `batch` questions are answered at once: more keep a GPU busier.
+    last one there, and a second run beside one that goes on is refused. `system` says what answers; going on with
+    another one is refused. Without `rewrites` only answers are written, without questions. `batch` questions are
+    answered at once: more keep a GPU busier.
     """
     out = Path(out)
     questions, path = questions_of(dataset, data_dir, limit)
@@ -79,9 +79,9 @@ def predict(
     taken = sum(one["seconds"] for one in done) / len(questions)
     where = provenance([path]) | {key: about[key] for key in ("system", "dataset")}
     predictions = {question.id: one["prediction"] for question, one in zip(questions, done, strict=True)}
-    write_atomically(out, json.dumps(predictions, ensure_ascii=False) + "\n")
+    write_atomically(out, as_json(predictions))
     facts = {"questions": len(questions), "seconds_per_question": taken, "provenance": where}
-    write_atomically(beside(out), json.dumps(facts, ensure_ascii=False, indent=2) + "\n")
+    write_atomically(beside(out), as_json(facts, indent=2))
     journal.finish()
     return Predicted(out, len(questions), taken, where)
 
@@ -96,7 +96,8 @@ def is_of(out: Path, system: Mapping[str, Any], dataset: str) -> bool:
     if not out.exists() or not beside(out).exists():
         return False
     where = read_json(beside(out))["provenance"]
-    return bool(where["system"] == json.loads(json.dumps(system)) and where["dataset"] == dataset)
+    written = {key: where[key] for key in ("system", "dataset")}
+    return same(written, {"system": system, "dataset": dataset})
 
 
 def _official(readings: Sequence[Reading], rewrites: bool) -> list[Any]:

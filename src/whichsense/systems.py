@@ -162,7 +162,8 @@ def made(table: SystemTable, index: Index | KeptHits) -> System:
 
 
 def described(table: SystemTable, index: Index | KeptHits) -> dict[str, Any]:
-    """What decides a system's answers: its settings, which training run each model is from, and the index."""
+    """What decides a system's answers: its settings, which compact model it asks for, which training run each other
+    model is from, and the index."""
     found = _settings(table)
     if isinstance(index, KeptHits):
         return found | {"index": index.about["index"], "passages": index.about["passages"], "hits": sha256(index.path)}
@@ -171,6 +172,11 @@ def described(table: SystemTable, index: Index | KeptHits) -> dict[str, Any]:
 
 def _settings(table: SystemTable) -> dict[str, Any]:
     found = asdict(table)
+    del found["about"]  # prose: it decides nothing
+    if _asks_for_compact(table):
+        from whichsense.models.compact.runtime import WEIGHTS
+
+        found["compact"] = WEIGHTS.name
     models = [one for stage in found.values() if isinstance(stage, dict) for one in _models(stage)]
     return found | {"models": training_runs(models)}
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -121,16 +123,46 @@ def test_files_that_cannot_be_read(body: bytes, said: str, run: Run, tmp_path: P
     assert status == 1 and said in err
 
 
-@pytest.mark.parametrize("name", ["config.json", "late.onnx", "writer.onnx", "scorer.json", "embeddings.npz"])
-def test_damaged_weights(name: str, run: Run, weights: Path, tmp_path: Path) -> None:
+def test_a_line_that_cannot_be_asked_is_named_before_any_is(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "questions.txt"
+    path.write_text(f"{QUESTION}\n\n" * 40 + "x" * 20_000 + f"\n{QUESTION}\n")
+    status, out, err = run("--file", str(path))
+    assert status == 1 and out == ""
+    assert err == f"error: '{path}', line 81: The question has 20,000 characters; at most 10,000 are read.\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+    status, out, err = run("-")
+    assert status == 1 and out == "" and err.startswith("error: standard input, line 81: The question has")
+
+
+FILES = ("config.json", "early.onnx", "late.onnx", "verdict.onnx", "writer.onnx", "scorer.json", "embeddings.npz")
+DAMAGED = [(name, body) for name in FILES for body in (b"", b"{}")]
+DAMAGED += [("config.json", b"[]"), ("config.json", b'{"format": 4}')]
+
+
+@pytest.mark.parametrize(("name", "body"), DAMAGED)
+def test_damaged_weights(name: str, body: bytes, run: Run, weights: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()
     for path in weights.iterdir():
-        (broken / path.name).write_bytes(path.read_bytes() if path.name != name else b"{}")
+        (broken / path.name).write_bytes(path.read_bytes() if path.name != name else body)
     status, _, err = run(QUESTION, folder=broken)
-    assert status == 1 and ("train it again" in err or "export the model again" in err)
+    assert status == 1 and ("train it again" in err or "export the model again" in err) and err.count("\n") == 1
     status, _, err = run(QUESTION, folder=tmp_path / "nowhere")
     assert status == 1 and "There is no compact model" in err
+
+
+def test_no_threshold_brings_back_what_is_declined(run: Run, weights: Path, tmp_path: Path) -> None:
+    """And the highest leaves one answer: the option's help and docs/ask.md say both."""
+    shy = tmp_path / "shy"
+    shy.mkdir()
+    for path in weights.iterdir():
+        (shy / path.name).write_bytes(path.read_bytes())
+    scored(shy, decline_under=1.1)
+    assert "No answer found" in run(QUESTION, "--threshold", "0", folder=shy)[1]
+    (said,) = (option.help for option in command.params if option.name == "threshold")  # type: ignore[attr-defined]
+    assert said.endswith("the best one in any case.")
 
 
 def test_the_command_reads_as_much_as_the_library() -> None:

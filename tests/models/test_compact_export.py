@@ -128,10 +128,14 @@ def test_constants_are_read_without_onnx(tmp_path: Path) -> None:
         constants(path)
 
 
-@pytest.mark.parametrize("name", ["config.json", "embeddings.npz", "writer.onnx"])
-def test_a_folder_that_cannot_be_loaded_is_told(name: str, tmp_path: Path) -> None:
-    (exported(tmp_path) / name).unlink()
-    with pytest.raises(BadInput, match=tmp_path.name):
+@pytest.mark.parametrize("name", ["config.json", "embeddings.npz", "writer.onnx", "verdict.onnx"])
+@pytest.mark.parametrize("body", [None, b"", b"[]", b'{"format": 4, "int8": true}'])
+def test_a_folder_that_cannot_be_loaded_is_told(name: str, body: bytes | None, tmp_path: Path) -> None:
+    path = exported(tmp_path) / name
+    path.unlink()
+    if body is not None:
+        path.write_bytes(body)
+    with pytest.raises(BadInput, match=rf"{tmp_path.name}.*train it again\.$"):
         load(tmp_path)
     with pytest.raises(BadInput, match="int8"):
         load(exported(tmp_path / "float", int8=False))
@@ -162,13 +166,13 @@ def test_a_missing_weight_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["config.json", "embeddings.npz", "early.onnx", "late.onnx", "verdict.onnx"])
-@pytest.mark.parametrize("damage", ["missing", "cut"])
+@pytest.mark.parametrize("damage", ["missing", "cut", "empty"])
 def test_damaged_weights_are_named(name: str, damage: str, tmp_path: Path) -> None:
     folder = exported(tmp_path)
     path = folder / name
     body = path.read_bytes()
     path.unlink()
-    if damage == "cut":
-        path.write_bytes(body[: len(body) // 3])
+    if damage != "missing":
+        path.write_bytes(body[: len(body) // 3] if damage == "cut" else b"")
     with pytest.raises(WhichsenseError, match="or train it again"):
         CompactModel(folder).prepare()

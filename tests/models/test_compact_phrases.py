@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from tiny_compact import exported, scored
-from whichsense.models.compact.phrases import phrase_rewrites
+from whichsense.models.compact.choosing import key
+from whichsense.models.compact.phrases import _asked, phrase_rewrites
 from whichsense.models.compact.resolving import resolved, target
+from whichsense.models.compact.rewriting import written
 from whichsense.models.compact.support import support
 from whichsense.models.compact.system import Compact, Scene
 from whichsense.models.compact.writer import search
@@ -56,6 +58,40 @@ def test_neither_the_answer_nor_what_is_asked_already(scene: Scene) -> None:
 
 def test_an_answer_that_stands_nowhere_gives_no_phrase(scene: Scene) -> None:
     assert questions(scene, "nobody at all", "David Lynch")[0] == []
+
+
+@pytest.mark.parametrize(
+    ("question", "title", "rewrite"),
+    [
+        ("Who wrote dune?", r"Dune (\1)", r"Who wrote dune (\1)?"),
+        ("Who made dune?", r"Dune (\emph{1984} film)", r"Who made dune (\emph{1984} film)?"),
+        ("Who played spider man first?", "Spider-Man (2002 film)", "Who played spider man (2002 film) first?"),
+        ("Who is in AC / DC", "AC/DC (band)", "Who is in AC / DC (band)?"),
+        ("Who made airplane! first?", "Airplane! (film)", "Who made airplane! (film) first?"),
+        ("Who is spider man in Spider-Man?", "Spider-Man (film)", "Who is spider man in Spider-Man (film)?"),
+        ("Who played spiderman?", "Spider-Man (2002 film)", "Who played spiderman?"),
+    ],
+)
+def test_what_is_in_brackets_follows_the_name_as_the_question_spells_it(
+    question: str, title: str, rewrite: str
+) -> None:
+    assert _asked(question, title) == rewrite
+
+
+def test_a_name_spelt_otherwise_is_explained_and_no_question_is_its_own_rewrite(scene: Scene) -> None:
+    """Also of one so long that the writer writes nothing. İ in lower case is two signs: its name is not found."""
+    for name, found in (("Spider-Man", "spider man (2002 film)"), ("İzmir", None)):
+        asked = f"who played {name.lower().replace('-', ' ')} {'and who directed it ' * 20}"
+        hits = [
+            passage_hit("It was directed by David Lynch.", f"{name} (2002 film)"),
+            passage_hit("It was directed by Denis Villeneuve.", f"{name} (2012 film)"),
+        ]
+        own = scene.compact.scene(asked, hits)
+        targets = [target(own, Candidate(answer, 1.0)) for answer in ("David Lynch", "Denis Villeneuve")]
+        first, _ = written(own, targets, [support(own, one) for one in targets])
+        given = [one.question for one in first.options]
+        assert key(asked) not in map(key, given)
+        assert found is None or any(found in one for one in given)
 
 
 def test_readings_take_them(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

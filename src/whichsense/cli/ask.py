@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +30,11 @@ _LONGEST_SENTENCE = 300
 @click.argument("question", required=False)
 @click.option("--file", "path", type=click.Path(path_type=Path), metavar="FILE", help="Ask every line of a file.")
 @evidence_options
-@click.option("--threshold", type=click.FloatRange(0, 1), help="Give every answer that is at least this probable.")
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    help="Give every answer that is at least this probable; the best one in any case.",
+)
 @click.option("--k", type=click.IntRange(1, 100), help="At most so many readings.")
 @click.option("--depth", default=40, show_default=True, type=click.IntRange(1, 1000), help="Passages to look at.")
 @click.option("--keep", default=20, show_default=True, type=click.IntRange(1, 100), help="Passages to read to the end.")
@@ -57,10 +61,12 @@ def command(
     """
     if (question is None) == (path is None):
         raise click.UsageError("Give a QUESTION, '-' for standard input, or --file FILE.")
-    questions = iter([question]) if question not in (None, "-") else _lines(path)
+    alone = [question] if question not in (None, "-") else []
+    lines = {} if alone else _lines(path)
     model = _begun(weights, threads, keep)
     from whichsense import compact
 
+    questions = iter(alone or _usable(lines, path))
     index, chosen = open_evidence(folder, method)
     pipeline = compact.load(index, method=chosen, depth=depth, keep=keep, threshold=threshold, model=model)
     while batch := list(islice(questions, _TOGETHER)):
@@ -79,9 +85,8 @@ def _begun(weights: Path | None, threads: int, keep: int) -> Compact:
     return model
 
 
-def _lines(path: Path | None) -> Iterator[str]:
-    """The questions of a file or of standard input; empty lines are passed over."""
-    name = str(path) if path else "standard input"
+def _lines(path: Path | None) -> dict[int, str]:
+    """The questions of a file or of standard input by the number of their line; empty lines are passed over."""
     try:
         text = (path.read_bytes() if path else sys.stdin.buffer.read()).decode("utf-8-sig")
     except FileNotFoundError:
@@ -89,11 +94,27 @@ def _lines(path: Path | None) -> Iterator[str]:
     except IsADirectoryError:
         raise BadInput(f"'{path}' is a folder; a file with one question a line is needed.") from None
     except UnicodeDecodeError as error:
-        raise BadInput(f"{name} is not valid UTF-8 (byte {error.start:,}). Convert it with iconv.") from None
-    found = [line.strip() for line in text.splitlines() if line.strip()]
+        raise BadInput(f"{_name(path)} is not valid UTF-8 (byte {error.start:,}). Convert it with iconv.") from None
+    found = {number: line.strip() for number, line in enumerate(text.splitlines(), 1) if line.strip()}
     if not found:
-        raise BadInput(f"{name} holds no question. Write one on each line.")
-    return iter(found)
+        raise BadInput(f"{_name(path)} holds no question. Write one on each line.")
+    return found
+
+
+def _usable(lines: Mapping[int, str], path: Path | None) -> list[str]:
+    """The questions, all of which can be asked: one that cannot is told now, not after hours."""
+    from whichsense.index.search import usable
+
+    for number, question in lines.items():
+        try:
+            usable(question)
+        except BadInput as error:
+            raise BadInput(f"{_name(path)}, line {number}: {error}") from None
+    return list(lines.values())
+
+
+def _name(path: Path | None) -> str:
+    return f"'{path}'" if path else "standard input"
 
 
 def _shown(asked: Asked, k: int | None, as_json: bool) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
-import fcntl
 import json
 import os
 import sqlite3
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from whichsense.errors import BadInput, DamagedIndex, DiskFull, IndexBusy, NoIndex
-from whichsense.files import sha256
+from whichsense.files import locked, sha256
 
 # Raised whenever anything about the files changes meaning: how words are indexed, how passages are stored.
 FORMAT = 2
@@ -164,12 +163,8 @@ def writing(folder: Path, what: str) -> Iterator[None]:
 def _locked(folder: Path, what: str) -> Iterator[None]:
     _ensure_usable(folder)
     with open(folder / LOCK, "a+", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise IndexBusy(
-                f"'{folder}' is being written by {_holder(lock)}. Wait until it ends, or stop it."
-            ) from None
+        if not locked(lock):
+            raise IndexBusy(f"'{folder}' is being written by {_holder(lock)}. Wait until it ends, or stop it.")
         lock.truncate(0)
         lock.write(f"process {os.getpid()} ({what}, since {time.strftime('%Y-%m-%d %H:%M:%S')})\n")
         lock.flush()

@@ -73,7 +73,7 @@ class Index:
         if k < 1:
             raise BadInput(f"k is {k}; ask for at least one passage.")
         k = min(k, max(len(self), 1))
-        asked = [_usable(question) for question in questions]
+        asked = [usable(question) for question in questions]
         method = self.method(method)
         if method == "bm25":
             return [[hit for _, hit in self._texts.search(question, k)] for question in asked]
@@ -148,7 +148,8 @@ def _vectors(folder: Path) -> Vectors:
     return Vectors.open(folder)
 
 
-def _usable(question: str) -> str:
+def usable(question: str) -> str:
+    """A question as it is; one that cannot be searched for is told."""
     if not question.strip():
         raise BadInput("The question is empty. Ask something.")
     if len(question) > LONGEST_QUESTION:

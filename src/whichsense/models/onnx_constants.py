@@ -27,6 +27,8 @@ def constants(path: Path) -> dict[str, NDArray[Any]]:
     try:
         body = memoryview(path.read_bytes())
         graphs = [value for number, value in _fields(body) if number == _GRAPH]
+        if not graphs:
+            raise ValueError("it holds no graph")
         return dict(_array(value) for graph in graphs for number, value in _fields(graph) if number == _INITIALIZER)
     except (OSError, IndexError, KeyError, ValueError, TypeError) as error:
         raise BadInput(f"'{path}' is no ONNX file with constants that can be read: {error}") from None

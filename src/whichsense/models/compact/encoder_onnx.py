@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from whichsense.models.onnx_graph import Graph
 
-WEIGHT_TOP = 63  # x86 without VNNI adds two products in 16 bits: with weights up to 63 that cannot overflow
+# x86 without VNNI adds two products in 16 bits: with weights up to 63 that cannot overflow, on any machine.
+WEIGHT_TOP = 63
+# GELU never goes below -0.17, so its output is coded from there upwards.
 GELU_FLOOR = 0.17
 _MISSING = "It is no checkpoint of the compact model."
 

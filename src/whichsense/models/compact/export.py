@@ -14,9 +14,9 @@ from whichsense.errors import BadInput
 from whichsense.files import write_atomically
 from whichsense.models.compact import encoder_onnx
 from whichsense.models.compact.encoder_onnx import Weights
+from whichsense.models.compact.runtime import FORMAT
 from whichsense.models.compact.writer import graph
 
-FORMAT = 4
 GRAPHS = {
     "early.onnx": encoder_onnx.early,
     "late.onnx": encoder_onnx.late,

@@ -9,7 +9,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -133,22 +132,17 @@ def _falls(evidence: Evidence) -> dict[str, float]:
 
 def _words_around(answer: Answer, evidence: Evidence, question: set[str]) -> dict[str, float]:
     """How much of the question stands beside the answer, and where else the answer stands."""
-    asked = {_stem(word) for word in question} or {""}
+    asked = {stem(word) for word in question} or {""}
     sentences, titles = [0.0], [0.0]
     for mention in answer.mentions[:4]:
         passage = evidence.passages[mention.passage]
-        title = set(map(_stem, words(passage.title)))
-        beside = set(map(_stem, words(_sentence(passage.text, mention.start)))) if not mention.in_title else title
+        title = set(map(stem, words(passage.title)))
+        beside = set(map(stem, words(_sentence(passage.text, mention.start)))) if not mention.in_title else title
         sentences.append(len(asked & (beside | title)) / len(asked))
         titles.append(len(asked & title) / max(len(title), 1))
     told = f" {' '.join(words(answer.text))} "
     holding = sum(told in f" {' '.join(words(passage.text))} " for passage in evidence.passages)
     return {"question_beside": max(sentences), "title_asked": max(titles), "holding": math.log1p(holding)}
-
-
-@lru_cache(maxsize=2**15)
-def _stem(word: str) -> str:
-    return stem(word)
 
 
 def _beside_better(place: int, context: Context) -> float:

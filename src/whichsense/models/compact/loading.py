@@ -6,8 +6,6 @@ codes and steps. It needs neither ONNX Runtime nor onnx.
 
 from __future__ import annotations
 
-import json
-import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +16,8 @@ from numpy.typing import NDArray
 
 from whichsense.errors import BadInput
 from whichsense.models.compact.encoder_onnx import WEIGHT_TOP, step_of
-from whichsense.models.compact.export import CONFIG, EMBEDDINGS, FORMAT, GRAPHS, WORD_TOP
-from whichsense.models.compact.runtime import Words
+from whichsense.models.compact.export import CONFIG, EMBEDDINGS, GRAPHS, WORD_TOP
+from whichsense.models.compact.runtime import FORMAT, UNREADABLE, Words, mended, read_config
 from whichsense.models.onnx_constants import constants
 
 Array = NDArray[Any]
@@ -43,7 +41,7 @@ class Exported:
 def load(folder: Path) -> Exported:
     """Read a folder that `export` wrote in int8."""
     try:
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        config = read_config(folder / CONFIG)
         if (config.get("format"), config.get("int8")) != (FORMAT, True):
             raise ValueError(f"its format is not {FORMAT}, in int8")
         words = Words.load(folder / EMBEDDINGS)
@@ -51,8 +49,8 @@ def load(folder: Path) -> Exported:
         for name in GRAPHS:
             weights |= _of_graph(constants(folder / name), WEIGHT_TOP)
         _share_steps(weights, config["shape"])
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise BadInput(f"'{folder}' holds no compact model that can be read: {error}") from None
+    except (BadInput, *UNREADABLE) as error:
+        raise BadInput(f"'{folder}' holds no compact model that can be read: {error}. {mended(folder)}") from None
     return Exported(weights, config, words.vocabulary)
 
 

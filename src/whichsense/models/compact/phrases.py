@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from whichsense.models.compact.choosing import Option
+from whichsense.models.compact.choosing import Option, key
 from whichsense.models.compact.features import asked_for
 from whichsense.models.compact.support import Support, Target, beside
 from whichsense.models.compact.system import Scene
@@ -37,7 +37,7 @@ _NAMED, _TOLD = 0.1, 0.02
 
 def phrase_rewrites(scene: Scene, targets: Sequence[Target], told: Sequence[Support]) -> list[list[Option]]:
     """For each answer the rewrites that its evidence gives, the most promising first."""
-    around = [beside(scene, target) for target in targets]
+    around, question = [beside(scene, target) for target in targets], scene.evidence.question
     found = []
     for place, supported in enumerate(told):
         others = " ".join(
@@ -46,11 +46,11 @@ def phrase_rewrites(scene: Scene, targets: Sequence[Target], told: Sequence[Supp
         elsewhere = f" {' '.join(words(others))} "
         made: dict[str, tuple[float, Option]] = {}
         for phrase, worth in _phrases(scene, around[place]):
-            said = " ".join(words(phrase))
-            if f" {said} " not in elsewhere and _says_more(scene, phrase) and supported.holds(phrase):
+            said, asked = " ".join(words(phrase)), _asked(question, phrase)
+            fits = f" {said} " not in elsewhere and _says_more(scene, phrase) and supported.holds(phrase)
+            if fits and key(asked) != key(question):
                 bonus = _NAMED if _BRACKETS.search(phrase) else _TOLD
-                option = Option(_asked(scene.evidence.question, phrase), phrase=True, bonus=bonus)
-                made.setdefault(said, (worth, option))
+                made.setdefault(said, (worth, Option(asked, phrase=True, bonus=bonus)))
         found.append([option for _, option in sorted(made.values(), key=lambda one: -one[0])[:_MOST]])
     return found
 
@@ -60,12 +60,22 @@ def _asked(question: str, phrase: str) -> str:
 
     >>> _asked("Who wrote dune?", "in 1984"), _asked("Who wrote dune first?", "Dune (novel)")
     ('Who wrote dune in 1984?', 'Who wrote dune (novel) first?')
+    >>> _asked("Who played spider man?", "Spider-Man (2002 film)")
+    'Who played spider man (2002 film)?'
     """
     asked = question.strip().rstrip("?").rstrip()
     if inside := _BRACKETS.search(phrase):
-        name = _named(phrase)
-        return re.sub(rf"\b({re.escape(name)})(?!\w)", rf"\1 ({inside[1]})", asked, count=1, flags=re.IGNORECASE) + "?"
+        end = _end_of(_named(phrase), asked)
+        return question if end is None else f"{asked[:end]} ({inside[1]}){asked[end:]}?"
     return f"{asked} {phrase}?"
+
+
+def _end_of(name: str, question: str) -> int | None:
+    """Where a name ends in a question: spelt as the title has it, or else its words with other signs between them."""
+    for spelt in (re.escape(name), r"\W+".join(words(name))):
+        if found := re.search(rf"\b{spelt}(?!\w)", question, re.IGNORECASE):
+            return found.end()
+    return None
 
 
 def _named(title: str) -> str:

@@ -6,11 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-# x86 without VNNI adds two products in 16 bits: with weights up to 63 that cannot overflow, on any machine.
-WEIGHT_TOP = 63
+from whichsense.models.compact.encoder_onnx import GELU_FLOOR, WEIGHT_TOP
+
 TOP = 127
-# GELU never goes below -0.17, so its output is coded from there upwards.
-GELU_FLOOR = 0.17
 UNLEARNT = -3.0  # what the step of an input's codes is, as a logarithm, until a batch was seen
 
 

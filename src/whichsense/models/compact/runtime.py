@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +26,25 @@ Found = TypeVar("Found")
 WEIGHTS = Path(__file__).parents[1] / "weights" / "compact-8"
 FORMAT = 4
 EXTRA = "dense"
+# What a file raises that is missing or was copied by half: as JSON, as a zip archive, as numpy's arrays in it.
+UNREADABLE = (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error)
+_SIZES = frozenset("width heads layers early writer_layers".split())  # what is needed of a model's shape
+
+
+def once(load: Callable[[Any], Found]) -> cached_property[Found]:
+    """A part that is loaded when it is first asked for, and once though a thread may load it ahead: from Python 3.12
+    on a cached property has no lock. Each part has its own, so that nobody waits for what is not needed yet."""
+    lock, name = threading.RLock(), load.__name__
+
+    @wraps(load)
+    def loaded(own: Any) -> Found:
+        with lock:
+            if name not in vars(own):
+                vars(own)[name] = load(own)
+            found: Found = vars(own)[name]
+            return found
+
+    return cached_property(loaded)
 
 
 @dataclass(frozen=True)
@@ -94,32 +115,34 @@ class CompactModel:
     threads: int = 2
     work: Work = field(default_factory=Work)
 
-    @cached_property
+    @once
     def config(self) -> dict[str, Any]:
         path = self.folder / "config.json"
         try:
-            config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            config = read_config(path)
         except FileNotFoundError:
-            raise WhichsenseError(f"There is no compact model in '{self.folder}'. {_mended(self.folder)}") from None
-        except (OSError, ValueError) as error:
+            raise WhichsenseError(f"There is no compact model in '{self.folder}'. {mended(self.folder)}") from None
+        except UNREADABLE as error:
             raise damaged(path, error) from None
         if config.get("format") != FORMAT:
             raise WhichsenseError(
                 f"'{self.folder}' has format {config.get('format')}; this version reads {FORMAT}. "
                 "Use the version of whichsense that wrote it, or export the model again."
             )
+        if not isinstance(shape := config.get("shape"), dict) or not shape.keys() >= _SIZES:
+            raise damaged(path, ValueError("it does not say the model's shape"))
         return config
 
-    @cached_property
+    @once
     def words(self) -> Words:
         path = self.folder / "embeddings.npz"
         assert self.config  # a folder that holds no model is told as such
         try:
             return Words.load(path)
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        except UNREADABLE as error:
             raise damaged(path, error) from None
 
-    @cached_property
+    @once
     def tokenizer(self) -> Tokenizer:
         return Tokenizer({token: number for number, token in enumerate(self.words.vocabulary)})
 
@@ -168,19 +191,19 @@ class CompactModel:
         except Exception as error:  # ONNX Runtime's errors have no base of their own
             raise damaged(path, error) from None
 
-    @cached_property
+    @once
     def _early(self) -> Any:
         return self.session("early.onnx")
 
-    @cached_property
+    @once
     def _late(self) -> Any:
         return self.session("late.onnx")
 
-    @cached_property
+    @once
     def _verdict(self) -> Any:
         return self.session("verdict.onnx")
 
-    @cached_property
+    @once
     def _pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self.threads, thread_name_prefix="whichsense")
 
@@ -195,12 +218,20 @@ class CompactModel:
         self.work.layers += layers
 
 
+def read_config(path: Path) -> dict[str, Any]:
+    """What a weights folder says of itself."""
+    config = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(config, dict):
+        raise ValueError("it is no JSON object")
+    return config
+
+
 def damaged(path: Path, error: Exception) -> WhichsenseError:
     said = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-    return WhichsenseError(f"'{path}' is missing or damaged ({said}). {_mended(path.parent)}")
+    return WhichsenseError(f"'{path}' is missing or damaged ({said}). {mended(path.parent)}")
 
 
-def _mended(folder: Path) -> str:
+def mended(folder: Path) -> str:
     """What to do about it."""
     if folder == WEIGHTS:
         return "Install whichsense again."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -41,11 +40,11 @@ class Support:
         new = words(inserted)
         if any(_within(told, new) for told in _heads(self.answer)) or (inserted and same(inserted, self.answer)):
             return False
-        return all(_stem(word) in self.stems for word in new) and _names(inserted) <= self.neighbours
+        return all(stem(word) in self.stems for word in new) and _names(inserted) <= self.neighbours
 
     def tells_apart(self, rewrite: str, others: Sequence[Support]) -> bool:
         """Whether a rewrite says something that the evidence of no other answer says."""
-        return any(all(_stem(word) not in other.stems for other in others) for word in words(rewrite))
+        return any(all(stem(word) not in other.stems for other in others) for word in words(rewrite))
 
 
 def _heads(answer: str) -> list[list[str]]:
@@ -72,11 +71,11 @@ def support(scene: Scene, target: Target, *, cautious: bool = True) -> Support:
     if not told:
         told = [text for passage in scene.evidence.passages for text in (passage.title, passage.text)]
     tokenizer = scene.compact.model.tokenizer
-    rows = [list(map(_stem, words(text))) for text in (scene.evidence.question, *told)]
+    rows = [list(map(stem, words(text))) for text in (scene.evidence.question, *told)]
     said = {word for text in (scene.evidence.question, *told) for word in words(text)}
     free = SMALL_WORDS | neutral(said)
     pieces = {piece for text in (*told, *free) for piece in tokenizer.ids(text)}
-    stems = frozenset(map(_stem, free | said))
+    stems = frozenset(map(stem, free | said))
     neighbours = frozenset(pair for row in rows for pair in itertools.pairwise(row))
     return Support(target.answer, stems, np.array(sorted(pieces), dtype=np.int64), neighbours)
 
@@ -89,7 +88,7 @@ def _names(inserted: str) -> set[tuple[str, str]]:
     """
     each = [(word, words(word)) for word in inserted.split()]
     beside = itertools.pairwise((word, own) for word, own in each if own)
-    return {(_stem(one[-1]), _stem(other[0])) for (a, one), (b, other) in beside if a[:1].isupper() and b[:1].isupper()}
+    return {(stem(one[-1]), stem(other[0])) for (a, one), (b, other) in beside if a[:1].isupper() and b[:1].isupper()}
 
 
 def neutral(said: Set[str]) -> frozenset[str]:
@@ -116,8 +115,3 @@ def beside(scene: Scene, target: Target) -> list[list[str]]:
 def _holding(text: str, starts: Sequence[int]) -> list[str]:
     spans = sentence_spans(text)
     return [text[begin:end] for begin, end in spans if any(begin <= start < end for start in starts)]
-
-
-@lru_cache(maxsize=2**15)
-def _stem(word: str) -> str:
-    return stem(word)

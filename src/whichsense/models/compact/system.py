@@ -16,7 +16,7 @@ from whichsense.models.compact import candidates, features
 from whichsense.models.compact.candidates import Answer, Evidence
 from whichsense.models.compact.impression import pooled
 from whichsense.models.compact.inputs import LONGEST_QUESTION, Pair, answer_ids, pair
-from whichsense.models.compact.runtime import WEIGHTS, CompactModel, Floats, Late
+from whichsense.models.compact.runtime import WEIGHTS, CompactModel, Floats, Late, once
 from whichsense.models.compact.scorer import Judge, Scorer, chosen
 from whichsense.models.compact.writer.runtime import Writer
 from whichsense.types import Hit
@@ -42,15 +42,15 @@ class Parts:
     folder: Path
     threads: int
 
-    @cached_property
+    @once
     def model(self) -> CompactModel:
         return CompactModel(self.folder, self.threads)
 
-    @cached_property
+    @once
     def writer(self) -> Writer:
         return Writer(self.model)
 
-    @cached_property
+    @once
     def scorer(self) -> Scorer:
         return Scorer.load(self.folder / "scorer.json")
 
@@ -97,6 +97,7 @@ class Compact:
                 self.model.prepare()
                 self.writer.prepare()
 
+        # No daemon: Python would end while ONNX Runtime still loads, and one such end in three is a crash.
         thread = threading.Thread(target=loaded, name="whichsense-loading")
         thread.start()
         return thread

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whichsense.models.compact.runtime import CompactModel, Floats
+from whichsense.models.compact.runtime import CompactModel, Floats, once
 from whichsense.models.compact.tokens import END
 from whichsense.models.compact.writer.prompts import REWRITE, WRITTEN, Prompt
 
@@ -66,7 +66,7 @@ class Writer:
 
     model: CompactModel
 
-    @cached_property
+    @once
     def _session(self) -> Any:
         return self.model.session("writer.onnx", self.model.threads)
 
