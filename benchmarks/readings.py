@@ -11,12 +11,14 @@ import argparse
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from whichsense import compact
 from whichsense.datasets import Annotation, QAPair, Question
 from whichsense.datasets.given import given_questions
+from whichsense.files import as_json, write_atomically
 from whichsense.metrics.ambignq import f1_answers, question_scores
 from whichsense.metrics.bootstrap import quantile, resampled_sums
 from whichsense.models.compact.resolving import Resolved, resolved
@@ -81,11 +83,16 @@ def answers(options: argparse.Namespace) -> None:
 
 
 def rewrites(options: argparse.Namespace) -> None:
-    """EDIT-F1 and BLEU-4 of rewrites for the gold answers of an annotation, and how many stand twice."""
+    """EDIT-F1 and BLEU-4 of rewrites for the gold answers of an annotation, and how many stand twice.
+
+    Of questions that every annotator found ambiguous, as the official script has it; written to --out, they can be
+    scored by it, which takes the best annotation: whichsense score ambignq GOLD OUT --allow-missing.
+    """
     pipeline = compact.load(options.index, threads=options.threads)
-    asked = [one for one in given_questions(options.dataset)[0] if one.several]
+    asked = [one for one in given_questions(options.dataset)[0] if one.several and one.is_ambiguous]
     random.Random(0).shuffle(asked)
     each: list[list[tuple[float, float]]] = []
+    written: dict[str, list[dict[str, str]]] = {}
     twice = 0
     for question in asked[: options.limit]:
         annotation = question.several
@@ -93,7 +100,10 @@ def rewrites(options: argparse.Namespace) -> None:
         made = _rewritten(pipeline, question.text, annotation)
         scores = [question_scores(question.text, "|".join(pair.questions), text) for pair, text in made]
         each.append([(one[-1], one[3]) for one in scores])
+        written[question.id] = [{"question": text, "answer": pair.answers[0]} for pair, text in made]
         twice += len(made) - len({text.lower() for _, text in made})
+    if options.out:
+        write_atomically(options.out, as_json(written))
     pairs = np.array([one for own in each for one in own])
     questions = np.array([np.mean(own, axis=0) for own in each])
     means = resampled_sums(questions) / len(questions)
@@ -139,6 +149,7 @@ def main() -> None:
     second.add_argument("dataset")
     second.add_argument("--index")
     second.add_argument("--limit", type=int, default=40)
+    second.add_argument("--out", type=Path, metavar="FILE")
     second.set_defaults(run=rewrites)
     options = parser.parse_args()
     options.run(options)
