@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ from whichsense.train.compact.int8 import Int8Task  # noqa: E402
 from whichsense.train.compact.made import MADE  # noqa: E402
 from whichsense.train.compact.measures import measured  # noqa: E402
 from whichsense.train.compact.scores import detected, taught_scores  # noqa: E402
-from whichsense.train.compact.start import NET  # noqa: E402
+from whichsense.train.compact.start import NET, opened  # noqa: E402
 from whichsense.train.compact.student import shared_out, vocabulary_of  # noqa: E402
 from whichsense.train.compact.topical import TopicTask  # noqa: E402
 from whichsense.train.compact.whole import WholeTask  # noqa: E402
@@ -495,6 +496,14 @@ def test_bases_that_do_not_fit_are_told(runs: Path) -> None:
         joint(runs, "model.longest=40")
     with pytest.raises(BadInput, match="no compact model that can be read: its format"):
         joint(runs, f"model.start={located('tiny-bert-uncased')}").build()
+
+
+def test_an_empty_checkpoint_to_start_from_is_told(runs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(runs / "compact-reader-tiny" / "model", folder)
+    (folder / NET).write_bytes(b"")
+    with pytest.raises(BadInput, match="no compact model that can be read"):
+        opened(str(folder))
 
 
 def test_given_models_are_not_trained_again(runs: Path, tmp_path: Path) -> None:

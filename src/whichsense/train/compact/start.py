@@ -83,7 +83,7 @@ def opened(name: str) -> Start:
         state = torch.load(folder / NET, map_location="cpu", weights_only=True)
         told = folder / CONFIG
         config = json.loads(told.read_text(encoding="utf-8")) if told.exists() else None
-    except (OSError, ValueError, TypeError, RuntimeError, pickle.UnpicklingError) as error:
+    except (OSError, EOFError, ValueError, TypeError, RuntimeError, pickle.UnpicklingError) as error:
         raise BadInput(f"'{name}' holds no compact model that can be read: {error}") from None
     return Start(folder, sizes, vocabulary, state, config)
 

@@ -103,6 +103,6 @@ def collated(examples: Sequence[Example], longest: int = LONGEST_OUTPUT) -> Sequ
 def _opened(folder: Path) -> dict[str, Tensor]:
     try:
         found: dict[str, Tensor] = torch.load(folder / WRITER, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, pickle.UnpicklingError) as error:
+    except (OSError, EOFError, RuntimeError, pickle.UnpicklingError) as error:
         raise BadInput(f"'{folder}' holds no writer that can be read: {error}") from None
     return found
