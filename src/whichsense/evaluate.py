@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -91,7 +90,7 @@ def evaluate_retrieval(
     named = index.method(method) + (", reranked" if reranker else "")
     result = _retrieval_result(dataset, named, journal.records(), cutoffs, where)
     if out:
-        write_atomically(Path(out), json.dumps(result.as_dict(), indent=2) + "\n")
+        write_atomically(Path(out), as_json(result.as_dict(), 2))
     journal.finish()
     return result
 
