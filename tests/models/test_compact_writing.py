@@ -102,10 +102,11 @@ def test_a_word_that_goes_on_is_another_word() -> None:
 
 
 def test_what_is_inserted_must_stand_in_the_evidence() -> None:
-    known = frozenset(["in", "the", "1984", "film", "david", "lynch", "play"])
+    known = frozenset(["1984", "film", "david", "lynch", "play"])
     lynch, year = (Support(answer, known, np.array([])) for answer in ("David Lynch", "in 1984"))
     assert lynch.holds("plays") and lynch.holds("in the 1984 film") and lynch.holds("")
     assert not lynch.holds("in the 2021 film")  # says what the evidence does not say
+    assert not lynch.holds("whered the film")  # small words have no other forms
     assert not lynch.holds("by David Lynch")  # gives the answer away
     place, date = (Support(answer, known, np.array([])) for answer in ("Lynch, Kentucky", "May 5, 1984"))
     # Of a place the first name is enough; of a date the year is not.
@@ -171,7 +172,7 @@ def test_rewrites_keep_to_the_evidence(scene: Scene) -> None:
         for one in some:
             new = set(words(one.question)) - set(words(QUESTION))
             assert one.question.endswith("?") and one.question != QUESTION
-            assert new <= told | SMALL_WORDS | NEUTRAL_WORDS
+            assert {stem(word) for word in new - SMALL_WORDS} <= {stem(word) for word in told | NEUTRAL_WORDS}
             assert " ".join(words(answer.answer)) not in " ".join(words(one.question))
 
 

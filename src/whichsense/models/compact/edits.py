@@ -10,6 +10,7 @@ from difflib import SequenceMatcher
 
 from whichsense.models.compact.tokens import END, Pieces, joined
 
+_LOOSE = re.compile(r" ([,;:])(?= )")
 _QUOTED = re.compile(r'"\s*([^"]*?)\s*"')
 _QUESTION_WORD = re.compile(r"(?<=[\w,] )(?:Who|What|When|Where|Which|How|Whose|Whom|Why)\b")
 _NO_SPACE_BEFORE = frozenset(",.;:!?)]'’%")
@@ -100,12 +101,13 @@ def applied(words: Sequence[str], edits: Sequence[tuple[Edit, str]]) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Single spaces, none inside quotes; a capital at the beginning, and none at a question word that stands later.
+    """Single spaces, none inside quotes and before commas; a capital at the beginning, and none at a question word that
+    stands later.
 
-    >>> _tidy('in 1969 Who sang " It "')
-    'In 1969 who sang "It"'
+    >>> _tidy('in 1969 , Who sang " It "')
+    'In 1969, who sang "It"'
     """
-    text = _QUOTED.sub(r'"\1"', " ".join(text.split()))
+    text = _LOOSE.sub(r"\1", _QUOTED.sub(r'"\1"', " ".join(text.split())))
     text = _QUESTION_WORD.sub(lambda found: found[0].lower(), text)
     return text[:1].upper() + text[1:]
 

@@ -22,11 +22,11 @@ from whichsense.text import words
 
 _SEEN = 3  # passages that tell how words are spelt
 # Rewrites that are drawn for each answer; in all, and in all where somebody waits; unless there are very many answers.
-_DRAWN, _MOST_DRAWN, _MOST_WAITED_FOR = 16, 36, 24
+_DRAWN, _MOST_DRAWN, _MOST_WAITED_FOR = 40, 120, 48
 _FEWEST_DRAWN = 4
 _LONGER = 10  # word pieces by which a rewrite may be longer than the question: 97% of annotators' are not longer
 _KEPT = 8  # of each answer, best first
-_APART = 0.03  # what it counts that a rewrite says something which the evidence of no other answer says
+_APART = 0.02  # what it counts that a rewrite says something which the evidence of no other answer says
 _LEADING = frozenset("a an the of in on at to for from by with as and or during between which whose".split())
 
 

@@ -23,7 +23,7 @@ from whichsense.models.compact.tokens import Tokenizer
 Floats = NDArray[np.float32]
 Item = TypeVar("Item")
 Found = TypeVar("Found")
-WEIGHTS = Path(__file__).parents[1] / "weights" / "compact-8"
+WEIGHTS = Path(__file__).parents[1] / "weights" / "compact-9"
 FORMAT = 4
 EXTRA = "dense"
 # What a file raises that is missing or was copied by half: as JSON, as a zip archive, as numpy's arrays in it.

@@ -27,7 +27,8 @@ class Target:
 
 @dataclass(frozen=True)
 class Support:
-    """Stems and word pieces that a rewrite for an answer may insert: "played" supports "plays"."""
+    """Stems and word pieces that a rewrite for an answer may insert: "played" supports "plays". Small words are written
+    as they are."""
 
     answer: str
     stems: frozenset[str]
@@ -40,11 +41,14 @@ class Support:
         new = words(inserted)
         if any(_within(told, new) for told in _heads(self.answer)) or (inserted and same(inserted, self.answer)):
             return False
-        return all(stem(word) in self.stems for word in new) and _names(inserted) <= self.neighbours
+        return all(self._says(word) for word in new) and _names(inserted) <= self.neighbours
 
     def tells_apart(self, rewrite: str, others: Sequence[Support]) -> bool:
         """Whether a rewrite says something that the evidence of no other answer says."""
-        return any(all(stem(word) not in other.stems for other in others) for word in words(rewrite))
+        return any(not any(other._says(word) for other in others) for word in words(rewrite))
+
+    def _says(self, word: str) -> bool:
+        return word in SMALL_WORDS or stem(word) in self.stems
 
 
 def _heads(answer: str) -> list[list[str]]:
@@ -73,8 +77,8 @@ def support(scene: Scene, target: Target, *, cautious: bool = True) -> Support:
     tokenizer = scene.compact.model.tokenizer
     rows = [list(map(stem, words(text))) for text in (scene.evidence.question, *told)]
     said = {word for text in (scene.evidence.question, *told) for word in words(text)}
-    free = SMALL_WORDS | neutral(said)
-    pieces = {piece for text in (*told, *free) for piece in tokenizer.ids(text)}
+    free = neutral(said)
+    pieces = {piece for text in (*told, *free, *SMALL_WORDS) for piece in tokenizer.ids(text)}
     stems = frozenset(map(stem, free | said))
     neighbours = frozenset(pair for row in rows for pair in itertools.pairwise(row))
     return Support(target.answer, stems, np.array(sorted(pieces), dtype=np.int64), neighbours)

@@ -16,7 +16,7 @@ from whichsense.models.compact.system import Scene
 from whichsense.train.compact_scorer import fit_within
 from whichsense.types import Candidate
 
-_ORDER = 0.35  # what BLEU-4 counts beside EDIT-F1
+_ORDER = 0.5  # what BLEU-4 counts beside EDIT-F1
 
 
 @dataclass
