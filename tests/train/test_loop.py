@@ -25,6 +25,7 @@ from whichsense.errors import BadConfig, BadInput  # noqa: E402
 from whichsense.stopping import Stopped  # noqa: E402
 from whichsense.train import checkpoint  # noqa: E402
 from whichsense.train.batches import Lazy, ahead, own_share, shuffled  # noqa: E402
+from whichsense.train.crew import able  # noqa: E402
 from whichsense.train.loop import train  # noqa: E402
 from whichsense.train.processes import current  # noqa: E402
 from whichsense.train.settings import Settings, rate_share  # noqa: E402
@@ -286,6 +287,52 @@ class Gathering(Straight):
             assert own.grad is not None and own.grad.flatten().tolist() == [9.0, 9.0]
             assert here.any(here.rank == 1) and not here.any(False) and here.from_first(here.rank) == 0
         return super().loss(model, batch)
+
+
+needs_fork = pytest.mark.skipif(not able(2), reason="batches are made in a thread on this system")
+
+
+@needs_fork
+def test_processes_that_make_batches_change_nothing(tmp_path: Path) -> None:
+    """Over six epochs, stopped in the middle of one."""
+    train(Curve(), SETTINGS, tmp_path / "thread")
+    several = dataclasses.replace(SETTINGS, workers=2)
+    makers = Makers(interrupt_at=29)
+    with pytest.raises(Stopped):
+        train(makers, several, tmp_path / "processes")
+    train(makers, several, tmp_path / "processes")
+    assert same(weights(tmp_path / "thread"), weights(tmp_path / "processes"))
+    others = set(makers.makers.tolist()) - {0, os.getpid()}
+    assert len(others) == 4 and not any(map(alive, others))  # two before and two after the stop, and none is left
+
+
+class Makers(Curve):
+    """Tells who made the batches."""
+
+    def __init__(self, interrupt_at: int) -> None:
+        super().__init__(interrupt_at=interrupt_at)
+        self.makers = torch.zeros(1000, dtype=torch.long).share_memory_()
+
+    def batches(self, epoch: int, seed: int) -> Lazy[list[int], Any]:
+        def make(places: list[int]) -> Any:
+            self.makers[torch.count_nonzero(self.makers)] = os.getpid()
+            return {"rows": self.rows[places]}
+
+        return Lazy(shuffled(len(self.rows), 4, epoch, seed), make)
+
+
+def alive(process: int) -> bool:
+    return Path(f"/proc/{process}").exists()
+
+
+@needs_fork
+def test_what_fails_in_another_process_is_told_here(tmp_path: Path) -> None:
+    class Failing(Curve):
+        def batches(self, epoch: int, seed: int) -> Lazy[int, Any]:
+            return Lazy(range(9), lambda number: {"rows": self.rows[[number]]} if number < 7 else 1 // 0)
+
+    with pytest.raises(ZeroDivisionError):
+        train(Failing(), dataclasses.replace(SETTINGS, workers=2), tmp_path)
 
 
 def test_tensorboard_where_it_is_installed(tmp_path: Path) -> None:

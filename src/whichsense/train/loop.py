@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from whichsense.stopping import Stopped, stop_requested
 from whichsense.train import checkpoint, record
 from whichsense.train.batches import ahead, grouped, own_share
 from whichsense.train.checkpoint import State
+from whichsense.train.crew import Crew, Place, able
 from whichsense.train.logs import Logs
 from whichsense.train.optimizer import make_optimizer, prepared, to_device
 from whichsense.train.processes import Processes, started
@@ -111,6 +112,7 @@ class _Run:
         processes.share_weights(self.model)
         prepared(self.model, settings)
         self.logs = Logs(folder, self.state.step) if processes.is_first else None
+        self.crew: Crew | None = None
         self._sums: dict[str, Any] = {}
 
     def go(self, stop: Callable[[], bool]) -> Trained:
@@ -120,6 +122,8 @@ class _Run:
             while not self.state.ended:
                 self._epoch(stop)
         finally:
+            if self.crew is not None:
+                self.crew.dismiss()
             if self.logs is not None:
                 self.logs.close()
         state = self.state
@@ -128,12 +132,11 @@ class _Run:
 
     def _epoch(self, stop: Callable[[], bool]) -> None:
         settings, state, processes = self.settings, self.state, self.processes
-        batches = self.task.batches(state.epoch, settings.seed)
+        batches = self._batches(state.epoch)
         total = self._total(batches)
-        share = own_share(batches, processes.rank, processes.count, skip=state.position * settings.accumulate)
         empty = state.position == 0
         self.model.train()
-        with contextlib.closing(ahead(share)) as ready:
+        with contextlib.closing(self._made(batches)) as ready:
             for group in grouped(ready, settings.accumulate):
                 empty = False
                 self._step(group, total)
@@ -154,6 +157,32 @@ class _Run:
         if not settings.evaluate_every:
             self._evaluate(total)
         return None
+
+    def _made(self, batches: Iterable[Any]) -> Generator[Any, None, None]:
+        """This process's batches of an epoch that it has not had: a thread makes them, or a crew."""
+        share = self._share(batches, self.state.position)
+        helpers = able(self.settings.workers)
+        if not helpers or not isinstance(share, Sequence) or not share:
+            return ahead(share)
+        if self.crew is None:
+            share[0]  # what a task works out once is there before the crew begins, as copies of this process
+            places = self._places(self.state.epoch, self.state.position)
+            self.crew = Crew(self._batches, places, helpers)
+        return self.crew.take(len(share))
+
+    def _places(self, epoch: int, position: int) -> Iterator[Place]:
+        """From here on, without end."""
+        while True:
+            numbers = range(len(self._batches(epoch)))
+            yield from ((epoch, number) for number in self._share(numbers, position))
+            epoch, position = epoch + 1, 0
+
+    def _batches(self, epoch: int) -> Any:
+        return self.task.batches(epoch, self.settings.seed)
+
+    def _share(self, batches: Iterable[Any], position: int) -> Iterable[Any]:
+        processes = self.processes
+        return own_share(batches, processes.rank, processes.count, skip=position * self.settings.accumulate)
 
     def _total(self, batches: Iterable[Any]) -> int:
         """The steps of the whole run, which the learning rate's schedule needs."""
@@ -231,6 +260,7 @@ class _Run:
         with (
             torch.inference_mode(),
             torch.autocast(self.processes.device.type, torch.bfloat16, enabled=self.settings.bf16),
+            torch.compiler.set_stance("force_eager"),  # the sizes of batches differ: compiling for each takes longer
         ):
             found = {name: float(value) for name, value in self.task.evaluate(self.model).items()}
         self.model.train()

@@ -54,6 +54,7 @@ def prepared(model: nn.Module, settings: Settings) -> None:
         for part in eight:
             part.float8_enable()
     if settings.compile:
+        torch.compiler.reset()  # another recipe's sizes, in the same process, would make these ones variable
         model.compile()  # in place: the weights keep their names
 
 

@@ -8,6 +8,18 @@ from typing import Any, Literal
 
 from whichsense.errors import BadConfig
 
+_AT_LEAST_0 = (
+    "epochs",
+    "steps",
+    "patience",
+    "evaluate_every",
+    "workers",
+    "warmup",
+    "weight_decay",
+    "clip",
+    "learning_rate",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -45,13 +57,14 @@ class Settings:
     keep: int = 1
     """Checkpoints that are kept. The best model is kept beside them in any case."""
     log_every: int = 10
+    workers: int = 0
+    """Processes that make batches, at most one a core, on Linux; 0: a thread does, as it does elsewhere."""
     device: str = ""
     """cpu, cuda, mps; empty: the best that there is."""
 
     def __post_init__(self) -> None:
-        wrong = [name for name in ("epochs", "steps", "patience", "evaluate_every") if getattr(self, name) < 0]
-        wrong += [name for name in ("accumulate", "checkpoint_every", "keep", "log_every") if getattr(self, name) < 1]
-        wrong += [name for name in ("warmup", "weight_decay", "clip", "learning_rate") if getattr(self, name) < 0]
+        wrong = [name for name in ("accumulate", "checkpoint_every", "keep", "log_every") if getattr(self, name) < 1]
+        wrong += [name for name in _AT_LEAST_0 if getattr(self, name) < 0]
         wrong += ["betas"] if len(self.betas) != 2 else []
         if wrong:
             raise BadConfig(f"train.{wrong[0]} cannot be {getattr(self, wrong[0])!r}.")
@@ -62,7 +75,7 @@ class Settings:
     def binding(self) -> dict[str, Any]:
         """What must not change between a stopped run and its resumption, or the weights would be others."""
         table = dataclasses.asdict(self)
-        for free in ("checkpoint_every", "keep", "log_every", "device"):
+        for free in ("checkpoint_every", "keep", "log_every", "workers", "device"):
             del table[free]
         if not self.float8:
             del table["float8"]  # runs that began before there was such a setting go on

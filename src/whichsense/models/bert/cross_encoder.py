@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from whichsense.models.bert import saved
 from whichsense.models.bert.inputs import Inputs
-from whichsense.models.bert.running import best_device, in_full, inference, outputs
+from whichsense.models.bert.running import best_device, compile_layers, in_full, inference, outputs
 from whichsense.types import Passage
 
 
@@ -41,9 +41,7 @@ class CrossEncoder(nn.Module):
                 nn.init.zeros_(head.bias)
 
     def compile(self, *arguments: Any, **options: Any) -> None:
-        """Layer by layer: they are alike, so one is compiled and serves all."""
-        for layer in (one for part in self.encoder.modules() if isinstance(part, nn.ModuleList) for one in part):
-            layer.compile(*arguments, **options)
+        compile_layers(self.encoder, *arguments, **options)
 
     def forward(self, batch: Mapping[str, Tensor]) -> Read:
         hidden = self.encoder(**fitting(self.config, batch)).last_hidden_state.float()

@@ -25,6 +25,12 @@ def device_of(model: nn.Module) -> torch.device:
     return next(model.parameters()).device
 
 
+def compile_layers(encoder: nn.Module, *arguments: Any, **options: Any) -> None:
+    """Layer by layer, in place: they are alike, so one is compiled and serves all."""
+    for layer in (one for part in encoder.modules() if isinstance(part, nn.ModuleList) for one in part):
+        layer.compile(*arguments, **options)
+
+
 def in_full(tensor: torch.Tensor) -> torch.autocast:
     """Where bfloat16 would round away what matters: scores, which are compared, are computed in float32."""
     return torch.autocast(tensor.device.type, enabled=False)

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -147,8 +147,7 @@ class _Maker:
         done = folder / f"{name}.json"
         if done.exists():
             _same(read_json(done)["about"], about, folder)
-            count = read_json(done)["parts"]
-            return Pack.joined(Pack.load(_Part((), folder, name, number).path) for number in range(count))
+            return _read(done, done.stat().st_mtime_ns)
         asked = ask()
         started = folder / f"{name}.started.json"
         if started.exists():
@@ -229,6 +228,13 @@ class _Maker:
         chosen += hard[:room]
         order = {passage: place for place, passage in enumerate(held)}
         return sorted(chosen, key=order.__getitem__)
+
+
+@lru_cache(maxsize=2)
+def _read(done: Path, written: int) -> Pack:
+    """Lists that are complete, once for all recipes that one command trains. `written`: when they were."""
+    count = read_json(done)["parts"]
+    return Pack.joined(Pack.load(_Part((), done.parent, done.stem, number).path) for number in range(count))
 
 
 _inherited: list[tuple[_Maker, Sequence[_Part]]] = []  # of a process: what it was forked with

@@ -28,13 +28,11 @@ if TYPE_CHECKING:
     from whichsense.train.compact.teacher import TeacherNet
 
 _PART = 1000  # lists in one file: what a stop loses at most
-_AT_ONCE = 48  # lists
+_AT_ONCE = 1024  # slots
 
 
 def taught_scores(teacher: Path, pack: Pack, folder: str, longest: int) -> Scores:
     """Scores of all slots; those that were written before are read."""
-    from whichsense.train.compact.teacher import opened
-
     place = Path(folder) / f"scores-{sha256(teacher / WEIGHTS)[:12]}-{longest}" if folder else None
     parts: list[Scores] = []
     net: TeacherNet | None = None
@@ -45,7 +43,7 @@ def taught_scores(teacher: Path, pack: Pack, folder: str, longest: int) -> Score
             if path is not None and path.exists():
                 parts.append(_load(path))
                 continue
-            net = net or opened(teacher).to(best_device())
+            net = net or _ready(teacher)
             parts.append(_asked(net, pack, numbers, longest))
             if path is not None:
                 _save(path, parts[-1])
@@ -67,29 +65,45 @@ def detected(detectors: Sequence[str], pack: Pack) -> NDArray[np.float32]:
     return found
 
 
+def _ready(teacher: Path) -> TeacherNet:
+    from whichsense.train.compact.teacher import opened
+
+    net = opened(teacher).to(best_device())
+    if best_device() == "cuda":
+        net.compile()
+    return net
+
+
 def _asked(net: TeacherNet, pack: Pack, numbers: range, longest: int) -> Scores:
     slots = range(pack.slots_of(numbers.start).start, pack.slots_of(numbers.stop - 1).stop)
+    lists = np.repeat(np.array(numbers), pack.slots.sizes(np.array(numbers)))
     relevance = np.zeros(len(slots), np.float16)
     places = np.zeros((len(slots), 2, MOST_PIECES), np.uint8)
     chances = np.zeros((len(slots), 2, MOST_PIECES), np.float16)
     device = next(net.parameters()).device
-    several = [
-        range(start, min(start + _AT_ONCE, numbers.stop)) for start in range(numbers.start, numbers.stop, _AT_ONCE)
-    ]
-    made = Lazy(several, lambda some: list_batch(pack, some, [pack.slots_of(number) for number in some], longest))
-    for some, made_batch in zip(several, ahead(made), strict=True):
+    parts = stretches(len(slots), _AT_ONCE)
+    made = Lazy(parts, lambda own: list_batch(pack, lists[own].tolist(), [[slot] for slot in slots[own]], longest))
+    for own, made_batch in zip(parts, ahead(made), strict=True):
         batch = to_device(made_batch, device)
         with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             output = net(batch.pairs)
-        valid = batch.valid.flatten()
         logs = torch.stack(start_end(output["span"], batch.pairs.region), 1)
         best = logs.topk(MOST_PIECES, dim=2)
-        own = slice(pack.slots_of(some[0]).start - slots.start, pack.slots_of(some[-1]).stop - slots.start)
-        relevance[own] = output["relevance"][valid].cpu().numpy()
+        relevance[own] = output["relevance"].cpu().numpy()
         first, title = batch.pairs.heads[:, :1, None], batch.pairs.heads[:, 1:, None]
-        places[own] = counted(best.indices, first, title)[valid].clamp(0, 255).cpu().numpy()
-        chances[own] = best.values[valid].clamp(min=-30).cpu().numpy()
+        places[own] = counted(best.indices, first, title).clamp(0, 255).cpu().numpy()
+        chances[own] = best.values.clamp(min=-30).cpu().numpy()
     return Scores(relevance, places, chances)
+
+
+def stretches(count: int, size: int) -> list[slice]:
+    """So many in parts of one size, for which layers are compiled: the last reaches back.
+
+    >>> stretches(5, 2), stretches(1, 2)
+    ([slice(0, 2, None), slice(2, 4, None), slice(3, 5, None)], [slice(0, 1, None)])
+    """
+    ends = [*range(size, count, size), count]
+    return [slice(max(0, end - size), end) for end in ends]
 
 
 def _save(path: Path, scores: Scores) -> None:

@@ -177,6 +177,7 @@ class Student:
 
     def lazily(self, epoch: int, seed: int, make: Any) -> Lazy[tuple[int, list[int]], Any]:
         """Batches that are made when they are needed, each with a generator of its own."""
+        _ = self.scores  # before a thread or another process needs them
         return Lazy(
             self.drawn(epoch, seed), lambda item: make(item[1], np.random.default_rng([seed, epoch, item[0], 1]))
         )

@@ -14,6 +14,7 @@ from whichsense.errors import BadConfig
 from whichsense.models.bases import load_tokenizer
 from whichsense.models.bert import saved
 from whichsense.models.bert.inputs import Inputs
+from whichsense.models.bert.running import compile_layers
 from whichsense.models.compact.net import Score
 from whichsense.models.compact.tokens import BEGIN, END, PAD
 from whichsense.train.compact import losses
@@ -61,6 +62,9 @@ class TeacherNet(nn.Module):
         config: Any = encoder.config
         self.typed = getattr(config, "type_vocab_size", 1) > 1
         self.relevance, self.span = Score(config.hidden_size), nn.Linear(config.hidden_size, 2)
+
+    def compile(self, *arguments: Any, **options: Any) -> None:
+        compile_layers(self.encoder, *arguments, **options)
 
     def forward(self, pairs: Pairs) -> dict[str, Tensor]:
         types = {"token_type_ids": pairs.types} if self.typed else {}
