@@ -34,7 +34,7 @@ from whichsense.models.compact.windows import likelihoods  # noqa: E402
 from whichsense.models.compact.writer.net import WriterConfig, from_bert  # noqa: E402
 from whichsense.models.compact.writer.prompts import ANSWER, RESTORE  # noqa: E402
 from whichsense.text import normalize  # noqa: E402
-from whichsense.train.compact import fitting, judging, lists, losses, teacher  # noqa: E402
+from whichsense.train.compact import fitting, judging, lists, losses, questioning, teacher  # noqa: E402
 from whichsense.train.compact.batch import counted, list_batch  # noqa: E402
 from whichsense.train.compact.corpora import Source, half_of_the_sample, holds, small_corpora  # noqa: E402
 from whichsense.train.compact.int8 import Int8Task  # noqa: E402
@@ -311,7 +311,7 @@ def test_the_scorer_knows_right_answers(runs: Path) -> None:
     source = Source(sample.index(), own)
     scorer = fitting.fit_scorer(folder, source)
     found: dict[bool, list[float]] = {True: [], False: []}
-    for question, scene in fitting.scenes(fitting.Unfitted(folder), [source]):
+    for question, scene in questioning.scenes(questioning.Unfitted(folder), source):
         rows = [features.of_answer(place, scene.context) for place in range(len(scene.answers))]
         for answer, chance in zip(scene.answers, scorer.in_large.answer.probabilities(rows), strict=True):
             found[judging.is_right(answer, question)].append(chance)
@@ -320,12 +320,37 @@ def test_the_scorer_knows_right_answers(runs: Path) -> None:
         fitting.fit_scorer(folder, Source(sample.index(), own[:3]))
 
 
+def test_a_stopped_fit_goes_on(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read is not read again; the scorer is that of an unbroken fit."""
+    monkeypatch.setattr(questioning, "_PART", 4)
+    monkeypatch.setattr(questioning, "_PROCESSES", 1)
+    folder, source = runs / "compact-tiny" / "model", half_of_the_sample()
+    asked = [questioning.Occasion(judging.Kind.LARGE, source, one) for one in source.questions[:12]]
+    whole = questioning.questioned(folder, asked, tmp_path / "whole")
+    read = questioning.scene_of
+
+    def stopping(*about: Any) -> Any:
+        if len(list((tmp_path / "kept").iterdir())) == 2:
+            raise KeyboardInterrupt
+        return read(*about)
+
+    monkeypatch.setattr(questioning, "scene_of", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        questioning.questioned(folder, asked, tmp_path / "kept")
+    again: list[str] = []
+    monkeypatch.setattr(questioning, "scene_of", lambda *about: (again.append(about[2].text), read(*about))[1])
+    told = questioning.questioned(folder, asked, tmp_path / "kept")
+    assert again == [one.question.text for one in asked[8:]]
+    assert [one.rows for one in told.read] == [one.rows for one in whole.read]
+    assert told.judged == whole.judged and len(told.judged.rows) == len(told.judged.answers)
+
+
 def test_what_holds_an_answer_can_be_left_out(runs: Path) -> None:
     """A scene without its answers, by which it is learnt when to decline: nothing right is among its candidates."""
-    scenes = list(fitting.scenes(fitting.Unfitted(runs / "compact-tiny" / "model"), [half_of_the_sample()]))[:12]
+    scenes = list(questioning.scenes(questioning.Unfitted(runs / "compact-tiny" / "model"), half_of_the_sample()))[:12]
     taken = 0
     for question, scene in scenes:
-        left = fitting.without_answers(scene, question)
+        left = questioning.without_answers(scene, question)
         held = [any(holds(one, names) for names in question.answers) for one in scene.evidence.passages]
         assert list(left.evidence.passages) == [
             one for one, holding in zip(scene.evidence.passages, held, strict=True) if not holding
@@ -338,7 +363,9 @@ def test_what_holds_an_answer_can_be_left_out(runs: Path) -> None:
 
 def test_judges_learn_from_corpora_like_their_own(runs: Path) -> None:
     """What is right by the large judge and wrong by the small one was read over a small corpus alone."""
-    (question, scene), *_ = fitting.scenes(fitting.Unfitted(runs / "compact-tiny" / "model"), [half_of_the_sample()])
+    (question, scene), *_ = questioning.scenes(
+        questioning.Unfitted(runs / "compact-tiny" / "model"), half_of_the_sample()
+    )
     names = [answer.text for answer in scene.answers]
     right, wrong = (
         replace(question, annotations=(Annotation("singleAnswer", (QAPair((name,)),)),))
@@ -592,13 +619,13 @@ def test_topics_lose_answers_where_they_are_thinned(runs: Path) -> None:
 
 
 def test_what_is_right_in_large_corpora_is_not_learnt_from_topics(runs: Path) -> None:
-    compact = fitting.Unfitted(runs / "compact-tiny" / "model", threads=1)
+    compact = questioning.Unfitted(runs / "compact-tiny" / "model", threads=1)
     source, kinds = half_of_the_sample(), (judging.Kind.LARGE, judging.Kind.SMALL, judging.Kind.TOPICS)
     few = replace(source, questions=source.questions[:36])
     each = [kind for kind in kinds for _ in range(12)]
     read = [
         judging.Read(question, scene.context, kind)
-        for kind, (question, scene) in zip(each, fitting.scenes(compact, [few]), strict=True)
+        for kind, (question, scene) in zip(each, questioning.scenes(compact, few), strict=True)
         if scene.answers
     ]
     without = [one for one in read if one.kind is not judging.Kind.TOPICS]

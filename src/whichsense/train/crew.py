@@ -1,4 +1,5 @@
-"""Processes that make batches, for tasks whose batches take Python long to make: a thread would share its one core."""
+"""Processes that help: with batches that take Python long to make, where a thread would share its one core, and with
+other work that falls into parts."""
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
+from multiprocessing import get_context
 from typing import Any
 
 from torch.utils.data import DataLoader, Dataset
@@ -44,8 +47,7 @@ class Crew:
     def take(self, count: int) -> Generator[Any, None, None]:
         """The next so many batches."""
         if self._made is None:
-            with warnings.catch_warnings():  # of threads, none of which they need: they only make batches
-                warnings.simplefilter("ignore", DeprecationWarning)
+            with _unwarned():
                 self._made = iter(self._loader)
         yield from islice(self._made, count)
 
@@ -68,11 +70,47 @@ class _Epochs(Dataset[Any]):
         return self.current[number]
 
 
+def side_by_side(work: Callable[[int], None], numbers: Sequence[int], processes: int) -> Iterator[int]:
+    """Work that leaves its results in files, by its numbers: done by copies of this process, or here. Gives numbers as
+    they are done."""
+    several = min(able(processes), len(numbers))
+    if several < 2:
+        for number in numbers:
+            work(number)
+            yield number
+        return
+    with _unwarned():
+        pool = get_context("fork").Pool(several, _begin, (work,))
+    with pool:
+        yield from pool.imap_unordered(_do, numbers)
+
+
+_work: list[Callable[[int], None]] = []  # of a process: what it was forked for
+
+
+def _begin(work: Callable[[int], None]) -> None:
+    _deaf()
+    _work.append(work)
+
+
+def _do(number: int) -> int:
+    _work[-1](number)
+    return number
+
+
+@contextmanager
+def _unwarned() -> Iterator[None]:
+    """A process that has threads is not forked without a warning; none of these threads is needed in the copies."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield
+
+
 def _as_it_is(batch: Any) -> Any:
     return batch
 
 
-def _deaf(number: int) -> None:
+def _deaf(number: int = 0) -> None:
     """Ctrl-C reaches all processes of a terminal; the first one decides, after a step that needs batches."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

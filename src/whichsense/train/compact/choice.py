@@ -39,6 +39,12 @@ class Judged:
             self.values += [goodness(question.text, pair.questions, option.question) for option in some.options]
             self.answers += [self.answers[-1] + 1 if self.answers else 0] * len(some.options)
 
+    def join(self, other: Judged) -> None:
+        first = self.answers[-1] + 1 if self.answers else 0
+        self.rows += other.rows
+        self.values += other.values
+        self.answers += [first + answer for answer in other.answers]
+
     def net(self) -> Net | None:
         """None where there was nothing to learn from."""
         return fit_within(self.rows, self.values, self.answers) if self.rows else None

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import random
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +24,7 @@ from whichsense.progress import shown, silent
 from whichsense.train.compact import questions
 from whichsense.train.compact.pack import Pack, Ragged
 from whichsense.train.compact.questions import Asked, Data
+from whichsense.train.crew import side_by_side
 from whichsense.train.processes import speaks
 from whichsense.types import Hit, Method
 
@@ -49,8 +48,8 @@ class Lists:
     """Of a list to learn from."""
     measured: int = 24
     """Of a list to measure with: the first so many hits."""
-    processes: int = 1
-    """That make lists side by side, where hits are read from files and lists are kept in a folder."""
+    processes: int = 16
+    """That make lists side by side where they are kept in a folder: at most one a core, on Linux."""
 
 
 def prepared(data: Data, lists: Lists, vocabulary: Sequence[str]) -> tuple[Pack, Pack]:
@@ -157,23 +156,14 @@ class _Maker:
         count = -(-len(asked) // _PART)
         parts = [_Part(asked, folder, name, number) for number in range(count)]
         with shown(f"lists of {name}", "questions") if speaks() else nullcontext(silent) as progress:
-            for number, _ in enumerate(self._written([part for part in parts if not part.path.exists()]), 1):
+            missing = [part.number for part in parts if not part.path.exists()]
+            if self.data.kept:
+                self._index = _searched(self.data)  # once for all processes; an index is opened by each for itself
+            work = side_by_side(lambda number: self.write(parts[number]), missing, self.lists.processes)
+            for number, _ in enumerate(work, count - len(missing) + 1):
                 progress(number / count, min(len(asked), number * _PART))
         write_atomically(done, json.dumps({"about": about, "parts": count}))
         return self.made(ask, name)
-
-    def _written(self, parts: Sequence[_Part]) -> Iterator[None]:
-        """One part after another; or side by side in processes that have what was read from files already."""
-        several = min(self.lists.processes, len(parts))
-        if several < 2 or not self.data.kept:
-            yield from map(self.write, parts)
-            return
-        self._index = self._index or _searched(self.data)
-        with warnings.catch_warnings():  # of threads, none of which the processes need: they only cut up text
-            warnings.simplefilter("ignore", DeprecationWarning)
-            pool = get_context("fork").Pool(several, _inherit, (self, parts))
-        with pool:
-            yield from pool.imap_unordered(_write, range(len(parts)))
 
     def write(self, part: _Part) -> None:
         self._pack(part.questions, part.luck).save(part.path)
@@ -235,18 +225,6 @@ def _read(done: Path, written: int) -> Pack:
     """Lists that are complete, once for all recipes that one command trains. `written`: when they were."""
     count = read_json(done)["parts"]
     return Pack.joined(Pack.load(_Part((), done.parent, done.stem, number).path) for number in range(count))
-
-
-_inherited: list[tuple[_Maker, Sequence[_Part]]] = []  # of a process: what it was forked with
-
-
-def _inherit(maker: _Maker, parts: Sequence[_Part]) -> None:
-    _inherited.append((maker, parts))
-
-
-def _write(number: int) -> None:
-    maker, parts = _inherited[-1]
-    maker.write(parts[number])
 
 
 @dataclass(frozen=True)

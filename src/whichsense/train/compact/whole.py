@@ -3,6 +3,7 @@ and the scorer is fitted."""
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +23,7 @@ from whichsense.train.compact.topics import parted
 from whichsense.train.compact.writer import Options, WriterTask
 from whichsense.train.compact.writing import WRITER
 
+_TOLD = "told"  # a folder: what a fit of the scorer that is stopped has read
 _FREQUENT = 3000  # word pieces that an answer may have whatever stands in the passages
 
 
@@ -50,10 +52,11 @@ class WholeTask(WriterTask):
         if path.exists() or not held:
             return
         index = Index.open(Path(data.index)) if data.index else sample.index()
+        source, kept = Source(index, held, data.method), folder / _TOLD
+        held_topics = parted(data)[1] if data.topics else None
         with shown("fitting the scorer", "questions") as progress:
-            source = Source(index, held, data.method)
-            held_topics = parted(data)[1] if data.topics else None
-            fit_scorer(folder, source, progress, learnt=labelled(data), topics=held_topics).save(path)
+            fit_scorer(folder, source, progress, learnt=labelled(data), topics=held_topics, kept=kept).save(path)
+        shutil.rmtree(kept, ignore_errors=True)
 
     def data(self) -> list[Path]:
         return [*super().data(), *self.options.data.topic_files]

@@ -1,0 +1,127 @@
+"""The exported model is asked what it reads of every question that the scorer is fitted on.
+
+It takes the longest of what is done without a GPU: processes share it, and what is told is kept part by part, so that a
+stopped fit goes on.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from whichsense.datasets import Question
+from whichsense.files import write_atomically
+from whichsense.models.compact.features import Context
+from whichsense.models.compact.scorer import Judge, Scorer, linear
+from whichsense.models.compact.system import Compact, Scene
+from whichsense.progress import Progress, silent
+from whichsense.train.compact.choice import Judged
+from whichsense.train.compact.corpora import DEPTH, Source, holds
+from whichsense.train.compact.judging import Kind, Read
+from whichsense.train.crew import able, side_by_side
+
+_PART = 40  # questions in one file: what a stop loses at most, of each process
+_PROCESSES = 16
+
+
+@dataclass(frozen=True)
+class Unfitted(Compact):
+    """The model before it has a scorer: passages are weighed by the settings that a scorer has from the start."""
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        nothing = linear()
+        judge = Judge(nothing, nothing)
+        return Scorer(nothing, nothing, judge, judge)
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """A question, and the corpus that it is asked over."""
+
+    kind: Kind
+    source: Source
+    question: Question
+
+
+@dataclass
+class Told:
+    """What is kept of questions that were read."""
+
+    read: list[Read] = field(default_factory=list)
+    judged: Judged = field(default_factory=Judged)
+
+    def add(self, one: Occasion, scene: Scene) -> None:
+        if one.kind is Kind.LARGE:
+            self.judged.add(scene, one.question)
+        elif one.question.is_answerable:
+            self.read.append(Read(one.question, _kept(without_answers(scene, one.question)), Kind.EMPTIED))
+        self.read.append(Read(one.question, _kept(scene), one.kind))
+
+    def join(self, other: Told) -> None:
+        self.read += other.read
+        self.judged.join(other.judged)
+
+
+def questioned(folder: Path, asked: Sequence[Occasion], place: Path, progress: Progress = silent) -> Told:
+    """What the model in `folder` reads of all of them. Parts are kept in `place`, and read if they are there."""
+    place.mkdir(parents=True, exist_ok=True)
+    work = _Questioning(folder, asked, place)
+    count = -(-len(asked) // _PART)
+    missing = [number for number in range(count) if not work.path(number).exists()]
+    for done, _ in enumerate(side_by_side(work.write, missing, _PROCESSES), count - len(missing) + 1):
+        progress(done / count, min(len(asked), done * _PART))
+    found = Told()
+    for number in range(count):
+        found.join(pickle.loads(work.path(number).read_bytes()))
+    return found
+
+
+@dataclass(frozen=True)
+class _Questioning:
+    folder: Path
+    asked: Sequence[Occasion]
+    place: Path
+
+    @cached_property
+    def compact(self) -> Compact:
+        """Of a process: each opens its own."""
+        return Unfitted(self.folder, threads=1 if able(_PROCESSES) > 1 else 2)
+
+    def path(self, number: int) -> Path:
+        return self.place / f"{number:05d}.pickle"
+
+    def write(self, number: int) -> None:
+        found = Told()
+        for one in self.asked[number * _PART : (number + 1) * _PART]:
+            found.add(one, scene_of(self.compact, one.source, one.question))
+        write_atomically(self.path(number), pickle.dumps(found))
+
+
+def scene_of(compact: Compact, source: Source, question: Question) -> Scene:
+    hits = source.index.search(question.text, DEPTH, source.method)
+    return compact.scene(question.text, hits, keep=compact.settings.keep)
+
+
+def scenes(compact: Compact, source: Source) -> Iterator[tuple[Question, Scene]]:
+    """Every question of a source, read."""
+    for question in source.questions:
+        yield question, scene_of(compact, source, question)
+
+
+def without_answers(scene: Scene, question: Question) -> Scene:
+    """What would have been read had no passage held a gold answer."""
+    held = [any(holds(one, names) for names in question.answers) for one in scene.evidence.passages]
+    return replace(scene, evidence=scene.evidence.only([place for place, holding in enumerate(held) if not holding]))
+
+
+def _kept(scene: Scene) -> Context:
+    """What features are made of. Encoder states are let go: 25 MB a question."""
+    nothing = np.zeros(0, np.float32)
+    read = tuple(replace(one, states=nothing, span=nothing) for one in scene.evidence.read)
+    return replace(scene.context, evidence=replace(scene.evidence, read=read))
