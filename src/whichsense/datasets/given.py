@@ -18,9 +18,13 @@ def given_questions(
 ) -> tuple[list[Question], Path]:
     """The questions, and the file that they are from. `without` names others, none of which may be among them."""
     if not Path(name).is_file():
-        data = load(name, data_dir=data_dir, without=without)
-        return list(data), data.path
+        return list(load(name, data_dir=data_dir, without=without)), given_file(name, data_dir)
     found = list(ambignq(Path(name), "", _FIX))
     others = [question.text for other in without for question in given_questions(other, data_dir)[0]]
     repeated = near_duplicates([question.text for question in found], others) if others else set()
     return [question for number, question in enumerate(found) if number not in repeated], Path(name)
+
+
+def given_file(name: str, data_dir: str | Path | None = None) -> Path:
+    """The file alone, without reading it."""
+    return Path(name) if Path(name).is_file() else load(name, data_dir=data_dir).path

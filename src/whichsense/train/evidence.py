@@ -12,7 +12,7 @@ from typing import Literal
 
 from whichsense import sample
 from whichsense.datasets import Question
-from whichsense.datasets.given import given_questions
+from whichsense.datasets.given import given_file, given_questions
 from whichsense.errors import BadConfig, BadInput
 from whichsense.index import Index
 from whichsense.index.kept import KeptHits
@@ -77,7 +77,7 @@ class Data:
     def paths(self) -> list[Path]:
         """The files whose checksums a run records: the questions, and the index's manifest."""
         names = (self.train, *self.more, self.dev)
-        files = dict.fromkeys(given_questions(name, self.folder or None)[1] for name in names)
+        files = dict.fromkeys(given_file(name, self.folder or None) for name in names)
         searched = Path(self.index) / "manifest.json" if self.index else sample.PASSAGES
         return [*files, Path(self.hits) if self.hits else searched]
 

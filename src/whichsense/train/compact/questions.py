@@ -10,7 +10,7 @@ from pathlib import Path
 
 from whichsense import sample
 from whichsense.datasets import Context, GroundedQuestion, Question, SituatedQuestion, near_duplicates
-from whichsense.datasets.given import given_questions
+from whichsense.datasets.given import given_file, given_questions
 from whichsense.datasets.records import merged
 from whichsense.errors import BadConfig, BadInput
 from whichsense.text import words
@@ -63,7 +63,7 @@ class Data:
     def paths(self) -> list[Path]:
         """The files whose checksums a run records: the questions, and the hits or the index's manifest."""
         names = dict.fromkeys([self.train, *self.more, self.dev])
-        files = [given_questions(name, self.folder or None)[1] for name in names]
+        files = [given_file(name, self.folder or None) for name in names]
         searched = Path(self.index) / "manifest.json" if self.index else sample.PASSAGES
         return [*files, *(self.kept or [searched])]
 
