@@ -19,7 +19,7 @@ The loop brings the rest: AdamW and its schedule, accumulation, bf16, several GP
 checkpoints, exact resume, logs, early stopping, Ctrl-C. Three rules keep resuming exact, to the last bit on a CPU:
 
 - `batches` draws from a generator of its own (`random.Random(f"{seed}/{epoch}")`), never from the global ones: batches
-  are made in a thread, ahead of need. It must not change `self`.
+  are made in a thread or in other processes, ahead of need. It must not change `self`.
 - `loss` may use torch's random numbers (dropout): they are seeded anew at every step, by seed, step and process.
 - What training changes lives in the model's `state_dict`, nowhere else.
 

@@ -8,12 +8,16 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
 from multiprocessing import get_context
 from typing import Any
 
 from torch.utils.data import DataLoader, Dataset
+
+from whichsense.errors import BadInput
 
 _READY = 4  # batches that each process makes ahead of need
 Place = tuple[int, int]
@@ -72,17 +76,26 @@ class _Epochs(Dataset[Any]):
 
 def side_by_side(work: Callable[[int], None], numbers: Sequence[int], processes: int) -> Iterator[int]:
     """Work that leaves its results in files, by its numbers: done by copies of this process, or here. Gives numbers as
-    they are done."""
+    they are done. Stopped, it ends with those that are in hand."""
     several = min(able(processes), len(numbers))
     if several < 2:
         for number in numbers:
             work(number)
             yield number
         return
-    with _unwarned():
-        pool = get_context("fork").Pool(several, _begin, (work,))
-    with pool:
-        yield from pool.imap_unordered(_do, numbers)
+    pool = ProcessPoolExecutor(several, get_context("fork"), _begin, (work,))
+    try:
+        with _unwarned():
+            under_way = [pool.submit(_do, number) for number in numbers]
+        for one in as_completed(under_way):
+            yield one.result()
+    except BrokenProcessPool:
+        raise BadInput(
+            "A process was ended from outside; was there too little memory? Run the same command again: it goes on. "
+            f"With fewer cores it needs less memory: taskset -c 0-{several // 2 - 1} whichsense …"
+        ) from None
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 _work: list[Callable[[int], None]] = []  # of a process: what it was forked for

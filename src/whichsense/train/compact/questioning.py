@@ -25,7 +25,7 @@ from whichsense.train.compact.corpora import DEPTH, Source, holds
 from whichsense.train.compact.judging import Kind, Read
 from whichsense.train.crew import able, side_by_side
 
-_PART = 40  # questions in one file: what a stop loses at most, of each process
+_PART = 20  # questions in one file: what a stop loses at most, of each process
 _PROCESSES = 16
 
 
