@@ -6,6 +6,7 @@ import csv
 import json
 import random
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ pytest.importorskip("transformers")
 for needed in ("onnx", "onnxruntime"):
     pytest.importorskip(needed)
 
-from whichsense.datasets import Annotation, QAPair  # noqa: E402
+from whichsense.datasets import Annotation, QAPair, Question  # noqa: E402
 from whichsense.detect import BertDetector  # noqa: E402
 from whichsense.errors import BadConfig, BadInput  # noqa: E402
 from whichsense.models.bases import load_base  # noqa: E402
@@ -28,7 +29,7 @@ from whichsense.models.compact.net import CompactNet  # noqa: E402
 from whichsense.models.compact.quantized import QuantizedLinear  # noqa: E402
 from whichsense.models.compact.resolving import candidates_of, target  # noqa: E402
 from whichsense.models.compact.runtime import CompactModel  # noqa: E402
-from whichsense.models.compact.system import Compact  # noqa: E402
+from whichsense.models.compact.system import Compact, Scene  # noqa: E402
 from whichsense.models.compact.tokens import END  # noqa: E402
 from whichsense.models.compact.windows import likelihoods  # noqa: E402
 from whichsense.models.compact.writer.net import WriterConfig, from_bert  # noqa: E402
@@ -311,13 +312,28 @@ def test_the_scorer_knows_right_answers(runs: Path) -> None:
     source = Source(sample.index(), own)
     scorer = fitting.fit_scorer(folder, source)
     found: dict[bool, list[float]] = {True: [], False: []}
-    for question, scene in questioning.scenes(questioning.Unfitted(folder), source):
+    for question, scene in read_scenes(questioning.Unfitted(folder), source):
         rows = [features.of_answer(place, scene.context) for place in range(len(scene.answers))]
         for answer, chance in zip(scene.answers, scorer.in_large.answer.probabilities(rows), strict=True):
             found[judging.is_right(answer, question)].append(chance)
     assert found[True] and np.mean(found[True]) > np.mean(found[False]) + 0.1
     with pytest.raises(BadInput, match=r"data\.held"):
         fitting.fit_scorer(folder, Source(sample.index(), own[:3]))
+
+
+def read_scenes(compact: questioning.Unfitted, source: Source) -> Iterator[tuple[Question, Scene]]:
+    """Every question of a source, read."""
+    for question in source.questions:
+        yield question, questioning.scene_of(compact, source, question)
+
+
+def test_an_index_that_torch_searches_is_searched_here(tmp_path: Path) -> None:
+    from whichsense import sample
+
+    assert lists.shareable(sample.index())
+    (tmp_path / "bert.json").write_text("{}")
+    index = sample.index()
+    assert not lists.shareable(type(index)(index.folder, replace(index.manifest, encoder=str(tmp_path))))
 
 
 def test_a_stopped_fit_goes_on(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,7 +346,7 @@ def test_a_stopped_fit_goes_on(runs: Path, tmp_path: Path, monkeypatch: pytest.M
     read = questioning.scene_of
 
     def stopping(*about: Any) -> Any:
-        if len(list((tmp_path / "kept").iterdir())) == 2:
+        if len(list((tmp_path / "kept").glob("*/*"))) == 2:
             raise KeyboardInterrupt
         return read(*about)
 
@@ -347,7 +363,7 @@ def test_a_stopped_fit_goes_on(runs: Path, tmp_path: Path, monkeypatch: pytest.M
 
 def test_what_holds_an_answer_can_be_left_out(runs: Path) -> None:
     """A scene without its answers, by which it is learnt when to decline: nothing right is among its candidates."""
-    scenes = list(questioning.scenes(questioning.Unfitted(runs / "compact-tiny" / "model"), half_of_the_sample()))[:12]
+    scenes = list(read_scenes(questioning.Unfitted(runs / "compact-tiny" / "model"), half_of_the_sample()))[:12]
     taken = 0
     for question, scene in scenes:
         left = questioning.without_answers(scene, question)
@@ -363,9 +379,7 @@ def test_what_holds_an_answer_can_be_left_out(runs: Path) -> None:
 
 def test_judges_learn_from_corpora_like_their_own(runs: Path) -> None:
     """What is right by the large judge and wrong by the small one was read over a small corpus alone."""
-    (question, scene), *_ = questioning.scenes(
-        questioning.Unfitted(runs / "compact-tiny" / "model"), half_of_the_sample()
-    )
+    (question, scene), *_ = read_scenes(questioning.Unfitted(runs / "compact-tiny" / "model"), half_of_the_sample())
     names = [answer.text for answer in scene.answers]
     right, wrong = (
         replace(question, annotations=(Annotation("singleAnswer", (QAPair((name,)),)),))
@@ -625,7 +639,7 @@ def test_what_is_right_in_large_corpora_is_not_learnt_from_topics(runs: Path) ->
     each = [kind for kind in kinds for _ in range(12)]
     read = [
         judging.Read(question, scene.context, kind)
-        for kind, (question, scene) in zip(each, questioning.scenes(compact, few), strict=True)
+        for kind, (question, scene) in zip(each, read_scenes(compact, few), strict=True)
         if scene.answers
     ]
     without = [one for one in read if one.kind is not judging.Kind.TOPICS]

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,6 +29,42 @@ def test_all_is_done(tmp_path: Path, processes: int) -> None:
     others = {int(path.read_text()) for path in tmp_path.iterdir()} - {os.getpid()}
     assert len(list(tmp_path.iterdir())) == 7 and len(others) <= processes
     assert bool(others) == (able(processes) > 1)
+
+
+STOPPED = """
+import os, signal, sys, time
+from pathlib import Path
+from whichsense.train.crew import side_by_side
+def work(number):
+    Path(sys.argv[1], str(number)).write_text(str(os.getpid()))
+    time.sleep(60)
+list(side_by_side(work, range(9), 2))
+"""
+
+
+@needs_fork
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
+def test_stopped_or_killed_it_leaves_nobody_behind(tmp_path: Path, sign: signal.Signals) -> None:
+    """Two of nine parts, of a minute each, are in hand."""
+    process = subprocess.Popen([sys.executable, "-c", STOPPED, str(tmp_path)], stderr=subprocess.DEVNULL)
+    until(lambda: len(list(tmp_path.iterdir())) == 2)
+    process.send_signal(sign)
+    process.wait(30)
+    others = [Path("/proc", path.read_text()) for path in tmp_path.iterdir()]
+    until(lambda: not any(map(is_running, others)))
+    assert len(others) == 2
+
+
+def is_running(process: Path) -> bool:
+    """Nobody may be there to collect those that have ended."""
+    return process.exists() and " Z " not in (process / "stat").read_text()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 50
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 @needs_fork

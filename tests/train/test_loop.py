@@ -172,6 +172,12 @@ def test_another_recipe_is_refused(tmp_path: Path) -> None:
         train(Curve(), Settings(steps=2), tmp_path, recipe={"base": "other"})
 
 
+def test_what_changes_no_weight_may_change(tmp_path: Path) -> None:
+    train(Curve(), Settings(steps=2, workers=2), tmp_path, recipe={"about": "a curve", "train": {"workers": 2}})
+    again = train(Curve(), Settings(steps=2, keep=3), tmp_path, recipe={"about": "another", "train": {"keep": 3}})
+    assert again.steps == 2
+
+
 def test_a_broken_checkpoint_is_named(tmp_path: Path) -> None:
     train(Curve(), Settings(steps=2), tmp_path)
     path = checkpoint.newest(tmp_path)
@@ -332,7 +338,17 @@ def test_what_fails_in_another_process_is_told_here(tmp_path: Path) -> None:
             return Lazy(range(9), lambda number: {"rows": self.rows[[number]]} if number < 7 else 1 // 0)
 
     with pytest.raises(ZeroDivisionError):
-        train(Failing(), dataclasses.replace(SETTINGS, workers=2), tmp_path)
+        train(Failing(), dataclasses.replace(SETTINGS, workers=2), tmp_path / "ours")
+
+    class Empty(Curve):
+        def batches(self, epoch: int, seed: int) -> Lazy[int, Any]:
+            return Lazy(range(9), lambda number: {"rows": self.rows[[number]]} if number < 7 else self.missing())
+
+        def missing(self) -> Any:
+            raise BadInput("Nothing is there.")
+
+    with pytest.raises(BadInput, match=r"^Nothing is there\.$"):  # in one line, as a person reads it
+        train(Empty(), dataclasses.replace(SETTINGS, workers=2), tmp_path / "theirs")
 
 
 def test_tensorboard_where_it_is_installed(tmp_path: Path) -> None:

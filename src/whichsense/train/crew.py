@@ -6,29 +6,34 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
+from threading import Thread
 from typing import Any
 
+import torch
 from torch.utils.data import DataLoader, Dataset
 
-from whichsense.errors import BadInput
+from whichsense.errors import BadInput, WhichsenseError
 
-_READY = 4  # batches that each process makes ahead of need
+_READY = 2  # batches that each process makes ahead of need: a container may have little shared memory
+_WATCH = 2.0  # seconds
 Place = tuple[int, int]
 """An epoch, and a batch's number in it."""
 
 
 def able(wanted: int) -> int:
-    """How many processes may help: no more than cores, and none where a process cannot be forked safely."""
+    """How many processes may help: no more than cores, which all that a launcher started here share, and none where a
+    process cannot be forked safely."""
     if sys.platform != "linux":
         return 0
-    return min(wanted, len(os.sched_getaffinity(0)))
+    return min(wanted, max(1, len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
 
 
 class Crew:
@@ -53,7 +58,16 @@ class Crew:
         if self._made is None:
             with _unwarned():
                 self._made = iter(self._loader)
-        yield from islice(self._made, count)
+        try:
+            for batch in islice(self._made, count):
+                if isinstance(batch, WhichsenseError):
+                    raise batch
+                yield batch
+        except RuntimeError as error:
+            if "DataLoader worker" not in str(error):
+                raise
+            advice = "Fewer of them may do: run the same command with --set train.workers=2, or 0 for none."
+            raise BadInput(f"A process that makes batches was ended; was there too little memory? {advice}") from None
 
     def dismiss(self) -> None:
         self._made = None
@@ -71,39 +85,59 @@ class _Epochs(Dataset[Any]):
         epoch, number = place
         if epoch != self.epoch:
             self.epoch, self.current = epoch, self.batches(epoch)
-        return self.current[number]
+        try:
+            return self.current[number]
+        except WhichsenseError as error:  # handed over as it is: it says all that a person needs
+            return error
 
 
 def side_by_side(work: Callable[[int], None], numbers: Sequence[int], processes: int) -> Iterator[int]:
     """Work that leaves its results in files, by its numbers: done by copies of this process, or here. Gives numbers as
-    they are done. Stopped, it ends with those that are in hand."""
+    they are done. Stopped, it loses what is in hand."""
     several = min(able(processes), len(numbers))
     if several < 2:
         for number in numbers:
             work(number)
             yield number
         return
-    pool = ProcessPoolExecutor(several, get_context("fork"), _begin, (work,))
-    try:
-        with _unwarned():
-            under_way = [pool.submit(_do, number) for number in numbers]
-        for one in as_completed(under_way):
-            yield one.result()
-    except BrokenProcessPool:
-        raise BadInput(
-            "A process was ended from outside; was there too little memory? Run the same command again: it goes on. "
-            f"With fewer cores it needs less memory: taskset -c 0-{several // 2 - 1} whichsense …"
-        ) from None
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    before = set(active_children())
+    under_way: list[Future[int]] = []
+    with ProcessPoolExecutor(several, get_context("fork"), _begin, (work, os.getpid())) as pool:
+        try:
+            with _unwarned():
+                under_way += [pool.submit(_do, number) for number in numbers]
+            for one in as_completed(under_way):
+                yield one.result()
+        except BrokenProcessPool:
+            raise BadInput(
+                "A process was ended from outside; was there too little memory? Run the same command again: it goes "
+                f"on. With fewer cores it needs less memory: taskset -c 0-{several // 2 - 1} whichsense …"
+            ) from None
+        except BaseException:
+            for one in under_way:
+                one.cancel()
+            for child in set(active_children()) - before:
+                child.terminate()
+            raise
 
 
 _work: list[Callable[[int], None]] = []  # of a process: what it was forked for
 
 
-def _begin(work: Callable[[int], None]) -> None:
-    _deaf()
+def _begin(work: Callable[[int], None], parent: int) -> None:
+    """Ctrl-C reaches all processes of a terminal: the first one decides, and ends these. Torch's threads are not in a
+    copy, and a copy that is left behind ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    torch.set_num_threads(1)
+    Thread(target=_watch, args=(parent,), daemon=True).start()
     _work.append(work)
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_WATCH)
+    os._exit(1)
 
 
 def _do(number: int) -> int:
@@ -123,7 +157,7 @@ def _as_it_is(batch: Any) -> Any:
     return batch
 
 
-def _deaf(number: int = 0) -> None:
-    """Ctrl-C reaches all processes of a terminal; the first one decides, after a step that needs batches."""
+def _deaf(number: int) -> None:
+    """Ctrl-C and a batch system's end reach all processes; the first one decides, after a step that needs batches."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -10,7 +10,7 @@ from typing import Any
 from whichsense.errors import BadConfig
 from whichsense.files import read_json, write_atomically
 from whichsense.provenance import provenance
-from whichsense.train.settings import Settings
+from whichsense.train.settings import FREE, Settings
 
 NAME = "run.json"
 
@@ -20,11 +20,11 @@ def begin(folder: Path, settings: Settings, recipe: Mapping[str, Any], data: Seq
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / NAME
     now = provenance(data, settings.seed)
-    told = {key: value for key, value in recipe.items() if key != "about"}  # words may change
-    bound = {"recipe": json.loads(json.dumps(told)), "train": settings.binding, "data": now["data"]}
+    bound = {"recipe": json.loads(json.dumps(_binding(recipe))), "train": settings.binding, "data": now["data"]}
     starts = []
     if path.exists():
         found = read_json(path)
+        found["recipe"] = _binding(found.get("recipe", {}))
         for part, value in bound.items():
             if found.get(part) != value:
                 raise BadConfig(
@@ -34,6 +34,14 @@ def begin(folder: Path, settings: Settings, recipe: Mapping[str, Any], data: Seq
         starts = found["starts"]
     starts.append({key: value for key, value in now.items() if key != "data"})
     write_atomically(path, json.dumps({**bound, "starts": starts}, indent=2, ensure_ascii=False) + "\n")
+
+
+def _binding(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe without what may change: its words, and settings that change nothing about the weights."""
+    told = {key: value for key, value in recipe.items() if key != "about"}
+    if "train" in told:
+        told["train"] = {key: value for key, value in told["train"].items() if key not in FREE}
+    return told
 
 
 def _difference(before: Any, now: Any, name: str) -> str:

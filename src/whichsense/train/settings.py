@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from whichsense.errors import BadConfig
 
+FREE = ("checkpoint_every", "keep", "log_every", "workers", "device")
+"""What may change between a stopped run and its resumption."""
 _AT_LEAST_0 = (
     "epochs",
     "steps",
@@ -75,7 +77,7 @@ class Settings:
     def binding(self) -> dict[str, Any]:
         """What must not change between a stopped run and its resumption, or the weights would be others."""
         table = dataclasses.asdict(self)
-        for free in ("checkpoint_every", "keep", "log_every", "workers", "device"):
+        for free in FREE:
             del table[free]
         if not self.float8:
             del table["float8"]  # runs that began before there was such a setting go on

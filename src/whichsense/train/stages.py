@@ -20,7 +20,7 @@ from whichsense.train.loop import Trained, train
 from whichsense.train.processes import speaks
 from whichsense.train.recipe import Recipe, load_recipe
 
-SHARED = ("data.", "lists.", "train.device")
+SHARED = ("data.", "lists.", "train.device", "train.workers")
 """Changes of a recipe that go for those before it, too."""
 
 

@@ -18,6 +18,7 @@ from whichsense.errors import BadConfig
 from whichsense.files import read_json, sha256, write_atomically
 from whichsense.index import Index
 from whichsense.index.kept import KeptHits
+from whichsense.models.bert.saved import ABOUT
 from whichsense.models.compact.inputs import LONGEST_ANSWER, LONGEST_QUESTION, LONGEST_TITLE, answer_ids
 from whichsense.models.compact.tokens import Tokenizer
 from whichsense.progress import shown, silent
@@ -157,9 +158,9 @@ class _Maker:
         parts = [_Part(asked, folder, name, number) for number in range(count)]
         with shown(f"lists of {name}", "questions") if speaks() else nullcontext(silent) as progress:
             missing = [part.number for part in parts if not part.path.exists()]
-            if self.data.kept:
-                self._index = _searched(self.data)  # once for all processes; an index is opened by each for itself
-            work = side_by_side(lambda number: self.write(parts[number]), missing, self.lists.processes)
+            self._index = _searched(self.data)  # once for all processes
+            several = self.lists.processes if shareable(self._index) else 1
+            work = side_by_side(lambda number: self.write(parts[number]), missing, several)
             for number, _ in enumerate(work, count - len(missing) + 1):
                 progress(number / count, min(len(asked), number * _PART))
         write_atomically(done, json.dumps({"about": about, "parts": count}))
@@ -238,6 +239,12 @@ class _Hits:
 
     def _holder(self, question: str) -> KeptHits:
         return next((file for file in self.files if question in file), self.files[-1])
+
+
+def shareable(searched: object) -> bool:
+    """Whether copies of this process may search. Torch, which a DPR's index is searched with, does not run in them."""
+    encoder = searched.manifest.encoder if isinstance(searched, Index) else None
+    return not encoder or not (Path(encoder) / ABOUT).is_file()
 
 
 def _searched(data: Data) -> Index | _Hits:

@@ -27,7 +27,7 @@ def measured(read: Read, pack: Pack, tokenizer: Tokenizer, longest: int, device:
         return {"exact": 0.0, "top1": 0.0, "top5": 0.0}
     articles = {tuple(tokenizer.ids(article)) for article in ("the", "a", "an")}
     hits = [0, 0, 0]
-    for numbers, batch in batches(pack, longest, torch.device("cpu")):
+    for numbers, batch in batches(pack, longest):
         said = read(to_device(batch, device))
         # Strings are put together one by one: a GPU would be waited for.
         output = {name: said[name].cpu() for name in ("relevance", "span")}
@@ -43,11 +43,11 @@ def measured(read: Read, pack: Pack, tokenizer: Tokenizer, longest: int, device:
     return dict(zip(("exact", "top1", "top5"), (hit / len(pack) for hit in hits), strict=True))
 
 
-def batches(pack: Pack, longest: int, device: torch.device, size: int = 16) -> Iterator[tuple[list[int], ListBatch]]:
+def batches(pack: Pack, longest: int, size: int = 16) -> Iterator[tuple[list[int], ListBatch]]:
     """All lists with all their slots, in their order."""
     for start in range(0, len(pack), size):
         numbers = list(range(start, min(start + size, len(pack))))
-        yield numbers, to_device(list_batch(pack, numbers, [pack.slots_of(n) for n in numbers], longest), device)
+        yield numbers, list_batch(pack, numbers, [pack.slots_of(n) for n in numbers], longest)
 
 
 def _best_string(

@@ -6,16 +6,19 @@ stopped fit goes on.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from whichsense import __version__
 from whichsense.datasets import Question
-from whichsense.files import write_atomically
+from whichsense.files import sha256, write_atomically
 from whichsense.models.compact.features import Context
 from whichsense.models.compact.scorer import Judge, Scorer, linear
 from whichsense.models.compact.system import Compact, Scene
@@ -23,6 +26,7 @@ from whichsense.progress import Progress, silent
 from whichsense.train.compact.choice import Judged
 from whichsense.train.compact.corpora import DEPTH, Source, holds
 from whichsense.train.compact.judging import Kind, Read
+from whichsense.train.compact.lists import shareable
 from whichsense.train.crew import able, side_by_side
 
 _PART = 20  # questions in one file: what a stop loses at most, of each process
@@ -70,16 +74,24 @@ class Told:
 
 def questioned(folder: Path, asked: Sequence[Occasion], place: Path, progress: Progress = silent) -> Told:
     """What the model in `folder` reads of all of them. Parts are kept in `place`, and read if they are there."""
-    place.mkdir(parents=True, exist_ok=True)
-    work = _Questioning(folder, asked, place)
+    work = _Questioning(folder, asked, place / _sign(folder, asked))
+    work.place.mkdir(parents=True, exist_ok=True)
     count = -(-len(asked) // _PART)
     missing = [number for number in range(count) if not work.path(number).exists()]
-    for done, _ in enumerate(side_by_side(work.write, missing, _PROCESSES), count - len(missing) + 1):
+    several = _PROCESSES if all(shareable(one.source.index) for one in asked) else 1
+    for done, _ in enumerate(side_by_side(work.write, missing, several), count - len(missing) + 1):
         progress(done / count, min(len(asked), done * _PART))
     found = Told()
     for number in range(count):
         found.join(pickle.loads(work.path(number).read_bytes()))
     return found
+
+
+def _sign(folder: Path, asked: Sequence[Occasion]) -> str:
+    """Of the model, the questions and the version: what was told of others is not read."""
+    files = [sha256(path) for path in sorted(folder.glob("*.onnx"))]
+    about = [__version__, _PART, files, [(one.kind.value, one.question.id, one.question.text) for one in asked]]
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -106,12 +118,6 @@ class _Questioning:
 def scene_of(compact: Compact, source: Source, question: Question) -> Scene:
     hits = source.index.search(question.text, DEPTH, source.method)
     return compact.scene(question.text, hits, keep=compact.settings.keep)
-
-
-def scenes(compact: Compact, source: Source) -> Iterator[tuple[Question, Scene]]:
-    """Every question of a source, read."""
-    for question in source.questions:
-        yield question, scene_of(compact, source, question)
 
 
 def without_answers(scene: Scene, question: Question) -> Scene:

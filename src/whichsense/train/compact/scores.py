@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,7 +70,7 @@ def _ready(teacher: Path) -> TeacherNet:
     from whichsense.train.compact.teacher import opened
 
     net = opened(teacher).to(best_device())
-    if best_device() == "cuda":
+    if best_device() == "cuda" and find_spec("triton"):  # which compiles, and does not come with every torch
         net.compile()
     return net
 
@@ -99,10 +100,10 @@ def _asked(net: TeacherNet, pack: Pack, numbers: range, longest: int) -> Scores:
 def stretches(count: int, size: int) -> list[slice]:
     """So many in parts of one size, for which layers are compiled: the last reaches back.
 
-    >>> stretches(5, 2), stretches(1, 2)
-    ([slice(0, 2, None), slice(2, 4, None), slice(3, 5, None)], [slice(0, 1, None)])
+    >>> stretches(5, 2), stretches(1, 2), stretches(0, 2)
+    ([slice(0, 2, None), slice(2, 4, None), slice(3, 5, None)], [slice(0, 1, None)], [])
     """
-    ends = [*range(size, count, size), count]
+    ends = [*range(size, count, size), count] if count else []
     return [slice(max(0, end - size), end) for end in ends]
 
 
