@@ -136,6 +136,18 @@ def test_compact_for_all_stages_or_for_one(tmp_path: Path, models: dict[str, str
     assert isinstance(one, Pipeline) and isinstance(one.reranker, CompactReranker) and one.verifier is None
 
 
+def test_another_compact_model(tmp_path: Path) -> None:
+    table = dataclasses.replace(provided_system("compact"), weights=str(tmp_path))
+    found = made(table, sample.index()).answerer
+    assert isinstance(found, Pipeline) and isinstance(found.reader, CompactReader)
+    assert found.reader.compact.folder == tmp_path
+    (tmp_path / "selected.json").write_text("{}")
+    before = described(table, sample.index())
+    assert before["compact"] == str(tmp_path) and before != described(provided_system("compact"), sample.index())
+    (tmp_path / "selected.json").write_text('{"step": 2}')
+    assert before != described(table, sample.index())  # trained anew, in the same place
+
+
 def test_unknown_provider() -> None:
     with pytest.raises(BadConfig, match="--system FILE"):
         provided_system("seq2seq")

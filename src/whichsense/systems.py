@@ -104,6 +104,8 @@ class SystemTable:
     """Passages that are read; 0: 20, or what suits the embedded default."""
     rounds: int = 0
     device: str = ""
+    weights: str = ""
+    """The embedded default's: a weights folder, as `whichsense train compact` leaves it; empty: those that ship."""
     reranker: RerankerTable | None = None
     reader: ReaderTable | None = None
     disambiguator: DisambiguatorTable | None = None
@@ -176,8 +178,10 @@ def _settings(table: SystemTable) -> dict[str, Any]:
     if _asks_for_compact(table):
         from whichsense.models.compact.runtime import WEIGHTS
 
-        found["compact"] = WEIGHTS.name
+        found["compact"] = table.weights or WEIGHTS.name
+    del found["weights"]
     models = [one for stage in found.values() if isinstance(stage, dict) for one in _models(stage)]
+    models += [table.weights] if table.weights else []
     return found | {"models": training_runs(models)}
 
 
@@ -252,7 +256,7 @@ def compact(table: SystemTable, index: Index | KeptHits) -> Pipeline:
         raise BadConfig(f"The embedded default searches by itself: give it an index in place of '{index.path}'.")
     sizes = {name: size for name in ("depth", "keep") if (size := getattr(table, name))}
     # A dataset's questions have answers, and its metric counts a question without one as wrong.
-    return embedded.load(index, method=table.method, cautious=False, **sizes)
+    return embedded.load(index, method=table.method, weights=table.weights or None, cautious=False, **sizes)
 
 
 def _by_compact(table: SystemTable, given: _Stage | None) -> bool:

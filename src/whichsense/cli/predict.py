@@ -15,6 +15,9 @@ from whichsense.progress import shown
 @click.command()
 @click.option("--system", type=click.Path(path_type=Path), metavar="FILE.toml", help="Which model does each stage.")
 @click.option("--provider", metavar="NAME", help="In place of --system: a provider's own system, such as compact.")
+@click.option(
+    "--weights", type=click.Path(path_type=Path), metavar="DIR", help="Another compact model than the shipped."
+)
 @click.option("--dataset", required=True, metavar="NAME|FILE", help="For example ambignq/dev, or a file of that form.")
 @evidence_options
 @hits_option
@@ -26,6 +29,7 @@ from whichsense.progress import shown
 def command(
     system: Path | None,
     provider: str | None,
+    weights: Path | None,
     dataset: str,
     folder: Path | None,
     method: str | None,
@@ -47,6 +51,7 @@ def command(
         raise click.UsageError("Give either --system FILE.toml or --provider NAME.")
     index, chosen = open_hits_or_index(hits, folder, method)
     table = load_system(system) if system else provided_system(str(provider))
+    table = dataclasses.replace(table, weights=str(weights)) if weights else table
     ready = made(dataclasses.replace(table, method=chosen if method else table.method or chosen), index)
     with shown("answering", "questions") as progress:
         done = predict(
