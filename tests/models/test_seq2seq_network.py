@@ -183,7 +183,6 @@ def test_label_weights() -> None:
     assert network(made._replace(weights=torch.full(made.labels.shape, 3.0))).item() == pytest.approx(3 * once)
 
 
-@pytest.mark.filterwarnings("ignore:mkldnn_matmul")  # of processors without bfloat16
 def test_autocast_computes_in_half_precision() -> None:
     network, made = Network(tiny("t5")).eval(), batch(sequences(LENGTHS), targets())
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
