@@ -18,6 +18,7 @@ from tiny_compact import exported, rescored, scored
 from whichsense import compact, index
 from whichsense.compact import Asked
 from whichsense.detect import CompactDetector
+from whichsense.disambiguate import CompactDisambiguator
 from whichsense.errors import WhichsenseError
 from whichsense.index import Index
 from whichsense.models.compact import resolving
@@ -34,6 +35,7 @@ from whichsense.pipeline import Pipeline
 from whichsense.read import CompactReader
 from whichsense.text import normalize, words
 from whichsense.types import Candidate, Reading
+from whichsense.verify import CompactVerifier
 
 for needed in ("onnx", "onnxruntime", "torch"):
     pytest.importorskip(needed)
@@ -220,6 +222,23 @@ def test_answers_may_be_given(pipeline: Pipeline) -> None:
     asked_alike = not model_of(pipeline).scene(QUESTIONS[0], hits).is_ambiguous
     assert alone.answer == "David Lynch" and (alone.question == QUESTIONS[0]) == asked_alike
     assert pipeline.disambiguator.disambiguate(QUESTIONS[0], [], hits) == []
+
+
+def test_a_benchmark_gets_a_rewrite_of_what_may_not_be_ambiguous(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An only answer leaves a reader's question as it is."""
+    monkeypatch.setattr(Scene, "is_ambiguous", property(lambda scene: False))
+    (hits,) = pipeline.evidence(QUESTIONS[:1])
+    cautious, given = pipeline.disambiguator, [Candidate("David Lynch", 1.0)]
+    assert isinstance(cautious, CompactDisambiguator) and isinstance(pipeline.verifier, CompactVerifier)
+    for disambiguator, left in ((cautious, True), (dataclasses.replace(cautious, cautious=False), False)):
+        (alone,) = disambiguator.disambiguate(QUESTIONS[0], given, hits)
+        assert (alone.question == QUESTIONS[0]) == left
+    for left in (True, False):
+        verifier = dataclasses.replace(pipeline.verifier, cautious=left, threshold=1.1)  # nothing joins
+        (alone,) = verifier.verify(QUESTIONS[0], [Reading("Who directed Dune in 1984?", "David Lynch")], hits)
+        assert (alone.question == QUESTIONS[0]) == left
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, likely: dict[tuple[str, str], float]) -> None:

@@ -155,7 +155,7 @@ class CompactDisambiguator:
 
     compact: Compact
     cautious: bool = False
-    """Whether rewrites that are not well put give way: for a reader, not for a benchmark."""
+    """Whether rewrites that are not well put, or not called for, give way: for a reader, not for a benchmark."""
 
     def disambiguate(self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]) -> list[Reading]:
         from whichsense.models.compact.resolving import resolved

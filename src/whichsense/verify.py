@@ -153,7 +153,8 @@ class CompactVerifier:
             holds, _ = checked(scene, found, least)
         kept = [one for one, fits in zip(found, holds, strict=True) if fits]
         kept = kept or [max(found, key=lambda one: one.candidate.score)]
-        if len(kept) == 1 and not scene.is_ambiguous:  # what is left alone answers the question as it was asked
+        # What is left alone answers the question as it was asked.
+        if self.cautious and len(kept) == 1 and not scene.is_ambiguous:
             kept = [Resolved(kept[0].candidate, question)]
         kept.sort(key=lambda one: -one.candidate.score)
         return [Reading(one.question, one.candidate.answer, one.candidate.spans, one.candidate.score) for one in kept]

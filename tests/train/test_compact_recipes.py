@@ -21,7 +21,7 @@ for needed in ("onnx", "onnxruntime"):
 
 from whichsense.datasets import Annotation, QAPair, Question  # noqa: E402
 from whichsense.detect import BertDetector  # noqa: E402
-from whichsense.errors import BadConfig, BadInput  # noqa: E402
+from whichsense.errors import BadConfig, BadInput, WhichsenseError  # noqa: E402
 from whichsense.models.bases import load_base  # noqa: E402
 from whichsense.models.compact import features  # noqa: E402
 from whichsense.models.compact.loading import load  # noqa: E402
@@ -360,6 +360,13 @@ def test_a_stopped_fit_goes_on(runs: Path, tmp_path: Path, monkeypatch: pytest.M
     assert again == [one.question.text for one in asked[8:]]
     assert [one.rows for one in told.read] == [one.rows for one in whole.read]
     assert told.judged == whole.judged and len(told.judged.rows) == len(told.judged.answers)
+    damaged = next((tmp_path / "kept").glob("*/00001.pickle"))
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    with pytest.raises(WhichsenseError, match="Run the same command again"):
+        questioning.questioned(folder, asked, tmp_path / "kept")
+    again.clear()
+    questioning.questioned(folder, asked, tmp_path / "kept")
+    assert again == [one.question.text for one in asked[4:8]]
 
 
 def test_what_holds_an_answer_can_be_left_out(runs: Path) -> None:

@@ -46,11 +46,11 @@ def candidates_of(scene: Scene, places: Sequence[int]) -> list[Candidate]:
 
 
 def resolved(scene: Scene, candidates: Sequence[Candidate], *, cautious: bool = False) -> list[Resolved]:
-    """A rewrite for each answer, no two alike. One alone leaves the question as it is where that is not ambiguous.
+    """A rewrite for each answer, no two alike.
 
-    If `cautious`, it does so too where its rewrite is not well put, and one of several is then put to a title; what a
-    title has in brackets comes first. That is for readers: to a benchmark the clumsiest edit is nearer to an
-    annotator's rewrite.
+    If `cautious`, one alone leaves the question as it is where that is not ambiguous or where its rewrite is not well
+    put, and one of several is then put to a title; what a title has in brackets comes first. That is for readers: to a
+    benchmark the clumsiest edit is nearer to an annotator's rewrite, and questions that have none are not compared.
     """
     least = _WELL_PUT if cautious else -np.inf
     if len(candidates) == 1:
@@ -73,7 +73,7 @@ def resolved(scene: Scene, candidates: Sequence[Candidate], *, cautious: bool = 
 def _alone(scene: Scene, candidate: Candidate, least: float, *, cautious: bool) -> Resolved:
     """Where only one of several readings is answered, which one: what sets it apart from what else might be meant."""
     question = scene.evidence.question
-    if not scene.is_ambiguous:
+    if cautious and not scene.is_ambiguous:
         return Resolved(candidate, question)
     others = [place for place in scene.apart if not same(scene.answers[place].text, candidate.answer)]
     targets = [target(scene, one) for one in (candidate, *candidates_of(scene, others[:_RIVALS]))]

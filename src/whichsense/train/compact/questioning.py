@@ -18,6 +18,7 @@ import numpy as np
 
 from whichsense import __version__
 from whichsense.datasets import Question
+from whichsense.errors import WhichsenseError
 from whichsense.files import sha256, write_atomically
 from whichsense.models.compact.features import Context
 from whichsense.models.compact.scorer import Judge, Scorer, linear
@@ -83,14 +84,28 @@ def questioned(folder: Path, asked: Sequence[Occasion], place: Path, progress: P
         progress(done / count, min(len(asked), done * _PART))
     found = Told()
     for number in range(count):
-        found.join(pickle.loads(work.path(number).read_bytes()))
+        found.join(_read(work.path(number)))
+    return found
+
+
+def _read(path: Path) -> Told:
+    try:
+        found = pickle.loads(path.read_bytes())
+    except Exception as error:  # what is damaged may fail in any way
+        path.unlink()
+        raise WhichsenseError(
+            f"'{path}' was damaged and is removed ({type(error).__name__}). Run the same command again: only the "
+            f"{_PART} questions in it are read anew."
+        ) from None
+    assert isinstance(found, Told)
     return found
 
 
 def _sign(folder: Path, asked: Sequence[Occasion]) -> str:
-    """Of the model, the questions and the version: what was told of others is not read."""
+    """Of the model, the questions, the sizes of their corpora and the version: what was told of others is not read."""
     files = [sha256(path) for path in sorted(folder.glob("*.onnx"))]
-    about = [__version__, _PART, files, [(one.kind.value, one.question.id, one.question.text) for one in asked]]
+    questions = [(one.kind.value, one.question.id, one.question.text) for one in asked]
+    about = [__version__, _PART, files, questions, [len(one.source.index) for one in asked]]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
 
 
