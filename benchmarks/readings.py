@@ -1,7 +1,8 @@
 """Figures of the compact model that no prediction file shows.
 
 python benchmarks/readings.py sample --every 2                     # answers over the sample, what is declined
-python benchmarks/readings.py answers ambignq/dev --index wiki     # what is called ambiguous, answers before rewriting
+python benchmarks/readings.py ambiguous ambignq/dev --index wiki   # what is called ambiguous
+python benchmarks/readings.py answers ambignq/dev --index wiki     # the same, and answers before rewriting
 python benchmarks/readings.py rewrites ambignq/val --index wiki    # rewrites with the gold answers given
 """
 
@@ -26,6 +27,8 @@ from whichsense.pipeline import Pipeline
 from whichsense.read import CompactReader
 from whichsense.sample import is_learnt
 from whichsense.types import Candidate
+
+_FEW = 3  # passages
 
 
 def sample(options: argparse.Namespace) -> None:
@@ -57,6 +60,31 @@ def _tell(topics: str, pipeline: Pipeline, asked: Sequence[Question]) -> None:
     print(f"  ambiguous or not: right for {told / len(scores):.2f}")
 
 
+def ambiguous(options: argparse.Namespace) -> None:
+    """Whether questions are rightly called ambiguous. In a large corpus the question alone is judged: a few passages
+    will do, so this takes minutes. Of a small one `answers` tells it.
+    """
+    pipeline = compact.load(options.index, threads=options.threads, depth=_FEW, keep=_FEW)
+    assert isinstance(pipeline.reader, CompactReader)
+    asked = given_questions(options.dataset)[0][: options.limit]
+    found = pipeline.retriever.retrieve([question.text for question in asked], _FEW)
+    scenes = (pipeline.reader.compact.scene(one.text, hits) for one, hits in zip(asked, found, strict=True))
+    _tell_called("called ambiguous", [scene.is_ambiguous for scene in scenes], asked)
+
+
+def _tell_called(what: str, said: Sequence[bool], asked: Sequence[Question]) -> None:
+    """Accuracy and F1 of what was said of questions, with intervals."""
+    truth, told = np.array([question.is_ambiguous for question in asked]), np.array(said)
+    counts = np.stack([told == truth, told & truth, told, truth], axis=1).astype(float)
+    sums = np.concatenate([counts.sum(axis=0)[None], resampled_sums(counts)])
+    figures = {"accuracy": sums[:, 0] / len(asked), "F1": 2 * sums[:, 1] / np.maximum(sums[:, 2] + sums[:, 3], 1)}
+    print(f"{what}, {len(asked)} questions, {truth.sum()} of them ambiguous:", end="")
+    for name, (value, *drawn) in figures.items():
+        low, high = (quantile(np.array(drawn), share) for share in (0.025, 0.975))
+        print(f" {name} {100 * value:.1f} [{100 * low:.1f}, {100 * high:.1f}]", end="")
+    print()
+
+
 def answers(options: argparse.Namespace) -> None:
     """Whether questions are rightly called ambiguous; F1 of the answers before rewriting, as asked, as predicted."""
     pipeline = compact.load(options.index, threads=options.threads)
@@ -74,10 +102,8 @@ def answers(options: argparse.Namespace) -> None:
             scores[name].append(max(f1_answers(gold, found) for gold in question.answer_sets) if found else 0.0)
             several += [len(found) > 1] if reader.cautious else []
     truth = np.array([question.is_ambiguous for question in asked])
-    print(f"{len(asked)} questions, {truth.sum()} of them ambiguous")
-    for what, said in (("called ambiguous", np.array(told)), ("given several answers", np.array(several))):
-        f1 = 2 * (said & truth).sum() / max(said.sum() + truth.sum(), 1)
-        print(f"{what}: accuracy {100 * (said == truth).mean():.1f}, F1 {100 * f1:.1f}")
+    _tell_called("called ambiguous", told, asked)
+    _tell_called("given several answers", several, asked)
     for name, own in scores.items():
         print(f"F1ans {name}: {100 * np.mean(own):.1f}, ambiguous questions {100 * np.array(own)[truth].mean():.1f}")
 
@@ -140,11 +166,12 @@ def main() -> None:
     first = commands.add_parser("sample", help=sample.__doc__)
     first.add_argument("--every", type=int, default=1)
     first.set_defaults(run=sample)
-    third = commands.add_parser("answers", help=answers.__doc__)
-    third.add_argument("dataset")
-    third.add_argument("--index")
-    third.add_argument("--limit", type=int)
-    third.set_defaults(run=answers)
+    for verb in (ambiguous, answers):
+        third = commands.add_parser(verb.__name__, help=verb.__doc__)
+        third.add_argument("dataset")
+        third.add_argument("--index")
+        third.add_argument("--limit", type=int)
+        third.set_defaults(run=verb)
     second = commands.add_parser("rewrites", help=rewrites.__doc__)
     second.add_argument("dataset")
     second.add_argument("--index")
