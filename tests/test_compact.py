@@ -7,6 +7,7 @@ import dataclasses
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,10 @@ from whichsense import compact, index
 from whichsense.compact import Asked
 from whichsense.detect import CompactDetector
 from whichsense.disambiguate import CompactDisambiguator
-from whichsense.errors import WhichsenseError
+from whichsense.errors import BadInput, WhichsenseError
 from whichsense.index import Index
 from whichsense.models.compact import resolving
-from whichsense.models.compact.choosing import Rewrite
+from whichsense.models.compact.choosing import Rewrite, added, together
 from whichsense.models.compact.impression import Impression
 from whichsense.models.compact.inputs import pair
 from whichsense.models.compact.resolving import Resolved, candidates_of, checked, resolved
@@ -34,7 +35,7 @@ from whichsense.models.compact.writer.runtime import Writer
 from whichsense.pipeline import Pipeline
 from whichsense.read import CompactReader
 from whichsense.text import normalize, words
-from whichsense.types import Candidate, Reading
+from whichsense.types import Candidate, Reading, Span
 from whichsense.verify import CompactVerifier
 
 for needed in ("onnx", "onnxruntime", "torch"):
@@ -152,11 +153,29 @@ def test_of_several_rewrites_those_that_are_badly_put_give_way_to_titles(
 def test_a_title_that_names_an_answer_tells_none_apart(pipeline: Pipeline) -> None:
     question = QUESTIONS[0]
     scene = model_of(pipeline).scene(question, pipeline.evidence([question])[0])
-    wanted = resolving.target(scene, Candidate("David Lynch", 1.0))
-    first, *_ = [scene.evidence.passages[place].title for place in wanted.marked]
-    assert resolving._by_title(scene, wanted, ["david lynch"], set()) == f"{question[:-1]}, according to “{first}”?"
-    told = resolving._by_title(scene, wanted, [normalize(first)], set())
+    candidate = Candidate("David Lynch", 1.0)
+    wanted = resolving.target(scene, candidate)
+    places = resolving._where_told(scene, candidate, wanted)
+    first, *_ = [scene.evidence.passages[place].title for place in places]
+    assert resolving._by_title(scene, places, ["david lynch"], set()) == f"{question[:-1]}, according to “{first}”?"
+    told = resolving._by_title(scene, places, [normalize(first)], set())
     assert told is None or first not in told
+    spans = tuple(
+        Span(scene.evidence.passages[place], 0, 0, score) for place, score in zip(places, (0.5, 0.001), strict=False)
+    )
+    assert resolving._where_told(scene, dataclasses.replace(candidate, spans=spans), wanted) == places[:1]
+
+
+def test_rewrites_that_add_the_same_are_alike() -> None:
+    question, said = (
+        "Who won the cup?",
+        ("What country won the 2014 FIFA cup?", "Who won the FIFA cup in 2014?", "Who won in Rome?"),
+    )
+    options = [[Rewrite(said[0], 2.0)], [Rewrite(said[1], 2.0), Rewrite(said[2], 1.0)]]
+    assert [one.question for one in together(options) if one] == [said[0], said[1]]
+    alike = partial(added, question)
+    assert [one.question for one in together(options, alike) if one] == [said[0], said[2]]
+    assert [one.question for one in together(options * 8, alike) if one] == [said[0], said[2]]  # greedily
 
 
 def test_the_detector_says_what_ask_says(opened: Index, weights: Path) -> None:
@@ -241,6 +260,21 @@ def test_a_benchmark_gets_a_rewrite_of_what_may_not_be_ambiguous(
         assert (alone.question == QUESTIONS[0]) == left
 
 
+def test_what_only_shares_a_word_is_no_evidence(pipeline: Pipeline) -> None:
+    (hits,) = pipeline.evidence(QUESTIONS[:1])
+    spans = [Span(hits[0].passage, 0, 4, score) for score in (0.5, 0.01, 0.009, 0.0)]
+    assert isinstance(pipeline.verifier, CompactVerifier)
+    verifier = dataclasses.replace(pipeline.verifier, threshold=1.1)  # nothing joins
+    (one,) = verifier.verify(QUESTIONS[0], [Reading(QUESTIONS[0], "Dune", tuple(spans))], hits)
+    assert one.evidence == tuple(spans[:2])
+
+
+@pytest.mark.parametrize("wrong", [{"threshold": float("nan")}, {"threshold": -1.0}, {"keep": 0}, {"threads": 0}])
+def test_impossible_settings_are_refused(wrong: dict[str, Any], opened: Index) -> None:
+    with pytest.raises(BadInput, match=r"between 0 and 1|at least 1"):
+        compact.load(opened, **wrong)
+
+
 def scripted(monkeypatch: pytest.MonkeyPatch, likely: dict[tuple[str, str], float]) -> None:
     """Likelihoods as given for (question, answer), and -5 for all others."""
 
@@ -257,14 +291,14 @@ def test_rewrites_are_asked_again(
     model = Compact(strict)
     (hits,) = pipeline.evidence(QUESTIONS[:1])
     scene = model.scene(QUESTIONS[0], hits)
-    one, two, new = candidates_of(scene, [0, 1, 2])
+    one, two, new = candidates_of(scene, scene.apart[:3])
     first, second = Resolved(one, "First?"), Resolved(two, "Second?")
     scripted(monkeypatch, {("First?", one.answer): -1.0, ("Second?", two.answer): -1.0})
     assert checked(scene, [first, second], 0.0) == ([True, True], [])
     scripted(monkeypatch, {("First?", one.answer): -1.0, ("Second?", one.answer): -1.0, ("Second?", two.answer): -2.0})
     assert checked(scene, [first, second], 0.0) == ([True, False], [])
     scripted(monkeypatch, {("First?", one.answer): -1.0, ("Second?", two.answer): -3.0, ("Second?", new.answer): -2.0})
-    assert checked(scene, [first, second], 0.0) == ([True, True], [2])
+    assert checked(scene, [first, second], 0.0) == ([True, True], [scene.apart[2]])
     asked = Resolved(one, QUESTIONS[0])  # the question itself brings nothing new
     scripted(monkeypatch, {(QUESTIONS[0], new.answer): -1.0})
     assert checked(scene, [asked, second], 0.0)[1] == []
@@ -272,7 +306,7 @@ def test_rewrites_are_asked_again(
         unasked.setattr(resolving, "likelihoods", None)
         assert checked(scene, [asked], 0.0) == ([True], [])
     scripted(monkeypatch, {("First?", one.answer): -2.0, ("First?", new.answer): -1.0})
-    assert checked(scene, [first], 0.0) == ([True], [2])
+    assert checked(scene, [first], 0.0) == ([True], [scene.apart[2]])
     verify = dataclasses.replace(pipeline.verifier, compact=model)  # type: ignore[type-var]
     scripted(monkeypatch, {("First?", two.answer): -1.0, ("Second?", one.answer): -1.0})
     readings = [Reading(text, c.answer, c.spans, c.score) for text, c in (("First?", one), ("Second?", two))]

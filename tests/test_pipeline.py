@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from whichsense import Pipeline, sample
-from whichsense.errors import MissingStage
+from whichsense.errors import BadInput, MissingStage
 from whichsense.retrieve import IndexRetriever
 from whichsense.testing import (
     FakeClarifier,
@@ -44,6 +44,13 @@ def test_readings_in_order() -> None:
     ]
     span = readings[0].evidence[0]
     assert span.passage.text[span.start : span.end] == "David Lynch"
+
+
+def test_a_string_is_no_list_of_questions() -> None:
+    pipeline = Pipeline(IndexRetriever(sample.index()))
+    for asked in (pipeline.evidence, pipeline.readings, lambda one: list(pipeline.traces(one))):
+        with pytest.raises(BadInput, match="list of questions"):
+            asked("Who?")
 
 
 def test_reranker_decides_what_is_kept() -> None:

@@ -57,6 +57,13 @@ def test_official_form(questions: Path, tmp_path: Path) -> None:
     assert score_ambignq(gold, tmp_path / "out.json").metrics["f1_ans"] == pytest.approx(2 / 3)
 
 
+def test_the_questions_are_not_written_over(questions: Path) -> None:
+    before = questions.read_bytes()
+    with pytest.raises(BadInput, match="Give another --out"):
+        predict(Echo(), str(questions), questions)
+    assert questions.read_bytes() == before
+
+
 class Sure:
     """Says how probable its first answer is; of the others not, or by a logarithm."""
 

@@ -74,6 +74,8 @@ def same(one: str, other: str) -> bool:
     (True, True, True)
     >>> same("Tony Goldwyn", "actor Tony Goldwyn"), same("Goldwyn", "Tony Goldwyn"), same("May 1997", "1997")
     (True, True, True)
+    >>> same("-5", "5"), same("-5 °C", "−5 °C")
+    (False, True)
     >>> same("1997", "1998"), same("12", "112"), same("Henry VII", "Henry VIII"), same("York", "New York")
     (False, False, False, False)
     """

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from whichsense.disambiguate import CompactDisambiguator
+from whichsense.errors import BadInput
 from whichsense.index import Index
 from whichsense.models.compact.runtime import WEIGHTS
 from whichsense.models.compact.system import Compact, Settings
@@ -48,6 +49,7 @@ def load(
     """
     from whichsense import sample
 
+    _refuse(threshold, depth=depth, keep=keep, threads=threads)
     opened = index if isinstance(index, Index) else sample.index() if index is None else Index.open(index)
     own = model or Compact(Path(weights or WEIGHTS), threads)
     compact = replace(own, settings=replace(own.settings, keep=keep)).over(len(opened))
@@ -60,6 +62,14 @@ def load(
         depth=depth,
         keep=keep,
     )
+
+
+def _refuse(threshold: float | None, **counts: int) -> None:
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise BadInput(f"A threshold is a probability, between 0 and 1; this is {threshold}.")
+    for name, count in counts.items():
+        if count < 1:
+            raise BadInput(f"'{name}' must be at least 1; it is {count}.")
 
 
 @dataclass(frozen=True, slots=True)

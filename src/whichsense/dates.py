@@ -39,7 +39,8 @@ _ORDINALS = (
     "sixteenth seventeenth eighteenth nineteenth twentieth"
 ).split()
 _ORDINAL = {name: value for value, name in enumerate(_ORDINALS, 1)}
-_FIGURE = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
+_FIGURE = re.compile(r"[-−]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)")
+_SIGN = r"(?:(?<!\S)[-−])?"  # before a number that it does not join to another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,8 @@ def numbers(text: str) -> tuple[list[tuple[float, bool]], list[str]]:
 
     >>> numbers("about 1.5 million people"), numbers("twenty-one")
     (([(1500000.0, False)], ['about', 'people']), ([(21.0, False)], []))
+    >>> numbers("-38.8 °C")[0], numbers("a score of 2-1")[0]
+    ([(-38.8, False)], [(2.0, False), (1.0, False)])
     >>> numbers("1,500,000")[0] == numbers("one million five hundred thousand")[0], numbers("the 12th of 3")
     (True, ([(12.0, True), (3.0, False)], ['the', 'of']))
     """
@@ -117,7 +120,8 @@ def numbers(text: str) -> tuple[list[tuple[float, bool]], list[str]]:
 
 def _words(text: str) -> list[str]:
     lowered = re.sub(r"(?<=[a-z])-(?=[a-z])", " ", text.lower())
-    return re.findall(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+|\d+(?:st|nd|rd|th)?(?![\w])|\w+", lowered)
+    figures = rf"{_SIGN}(?:\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+\.\d+|\d+(?:st|nd|rd|th)?(?![\w]))"
+    return re.findall(rf"{figures}|\w+", lowered)
 
 
 def _close(run: list[str], found: list[tuple[float, bool]], rest: list[str]) -> None:
@@ -132,7 +136,7 @@ def _close(run: list[str], found: list[tuple[float, bool]], rest: list[str]) -> 
             found.append((total + current, False))
             total, current = 0.0, 0.0
         if figure:
-            current = float(word.replace(",", ""))
+            current = float(word.replace(",", "").replace("−", "-"))
         elif word in _SMALL:
             current += _SMALL[word]
         elif _LARGE[word] == 100 or word == "dozen":
@@ -154,6 +158,17 @@ def _continues(current: float, small: int) -> bool:
     if current % 100 == 0:
         return True
     return current % 10 == 0 and 0 < small < 10 and current % 100 >= 20
+
+
+def signed(text: str, start: int) -> int:
+    """Where a span begins, with the minus before its number if there is one: not that of 1939 -1945.
+
+    >>> [signed(text, text.index("5")) for text in ("to -5 °C", "from 2 -5", "2-5", "5 °C")]
+    [3, 8, 2, 0]
+    """
+    before = text[: max(start - 1, 0)]
+    is_sign = start > 0 and text[start - 1] in "-−" and text[start : start + 1].isdigit()
+    return start - 1 if is_sign and before[-1:] in ("", " ", "(") and not before.rstrip()[-1:].isdigit() else start
 
 
 def is_day(text: str, start: int, end: int) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from whichsense.errors import MissingStage
+from whichsense.errors import BadInput, MissingStage
 from whichsense.many import verify_all
 from whichsense.roundtrip import round_trip, round_trips
 from whichsense.stages import Clarifier, Disambiguator, Reader, Reranker, Retriever, Summarizer, Verifier
@@ -45,7 +45,7 @@ class Pipeline:
 
     def evidence(self, questions: Sequence[str]) -> list[list[Hit]]:
         """The passages that the later stages read, best first, for each question."""
-        found = self.retriever.retrieve(questions, self.depth)
+        found = self.retriever.retrieve(_several(questions), self.depth)
         return [self._kept(question, hits) for question, hits in zip(questions, found, strict=True)]
 
     def readings(self, questions: Sequence[str]) -> list[list[Reading]]:
@@ -60,7 +60,7 @@ class Pipeline:
     def traces(self, questions: Sequence[str]) -> Iterator[Trace]:
         """The same with what was read and how long it took. Questions are searched together and read one by one, so
         that no more than one question's passages are held by the models."""
-        clock = _Clock()
+        clock, questions = _Clock(), _several(questions)
         found = clock.timed("retrieve", lambda: self.retriever.retrieve(questions, self.depth))
         searching = clock.seconds["retrieve"] / max(len(questions), 1)
         for question, retrieved in zip(questions, found, strict=True):
@@ -123,6 +123,13 @@ class _TimedDisambiguator:
 
     def disambiguate(self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]) -> list[Reading]:
         return self.clock.timed("disambiguate", lambda: self.disambiguator.disambiguate(question, answers, hits))
+
+
+def _several(questions: Sequence[str]) -> Sequence[str]:
+    """A single string would be taken for a list of letters."""
+    if isinstance(questions, str):
+        raise BadInput("One string was given where a list of questions is needed. Put it in brackets: [question].")
+    return questions
 
 
 def _given(stage: Stage | None, name: str) -> Stage:

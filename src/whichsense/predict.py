@@ -67,6 +67,8 @@ def predict(
     """
     out = Path(out)
     questions, path = questions_of(dataset, data_dir, limit)
+    if out.exists() and out.samefile(path):
+        raise BadInput(f"'{out}' holds the questions; predictions would replace them. Give another --out.")
     about = {"system": dict(system or {}), "dataset": dataset, "rewrites": rewrites}
     with Journal(out, about, questions) as journal:
         for some in journal.batches(batch, progress):

@@ -43,17 +43,17 @@ def _bar(title: str, unit: str) -> Iterator[Progress]:
         rich_progress.BarColumn(),
         rich_progress.TaskProgressColumn(),
         rich_progress.TextColumn("{task.fields[count]:,} " + unit),
-        rich_progress.TextColumn("{task.fields[rate]:,.0f}/s"),
+        rich_progress.TextColumn("{task.fields[speed]}"),
         rich_progress.TimeRemainingColumn(),
     )
     with rich_progress.Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(title, total=None, count=0, rate=0.0)
+        task = bar.add_task(title, total=None, count=0, speed="")
         pace = _Pace()
 
         def report(done: float | None, count: int) -> None:
             pace.note(done, count)
             total = None if done is None else 1.0
-            bar.update(task, total=total, completed=done or 0.0, count=count, rate=pace.rate)
+            bar.update(task, total=total, completed=done or 0.0, count=count, speed=pace.speed)
 
         yield report
 
@@ -75,6 +75,11 @@ class _Pace:
         return (self._count - self._first) / max(time.monotonic() - self._began, 1e-9)
 
     @property
+    def speed(self) -> str:
+        """What is slow is told by how long one takes."""
+        return f"{self.rate:,.0f}/s" if self.rate >= 1 or not self.rate else f"{1 / self.rate:,.1f} s each"
+
+    @property
     def seconds_left(self) -> float | None:
         fresh = self._done - self._done_before
         return (time.monotonic() - self._began) * (1 - self._done) / fresh if fresh > 0 and self._done < 1 else None
@@ -94,4 +99,4 @@ class _Lines:
         self._last = time.monotonic()
         share = "" if done is None else f" {done:.0%},"
         left = "" if self._pace.seconds_left is None else f", {self._pace.seconds_left:.0f} s left"
-        print(f"{self.title}:{share} {count:,} {self.unit}, {self._pace.rate:,.0f}/s{left}", file=sys.stderr)  # noqa: T201
+        print(f"{self.title}:{share} {count:,} {self.unit}, {self._pace.speed}{left}", file=sys.stderr)  # noqa: T201

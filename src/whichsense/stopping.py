@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
+
+_HEARD = b"\nStopping at the next point from which it can go on. Once more: at once.\n"
 
 
 class Stopped(KeyboardInterrupt):
@@ -22,6 +25,7 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
         if asked.is_set():
             raise KeyboardInterrupt
         asked.set()
+        os.write(2, _HEARD)  # print might be in the middle of another line
 
     if threading.current_thread() is not threading.main_thread():
         yield asked.is_set  # only the main thread may handle signals; elsewhere the caller stops the thread

@@ -147,6 +147,7 @@ def made(table: SystemTable, index: Index | KeptHits) -> System:
     retriever, where = IndexRetriever(index, table.method), f"System '{table.name}'"
     depth = table.depth or (embedded.depth if embedded else DEPTH)
     keep = table.keep or (embedded.keep if embedded else KEEP)
+    told = replace(table, depth=depth, keep=keep)
     reranker, reader = _reranker(table, embedded), _reader(table, embedded)
     if reader is None:
         raise MissingStage(f'{where} needs a reader. Add to its file: [reader] model = "…", or provider = "compact".')
@@ -154,13 +155,13 @@ def made(table: SystemTable, index: Index | KeptHits) -> System:
         detector = BertDetector(table.detector.model, device=table.device)
         rewriter = FirstRewriter(table.rewriter.model, device=table.device)
         first = DisambiguateFirst(detector, rewriter, retriever, reader, reranker, depth, keep)
-        return System(table.name, first, table=table)
+        return System(table.name, first, table=told)
     if table.rewriter or table.detector:
         raise BadConfig(f"{where} rewrites first: that needs both [detector] and [rewriter].")
     disambiguator, verifier = _disambiguator(table, embedded), _verifier(table, embedded, reader)
     stages = (reranker, reader, disambiguator or PromptCopy(), verifier)
     pipeline = Pipeline(retriever, *stages, depth=depth, keep=keep, rounds=table.rounds)
-    return System(table.name, pipeline, disambiguator is not None, table)
+    return System(table.name, pipeline, disambiguator is not None, told)
 
 
 def described(table: SystemTable, index: Index | KeptHits) -> dict[str, Any]:

@@ -139,7 +139,7 @@ class CompactVerifier:
     """As for `CompactDisambiguator`: what joins is rewritten, too."""
 
     def verify(self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]) -> list[Reading]:
-        from whichsense.models.compact.resolving import Resolved, candidates_of, checked, resolved
+        from whichsense.models.compact.resolving import Resolved, candidates_of, checked, resolved, telling
 
         if not readings:
             return []
@@ -157,4 +157,7 @@ class CompactVerifier:
         if self.cautious and len(kept) == 1 and not scene.is_ambiguous:
             kept = [Resolved(kept[0].candidate, question)]
         kept.sort(key=lambda one: -one.candidate.score)
-        return [Reading(one.question, one.candidate.answer, one.candidate.spans, one.candidate.score) for one in kept]
+        return [
+            Reading(one.question, one.candidate.answer, telling(one.candidate.spans), one.candidate.score)
+            for one in kept
+        ]

@@ -14,8 +14,10 @@ import pytest
 from small_corpora import Corpus
 from tiny_compact import exported, scored
 from whichsense import compact, index
-from whichsense.cli import main
+from whichsense.cli import ask, main
 from whichsense.cli.ask import command
+from whichsense.compact import Asked
+from whichsense.types import Reading
 
 for needed in ("onnx", "onnxruntime", "torch"):
     pytest.importorskip(needed)
@@ -58,14 +60,16 @@ def test_readable(run: Run) -> None:
     assert "  2. " not in first and "reading" not in first.splitlines()[0]  # the others are not shown, but there
 
 
-def test_one_reading_says_whether_it_is_all_that_could_be_meant(run: Run, weights: Path, tmp_path: Path) -> None:
-    for under, said in ((1.1, "(one reading)"), (0.0, "(the only reading that is answered here)")):
-        folder = tmp_path / str(under)
-        folder.mkdir()
-        for path in weights.iterdir():
-            (folder / path.name).write_bytes(path.read_bytes())
-        status, out, _ = run(QUESTION, "--threshold", "1", folder=scored(folder, holds_over=-1e9, single_under=under))
-        assert status == 0 and out.splitlines()[0].endswith(said)
+def test_one_reading_says_whether_it_is_all_that_could_be_meant(run: Run) -> None:
+    for ambiguous, said in ((False, "(one reading)"), (True, "(the only reading that is answered here)")):
+        asked = Asked(QUESTION, ambiguous, 0.5, (Reading(QUESTION, "David Lynch", confidence=0.5),), (), {})
+        assert ask._shown(asked, None, False, chosen_by_hand=False).splitlines()[0].endswith(said)
+    status, out, _ = run(QUESTION, "--threshold", "1")  # others may be answered, too, if less surely
+    assert status == 0 and out.splitlines()[0].endswith("(one reading)")
+
+
+def test_signs_that_part_words_are_spaces(run: Run) -> None:
+    assert run("Who  directed\nDune? ")[1].startswith("Who directed Dune?")
 
 
 def test_json(run: Run) -> None:
@@ -113,6 +117,9 @@ def test_declined(run: Run, shy: Path) -> None:
         (["--file", "/nowhere/at/all"], "There is no file"),
         (["--file", "/"], "is a folder"),
         ([QUESTION, "--threshold", "2"], "0<=x<=1"),
+        ([QUESTION, "--threshold", "nan"], "between 0 and 1"),
+        (["--jsno"], "No such option '--jsno'"),
+        (["--file", "x", "--jsno"], "No such option '--jsno'"),
     ],
 )
 def test_refused(arguments: list[str], said: str, run: Run) -> None:

@@ -59,9 +59,11 @@ def command(
     A '-' reads questions from standard input, one a line. Without --threshold the answers are given that together have
     the highest expected F1; a low threshold finds more of them, a high one only the surest.
     """
+    if question and question.startswith("--") and len(question.split()) == 1:  # a single '-' may begin a number
+        raise click.NoSuchOption(question)
     if (question is None) == (path is None):
         raise click.UsageError("Give a QUESTION, '-' for standard input, or --file FILE.")
-    alone = [question] if question not in (None, "-") else []
+    alone = [" ".join(question.split())] if question not in (None, "-") else []
     lines = {} if alone else _lines(path)
     model = _begun(weights, threads, keep)
     from whichsense import compact
@@ -71,7 +73,7 @@ def command(
     pipeline = compact.load(index, method=chosen, depth=depth, keep=keep, threshold=threshold, model=model)
     while batch := list(islice(questions, _TOGETHER)):
         for asked in compact.ask(pipeline, batch):
-            click.echo(_shown(asked, k, as_json))
+            click.echo(_shown(asked, k, as_json, chosen_by_hand=threshold is not None))
 
 
 def _begun(weights: Path | None, threads: int, keep: int) -> Compact:
@@ -117,8 +119,8 @@ def _name(path: Path | None) -> str:
     return f"'{path}'" if path else "standard input"
 
 
-def _shown(asked: Asked, k: int | None, as_json: bool) -> str:
-    """At most k readings of what was found."""
+def _shown(asked: Asked, k: int | None, as_json: bool, chosen_by_hand: bool) -> str:
+    """At most k readings of what was found; `chosen_by_hand`: by a threshold, which may leave out some."""
     if as_json:
         return json.dumps(asked.first(k).to_json(), ensure_ascii=not utf8())
     head = click.style(printable(asked.question), bold=True)
@@ -129,7 +131,8 @@ def _shown(asked: Asked, k: int | None, as_json: bool) -> str:
         return "\n".join([head, "No answer found." + " Nearest passages:" * bool(nearest), *nearest, ""])
     note = ""
     if len(asked.readings) == 1:
-        note = "  (the only reading that is answered here)" if asked.ambiguous else "  (one reading)"
+        alone = asked.ambiguous and not chosen_by_hand
+        note = "  (the only reading that is answered here)" if alone else "  (one reading)"
     return "\n".join([head + note, *(_reading(rank, one) for rank, one in enumerate(asked.first(k).readings, 1))])
 
 

@@ -48,5 +48,9 @@ def _shown(rank: int, hit: Hit) -> str:
 
 
 def printable(text: str) -> str:
-    """Without control characters: a corpus must not steer the terminal."""
-    return "".join(character for character in text if character.isprintable())
+    """Without control characters, which must not steer the terminal; those that part words are spaces.
+
+    >>> printable("Who\\tsang\\nit\\x1b[0m?")
+    'Who sang it[0m?'
+    """
+    return "".join(one if one.isprintable() else " " for one in text if one.isprintable() or one.isspace())

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whichsense.answers import fullest, merged
-from whichsense.dates import is_day
+from whichsense.dates import is_day, signed
 from whichsense.models.compact.inputs import Pair
 from whichsense.models.compact.runtime import Floats, Late
 from whichsense.text import sentences
@@ -168,8 +168,10 @@ def _spans(pair: Pair, passage: Passage, probabilities: Floats, inside: Sequence
         in_title = pair.title[0] <= first < pair.title[1]
         text = passage.title if in_title else passage.text
         start, end = trimmed(text, pair.starts[first], pair.ends[last])
+        start = signed(text, start)
         broken = cuts_number(text, start, end) or is_day(text, start, end)
-        if start < end and not broken and not crosses_sentences(text[start:end]):
+        says_something = any(map(str.isalnum, text[start:end]))
+        if says_something and not broken and not crosses_sentences(text[start:end]):
             found.append(((first, last + 1), in_title, start, end, probability))
     return found
 

@@ -9,19 +9,24 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from whichsense.metrics.ambignq import edit_f1
 from whichsense.metrics.bleu import sentence_bleu
+from whichsense.metrics.porter import stem
 from whichsense.metrics.ptb import question_words as compared
 from whichsense.models.compact.edits import SMALL_WORDS
 from whichsense.text import words
 
 PHRASE_LIKELY = -1.2  # a phrase of the evidence counts as this likely: about what the writer gives what it draws
 _MOST_TOGETHER = 4096  # ways of choosing rewrites together that are tried one by one
+
+_NAMES_NO_READING = SMALL_WORDS | frozenset(
+    "country city state person people individual man men woman women team group name named year date time".split()
+)
 
 REWRITE_FEATURES = (
     "edits",
@@ -108,30 +113,46 @@ def _changes(question: str, rewrite: str) -> dict[str, float]:
     }
 
 
-def together(options: Sequence[Sequence[Rewrite]]) -> list[Rewrite | None]:
-    """One rewrite for each answer, no two alike, with the best scores in sum; None where none is left."""
+def together(
+    options: Sequence[Sequence[Rewrite]], alike: Callable[[str], Hashable] | None = None
+) -> list[Rewrite | None]:
+    """One rewrite for each answer, no two alike, with the best scores in sum; None where none is left. `alike`: what
+    rewrites that are alike have in common; without it, all their words."""
+    alike = alike or key
     ways = [[*some, None] for some in options]
     if np.prod([float(len(way)) for way in ways]) > _MOST_TOGETHER:
-        return _one_by_one(options)
+        return _one_by_one(options, alike)
     best: tuple[float, list[Rewrite | None]] = (-np.inf, [None] * len(options))
     for way in itertools.product(*ways):
         given = [one for one in way if one is not None]
-        if len({key(one.question) for one in given}) == len(given):
+        if len({alike(one.question) for one in given}) == len(given):
             value = sum(one.score for one in given) - 100.0 * (len(way) - len(given))
             best = max(best, (value, list(way)), key=lambda pair: pair[0])
     return best[1]
 
 
-def _one_by_one(options: Sequence[Sequence[Rewrite]]) -> list[Rewrite | None]:
+def _one_by_one(options: Sequence[Sequence[Rewrite]], alike: Callable[[str], Hashable]) -> list[Rewrite | None]:
     """The same, greedily: for very many answers."""
-    taken: set[str] = set()
+    taken: set[Hashable] = set()
     found: list[Rewrite | None] = []
     for some in options:
-        free = [one for one in some if key(one.question) not in taken]
+        free = [one for one in some if alike(one.question) not in taken]
         chosen = max(free, key=lambda one: one.score) if free else None
-        taken |= {key(chosen.question)} if chosen else set()
+        taken |= {alike(chosen.question)} if chosen else set()
         found.append(chosen)
     return found
+
+
+def added(question: str, rewrite: str) -> frozenset[str]:
+    """What a rewrite says beyond the question, by the stems of its words: not how, and not what is asked for. Two that
+    add the same name the same reading.
+
+    >>> said = ("What country won the 2014 FIFA Cup?", "Who won the FIFA Cup in 2014?", "Who won the 2018 FIFA Cup?")
+    >>> [sorted(added("Who won the cup?", one)) for one in said]
+    [['2014', 'fifa'], ['2014', 'fifa'], ['2018', 'fifa']]
+    """
+    before = set(map(stem, words(question)))
+    return frozenset(stem(word) for word in words(rewrite) if word not in _NAMES_NO_READING) - before
 
 
 def key(question: str) -> str:

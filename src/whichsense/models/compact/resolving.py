@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from whichsense.answers import same
-from whichsense.models.compact.choosing import Rewrite, key, together
+from whichsense.models.compact.choosing import Rewrite, added, key, together
 from whichsense.models.compact.inputs import Pair
 from whichsense.models.compact.rewriting import rewrites
 from whichsense.models.compact.support import Target, support
@@ -21,6 +22,7 @@ _SPANS = 5
 _TOLD = 0.05  # a span that is less probable in its passage is not marked as the answer
 _MOST_MARKED = 12  # places of a passage
 _WELL_PUT = 0.04  # on held-out train and val, rewrites that are worth less have an EDIT-F1 of 11, the others of 18
+_LEAST_SAID = 0.02  # of the best span's score
 _RIVALS = 2  # answers that are not given, beside which one that stands alone is told apart
 
 
@@ -45,6 +47,11 @@ def candidates_of(scene: Scene, places: Sequence[int]) -> list[Candidate]:
     return found
 
 
+def telling(spans: Sequence[Span]) -> tuple[Span, ...]:
+    """The best of an answer's spans, and those that are not next to nothing beside it: they only share its words."""
+    return tuple(span for span in spans if span is spans[0] or span.score >= _LEAST_SAID * spans[0].score)
+
+
 def resolved(scene: Scene, candidates: Sequence[Candidate], *, cautious: bool = False) -> list[Resolved]:
     """A rewrite for each answer, no two alike.
 
@@ -61,8 +68,11 @@ def resolved(scene: Scene, candidates: Sequence[Candidate], *, cautious: bool = 
     given = [normalize(candidate.answer) for candidate in candidates]
     found = []
     for candidate, wanted, one in zip(candidates, targets, chosen, strict=True):
-        named = given if one is not None else [normalize(candidate.answer)]  # better a title than no reading at all
-        other = _by_title(scene, wanted, named, used) if one is None or one.worth < least else None
+        other = None
+        if one is None:  # better any title than no reading at all
+            other = _by_title(scene, list(wanted.marked), [normalize(candidate.answer)], used)
+        elif one.worth < least:
+            other = _by_title(scene, _where_told(scene, candidate, wanted), given, used)
         written = other or (one.question if one is not None else None)
         if written is not None:
             used.add(key(written))
@@ -84,20 +94,27 @@ def _alone(scene: Scene, candidate: Candidate, least: float, *, cautious: bool) 
 def _rewritten(scene: Scene, targets: Sequence[Target], *, cautious: bool) -> list[Rewrite | None]:
     """The best rewrites together; None where nothing fits."""
     told = [support(scene, wanted, cautious=cautious) for wanted in targets]
-    return together(rewrites(scene, targets, told, cautious=cautious))
+    alike = partial(added, scene.evidence.question) if cautious else None
+    return together(rewrites(scene, targets, told, cautious=cautious), alike)
 
 
-def _by_title(scene: Scene, target: Target, named: Sequence[str], used: set[str]) -> str | None:
-    """Where there is no rewrite that is good enough: the question put to a text in which the answer stands,
+def _where_told(scene: Scene, candidate: Candidate, target: Target) -> list[int]:
+    """Of the places where an answer stands, those that tell it; all where nothing is known of that."""
+    telling_it = {span.passage.id for span in telling(candidate.spans)}
+    return [at for at in target.marked if not telling_it or scene.evidence.passages[at].id in telling_it]
+
+
+def _by_title(scene: Scene, places: Sequence[int], named: Sequence[str], used: set[str]) -> str | None:
+    """Where there is no rewrite that is good enough: the question put to one of the texts in which the answer stands,
     whose title has none of these names in it."""
     question = scene.evidence.question.strip().rstrip("?")
-    for place in target.marked:
+    for place in places:
         title = scene.evidence.passages[place].title
         written = f"{question}, according to “{title}”?"
         if title and not any(name in normalize(title) for name in named) and key(written) not in used:
             return written
     # Only an answer that stands nowhere in the evidence may leave the question as it is.
-    return f"{question}?" if not target.marked and key(question) not in used else None
+    return f"{question}?" if not places and key(question) not in used else None
 
 
 def checked(scene: Scene, readings: Sequence[Resolved], least: float) -> tuple[list[bool], list[int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,11 @@ _LONGER = 10  # word pieces by which a rewrite may be longer than the question: 
 _KEPT = 8  # of each answer, best first
 _APART = 0.02  # what it counts that a rewrite says something which the evidence of no other answer says
 _LEADING = frozenset("a an the of in on at to for from by with as and or during between which whose".split())
+_STUMBLING = (
+    re.compile(r"\b(\w+ \w+) \1\b"),
+    re.compile(r"\bfrom (\w+) to \1\b"),
+    re.compile(r"\b(?:as|at|by|for|from|in|of|on|to|with) \d\d?$"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,8 @@ def rewrites(
         scores = net.values(of_rewrites(scene.evidence.question, some.options, some.drawn))
         ranked = []
         for option, score in zip(some.options, scores, strict=True):
+            if cautious and stumbles(option.question, scene.evidence.question):
+                continue
             worth = np.inf if option.phrase else score
             apart = _APART * own.tells_apart(option.question, rivals)
             ranked.append(Rewrite(option.question, score + cautious * option.bonus + apart, worth))
@@ -119,6 +127,20 @@ def is_fluent(text: str, question: str) -> bool:
     open_end = told[-1:] != asked[-1:] and told[-1:] and told[-1] in _LEADING
     quoted = any(text.count(sign) > question.count(sign) for sign in '"(')
     return not doubled and len(set(threes)) == len(threes) and not quoted and not open_end
+
+
+def stumbles(text: str, question: str) -> bool:
+    """Whether two words come twice in a row, a span of years has no length, or a bare number ends it, unless the
+    question does.
+
+    >>> [stumbles(f"Who won {more}?", "Who won?") for more in ("in Berlin in Berlin", "from 1945 to 1945", "as 8")]
+    [True, True, True]
+    >>> [stumbles(f"Who won {more}?", "Who won?") for more in ("in Berlin in 1945", "from 1939 to 1945", "on May 8")]
+    [False, False, False]
+    """
+    told = " ".join(words(text))
+    asked = " ".join(words(question))
+    return any(found[0] not in asked for pattern in _STUMBLING for found in pattern.finditer(told))
 
 
 def _texts(scene: Scene, target: Target) -> list[tuple[str, Pieces]]:
