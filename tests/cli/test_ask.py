@@ -157,6 +157,9 @@ def test_damaged_weights(name: str, body: bytes, run: Run, weights: Path, tmp_pa
     broken = tmp_path / "broken"
     shutil.copytree(weights, broken)
     (broken / name).write_bytes(body)
+    (tmp_path / "questions.txt").write_text(f"{QUESTION}\n" * 2)
+    status, out, err = run("--file", str(tmp_path / "questions.txt"), folder=broken)
+    assert status == 1 and out == "" and "again" in err  # before any is answered
     status, _, err = run(QUESTION, folder=broken)
     assert status == 1 and ("train it again" in err or "export the model again" in err) and err.count("\n") == 1
     status, _, err = run(QUESTION, folder=tmp_path / "nowhere")

@@ -71,6 +71,8 @@ def command(
     questions = iter(alone or _usable(lines, path))
     index, chosen = open_evidence(folder, method)
     pipeline = compact.load(index, method=chosen, depth=depth, keep=keep, threshold=threshold, model=model)
+    if lines:
+        model.load()  # what is damaged is told now, not after hours
     while batch := list(islice(questions, _TOGETHER)):
         for asked in compact.ask(pipeline, batch):
             click.echo(_shown(asked, k, as_json, chosen_by_hand=threshold is not None))

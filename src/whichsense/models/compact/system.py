@@ -88,14 +88,18 @@ class Compact:
     def scorer(self) -> Scorer:
         return self.parts.scorer
 
+    def load(self) -> None:
+        """Load everything now; what cannot be loaded is told."""
+        self.model.prepare()
+        self.writer.prepare()
+
     def prepare(self) -> threading.Thread:
         """Begin to load everything, in a thread: imports and a search leave a core free. What cannot be loaded is told
         when it is needed."""
 
         def loaded() -> None:
             with contextlib.suppress(WhichsenseError):
-                self.model.prepare()
-                self.writer.prepare()
+                self.load()
 
         # No daemon: Python would end while ONNX Runtime still loads, and one such end in three is a crash.
         thread = threading.Thread(target=loaded, name="whichsense-loading")
