@@ -6,6 +6,7 @@ import csv
 import json
 import random
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -335,6 +336,17 @@ def test_an_index_that_torch_searches_is_searched_here(tmp_path: Path, monkeypat
     (tmp_path / "bert.json").write_text("{}")
     monkeypatch.setattr(index, "manifest", replace(index.manifest, encoder=str(tmp_path)))
     assert not lists.shareable(index)
+
+
+def test_the_scorer_asks_no_more_than_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = half_of_the_sample()
+    every = Counter(one.kind for one in fitting._occasions(source, None, tmp_path))
+    assert every[judging.Kind.LARGE] == every[judging.Kind.SAMPLE] == len(source.questions)
+    monkeypatch.setattr(fitting, "_ENOUGH", 40)
+    some = [one for one in fitting._occasions(source, None, tmp_path) if one.kind is judging.Kind.LARGE]
+    assert (
+        30 < len(some) < 60 and [one.question for one in some] == source.questions[:: round(len(source.questions) / 40)]
+    )
 
 
 def test_a_stopped_fit_goes_on(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
