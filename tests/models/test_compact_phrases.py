@@ -101,3 +101,20 @@ def test_readings_take_them(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> No
     assert len({one.question for one in found}) == 2
     given = questions(scene, "David Lynch", "Denis Villeneuve")
     assert all(one.question in some for one, some in zip(found, given, strict=True))
+
+
+def test_readers_are_told_the_longer_name(scene: Scene) -> None:
+    """To a benchmark, whose annotators wrote other rewrites, only what is in brackets is offered."""
+    hits = [
+        passage_hit("The census counted 114,394 people.", "Springfield, Illinois"),
+        passage_hit("The census counted 169,176 people.", "Springfield, Missouri"),
+    ]
+    own = scene.compact.scene("Who lives in Springfield?", hits)
+    targets = [target(own, Candidate(answer, 1.0)) for answer in ("114,394", "169,176")]
+    told = [support(own, one) for one in targets]
+    found = phrase_rewrites(own, targets, told, cautious=True)
+    assert [some[0].question for some in found] == [
+        "Who lives in Springfield, Illinois?",
+        "Who lives in Springfield, Missouri?",
+    ]
+    assert not any(phrase_rewrites(own, targets, told))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -68,7 +68,7 @@ def written(
     scene: Scene, targets: Sequence[Target], told: Sequence[Support], *, cautious: bool = False
 ) -> list[Written]:
     """Everything that may be given for each answer."""
-    question, phrases = scene.evidence.question, phrase_rewrites(scene, targets, told)
+    question, phrases = scene.evidence.question, phrase_rewrites(scene, targets, told, cautious=cautious)
     flat = [piece for word in question_words(question) for piece in scene.compact.model.tokenizer.ids(word)]
     if not flat or len(flat) > LONGEST_QUESTION:
         return [Written(tuple(some), ()) for some in phrases]
@@ -94,7 +94,7 @@ def _with_phrases(
         for text in _supported(question, edits, supported):
             before = made.get(key(text))
             if before is None or before.phrase or before.likely < one.each:
-                made[key(text)] = Option(before.question if before else text, one.each)
+                made[key(text)] = replace(before or Option(text), likely=one.each, phrase=False)
     made.pop(key(question), None)
     return Written(tuple(made.values()), tuple(texts))
 
