@@ -146,7 +146,7 @@ class CompactVerifier:
         scene = self.compact.scene(question, hits)
         given = [Candidate(one.answer, one.confidence, one.evidence) for one in readings]
         found = [Resolved(answer, one.question) for answer, one in zip(given, readings, strict=True)]
-        least = self.compact.scorer.join_over if self.threshold is None else self.threshold
+        least = scene.judge.join_over if self.threshold is None else self.threshold
         holds, joining = checked(scene, found, least)
         if joining:
             found = resolved(scene, [*given, *candidates_of(scene, joining)], cautious=self.cautious)

@@ -94,8 +94,12 @@ def _alone(scene: Scene, candidate: Candidate, least: float, *, cautious: bool) 
 def _rewritten(scene: Scene, targets: Sequence[Target], *, cautious: bool) -> list[Rewrite | None]:
     """The best rewrites together; None where nothing fits."""
     told = [support(scene, wanted, cautious=cautious) for wanted in targets]
-    alike = partial(added, scene.evidence.question) if cautious else None
-    return together(rewrites(scene, targets, told, cautious=cautious), alike)
+    options = rewrites(scene, targets, told, cautious=cautious)
+    if not cautious:
+        return together(options)
+    # One that adds what another does is better than none.
+    apart = together(options, partial(added, scene.evidence.question))
+    return together([[one] if one else rest for one, rest in zip(apart, options, strict=True)])
 
 
 def _where_told(scene: Scene, candidate: Candidate, target: Target) -> list[int]:

@@ -20,7 +20,7 @@ FAR = 4.0  # standard deviations: an odd value counts as a far one, no further
 FEW, MANY = 5_000, 200_000  # passages: the judges learnt from corpora of hundreds, and of a million
 _NETS = {"answerable": QUESTION_FEATURES, "large": CORPUS_FEATURES}
 _JUDGES = ("in_large", "in_small")
-_SETTINGS = ("decline_under", "search_weight", "holds_over", "join_over")
+_SETTINGS = ("decline_under", "search_weight", "holds_over")
 
 
 @dataclass(frozen=True)
@@ -83,15 +83,17 @@ class Judge:
     several answers are given."""
     missing: float = 2.0
     """How many right answers are expected beyond all candidates: what the reader never finds counts for F1."""
+    join_over: float = 0.2
+    """A candidate that a rewrite prefers joins the answers if it is at least this probable."""
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Judge:
         nets = _net(table["answer"], ANSWER_FEATURES), _net(table["ambiguous"], QUESTION_FEATURES)
-        return cls(*nets, table["single_under"], table["missing"])
+        return cls(*nets, table["single_under"], table["missing"], table.get("join_over", cls.join_over))
 
     def to_table(self) -> dict[str, Any]:
         nets = {name: getattr(self, name).to_table() for name in ("answer", "ambiguous")}
-        return nets | {"single_under": self.single_under, "missing": self.missing}
+        return nets | {"single_under": self.single_under, "missing": self.missing, "join_over": self.join_over}
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,6 @@ class Scorer:
     """What the logarithm of a passage's search score, beside the best one's, adds to its relevance."""
     holds_over: float = -9.0
     """How much less likely than another answer a reading's own may be when its rewrite is asked (log probability)."""
-    join_over: float = 0.2
-    """A candidate that a rewrite prefers joins the answers if it is at least this probable."""
 
     def judge(self, corpus: Mapping[str, float], passages: int | None = None) -> Judge:
         """The one for a corpus of so many passages; of a middling size, or an unknown one, for what looks like this
@@ -134,7 +134,8 @@ class Scorer:
             in_large, in_small = (Judge.from_table(table[name]) for name in _JUDGES)
             rewrite = _net(table["rewrite"], REWRITE_FEATURES)
             heard = Wording.from_table(table["wording"]), Impression.from_table(table["impression"])
-            return cls(answerable, large, in_large, in_small, rewrite, *heard, **table["settings"])
+            settings = {name: table["settings"][name] for name in _SETTINGS}
+            return cls(answerable, large, in_large, in_small, rewrite, *heard, **settings)
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise damaged(path, error) from None
 

@@ -18,7 +18,7 @@ from whichsense.train.compact_scorer import cross_fitted, fit
 
 _HEARD = ("wording", "alone")  # features that come from the question, not from what was found
 # Chosen on the half of the sample that is learnt from; in large corpora a judge's defaults, on val.
-_MISSING, _DECLINE_UNDER = 0.8, 0.3
+_MISSING, _JOIN_OVER, _DECLINE_UNDER = 0.5, 0.4, 0.25
 _SAMPLE_COUNTS = 3  # times: its questions were written for what its few passages hold
 
 
@@ -84,7 +84,7 @@ def fitted(read: Sequence[Read], heard: Heard) -> Scorer:
         fit(about, [float(any(one.right)) for one in known]),
         fit([features.of_corpus(one.context) for one in whole], [float(one.kind is Kind.LARGE) for one in whole]),
         Judge(everywhere, fit([heard(one) for one in large], _ambiguous(large))),
-        Judge(in_small, fit(about[: len(whole)], _ambiguous(whole)), None, _MISSING),
+        Judge(in_small, fit(about[: len(whole)], _ambiguous(whole)), None, _MISSING, _JOIN_OVER),
         wording=heard.wording,
         impression=heard.impression,
         decline_under=_DECLINE_UNDER,
