@@ -38,6 +38,7 @@ from whichsense.train.crew import side_by_side
 def work(number):
     Path(sys.argv[1], str(number)).write_text(str(os.getpid()))
     time.sleep(60)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 list(side_by_side(work, range(9), 2))
 """
 
