@@ -76,8 +76,10 @@ class _Pace:
 
     @property
     def speed(self) -> str:
-        """What is slow is told by how long one takes."""
-        return f"{self.rate:,.0f}/s" if self.rate >= 1 or not self.rate else f"{1 / self.rate:,.1f} s each"
+        """What is slow is told by how long one takes; nothing before anything is done."""
+        if not self.rate:
+            return ""
+        return f"{self.rate:,.0f}/s" if self.rate >= 1 else f"{1 / self.rate:,.1f} s each"
 
     @property
     def seconds_left(self) -> float | None:
@@ -99,4 +101,5 @@ class _Lines:
         self._last = time.monotonic()
         share = "" if done is None else f" {done:.0%},"
         left = "" if self._pace.seconds_left is None else f", {self._pace.seconds_left:.0f} s left"
-        print(f"{self.title}:{share} {count:,} {self.unit}, {self._pace.speed}{left}", file=sys.stderr)  # noqa: T201
+        speed = self._pace.speed and f", {self._pace.speed}"
+        print(f"{self.title}:{share} {count:,} {self.unit}{speed}{left}", file=sys.stderr)  # noqa: T201

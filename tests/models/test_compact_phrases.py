@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from tiny_compact import exported, scored
-from whichsense.models.compact.choosing import key
+from whichsense.models.compact import rewriting
+from whichsense.models.compact.choosing import Option, key
 from whichsense.models.compact.phrases import _asked, phrase_rewrites
 from whichsense.models.compact.resolving import resolved, target
-from whichsense.models.compact.rewriting import written
+from whichsense.models.compact.rewriting import Written, written
 from whichsense.models.compact.support import support
 from whichsense.models.compact.system import Compact, Scene
 from whichsense.models.compact.writer import search
@@ -118,3 +119,11 @@ def test_readers_are_told_the_longer_name(scene: Scene) -> None:
         "Who lives in Springfield, Missouri?",
     ]
     assert not any(phrase_rewrites(own, targets, told))
+
+
+def test_a_phrase_that_is_drawn_too_stays_as_good(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    targets = [target(scene, Candidate(answer, 1.0)) for answer in ("David Lynch", "Denis Villeneuve")]
+    told = [support(scene, one) for one in targets]
+    option = Option(QUESTION.replace("Dune", "Dune in Mexico"), -0.5, bonus=0.1)  # what becomes of a drawn phrase
+    monkeypatch.setattr(rewriting, "written", lambda *_, **__: [Written((option,), (option.question,))] * 2)
+    assert [one.worth for one in rewriting.rewrites(scene, targets, told, cautious=True)[0]] == [float("inf")]

@@ -57,7 +57,7 @@ def rewrites(
         for option, score in zip(some.options, scores, strict=True):
             if cautious and stumbles(option.question, scene.evidence.question):
                 continue
-            worth = np.inf if option.phrase else score
+            worth = np.inf if option.phrase or option.bonus else score  # a phrase, though it was drawn, too
             apart = _APART * own.tells_apart(option.question, rivals)
             ranked.append(Rewrite(option.question, score + cautious * option.bonus + apart, worth))
         found.append(sorted(ranked, key=lambda one: -one.score)[:_KEPT])
