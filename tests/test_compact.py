@@ -23,6 +23,7 @@ from whichsense.disambiguate import CompactDisambiguator
 from whichsense.errors import BadInput, WhichsenseError
 from whichsense.index import Index
 from whichsense.models.compact import resolving
+from whichsense.models.compact.candidates import Mention
 from whichsense.models.compact.choosing import Rewrite, added, together
 from whichsense.models.compact.impression import Impression
 from whichsense.models.compact.inputs import pair
@@ -153,17 +154,28 @@ def test_of_several_rewrites_those_that_are_badly_put_give_way_to_titles(
 def test_a_title_that_names_an_answer_tells_none_apart(pipeline: Pipeline) -> None:
     question = QUESTIONS[0]
     scene = model_of(pipeline).scene(question, pipeline.evidence([question])[0])
-    candidate = Candidate("David Lynch", 1.0)
-    wanted = resolving.target(scene, candidate)
-    places = resolving._where_told(scene, candidate, wanted)
-    first, *_ = [scene.evidence.passages[place].title for place in places]
-    assert resolving._by_title(scene, places, ["david lynch"], set()) == f"{question[:-1]}, according to “{first}”?"
-    told = resolving._by_title(scene, places, [normalize(first)], set())
+    wanted = resolving.target(scene, Candidate("David Lynch", 1.0))
+    first, *_ = [scene.evidence.passages[place].title for place in wanted.marked]
+    assert resolving._by_title(scene, wanted, ["david lynch"], set()) == f"{question[:-1]}, according to “{first}”?"
+    told = resolving._by_title(scene, wanted, [normalize(first)], set())
     assert told is None or first not in told
-    spans = tuple(
-        Span(scene.evidence.passages[place], 0, 0, score) for place, score in zip(places, (0.5, 0.001), strict=False)
-    )
-    assert resolving._where_told(scene, dataclasses.replace(candidate, spans=spans), wanted) == places[:1]
+
+
+def test_an_answer_is_told_where_the_reader_finds_it(pipeline: Pipeline) -> None:
+    marked = {0: [(5, 7), (20, 22)], 1: [(4, 6)], 2: [(1, 2), (9, 11)], 3: [(8, 9)]}
+    found = [
+        Mention(0, "Lynch", 0, 5, False, (20, 23), 0.9),
+        Mention(1, "Lynch", 0, 5, False, (4, 6), 0.001),  # next to nothing beside it
+        Mention(2, "Lynch", 0, 5, True, (1, 2), 0.5),  # a title: the whole text is about it
+    ]
+    assert resolving._where_told(marked, found) == {0: [(20, 22)], 2: [(1, 2), (9, 11)]}
+    assert resolving._where_told(marked, []) == {}
+    scene = model_of(pipeline).scene(QUESTIONS[0], pipeline.evidence([QUESTIONS[0]])[0])
+    for text in [scene.answers[0].text, "no such answer"]:
+        everywhere, told = (resolving.target(scene, Candidate(text, 1.0), told=told) for told in (False, True))
+        for place, spans in told.marked.items():
+            assert set(spans) <= set(everywhere.marked[place])
+        assert bool(told.marked) == bool(everywhere.marked)
 
 
 def test_rewrites_that_add_the_same_are_alike() -> None:

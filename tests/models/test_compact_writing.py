@@ -103,12 +103,14 @@ def test_a_word_that_goes_on_is_another_word() -> None:
 
 def test_what_is_inserted_must_stand_in_the_evidence() -> None:
     known = frozenset(["1984", "film", "david", "lynch", "play"])
-    lynch, year = (Support(answer, known, np.array([])) for answer in ("David Lynch", "in 1984"))
+    numbers = frozenset(["1984"])
+    lynch, year = (Support(answer, known, np.array([]), numbers=numbers) for answer in ("David Lynch", "in 1984"))
     assert lynch.holds("plays") and lynch.holds("in the 1984 film") and lynch.holds("")
     assert not lynch.holds("in the 2021 film")  # says what the evidence does not say
     assert not lynch.holds("whered the film")  # small words have no other forms
     assert not lynch.holds("by David Lynch")  # gives the answer away
-    place, date = (Support(answer, known, np.array([])) for answer in ("Lynch, Kentucky", "May 5, 1984"))
+    names = ("Lynch, Kentucky", "May 5, 1984")
+    place, date = (Support(answer, known, np.array([]), numbers=numbers) for answer in names)
     # Of a place the first name is enough; of a date the year is not.
     assert not place.holds("in Lynch") and year.holds("in Lynch") and date.holds("in the 1984 film")
     assert not year.holds("1984")
@@ -123,6 +125,16 @@ def test_names_stand_side_by_side_as_in_the_evidence() -> None:
     for bad in ("in South Zealand", "New Korea", "of Sir Hillary", "Hillary Edmund"):
         assert not known.holds(bad), bad
         assert known.holds(bad.lower())  # no names, as far as one sees
+
+
+def test_numbers_are_said_as_they_stand(compact: Compact) -> None:
+    hits = [passage_hit("The film by David Lynch made 2,022,044 of 1990's dollars, at 7:30 of 14 days.", "Dune")]
+    scene = compact.scene("Who made the 1984 film?", hits, keep=1)
+    lynch = support(scene, target(scene, Candidate("David Lynch", 1.0)))
+    for good in ("of 2,022,044", "in 1990", "at 7:30", "in 14 days", "of 1984"):
+        assert lynch.holds(good), good
+    for bad in ("until 044", "of 2,022", "of 2", "in 7", "at 30", "of 1990,14"):
+        assert not lynch.holds(bad), bad
 
 
 def test_names_of_the_question_and_of_the_evidence_may_be_inserted(compact: Compact) -> None:

@@ -9,10 +9,11 @@ from functools import partial
 import numpy as np
 
 from whichsense.answers import same
+from whichsense.models.compact.candidates import Mention
 from whichsense.models.compact.choosing import Rewrite, added, key, together
 from whichsense.models.compact.inputs import Pair
 from whichsense.models.compact.rewriting import rewrites
-from whichsense.models.compact.support import Target, support
+from whichsense.models.compact.support import Places, Target, support
 from whichsense.models.compact.system import Scene
 from whichsense.models.compact.windows import likelihoods
 from whichsense.text import normalize
@@ -62,7 +63,7 @@ def resolved(scene: Scene, candidates: Sequence[Candidate], *, cautious: bool = 
     least = _WELL_PUT if cautious else -np.inf
     if len(candidates) == 1:
         return [_alone(scene, candidates[0], least, cautious=cautious)]
-    targets = [target(scene, candidate) for candidate in candidates]
+    targets = [target(scene, candidate, told=cautious) for candidate in candidates]
     chosen = _rewritten(scene, targets, cautious=cautious)
     used = {key(one.question) for one in chosen if one is not None}
     given = [normalize(candidate.answer) for candidate in candidates]
@@ -70,9 +71,9 @@ def resolved(scene: Scene, candidates: Sequence[Candidate], *, cautious: bool = 
     for candidate, wanted, one in zip(candidates, targets, chosen, strict=True):
         other = None
         if one is None:  # better any title than no reading at all
-            other = _by_title(scene, list(wanted.marked), [normalize(candidate.answer)], used)
+            other = _by_title(scene, target(scene, candidate), [normalize(candidate.answer)], used)
         elif one.worth < least:
-            other = _by_title(scene, _where_told(scene, candidate, wanted), given, used)
+            other = _by_title(scene, wanted, given, used)
         written = other or (one.question if one is not None else None)
         if written is not None:
             used.add(key(written))
@@ -86,7 +87,7 @@ def _alone(scene: Scene, candidate: Candidate, least: float, *, cautious: bool) 
     if cautious and not scene.is_ambiguous:
         return Resolved(candidate, question)
     others = [place for place in scene.apart if not same(scene.answers[place].text, candidate.answer)]
-    targets = [target(scene, one) for one in (candidate, *candidates_of(scene, others[:_RIVALS]))]
+    targets = [target(scene, one, told=cautious) for one in (candidate, *candidates_of(scene, others[:_RIVALS]))]
     best = _rewritten(scene, targets, cautious=cautious)[0]
     return Resolved(candidate, best.question if best is not None and best.worth >= least else question)
 
@@ -102,23 +103,17 @@ def _rewritten(scene: Scene, targets: Sequence[Target], *, cautious: bool) -> li
     return together([[one] if one else rest for one, rest in zip(apart, options, strict=True)])
 
 
-def _where_told(scene: Scene, candidate: Candidate, target: Target) -> list[int]:
-    """Of the places where an answer stands, those that tell it; all where nothing is known of that."""
-    telling_it = {span.passage.id for span in telling(candidate.spans)}
-    return [at for at in target.marked if not telling_it or scene.evidence.passages[at].id in telling_it]
-
-
-def _by_title(scene: Scene, places: Sequence[int], named: Sequence[str], used: set[str]) -> str | None:
+def _by_title(scene: Scene, wanted: Target, named: Sequence[str], used: set[str]) -> str | None:
     """Where there is no rewrite that is good enough: the question put to one of the texts in which the answer stands,
     whose title has none of these names in it."""
     question = scene.evidence.question.strip().rstrip("?")
-    for place in places:
+    for place in wanted.marked:
         title = scene.evidence.passages[place].title
         written = f"{question}, according to “{title}”?"
         if title and not any(name in normalize(title) for name in named) and key(written) not in used:
             return written
     # Only an answer that stands nowhere in the evidence may leave the question as it is.
-    return f"{question}?" if not places and key(question) not in used else None
+    return f"{question}?" if not wanted.marked and key(question) not in used else None
 
 
 def checked(scene: Scene, readings: Sequence[Resolved], least: float) -> tuple[list[bool], list[int]]:
@@ -154,21 +149,38 @@ def checked(scene: Scene, readings: Sequence[Resolved], least: float) -> tuple[l
     return holds.tolist(), [place for place, joins in zip(new, joining.tolist(), strict=True) if joins]
 
 
-def target(scene: Scene, candidate: Candidate) -> Target:
-    """Where an answer stands: every place of every passage that has its tokens, or those of a string like it."""
-    same_as = [answer for answer in scene.answers if same(answer.text, candidate.answer)]
-    surfaces = {mention.surface for answer in same_as for mention in answer.mentions if mention.probability > _TOLD}
+def target(scene: Scene, candidate: Candidate, *, told: bool = False) -> Target:
+    """Where an answer stands: every place of every passage that has its tokens, or those of a string like it. If
+    `told`, only where the reader finds it, so far as it does."""
+    mentions = [one for answer in scene.answers if same(answer.text, candidate.answer) for one in answer.mentions]
+    surfaces = {mention.surface for mention in mentions if mention.probability > _TOLD}
     spans = {span.passage.text[span.start : span.end] for span in candidate.spans}
     wanted = [scene.tokens(text) for text in {candidate.answer, *spans, *surfaces} if text]
     vocabulary = scene.compact.model.words.vocabulary
-    marked: dict[int, list[tuple[int, int]]] = {}
+    marked: Places = {}
     for place, pair in enumerate(scene.evidence.pairs):
         found = [where for tokens in wanted if tokens for where in _places(pair, tokens, vocabulary)]
         if found:
             marked[place] = sorted(set(found))[:_MOST_MARKED]
-    supporting = {mention.passage: mention.mass for answer in same_as for mention in reversed(answer.mentions)}
+    if told:
+        marked = _where_told(marked, mentions) or marked
+    supporting = {mention.passage: mention.mass for mention in reversed(mentions)}
     order = sorted(marked, key=lambda place: (-supporting.get(place, 0.0), place))
     return Target(candidate.answer, {place: marked[place] for place in order})
+
+
+def _where_told(marked: Places, mentions: Sequence[Mention]) -> Places:
+    """Of the places where an answer stands, those of mentions that are not next to nothing beside the best. A text
+    whose title is the answer tells of it wherever it stands."""
+    best = max((mention.mass for mention in mentions), default=0.0)
+    found: Places = {}
+    for mention in mentions:
+        first, end = mention.tokens
+        if mention.mass >= _LEAST_SAID * best:
+            spans = marked.get(mention.passage, ())
+            own = [span for span in spans if mention.in_title or (span[0] < end and first < span[1])]
+            found.setdefault(mention.passage, []).extend(own)
+    return {place: sorted(set(spans)) for place, spans in found.items() if spans}
 
 
 def _places(pair: Pair, tokens: Sequence[int], vocabulary: Sequence[str]) -> list[tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
@@ -15,14 +16,17 @@ from whichsense.models.compact.system import Scene
 from whichsense.models.compact.writer.runtime import Ints
 from whichsense.text import sentence_spans, words
 
+Places = dict[int, list[tuple[int, int]]]
+"""Passage → (first, last + 1) of its pair's tokens."""
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An answer to write a rewrite for, and where it stands: passage → (first, last + 1) of its pair's tokens, best
-    passages first."""
+    """An answer to write a rewrite for, and where it stands, best passages first."""
 
     answer: str
-    marked: dict[int, list[tuple[int, int]]]
+    marked: Places
 
 
 @dataclass(frozen=True)
@@ -35,13 +39,16 @@ class Support:
     pieces: Ints
     neighbours: frozenset[tuple[str, str]] = frozenset()
     """Stems that stand side by side: of South Korea and New Zealand no South Zealand is made."""
+    numbers: frozenset[str] = frozenset()
+    """Numbers as they stand: of 2,022,044 no 044 is made."""
 
     def holds(self, inserted: str) -> bool:
         """Whether an insertion does not give the answer away, and says nothing that is not supported."""
         new = words(inserted)
         if any(_within(told, new) for told in _heads(self.answer)) or (inserted and same(inserted, self.answer)):
             return False
-        return all(self._says(word) for word in new) and _names(inserted) <= self.neighbours
+        whole = _names(inserted) <= self.neighbours and _numbers(inserted) <= self.numbers
+        return whole and all(self._says(word) for word in new)
 
     def tells_apart(self, rewrite: str, others: Sequence[Support]) -> bool:
         """Whether a rewrite says something that the evidence of no other answer says."""
@@ -75,13 +82,23 @@ def support(scene: Scene, target: Target, *, cautious: bool = True) -> Support:
     if not told:
         told = [text for passage in scene.evidence.passages for text in (passage.title, passage.text)]
     tokenizer = scene.compact.model.tokenizer
-    rows = [list(map(stem, words(text))) for text in (scene.evidence.question, *told)]
-    said = {word for text in (scene.evidence.question, *told) for word in words(text)}
+    texts = (scene.evidence.question, *told)
+    rows = [list(map(stem, words(text))) for text in texts]
+    said = {word for text in texts for word in words(text)}
     free = neutral(said)
     pieces = {piece for text in (*told, *free, *SMALL_WORDS) for piece in tokenizer.ids(text)}
     stems = frozenset(map(stem, free | said))
     neighbours = frozenset(pair for row in rows for pair in itertools.pairwise(row))
-    return Support(target.answer, stems, np.array(sorted(pieces), dtype=np.int64), neighbours)
+    numbers = frozenset(number for text in texts for number in _numbers(text))
+    return Support(target.answer, stems, np.array(sorted(pieces), dtype=np.int64), neighbours, numbers)
+
+
+def _numbers(text: str) -> set[str]:
+    """
+    >>> sorted(_numbers("At 7:30 p.m., 2,022,044 of 1990's."))
+    ['1990', '2,022,044', '7:30']
+    """
+    return set(_NUMBER.findall(text))
 
 
 def _names(inserted: str) -> set[tuple[str, str]]:
