@@ -94,7 +94,8 @@ def support(scene: Scene, target: Target, *, cautious: bool = True) -> Support:
 
 
 def _numbers(text: str) -> set[str]:
-    """
+    """The numbers of a text, whole.
+
     >>> sorted(_numbers("At 7:30 p.m., 2,022,044 of 1990's."))
     ['1990', '2,022,044', '7:30']
     """
