@@ -35,7 +35,9 @@ def pipeline(options: argparse.Namespace, *, cautious: bool = True) -> Any:
     from whichsense import compact
 
     sizes = {"depth": options.depth, "keep": options.keep, "threads": options.threads}
-    return compact.load(options.index, weights=options.weights, cautious=cautious, **sizes)
+    return compact.load(
+        options.index, weights=options.weights, cautious=cautious, **sizes
+    )
 
 
 def peak_mb() -> float:
@@ -47,7 +49,9 @@ def latency(options: argparse.Namespace) -> dict[str, Any]:
     from whichsense import compact
 
     made, asked = pipeline(options), questions(options, options.questions + 2)
-    list(compact.ask(made, asked[-2:]))  # loads the weights, with questions that are not timed
+    list(
+        compact.ask(made, asked[-2:])
+    )  # loads the weights, with questions that are not timed
     asked = asked[:-2]
     work = Encoded(made, options.keep)
     seconds, stages = [], list[dict[str, float]]()
@@ -62,7 +66,10 @@ def latency(options: argparse.Namespace) -> dict[str, Any]:
         "p50_s": statistics.median(seconds),
         "p95_s": sorted(seconds)[int(0.95 * (len(seconds) - 1))],
         "mean_s": statistics.mean(seconds),
-        "stages_mean_s": {name: statistics.mean(one.get(name, 0.0) for one in stages) for name in stages[0]},
+        "stages_mean_s": {
+            name: statistics.mean(one.get(name, 0.0) for one in stages)
+            for name in stages[0]
+        },
         "readings_mean": statistics.mean(work.readings),
         "encoding": work.beside_refuel(),
     }
@@ -72,29 +79,48 @@ def predicting(options: argparse.Namespace) -> dict[str, Any]:
     """The same questions as `whichsense predict` answers them: none is declined."""
     made = pipeline(options, cautious=False)
     work = Encoded(made, options.keep)
-    work.readings += [len(found) for found in made.readings(questions(options, options.questions))]
-    return {"predicted_readings_mean": statistics.mean(work.readings), "predicted_encoding": work.beside_refuel()}
+    work.readings += [
+        len(found) for found in made.readings(questions(options, options.questions))
+    ]
+    return {
+        "predicted_readings_mean": statistics.mean(work.readings),
+        "predicted_encoding": work.beside_refuel(),
+    }
 
 
 class Encoded:
     """Passages that are encoded from now on, beside those that REFUEL's loop would encode for as many `readings`."""
 
     def __init__(self, made: Any, keep: int) -> None:
-        self.model, self.keep, self.readings = made.reader.compact.model, keep, list[int]()
+        self.model, self.keep, self.readings = (
+            made.reader.compact.model,
+            keep,
+            list[int](),
+        )
         self.pairs, self.layers = self.model.work.pairs, self.model.work.layers
 
     def beside_refuel(self) -> dict[str, float]:
         """The loop reads the same `keep` passages to the end (the strict count), or all that were searched for, as
         REFUEL does: to leave most of them after four layers is part of what is measured."""
         count = len(self.readings)
-        depth = (self.model.work.pairs - self.pairs) / count - 1  # the question without a passage is a pair, too
-        ours = (self.model.work.layers - self.layers) / self.model.config["shape"]["layers"] / count
+        depth = (
+            self.model.work.pairs - self.pairs
+        ) / count - 1  # the question without a passage is a pair, too
+        ours = (
+            (self.model.work.layers - self.layers)
+            / self.model.config["shape"]["layers"]
+            / count
+        )
         times = [1 + (3 * own if own > 1 else 0) for own in self.readings]
-        loop, whole = (depth + passages * statistics.mean(times) for passages in (self.keep, depth))
+        loop, whole = (
+            depth + passages * statistics.mean(times) for passages in (self.keep, depth)
+        )
         found = {"ours": ours, "loop": loop, "ratio": ours / loop}
         found |= {"loop_over_all": whole, "ratio_over_all": ours / whole}
         if several := [own for own in times if own > 1]:
-            found["ratio_of_ambiguous"] = ours / (depth + self.keep * statistics.mean(several))
+            found["ratio_of_ambiguous"] = ours / (
+                depth + self.keep * statistics.mean(several)
+            )
         return found
 
 
@@ -107,13 +133,31 @@ def memory(options: argparse.Namespace) -> dict[str, Any]:
         made.retriever.retrieve([question], options.depth)
     before = peak_mb()
     list(compact.ask(made, asked))
-    return {"index_mb": before, "peak_mb": peak_mb(), "beside_index_mb": peak_mb() - before}
+    return {
+        "index_mb": before,
+        "peak_mb": peak_mb(),
+        "beside_index_mb": peak_mb() - before,
+    }
 
 
 def first_answer(options: argparse.Namespace) -> dict[str, Any]:
     """From the command's start to its end: Python, index, weights, answer. The best of three."""
-    call = [sys.executable, "-m", "whichsense", "ask", questions(options, 1)[0], "--json"]
-    call += ["--threads", str(options.threads), "--depth", str(options.depth), "--keep", str(options.keep)]
+    call = [
+        sys.executable,
+        "-m",
+        "whichsense",
+        "ask",
+        questions(options, 1)[0],
+        "--json",
+    ]
+    call += [
+        "--threads",
+        str(options.threads),
+        "--depth",
+        str(options.depth),
+        "--keep",
+        str(options.keep),
+    ]
     call += ["--index", str(options.index)] if options.index else []
     call += ["--weights", str(options.weights)] if options.weights else []
     seconds = []
@@ -124,11 +168,18 @@ def first_answer(options: argparse.Namespace) -> dict[str, Any]:
     return {"first_answer_s": min(seconds)}
 
 
-PARTS = {"latency": latency, "predicting": predicting, "memory": memory, "first_answer": first_answer}
+PARTS = {
+    "latency": latency,
+    "predicting": predicting,
+    "memory": memory,
+    "first_answer": first_answer,
+}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--index", type=Path)
     parser.add_argument("--dataset", default="sample/questions")
     parser.add_argument("--weights", type=Path)
@@ -144,29 +195,51 @@ def main() -> None:
         return
     found: dict[str, Any] = {}
     for part in PARTS:  # each in a process of its own, so that memory is its own
-        done = subprocess.run([sys.executable, *sys.argv, "--part", part], check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, *sys.argv, "--part", part],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         found |= json.loads(done.stdout.splitlines()[-1])
     show(found)
     if options.out:
-        from whichsense.models.compact.runtime import WEIGHTS
+        from whichsense.models.compact.encoder.runtime import WEIGHTS
         from whichsense.provenance import provenance
 
         folder = options.weights or WEIGHTS
         settings = ("dataset", "questions", "depth", "keep", "threads")
         found["settings"] = {name: getattr(options, name) for name in settings}
-        options.out.write_text(json.dumps(found | provenance(sorted(folder.glob("*.onnx"))), indent=1) + "\n")
+        options.out.write_text(
+            json.dumps(found | provenance(sorted(folder.glob("*.onnx"))), indent=1)
+            + "\n"
+        )
 
 
 def show(found: dict[str, Any]) -> None:
-    stages = ", ".join(f"{name} {seconds:.2f}" for name, seconds in found["stages_mean_s"].items())
-    print(f"{found['questions']} questions: p50 {found['p50_s']:.2f} s, p95 {found['p95_s']:.2f} s ({stages})")
-    print(f"memory beside the index: {found['beside_index_mb']:.0f} MB; first answer {found['first_answer_s']:.2f} s")
-    for how, work in (("asked", found["encoding"]), ("predicted", found["predicted_encoding"])):
-        print(f"passages encoded a question, as {how}: {work['ours']:.1f}; REFUEL's loop", end=" ")
+    stages = ", ".join(
+        f"{name} {seconds:.2f}" for name, seconds in found["stages_mean_s"].items()
+    )
+    print(
+        f"{found['questions']} questions: p50 {found['p50_s']:.2f} s, p95 {found['p95_s']:.2f} s ({stages})"
+    )
+    print(
+        f"memory beside the index: {found['beside_index_mb']:.0f} MB; first answer {found['first_answer_s']:.2f} s"
+    )
+    for how, work in (
+        ("asked", found["encoding"]),
+        ("predicted", found["predicted_encoding"]),
+    ):
+        print(
+            f"passages encoded a question, as {how}: {work['ours']:.1f}; REFUEL's loop",
+            end=" ",
+        )
         print(f"{work['loop']:.1f}: {work['ratio']:.3f}; over all passages", end=" ")
         print(f"{work['loop_over_all']:.1f}: {work['ratio_over_all']:.3f}")
         if "ratio_of_ambiguous" in work:
-            print(f"  of questions with several readings: {work['ratio_of_ambiguous']:.3f}")
+            print(
+                f"  of questions with several readings: {work['ratio_of_ambiguous']:.3f}"
+            )
 
 
 if __name__ == "__main__":

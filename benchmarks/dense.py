@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from retrieval import texts  # type: ignore[import-not-found,unused-ignore]  # beside this file
 from whichsense.datasets import load
 from whichsense.datasets.faults import MissingData
-from whichsense.index import lists
-from whichsense.index.vectors import Vectors, VectorsWriter
-from whichsense.models.encoders import estimate, load_encoder
+from whichsense.index.dense import clusters as lists
+from whichsense.index.dense.vectors import Vectors, VectorsWriter
+from whichsense.models.vectors.encoders import estimate, load_encoder
 
 Floats = NDArray[np.float32]
 QUERIES, K, CHUNK = 200, 100, 4096
@@ -52,7 +52,13 @@ def nearest(queries: Floats, vectors: Floats) -> list[set[int]]:
     return [set(rows.tolist()) for _, rows in best]
 
 
-def show(name: str, search: Callable[[Floats], list[int]], queries: Floats, exact: list[set[int]], rest: str) -> None:
+def show(
+    name: str,
+    search: Callable[[Floats], list[int]],
+    queries: Floats,
+    exact: list[set[int]],
+    rest: str,
+) -> None:
     search(queries[0])
     took, found = [], []
     for query, wanted in zip(queries, exact, strict=True):
@@ -60,10 +66,14 @@ def show(name: str, search: Callable[[Floats], list[int]], queries: Floats, exac
         got = search(query)
         took.append(time.perf_counter() - begun)
         found.append(len(wanted & set(got)) / len(wanted))
-    print(f"  {name:<22} p50 {1000 * statistics.median(took):6.2f} ms  found {statistics.mean(found):.3f}  {rest}")
+    print(
+        f"  {name:<22} p50 {1000 * statistics.median(took):6.2f} ms  found {statistics.mean(found):.3f}  {rest}"
+    )
 
 
-def store(vectors: Floats, queries: Floats, exact: list[set[int]], folder: Path) -> None:
+def store(
+    vectors: Floats, queries: Floats, exact: list[set[int]], folder: Path
+) -> None:
     begun = time.perf_counter()
     with VectorsWriter(folder, vectors.shape[1]) as writer:
         for start in range(0, len(vectors), CHUNK):
@@ -77,19 +87,37 @@ def store(vectors: Floats, queries: Floats, exact: list[set[int]], folder: Path)
     def search(query: Floats) -> list[int]:
         return [int(row) for row in opened.search(query, K)[0][0]]
 
-    show("lists, int8", search, queries, exact, f"{rate:,.0f} vectors/s to build, {size:.0f} MB")
+    show(
+        "lists, int8",
+        search,
+        queries,
+        exact,
+        f"{rate:,.0f} vectors/s to build, {size:.0f} MB",
+    )
     usual = lists.how_many_to_read
     for name, share in (("a fifth, int8", 5), ("all of them, int8", 1)):
-        setattr(lists, "how_many_to_read", lambda parted, count, share=share: max(1, parted // share))  # noqa: B010
+
+        def read(parted: int, count: int, share: int = share) -> int:
+            return max(1, parted // share)
+
+        setattr(lists, "how_many_to_read", read)  # noqa: B010 (mypy compares the names of parameters)
         show(name, search, queries, exact, "")
     setattr(lists, "how_many_to_read", usual)  # noqa: B010 (mypy compares the names of parameters)
 
 
-def graph(vectors: Floats, queries: Floats, exact: list[set[int]], folder: Path) -> None:
+def graph(
+    vectors: Floats, queries: Floats, exact: list[set[int]], folder: Path
+) -> None:
     from usearch.index import Index
 
     begun = time.perf_counter()
-    built = Index(ndim=vectors.shape[1], metric="cos", dtype="i8", connectivity=16, expansion_add=64)
+    built = Index(
+        ndim=vectors.shape[1],
+        metric="cos",
+        dtype="i8",
+        connectivity=16,
+        expansion_add=64,
+    )
     for start in range(0, len(vectors), CHUNK):
         part = vectors[start : start + CHUNK]
         built.add(np.arange(start, start + len(part)), part)
@@ -100,7 +128,11 @@ def graph(vectors: Floats, queries: Floats, exact: list[set[int]], folder: Path)
     assert viewed is not None
     for breadth in (100, 400):
         viewed.expansion_search = breadth  # type: ignore[misc,unused-ignore]  # it has a setter
-        rest = f"{rate:,.0f} vectors/s to build, {path.stat().st_size / 1e6:.0f} MB" if breadth == 100 else ""
+        rest = (
+            f"{rate:,.0f} vectors/s to build, {path.stat().st_size / 1e6:.0f} MB"
+            if breadth == 100
+            else ""
+        )
         show(
             f"graph, int8, breadth {breadth}",
             lambda query: [int(key) for key in viewed.search(query, K).keys],
@@ -111,18 +143,30 @@ def graph(vectors: Floats, queries: Floats, exact: list[set[int]], folder: Path)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 300_000, 1_000_000])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=[100_000, 300_000, 1_000_000]
+    )
     parser.add_argument("--encoders", nargs="+", default=["static"])
     parser.add_argument("--graph", action="store_true")
     settings = parser.parse_args()
-    passages = [f"{title}\n{text}" for title, text in islice(texts(), max(settings.sizes))]
+    passages = [
+        f"{title}\n{text}" for title, text in islice(texts(), max(settings.sizes))
+    ]
     for name in settings.encoders:
         rate = estimate(load_encoder(name), passages[-2000:], seconds=20)
         print(f"{name}: {rate:,.0f} passages a second")
     encoder = load_encoder("static")
-    parts = [encoder.encode_passages(passages[start : start + CHUNK]) for start in range(0, len(passages), CHUNK)]
-    everything, queries = np.concatenate(parts), encoder.encode_questions(questions(passages))
+    parts = [
+        encoder.encode_passages(passages[start : start + CHUNK])
+        for start in range(0, len(passages), CHUNK)
+    ]
+    everything, queries = (
+        np.concatenate(parts),
+        encoder.encode_questions(questions(passages)),
+    )
     for size in settings.sizes:
         vectors = everything[:: max(1, len(everything) // size)][:size]
         exact = nearest(queries, vectors)

@@ -22,10 +22,10 @@ from whichsense.datasets.given import given_questions
 from whichsense.files import as_json, write_atomically
 from whichsense.metrics.ambignq import f1_answers, question_scores
 from whichsense.metrics.bootstrap import quantile, resampled_sums
-from whichsense.models.compact.resolving import Resolved, resolved
+from whichsense.models.compact.rewrite.resolving import Resolved, resolved
 from whichsense.pipeline import Pipeline
-from whichsense.read import CompactReader
 from whichsense.sample import is_learnt
+from whichsense.stages.read import CompactReader
 from whichsense.types import Candidate
 
 _FEW = 3  # passages
@@ -48,9 +48,15 @@ def sample(options: argparse.Namespace) -> None:
 
 def _tell(topics: str, pipeline: Pipeline, asked: Sequence[Question]) -> None:
     scores, told = [], 0
-    for question, found in zip(asked, compact.ask(pipeline, [one.text for one in asked]), strict=True):
+    for question, found in zip(
+        asked, compact.ask(pipeline, [one.text for one in asked]), strict=True
+    ):
         answers = [reading.answer for reading in found.readings]
-        scores.append(max(f1_answers(gold, answers) for gold in question.answer_sets) if answers else 0.0)
+        scores.append(
+            max(f1_answers(gold, answers) for gold in question.answer_sets)
+            if answers
+            else 0.0
+        )
         told += found.ambiguous == question.is_ambiguous
     means = resampled_sums(np.array(scores)[:, None])[:, 0] / len(scores)
     low, high = quantile(means, 0.025), quantile(means, 0.975)
@@ -64,20 +70,31 @@ def ambiguous(options: argparse.Namespace) -> None:
     """Whether questions are rightly called ambiguous. In a large corpus the question alone is judged: a few passages
     will do, so this takes minutes. Of a small one `answers` tells it.
     """
-    pipeline = compact.load(options.index, threads=options.threads, depth=_FEW, keep=_FEW)
+    pipeline = compact.load(
+        options.index, threads=options.threads, depth=_FEW, keep=_FEW
+    )
     assert isinstance(pipeline.reader, CompactReader)
     asked = given_questions(options.dataset)[0][: options.limit]
     found = pipeline.retriever.retrieve([question.text for question in asked], _FEW)
-    scenes = (pipeline.reader.compact.scene(one.text, hits) for one, hits in zip(asked, found, strict=True))
+    scenes = (
+        pipeline.reader.compact.scene(one.text, hits)
+        for one, hits in zip(asked, found, strict=True)
+    )
     _tell_called("called ambiguous", [scene.is_ambiguous for scene in scenes], asked)
 
 
 def _tell_called(what: str, said: Sequence[bool], asked: Sequence[Question]) -> None:
     """Accuracy and F1 of what was said of questions, with intervals."""
-    truth, told = np.array([question.is_ambiguous for question in asked]), np.array(said)
+    truth, told = (
+        np.array([question.is_ambiguous for question in asked]),
+        np.array(said),
+    )
     counts = np.stack([told == truth, told & truth, told, truth], axis=1).astype(float)
     sums = np.concatenate([counts.sum(axis=0)[None], resampled_sums(counts)])
-    figures = {"accuracy": sums[:, 0] / len(asked), "F1": 2 * sums[:, 1] / np.maximum(sums[:, 2] + sums[:, 3], 1)}
+    figures = {
+        "accuracy": sums[:, 0] / len(asked),
+        "F1": 2 * sums[:, 1] / np.maximum(sums[:, 2] + sums[:, 3], 1),
+    }
     print(f"{what}, {len(asked)} questions, {truth.sum()} of them ambiguous:", end="")
     for name, (value, *drawn) in figures.items():
         low, high = (quantile(np.array(drawn), share) for share in (0.025, 0.975))
@@ -89,7 +106,10 @@ def answers(options: argparse.Namespace) -> None:
     """Whether questions are rightly called ambiguous; F1 of the answers before rewriting, as asked, as predicted."""
     pipeline = compact.load(options.index, threads=options.threads)
     assert isinstance(pipeline.reader, CompactReader)
-    readers = {"as asked": pipeline.reader, "as predicted": replace(pipeline.reader, cautious=False)}
+    readers = {
+        "as asked": pipeline.reader,
+        "as predicted": replace(pipeline.reader, cautious=False),
+    }
     asked = given_questions(options.dataset)[0][: options.limit]
     told, several = list[bool](), list[bool]()
     scores: dict[str, list[float]] = {name: [] for name in readers}
@@ -98,14 +118,22 @@ def answers(options: argparse.Namespace) -> None:
         scene = pipeline.reader.compact.scene(question.text, hits, keep=pipeline.keep)
         told.append(scene.is_ambiguous)
         for name, reader in readers.items():
-            found = [one.answer for one in reader.read(question.text, scene.evidence.hits)]
-            scores[name].append(max(f1_answers(gold, found) for gold in question.answer_sets) if found else 0.0)
+            found = [
+                one.answer for one in reader.read(question.text, scene.evidence.hits)
+            ]
+            scores[name].append(
+                max(f1_answers(gold, found) for gold in question.answer_sets)
+                if found
+                else 0.0
+            )
             several += [len(found) > 1] if reader.cautious else []
     truth = np.array([question.is_ambiguous for question in asked])
     _tell_called("called ambiguous", told, asked)
     _tell_called("given several answers", several, asked)
     for name, own in scores.items():
-        print(f"F1ans {name}: {100 * np.mean(own):.1f}, ambiguous questions {100 * np.array(own)[truth].mean():.1f}")
+        print(
+            f"F1ans {name}: {100 * np.mean(own):.1f}, ambiguous questions {100 * np.array(own)[truth].mean():.1f}"
+        )
 
 
 def rewrites(options: argparse.Namespace) -> None:
@@ -115,7 +143,11 @@ def rewrites(options: argparse.Namespace) -> None:
     scored by it, which takes the best annotation: whichsense score ambignq GOLD OUT --allow-missing.
     """
     pipeline = compact.load(options.index, threads=options.threads)
-    asked = [one for one in given_questions(options.dataset)[0] if one.several and one.is_ambiguous]
+    asked = [
+        one
+        for one in given_questions(options.dataset)[0]
+        if one.several and one.is_ambiguous
+    ]
     random.Random(0).shuffle(asked)
     each: list[list[tuple[float, float]]] = []
     written: dict[str, list[dict[str, str]]] = {}
@@ -124,23 +156,35 @@ def rewrites(options: argparse.Namespace) -> None:
         annotation = question.several
         assert annotation is not None
         made = _rewritten(pipeline, question.text, annotation)
-        scores = [question_scores(question.text, "|".join(pair.questions), text) for pair, text in made]
+        scores = [
+            question_scores(question.text, "|".join(pair.questions), text)
+            for pair, text in made
+        ]
         each.append([(one[-1], one[3]) for one in scores])
-        written[question.id] = [{"question": text, "answer": pair.answers[0]} for pair, text in made]
+        written[question.id] = [
+            {"question": text, "answer": pair.answers[0]} for pair, text in made
+        ]
         twice += len(made) - len({text.lower() for _, text in made})
     if options.out:
         write_atomically(options.out, as_json(written))
     pairs = np.array([one for own in each for one in own])
     questions = np.array([np.mean(own, axis=0) for own in each])
     means = resampled_sums(questions) / len(questions)
-    print(f"{len(each)} questions, {len(pairs)} pairs, standing twice {100 * twice / len(pairs):.1f}%")
+    print(
+        f"{len(each)} questions, {len(pairs)} pairs, standing twice {100 * twice / len(pairs):.1f}%"
+    )
     for place, name in enumerate(("EDIT-F1", "BLEU-4")):
         low, high = (100 * quantile(means[:, place], share) for share in (0.025, 0.975))
-        print(f"{name}: {100 * questions[:, place].mean():.1f} [{low:.1f}, {high:.1f}] by questions, ", end="")
+        print(
+            f"{name}: {100 * questions[:, place].mean():.1f} [{low:.1f}, {high:.1f}] by questions, ",
+            end="",
+        )
         print(f"{100 * pairs[:, place].mean():.1f} by pairs")
 
 
-def _rewritten(pipeline: Pipeline, question: str, annotation: Annotation) -> list[tuple[QAPair, str]]:
+def _rewritten(
+    pipeline: Pipeline, question: str, annotation: Annotation
+) -> list[tuple[QAPair, str]]:
     """Each pair with its rewrite; the question itself where there is none."""
     assert isinstance(pipeline.reader, CompactReader)
     hits = pipeline.retriever.retrieve([question], pipeline.depth)[0]
@@ -150,7 +194,9 @@ def _rewritten(pipeline: Pipeline, question: str, annotation: Annotation) -> lis
     return list(zip(annotation.pairs, left, strict=True))
 
 
-def _in_order(wanted: Sequence[Candidate], found: Sequence[Resolved], question: str) -> Iterator[str]:
+def _in_order(
+    wanted: Sequence[Candidate], found: Sequence[Resolved], question: str
+) -> Iterator[str]:
     rest = list(found)
     for candidate in wanted:
         if rest and rest[0].candidate is candidate:
@@ -160,7 +206,9 @@ def _in_order(wanted: Sequence[Candidate], found: Sequence[Resolved], question: 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0] if __doc__ else ""
+    )
     parser.add_argument("--threads", type=int, default=2)
     commands = parser.add_subparsers(required=True)
     first = commands.add_parser("sample", help=sample.__doc__)

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from whichsense.datasets.given import given_questions
 from whichsense.errors import BadInput
+from whichsense.evaluation.scoring.inputs import read_predictions
 from whichsense.metrics.answers import normal_form
-from whichsense.scoring.inputs import read_predictions
-from whichsense.train.compact_scorer import expected_calibration_error
+from whichsense.train.compact.scorer.linear import expected_calibration_error
 
 SIZE, EDGE, BINS = 360, 46, 10
 Point = tuple[float, float, int]
@@ -28,10 +28,17 @@ def outcomes(gold: str, predicted: Path) -> tuple[list[float], list[float]]:
     given, right = [], []
     found = read_predictions(predicted)
     for question in given_questions(gold)[0]:
-        names = {normal_form(name) for one in question.annotations for pair in one.pairs for name in pair.answers}
+        names = {
+            normal_form(name)
+            for one in question.annotations
+            for pair in one.pairs
+            for name in pair.answers
+        }
         for pair in found.get(question.id, []):
             if not isinstance(pair, dict) or "confidence" not in pair:
-                raise BadInput(f"'{predicted}' does not say how probable its answers are: see question {question.id}.")
+                raise BadInput(
+                    f"'{predicted}' does not say how probable its answers are: see question {question.id}."
+                )
             given.append(float(pair["confidence"]))
             right.append(float(normal_form(pair["answer"]) in names))
     if not given:
@@ -43,9 +50,16 @@ def points(given: Sequence[float], right: Sequence[float]) -> list[Point]:
     """Mean confidence, share of right answers and their number, for each bin that has any."""
     found = []
     for number in range(BINS):
-        own = [place for place, value in enumerate(given) if min(int(value * BINS), BINS - 1) == number]
+        own = [
+            place
+            for place, value in enumerate(given)
+            if min(int(value * BINS), BINS - 1) == number
+        ]
         if own:
-            mean, share = (sum(values[place] for place in own) / len(own) for values in (given, right))
+            mean, share = (
+                sum(values[place] for place in own) / len(own)
+                for values in (given, right)
+            )
             found.append((mean, share, len(own)))
     return found
 
@@ -82,9 +96,13 @@ def drawing(found: Sequence[Point], error: float) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0] if __doc__ else ""
+    )
     parser.add_argument("gold", help="a dataset's name or file")
-    parser.add_argument("predictions", type=Path, help="as `whichsense predict` writes it")
+    parser.add_argument(
+        "predictions", type=Path, help="as `whichsense predict` writes it"
+    )
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     given, right = outcomes(options.gold, options.predictions)

@@ -47,7 +47,10 @@ def texts() -> Iterator[tuple[str, str]]:
                 yield from ((passage.title, passage.text) for passage in cut(record))
         return
     chance = random.Random(7)
-    vocabulary = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(2, 9))) for _ in range(200_000)]
+    vocabulary = [
+        "".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(2, 9)))
+        for _ in range(200_000)
+    ]
     weights = [1 / (rank + 10) for rank in range(len(vocabulary))]
     cumulative = [sum_ for sum_ in _running(weights)]
     while True:
@@ -76,7 +79,9 @@ def write_corpus(folder: Path, size: int) -> None:
     """The same passages for both systems, one a line."""
     with open(folder / "passages.jsonl", "w", encoding="utf-8") as out:
         for title, text in islice(texts(), size):
-            out.write(json.dumps({"title": title, "text": text}, ensure_ascii=False) + "\n")
+            out.write(
+                json.dumps({"title": title, "text": text}, ensure_ascii=False) + "\n"
+            )
 
 
 def peak_mb() -> float:
@@ -84,7 +89,9 @@ def peak_mb() -> float:
 
 
 def disk_mb(folder: Path) -> float:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+    return (
+        sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+    )
 
 
 def ours_index(folder: Path) -> dict[str, float]:
@@ -94,8 +101,14 @@ def ours_index(folder: Path) -> dict[str, float]:
     index.build([folder / "passages.jsonl"], folder / "ours")
     seconds = time.perf_counter() - began
     with open(folder / "passages.jsonl", "rb") as lines:
-        count = sum(1 for _ in lines)  # the same for both, though ours drops what is there twice
-    return {"rate": count / seconds, "memory_mb": peak_mb(), "disk_mb": disk_mb(folder / "ours")}
+        count = sum(
+            1 for _ in lines
+        )  # the same for both, though ours drops what is there twice
+    return {
+        "rate": count / seconds,
+        "memory_mb": peak_mb(),
+        "disk_mb": disk_mb(folder / "ours"),
+    }
 
 
 def bm25s_index(folder: Path) -> dict[str, float]:
@@ -110,7 +123,11 @@ def bm25s_index(folder: Path) -> dict[str, float]:
     retriever.index(tokens, show_progress=False)
     seconds = time.perf_counter() - began
     retriever.save(str(folder / "bm25s"), corpus=corpus)
-    return {"rate": len(corpus) / seconds, "memory_mb": peak_mb(), "disk_mb": disk_mb(folder / "bm25s")}
+    return {
+        "rate": len(corpus) / seconds,
+        "memory_mb": peak_mb(),
+        "disk_mb": disk_mb(folder / "bm25s"),
+    }
 
 
 def _latencies(ask: Any, asked: list[str]) -> dict[str, float]:
@@ -122,7 +139,11 @@ def _latencies(ask: Any, asked: list[str]) -> dict[str, float]:
         ask(question)
         times.append((time.perf_counter() - began) * 1000)
     times.sort()
-    return {"p50_ms": statistics.median(times), "p99_ms": times[int(0.99 * len(times))], "memory_mb": peak_mb()}
+    return {
+        "p50_ms": statistics.median(times),
+        "p99_ms": times[int(0.99 * len(times))],
+        "memory_mb": peak_mb(),
+    }
 
 
 def ours_search(folder: Path) -> dict[str, float]:
@@ -133,7 +154,9 @@ def ours_search(folder: Path) -> dict[str, float]:
     opened = Index.open(folder / "ours")
     opened.search(asked[0], K)
     cold = time.perf_counter() - began
-    return _latencies(lambda question: opened.search(question, K), asked) | {"open_s": cold}
+    return _latencies(lambda question: opened.search(question, K), asked) | {
+        "open_s": cold
+    }
 
 
 def bm25s_search(folder: Path) -> dict[str, float]:
@@ -146,7 +169,9 @@ def bm25s_search(folder: Path) -> dict[str, float]:
     retriever.activate_numba_scorer()
 
     def ask(question: str) -> Any:
-        tokens = bm25s.tokenize([question], stopwords="en", show_progress=False, return_ids=False)
+        tokens = bm25s.tokenize(
+            [question], stopwords="en", show_progress=False, return_ids=False
+        )
         return retriever.retrieve(tokens, k=K, show_progress=False, n_threads=1)
 
     ask(asked[0])
@@ -154,7 +179,9 @@ def bm25s_search(folder: Path) -> dict[str, float]:
     return _latencies(ask, asked) | {"open_s": cold}
 
 
-PARTS = {part.__name__: part for part in (ours_index, bm25s_index, ours_search, bm25s_search)}
+PARTS = {
+    part.__name__: part for part in (ours_index, bm25s_index, ours_search, bm25s_search)
+}
 
 
 def run_part(name: str, folder: Path) -> dict[str, float]:
@@ -198,8 +225,12 @@ def show(size: int, results: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 300_000, 1_000_000])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=[100_000, 300_000, 1_000_000]
+    )
     parser.add_argument("--out", type=Path)
     parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -208,7 +239,12 @@ def main() -> None:
         print(json.dumps(PARTS[arguments.part](arguments.folder)))
         return
     table: dict[str, Any] = {}
-    print("text:", "Wikipedia" if sources() else "made up, as Wikipedia's is not in the data folder")
+    print(
+        "text:",
+        "Wikipedia"
+        if sources()
+        else "made up, as Wikipedia's is not in the data folder",
+    )
     for size in arguments.sizes:
         table[str(size)] = compare(size)
         show(size, table[str(size)])
@@ -216,7 +252,10 @@ def main() -> None:
         from whichsense.files import write_atomically
         from whichsense.provenance import provenance
 
-        write_atomically(arguments.out, json.dumps({"provenance": provenance(sources()), "sizes": table}, indent=1))
+        write_atomically(
+            arguments.out,
+            json.dumps({"provenance": provenance(sources()), "sizes": table}, indent=1),
+        )
 
 
 if __name__ == "__main__":

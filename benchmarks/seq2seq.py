@@ -33,14 +33,30 @@ from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.network import IGNORED, Batch, Network
 from whichsense.models.seq2seq.ragged import Ragged
 from whichsense.provenance import provenance
-from whichsense.train.optimizer import to_device
+from whichsense.train.loop.optimizer import to_device
 
-LARGE = {"vocab_size": 50265, "d_model": 1024, "layers": 12, "heads": 16, "ffn": 4096, "positions": 1024}
-TINY = {"vocab_size": 500, "d_model": 64, "layers": 2, "heads": 4, "ffn": 128, "positions": 256}
+LARGE = {
+    "vocab_size": 50265,
+    "d_model": 1024,
+    "layers": 12,
+    "heads": 16,
+    "ffn": 4096,
+    "positions": 1024,
+}
+TINY = {
+    "vocab_size": 500,
+    "d_model": 64,
+    "layers": 2,
+    "heads": 4,
+    "ffn": 128,
+    "positions": 256,
+}
 TARGET = 30  # AmbigQA's longest output
 
 
-def model(sizes: dict[str, int], device: str, dtype: torch.dtype, dropout: float = 0.1) -> Any:
+def model(
+    sizes: dict[str, int], device: str, dtype: torch.dtype, dropout: float = 0.1
+) -> Any:
     """BART of a size, with random weights and bart-large's dropout."""
     config = transformers.BartConfig(
         vocab_size=sizes["vocab_size"],
@@ -65,17 +81,24 @@ def model(sizes: dict[str, int], device: str, dtype: torch.dtype, dropout: float
     return made.to(dtype)
 
 
-def questions(count: int, lengths: Sequence[Sequence[int]], vocabulary: int) -> list[list[list[int]]]:
+def questions(
+    count: int, lengths: Sequence[Sequence[int]], vocabulary: int
+) -> list[list[list[int]]]:
     """Token ids of each question's passages."""
     dice = random.Random(0)
     return [
-        [[0, *dice.choices(range(4, vocabulary), k=length - 2), 2] for length in lengths[number % len(lengths)]]
+        [
+            [0, *dice.choices(range(4, vocabulary), k=length - 2), 2]
+            for length in lengths[number % len(lengths)]
+        ]
         for number in range(count)
     ]
 
 
 def fused(inputs: Sequence[Sequence[Sequence[int]]], vocabulary: int) -> Batch:
-    labels = torch.randint(4, vocabulary, (len(inputs), TARGET), generator=torch.Generator().manual_seed(1))
+    labels = torch.randint(
+        4, vocabulary, (len(inputs), TARGET), generator=torch.Generator().manual_seed(1)
+    )
     flat = [one for several in inputs for one in several]
     return Batch(
         torch.tensor([token for one in flat for token in one]),
@@ -85,7 +108,9 @@ def fused(inputs: Sequence[Sequence[Sequence[int]]], vocabulary: int) -> Batch:
     )
 
 
-def padded(inputs: Sequence[Sequence[Sequence[int]]], length: int) -> tuple[Tensor, Tensor]:
+def padded(
+    inputs: Sequence[Sequence[Sequence[int]]], length: int
+) -> tuple[Tensor, Tensor]:
     """Every passage padded to `length`, as both papers' code does: (passages, length) ids and mask."""
     flat = [one for several in inputs for one in several]
     ids = torch.tensor([[*one, *[1] * (length - len(one))] for one in flat])
@@ -103,7 +128,9 @@ def _network(made: Any, precision: str, device: str) -> Network:
 
 
 def _cosine(some: Sequence[Tensor], others: Sequence[Tensor]) -> float:
-    one, other = (torch.cat([part.flatten() for part in parts]) for parts in (some, others))
+    one, other = (
+        torch.cat([part.flatten() for part in parts]) for parts in (some, others)
+    )
     return float(torch.cosine_similarity(one.double(), other.double(), dim=0))
 
 
@@ -113,7 +140,9 @@ class Clock:
     def __init__(self, device: str, seconds: float) -> None:
         self.device, self.seconds = device, seconds
 
-    def rate(self, work: Callable[[], object], examples: int, warm: int = 1) -> dict[str, float]:
+    def rate(
+        self, work: Callable[[], object], examples: int, warm: int = 1
+    ) -> dict[str, float]:
         for _ in range(warm):
             work()
         self._wait()
@@ -126,15 +155,24 @@ class Clock:
             self._wait()
             times.append(time.perf_counter() - began)
         middle = sorted(times)[len(times) // 2]
-        peak = torch.cuda.max_memory_allocated() / 2**30 if self.device == "cuda" else 0.0
-        return {"per_second": examples / middle, "seconds": middle, "peak_gib": round(peak, 2), "runs": len(times)}
+        peak = (
+            torch.cuda.max_memory_allocated() / 2**30 if self.device == "cuda" else 0.0
+        )
+        return {
+            "per_second": examples / middle,
+            "seconds": middle,
+            "peak_gib": round(peak, 2),
+            "runs": len(times),
+        }
 
     def _wait(self) -> None:
         if self.device == "cuda":
             torch.cuda.synchronize()
 
 
-def best(name: str, sizes: Sequence[int], run: Callable[[int], dict[str, float]]) -> dict[str, Any]:
+def best(
+    name: str, sizes: Sequence[int], run: Callable[[int], dict[str, float]]
+) -> dict[str, Any]:
     """The batch size with the highest rate; larger ones are tried until one does not fit or is clearly slower."""
     tried: list[dict[str, float]] = []
     for size in sizes:
@@ -148,7 +186,10 @@ def best(name: str, sizes: Sequence[int], run: Callable[[int], dict[str, float]]
             gc.collect()
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
-        print(f"{name:34} batch {size:3}  {found['per_second']:8.2f}/s  {found['peak_gib']:6.1f} GiB", flush=True)
+        print(
+            f"{name:34} batch {size:3}  {found['per_second']:8.2f}/s  {found['peak_gib']:6.1f} GiB",
+            flush=True,
+        )
         slower = bool(tried) and found["per_second"] < 0.9 * tried[-1]["per_second"]
         tried.append(found)
         if slower:
@@ -156,15 +197,21 @@ def best(name: str, sizes: Sequence[int], run: Callable[[int], dict[str, float]]
     return {**max(tried, key=lambda one: one["per_second"]), "tried": tried}
 
 
-def plain_answers(made: Any, inputs: Any, length: int, *, beams: int, tokens: int, clock: Clock) -> dict[str, float]:
+def plain_answers(
+    made: Any, inputs: Any, length: int, *, beams: int, tokens: int, clock: Clock
+) -> dict[str, float]:
     ids, mask = (part.to(made.device) for part in padded(inputs, length))
     count = len(inputs)
 
     @torch.inference_mode()
     def work() -> object:
-        states = made.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
+        states = made.get_encoder()(
+            input_ids=ids, attention_mask=mask
+        ).last_hidden_state
         return made.generate(
-            encoder_outputs=BaseModelOutput(last_hidden_state=states.reshape(count, -1, states.shape[-1])),
+            encoder_outputs=BaseModelOutput(
+                last_hidden_state=states.reshape(count, -1, states.shape[-1])
+            ),
             attention_mask=mask.view(count, -1),
             num_beams=beams,
             do_sample=False,
@@ -175,14 +222,20 @@ def plain_answers(made: Any, inputs: Any, length: int, *, beams: int, tokens: in
     return clock.rate(work, count)
 
 
-def our_answers(generator: Generator, inputs: Any, beams: int, tokens: int, clock: Clock) -> dict[str, float]:
+def our_answers(
+    generator: Generator, inputs: Any, beams: int, tokens: int, clock: Clock
+) -> dict[str, float]:
     """All questions in one batch, through the same call that readers make."""
     generator.tokens = sum(len(one) for several in inputs for one in several) * 2
-    search = Search(beams, tokens - 1, shortest=tokens)  # the start token is one of them
+    search = Search(
+        beams, tokens - 1, shortest=tokens
+    )  # the start token is one of them
     return clock.rate(lambda: generator.generate(inputs, search), len(inputs))
 
 
-def plain_training(made: Any, inputs: Any, length: int, vocabulary: int, clock: Clock) -> dict[str, float]:
+def plain_training(
+    made: Any, inputs: Any, length: int, vocabulary: int, clock: Clock
+) -> dict[str, float]:
     device = made.device
     ids, mask = (part.to(device) for part in padded(inputs, length))
     labels = fused(inputs, vocabulary).labels.to(device)
@@ -192,15 +245,25 @@ def plain_training(made: Any, inputs: Any, length: int, vocabulary: int, clock: 
     def work() -> None:
         made.zero_grad(set_to_none=True)
         with torch.autocast(device.type, torch.bfloat16, enabled=not half):
-            states = made.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
-            joined = BaseModelOutput(last_hidden_state=states.reshape(count, -1, states.shape[-1]))
-            loss = made(encoder_outputs=joined, attention_mask=mask.view(count, -1), labels=labels).loss
+            states = made.get_encoder()(
+                input_ids=ids, attention_mask=mask
+            ).last_hidden_state
+            joined = BaseModelOutput(
+                last_hidden_state=states.reshape(count, -1, states.shape[-1])
+            )
+            loss = made(
+                encoder_outputs=joined,
+                attention_mask=mask.view(count, -1),
+                labels=labels,
+            ).loss
         loss.backward()
 
     return clock.rate(work, count)
 
 
-def our_training(network: Network, inputs: Any, vocabulary: int, clock: Clock) -> dict[str, float]:
+def our_training(
+    network: Network, inputs: Any, vocabulary: int, clock: Clock
+) -> dict[str, float]:
     device = network.model.device
     batch: Batch = to_device(fused(inputs, vocabulary), device)
     network.train()
@@ -222,9 +285,17 @@ def agreement(made: Any, inputs: Any, length: int, vocabulary: int) -> float:
     batch: Batch = to_device(fused(inputs, vocabulary), device)
     ids, mask = (part.to(device) for part in padded(inputs, length))
     with torch.inference_mode():
-        states = made.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
-        joined = BaseModelOutput(last_hidden_state=states.reshape(len(inputs), -1, states.shape[-1]))
-        theirs = made(encoder_outputs=joined, attention_mask=mask.view(len(inputs), -1), labels=batch.labels).logits
+        states = made.get_encoder()(
+            input_ids=ids, attention_mask=mask
+        ).last_hidden_state
+        joined = BaseModelOutput(
+            last_hidden_state=states.reshape(len(inputs), -1, states.shape[-1])
+        )
+        theirs = made(
+            encoder_outputs=joined,
+            attention_mask=mask.view(len(inputs), -1),
+            labels=batch.labels,
+        ).logits
         memory = network.encode(batch.ids, batch.passages)
         ours = network.logits(memory, batch.questions, network.shifted(batch.labels))
     assert not (batch.labels == IGNORED).any()
@@ -239,23 +310,45 @@ def real_lengths(passages: int, longest: int, share: float) -> list[list[int]]:
     """
     dice = random.Random(1)
     return [
-        [max(8, min(longest, round(dice.gauss(share * longest, 0.22 * longest)))) for _ in range(passages)]
+        [
+            max(8, min(longest, round(dice.gauss(share * longest, 0.22 * longest))))
+            for _ in range(passages)
+        ]
         for _ in range(16)
     ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0] if __doc__ else ""
+    )
+    parser.add_argument(
+        "--device", default="cuda" if torch.cuda.is_available() else "cpu"
+    )
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--passages", type=int, default=0)
     parser.add_argument("--length", type=int, default=0)
-    parser.add_argument("--tokens", type=int, default=20, help="generated for each answer")
-    parser.add_argument("--share", type=float, default=0.70, help="mean length of the ragged case, of the longest")
-    parser.add_argument("--seconds", type=float, default=2.0, help="measured for each figure")
-    parser.add_argument("--only", default="", help="some of: answers,training,gradients,learning")
-    parser.add_argument("--case", default="", help="of the answers: greedy, beam4, beam4_ragged")
-    parser.add_argument("--profile", action="store_true", help="print where a training step's time goes")
+    parser.add_argument(
+        "--tokens", type=int, default=20, help="generated for each answer"
+    )
+    parser.add_argument(
+        "--share",
+        type=float,
+        default=0.70,
+        help="mean length of the ragged case, of the longest",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=2.0, help="measured for each figure"
+    )
+    parser.add_argument(
+        "--only", default="", help="some of: answers,training,gradients,learning"
+    )
+    parser.add_argument(
+        "--case", default="", help="of the answers: greedy, beam4, beam4_ragged"
+    )
+    parser.add_argument(
+        "--profile", action="store_true", help="print where a training step's time goes"
+    )
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     quietly(transformers)
@@ -282,7 +375,9 @@ class Bench:
         self.ragged = real_lengths(self.passages, self.length, options.share)
         self.found: dict[str, Any] = {}
 
-    def _inputs(self, count: int, lengths: Sequence[Sequence[int]]) -> list[list[list[int]]]:
+    def _inputs(
+        self, count: int, lengths: Sequence[Sequence[int]]
+    ) -> list[list[list[int]]]:
         return questions(count, lengths, self.sizes["vocab_size"])
 
     def answers(self) -> None:
@@ -291,7 +386,10 @@ class Bench:
         self.found["agreement_bf16"] = agreement(
             made, self._inputs(1, self.full), self.length, self.sizes["vocab_size"]
         )
-        print(f"largest difference of scores, bf16: {self.found['agreement_bf16']:.4f}", flush=True)
+        print(
+            f"largest difference of scores, bf16: {self.found['agreement_bf16']:.4f}",
+            flush=True,
+        )
         form = Form(passages=self.passages)
         ours = Generator.of(Network(made).eval(), _NoCodec(), form)  # type: ignore[arg-type]
         for name, beams, lengths in (
@@ -319,8 +417,13 @@ class Bench:
         vocabulary, device = self.sizes["vocab_size"], self.options.device
         made = model(self.sizes, device, torch.float32)
         networks = {name: _network(made, name, device) for name in ("bf16", "float8")}
-        sizes, own_sizes = ([1, 2], [2]) if self.few else ([4, 8], [8, 16])  # 16 are too many for plain's memory
-        for name, lengths in (("training", self.full), ("training_ragged", self.ragged)):
+        sizes, own_sizes = (
+            ([1, 2], [2]) if self.few else ([4, 8], [8, 16])
+        )  # 16 are too many for plain's memory
+        for name, lengths in (
+            ("training", self.full),
+            ("training_ragged", self.ragged),
+        ):
             plain = best(
                 f"{name}, plain", sizes,
                 lambda n, at=lengths: plain_training(made, self._inputs(n, at), self.length, vocabulary, self.clock),  # type: ignore[misc]
@@ -338,11 +441,16 @@ class Bench:
             "training, plain, bf16 weights", sizes,
             lambda n: plain_training(half, self._inputs(n, self.full), self.length, vocabulary, self.clock),
         )  # fmt: skip
-        self._note("training_plain_bf16_weights", self.found["training_bf16"]["ours"], pure)
+        self._note(
+            "training_plain_bf16_weights", self.found["training_bf16"]["ours"], pure
+        )
 
     def gradients(self) -> None:
         """How much of the exact gradient each way of computing keeps, without dropout: cosines with float32's."""
-        sizes, device = {**self.sizes, "layers": min(6, self.sizes["layers"])}, self.options.device
+        sizes, device = (
+            {**self.sizes, "layers": min(6, self.sizes["layers"])},
+            self.options.device,
+        )
         made = model(sizes, device, torch.float32, dropout=0.0)
         inputs = self._inputs(2, [lengths[:20] for lengths in self.ragged])
         batch: Batch = to_device(fused(inputs, sizes["vocab_size"]), made.device)
@@ -352,17 +460,32 @@ class Bench:
             with torch.autocast(device, torch.bfloat16, enabled=name != "float32"):
                 loss = network(batch)
             loss.backward()
-            found = {key: part.grad.float() for key, part in network.named_parameters() if part.grad is not None}
+            found = {
+                key: part.grad.float()
+                for key, part in network.named_parameters()
+                if part.grad is not None
+            }
             network.zero_grad(set_to_none=True)
             exact = exact or found
             numbers: dict[str, Any] = {"loss": loss.item()}
             for side in ("encoder", "decoder"):
                 # the exact gradient of a key's bias is zero: nothing to compare with
-                keys = [key for key in exact if f"{side}.layers" in key and "k_proj.bias" not in key]
-                worst, of = min((_cosine([found[key]], [exact[key]]), key) for key in keys)
-                whole = _cosine([found[key] for key in keys], [exact[key] for key in keys])
+                keys = [
+                    key
+                    for key in exact
+                    if f"{side}.layers" in key and "k_proj.bias" not in key
+                ]
+                worst, of = min(
+                    (_cosine([found[key]], [exact[key]]), key) for key in keys
+                )
+                whole = _cosine(
+                    [found[key] for key in keys], [exact[key] for key in keys]
+                )
                 numbers[side] = {"cosine": whole, "worst": worst, "worst_of": of}
-                print(f"gradients, {name}, {side}: cosine {whole:.5f}, worst {worst:.4f}", flush=True)
+                print(
+                    f"gradients, {name}, {side}: cosine {whole:.5f}, worst {worst:.4f}",
+                    flush=True,
+                )
             self.found.setdefault("gradients", {})[name] = numbers
 
     def learning(self) -> None:
@@ -371,7 +494,9 @@ class Bench:
         for name in ("bf16", "float8"):
             network = _network(model(self.sizes, device, torch.float32), name, device)
             inputs = self._inputs(4, [lengths[:10] for lengths in self.ragged])
-            batch = to_device(fused(inputs, self.sizes["vocab_size"]), network.model.device)
+            batch = to_device(
+                fused(inputs, self.sizes["vocab_size"]), network.model.device
+            )
             optimizer = torch.optim.AdamW(network.parameters(), lr=3e-5)
             losses = []
             for step in range(4 if self.few else 40):
@@ -383,8 +508,12 @@ class Bench:
                 torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
                 optimizer.step()
                 losses.append(loss.detach())
-            self.found.setdefault("learning", {})[name] = [round(float(one), 4) for one in losses]
-            shown = " ".join(f"{float(one):.3f}" for one in losses[:: max(1, len(losses) // 6)])
+            self.found.setdefault("learning", {})[name] = [
+                round(float(one), 4) for one in losses
+            ]
+            shown = " ".join(
+                f"{float(one):.3f}" for one in losses[:: max(1, len(losses) // 6)]
+            )
             print(f"learning, {name}: {shown} … {float(losses[-1]):.3f}", flush=True)
 
     def _profile(self, network: Network, size: int) -> None:
@@ -393,13 +522,22 @@ class Bench:
 
         with profile(activities=[ProfilerActivity.CUDA]) as seen:
             quick = Clock(self.options.device, 0.0)
-            our_training(network, self._inputs(size, self.full), self.sizes["vocab_size"], quick)
-        print(seen.key_averages().table(sort_by="cuda_time_total", row_limit=25, max_name_column_width=70))
+            our_training(
+                network, self._inputs(size, self.full), self.sizes["vocab_size"], quick
+            )
+        print(
+            seen.key_averages().table(
+                sort_by="cuda_time_total", row_limit=25, max_name_column_width=70
+            )
+        )
 
     def _note(self, name: str, own: dict[str, Any], plain: dict[str, Any]) -> None:
         times = own["per_second"] / plain["per_second"]
         self.found[name] = {"ours": own, "plain": plain, "times": round(times, 2)}
-        print(f"{name}: {own['per_second']:.2f}/s beside {plain['per_second']:.2f}/s: {times:.2f} times", flush=True)
+        print(
+            f"{name}: {own['per_second']:.2f}/s beside {plain['per_second']:.2f}/s: {times:.2f} times",
+            flush=True,
+        )
 
     def write(self) -> None:
         options = self.options
@@ -409,12 +547,17 @@ class Bench:
             "length": self.length,
             "generated_tokens": options.tokens,
             "target_tokens": TARGET,
-            "ragged_mean_share": sum(map(sum, self.ragged)) / (len(self.ragged) * self.passages * self.length),
-            "device": torch.cuda.get_device_name() if options.device == "cuda" else "cpu",
+            "ragged_mean_share": sum(map(sum, self.ragged))
+            / (len(self.ragged) * self.passages * self.length),
+            "device": torch.cuda.get_device_name()
+            if options.device == "cuda"
+            else "cpu",
             "torch": torch.__version__,
             "transformers": transformers.__version__,
         }
-        text = json.dumps({"about": about, **self.found, "provenance": provenance(seed=0)}, indent=2)
+        text = json.dumps(
+            {"about": about, **self.found, "provenance": provenance(seed=0)}, indent=2
+        )
         if options.out:
             options.out.write_text(text + "\n", encoding="utf-8")
 

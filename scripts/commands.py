@@ -13,11 +13,17 @@ PAGE = Path(__file__).parents[1] / "docs" / "commands.md"
 HEAD = "# Commands\n\nMade from `--help` by `python scripts/commands.py`.\n"
 
 
-def helps(current: click.Command, words: tuple[str, ...] = ("whichsense",)) -> Iterator[tuple[str, str]]:
+def helps(
+    current: click.Command, words: tuple[str, ...] = ("whichsense",)
+) -> Iterator[tuple[str, str]]:
     """Each command, outermost first, with its help."""
-    context = click.Context(current, info_name=words[-1], max_content_width=100, terminal_width=100)
+    context = click.Context(
+        current, info_name=words[-1], max_content_width=100, terminal_width=100
+    )
     context.parent = None
-    text = current.get_help(context).replace(f"Usage: {words[-1]}", f"Usage: {' '.join(words)}")
+    text = current.get_help(context).replace(
+        f"Usage: {words[-1]}", f"Usage: {' '.join(words)}"
+    )
     yield " ".join(words), text
     if isinstance(current, click.Group):
         for name in current.list_commands(context):
@@ -27,7 +33,9 @@ def helps(current: click.Command, words: tuple[str, ...] = ("whichsense",)) -> I
 
 
 def page() -> str:
-    return HEAD + "".join(f"\n## {name}\n```text\n{text}\n```\n" for name, text in helps(command))
+    return HEAD + "".join(
+        f"\n## {name}\n```text\n{text}\n```\n" for name, text in helps(command)
+    )
 
 
 if __name__ == "__main__":

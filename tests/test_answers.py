@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whichsense.answers import fullest, merged, same
-from whichsense.dates import Date, date, numbers
+from whichsense.text.answers import fullest, merged, same
+from whichsense.text.dates import Date, date, numbers
 
 SAME = [
     ("4 July 1776", "July 4, 1776"),
@@ -67,7 +67,18 @@ def test_apart(one: str, other: str) -> None:
 
 
 NAMES = st.sampled_from(
-    ["Tony Goldwyn", "Goldwyn", "New York", "US", "Henry", "actor", "The Hague", "12 episodes", "1997", ""]
+    [
+        "Tony Goldwyn",
+        "Goldwyn",
+        "New York",
+        "US",
+        "Henry",
+        "actor",
+        "The Hague",
+        "12 episodes",
+        "1997",
+        "",
+    ]
 )
 ANSWERS = st.text(max_size=20) | st.builds(" ".join, st.lists(NAMES, max_size=3))
 
@@ -79,7 +90,11 @@ def test_symmetric_and_reflexive(one: str, other: str) -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.integers(0, 3_000_000), st.integers(0, 3_000_000), st.sampled_from(["", " people", " goals in all"]))
+@given(
+    st.integers(0, 3_000_000),
+    st.integers(0, 3_000_000),
+    st.sampled_from(["", " people", " goals in all"]),
+)
 def test_two_numbers_are_never_one(one: int, other: int, unit: str) -> None:
     for wide in (f"{one}{unit}", f"{one:,}{unit}"):
         assert same(wide, f"{other:,}{unit}") == (one == other)
@@ -94,10 +109,10 @@ def test_number_words(value: int) -> None:
 
 def spelled(value: int) -> str:
     """A number in English words, the long way round."""
-    units = (
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split()
+    units = "zero one two three four five six seven eight nine ten eleven".split()
+    units += (
+        "twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
     )
-    units += "seventeen eighteen nineteen".split()
     tens = "twenty thirty forty fifty sixty seventy eighty ninety".split()
     if value >= 1000:
         rest = f" {spelled(value % 1000)}" if value % 1000 else ""
@@ -113,13 +128,25 @@ def spelled(value: int) -> str:
 @settings(max_examples=200, deadline=None)
 @given(st.dates())
 def test_dates_are_read_whichever_way(day: object) -> None:
-    written = [day.strftime(f"%B {day.day}, %Y"), day.strftime(f"{day.day} %B %Y"), day.isoformat()]  # type: ignore[attr-defined]
+    written = [
+        day.strftime(f"%B {day.day}, %Y"),
+        day.strftime(f"{day.day} %B %Y"),
+        day.isoformat(),
+    ]  # type: ignore[attr-defined]
     if day.year >= 1000:  # type: ignore[attr-defined]
         assert {date(text) for text in written} == {Date(day.year, day.month, day.day)}  # type: ignore[attr-defined]
 
 
 def test_groups_hold_no_contradiction() -> None:
-    answers = ["1997", "May 1997", "June 1997", "Goldwyn", "Tony Goldwyn", "John Goldwyn", "1998"]
+    answers = [
+        "1997",
+        "May 1997",
+        "June 1997",
+        "Goldwyn",
+        "Tony Goldwyn",
+        "John Goldwyn",
+        "1998",
+    ]
     groups = merged(answers, [0.3, 0.2, 0.1, 0.25, 0.2, 0.1, 0.05])
     assert [[answers[place] for place in group] for group in groups] == [
         ["1997", "May 1997"],
@@ -134,6 +161,8 @@ def test_groups_hold_no_contradiction() -> None:
 
 def test_the_best_form() -> None:
     assert fullest(["Tony Goldwyn", "actor Tony Goldwyn"], [0.5, 0.4]) == "Tony Goldwyn"
-    assert fullest(["1953", "29 May 1953", "May 1953"], [0.5, 0.3, 0.4]) == "29 May 1953"
+    assert (
+        fullest(["1953", "29 May 1953", "May 1953"], [0.5, 0.3, 0.4]) == "29 May 1953"
+    )
     assert fullest(["1953", "1953", "29 May 1953"], [0.3, 0.3, 0.2]) == "1953"
     assert merged([], []) == []

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from whichsense.baselines import DisambiguateFirst
-from whichsense.clarify import ClarifiedReader, evidence_of, matched
-from whichsense.disambiguate import PromptCopy
-from whichsense.read import VotingReader
-from whichsense.spans import spans_of
-from whichsense.summarize import supporting
+from whichsense.stages.baselines import DisambiguateFirst
+from whichsense.stages.clarify import ClarifiedReader, evidence_of, matched
+from whichsense.stages.disambiguate import PromptCopy
+from whichsense.stages.read import VotingReader
+from whichsense.stages.summarize import supporting
 from whichsense.testing import FakeReader, FakeReranker, FakeRetriever, passage_hit
+from whichsense.text.spans import spans_of
 from whichsense.types import Candidate, Clarification, Hit, Reading, Span
 
 FILM = passage_hit("The 1933 film stars Fay Wray.", "King Kong (1933 film)")
@@ -23,19 +23,28 @@ class Fixed:
     answers: Sequence[str]
 
     def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
-        return [Candidate(answer, 1.0, spans_of(answer, hits)) for answer in self.answers]
+        return [
+            Candidate(answer, 1.0, spans_of(answer, hits)) for answer in self.answers
+        ]
 
 
 def test_the_most_voted_answers_win() -> None:
     reader = VotingReader(
-        [Fixed(["Fay Wray", "Naomi Watts"]), Fixed(["naomi watts", "Jessica Lange"]), Fixed(["Fay Wray"])]
+        [
+            Fixed(["Fay Wray", "Naomi Watts"]),
+            Fixed(["naomi watts", "Jessica Lange"]),
+            Fixed(["Fay Wray"]),
+        ]
     )
     found = reader.read("who stars in king kong", [FILM, REMAKE])
     assert [one.answer for one in found] == ["Fay Wray", "Naomi Watts"]
     assert found[0].score == 2 / 3 and found[0].spans[0].passage == FILM.passage
     assert VotingReader([Fixed([]), Fixed([])]).read("who?", []) == []
     twice = VotingReader([Fixed(["a", "A"]), Fixed(["b"])])
-    assert [one.answer for one in twice.read("q", [])] == ["a", "b"]  # a reader has one vote for an answer
+    assert [one.answer for one in twice.read("q", [])] == [
+        "a",
+        "b",
+    ]  # a reader has one vote for an answer
 
 
 @dataclass
@@ -53,23 +62,37 @@ class First:
 def test_disambiguation_first() -> None:
     retriever = FakeRetriever([FILM, REMAKE])
     reader = FakeReader({"Fay": "Fay Wray", "Naomi": "Naomi Watts"})
-    system = DisambiguateFirst(First(True), First(True), retriever, reader, FakeReranker(), keep=1)
+    system = DisambiguateFirst(
+        First(True), First(True), retriever, reader, FakeReranker(), keep=1
+    )
     found = system.readings(["who stars"])[0]
     assert [one.question for one in found] == ["who stars in 1933", "who stars in 2005"]
     assert [one.answer for one in found] == ["Fay Wray", "Naomi Watts"]
-    assert retriever.asked == ["who stars in 1933", "who stars in 2005"]  # each rewrite has passages of its own
-    plain = DisambiguateFirst(First(False), First(True), retriever, reader, keep=1).readings(["who stars"])[0]
+    assert retriever.asked == [
+        "who stars in 1933",
+        "who stars in 2005",
+    ]  # each rewrite has passages of its own
+    plain = DisambiguateFirst(
+        First(False), First(True), retriever, reader, keep=1
+    ).readings(["who stars"])[0]
     assert [(one.question, one.answer) for one in plain] == [("who stars", "Fay Wray")]
 
 
 def test_prompt_copy() -> None:
-    found = PromptCopy().disambiguate("who?", [Candidate("a", 1.0), Candidate("b", 0.5)], [])
-    assert [(one.question, one.answer) for one in found] == [("who?", "a"), ("who?", "b")]
+    found = PromptCopy().disambiguate(
+        "who?", [Candidate("a", 1.0), Candidate("b", 0.5)], []
+    )
+    assert [(one.question, one.answer) for one in found] == [
+        ("who?", "a"),
+        ("who?", "b"),
+    ]
 
 
 def test_options_are_answered_one_by_one_with_passages_of_their_own() -> None:
     clarification = Clarification("version", ("the 1933 film", "the 2005 remake"))
-    reader = ClarifiedReader(FakeReader({"1933": "Fay Wray", "2005": "Naomi Watts"}), FakeReranker())
+    reader = ClarifiedReader(
+        FakeReader({"1933": "Fay Wray", "2005": "Naomi Watts"}), FakeReranker()
+    )
 
     @dataclass(frozen=True)
     class TopOnly:
@@ -78,7 +101,9 @@ def test_options_are_answered_one_by_one_with_passages_of_their_own() -> None:
         def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
             return self.inner.read(question, hits[:1])
 
-    top = ClarifiedReader(TopOnly(FakeReader({"Fay": "Fay Wray", "Naomi": "Naomi Watts"})), FakeReranker())
+    top = ClarifiedReader(
+        TopOnly(FakeReader({"Fay": "Fay Wray", "Naomi": "Naomi Watts"})), FakeReranker()
+    )
     found = top.answers("who stars in king kong?", clarification, [FILM, REMAKE])
     assert [one.answer for one in found] == ["Fay Wray", "Naomi Watts"]
     assert found[0].question == "who stars in king kong?, Which version: the 1933 film"
@@ -90,21 +115,33 @@ def test_options_find_their_readings() -> None:
         Reading("who stars in the 2005 king kong", "Naomi Watts"),
         Reading("who stars in the 1933 king kong", "Fay Wray"),
     ]
-    found = matched(Clarification("year", ("1933", "2005")), "who stars in king kong", readings)
+    found = matched(
+        Clarification("year", ("1933", "2005")), "who stars in king kong", readings
+    )
     assert [one.answer for one in found.readings] == ["Fay Wray", "Naomi Watts"]
-    fewer = matched(Clarification("year", ("1933", "2005", "1976")), "who stars in king kong", readings)
+    fewer = matched(
+        Clarification("year", ("1933", "2005", "1976")),
+        "who stars in king kong",
+        readings,
+    )
     assert len(fewer.options) == len(fewer.readings) == 2
 
 
 def test_evidence_of_readings() -> None:
     first, second = (Span(hit.passage, 0, 3) for hit in (FILM, REMAKE))
     readings = [Reading("a", "x", (first, second)), Reading("b", "y", (second,))]
-    assert [hit.passage.title for hit in evidence_of(readings)] == [FILM.passage.title, REMAKE.passage.title]
+    assert [hit.passage.title for hit in evidence_of(readings)] == [
+        FILM.passage.title,
+        REMAKE.passage.title,
+    ]
     assert evidence_of([]) == []
 
 
 def test_sentences_cite_what_supports_them() -> None:
     passages = [FILM.passage, REMAKE.passage]
-    assert supporting("Naomi Watts stars in the 2005 remake.", passages)[0] == REMAKE.passage
+    assert (
+        supporting("Naomi Watts stars in the 2005 remake.", passages)[0]
+        == REMAKE.passage
+    )
     assert supporting("Something else entirely happened yesterday.", passages) == ()
     assert supporting("", passages) == ()

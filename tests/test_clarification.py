@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from whichsense.clarification import parse
+from whichsense.text.clarification import parse
 
 
 @pytest.mark.parametrize(
@@ -23,9 +23,14 @@ from whichsense.clarification import parse
         ("", "", ()),
     ],
 )  # fmt: skip
-def test_category_and_options(question: str, category: str, options: tuple[str, ...]) -> None:
+def test_category_and_options(
+    question: str, category: str, options: tuple[str, ...]
+) -> None:
     found = parse(question)
-    assert ((found.category, found.options) if found else ("", ())) == (category, options)
+    assert ((found.category, found.options) if found else ("", ())) == (
+        category,
+        options,
+    )
 
 
 @pytest.mark.parametrize(

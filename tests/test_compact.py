@@ -18,33 +18,41 @@ from small_corpora import Corpus
 from tiny_compact import exported, rescored, scored
 from whichsense import compact, index
 from whichsense.compact import Asked
-from whichsense.detect import CompactDetector
-from whichsense.disambiguate import CompactDisambiguator
 from whichsense.errors import BadInput, WhichsenseError
 from whichsense.index import Index
-from whichsense.models.compact import resolving
-from whichsense.models.compact.candidates import Mention
-from whichsense.models.compact.choosing import Rewrite, added, together
-from whichsense.models.compact.impression import Impression
-from whichsense.models.compact.inputs import pair
-from whichsense.models.compact.resolving import Resolved, candidates_of, checked, resolved
-from whichsense.models.compact.runtime import CompactModel
-from whichsense.models.compact.scorer import Judge, Scorer, linear
-from whichsense.models.compact.support import Target
-from whichsense.models.compact.system import Compact, Parts, Scene, Settings
+from whichsense.models.compact.encoder.inputs import pair
+from whichsense.models.compact.encoder.runtime import CompactModel
+from whichsense.models.compact.reader.candidates import Mention
+from whichsense.models.compact.rewrite import resolving
+from whichsense.models.compact.rewrite.resolving import (
+    Resolved,
+    candidates_of,
+    checked,
+    resolved,
+)
+from whichsense.models.compact.rewrite.support import Target
+from whichsense.models.compact.scene import Compact, Parts, Scene, Settings
+from whichsense.models.compact.scorer.choosing import Rewrite, added, together
+from whichsense.models.compact.scorer.impression import Impression
+from whichsense.models.compact.scorer.scorer import Judge, Scorer, linear
 from whichsense.models.compact.writer.runtime import Writer
 from whichsense.pipeline import Pipeline
-from whichsense.read import CompactReader
-from whichsense.text import normalize, words
+from whichsense.stages.detect import CompactDetector
+from whichsense.stages.disambiguate import CompactDisambiguator
+from whichsense.stages.read import CompactReader
+from whichsense.stages.verify import CompactVerifier
+from whichsense.text.words import normalize, words
 from whichsense.types import Candidate, Reading, Span
-from whichsense.verify import CompactVerifier
 
 for needed in ("onnx", "onnxruntime", "torch"):
     pytest.importorskip(needed)
 
 RECORDS = [
     ("Dune (1984 film)", "The film Dune of 1984 was directed by David Lynch."),
-    ("Dune (novel)", "Dune is a novel by Frank Herbert. It was made a film in 1984 and in 2021."),
+    (
+        "Dune (novel)",
+        "Dune is a novel by Frank Herbert. It was made a film in 1984 and in 2021.",
+    ),
     ("Dune (2021 film)", "The film Dune of 2021 was directed by Denis Villeneuve."),
     ("Everest", "Everest was first climbed by Edmund Hillary in 1953."),
     ("Everest in winter", "Everest was first climbed in winter by it in 1980."),
@@ -90,34 +98,59 @@ def test_readings_are_grounded_and_differ(pipeline: Pipeline) -> None:
         assert len(readings) > 1
         assert len({" ".join(words(one.question)) for one in readings}) == len(readings)
         for one in readings:
-            assert one.question.endswith("?") and one.question != question and 0 < one.confidence < 1
+            assert (
+                one.question.endswith("?")
+                and one.question != question
+                and 0 < one.confidence < 1
+            )
             assert one.evidence
-            surfaces = [span.passage.text[span.start : span.end] or span.passage.title for span in one.evidence]
+            surfaces = [
+                span.passage.text[span.start : span.end] or span.passage.title
+                for span in one.evidence
+            ]
             assert any(one.answer in surface for surface in surfaces)
-        assert [one.confidence for one in readings] == sorted((one.confidence for one in readings), reverse=True)
+        assert [one.confidence for one in readings] == sorted(
+            (one.confidence for one in readings), reverse=True
+        )
 
 
 def test_every_pair_is_encoded_once(pipeline: Pipeline) -> None:
     """Reading, rewriting, asking again: what is read again is windows, by the writer."""
     pipeline.readings(QUESTIONS)
-    work, shape = model_of(pipeline).model.work, model_of(pipeline).model.config["shape"]
+    work, shape = (
+        model_of(pipeline).model.work,
+        model_of(pipeline).model.config["shape"],
+    )
     found = [len(hits) for hits in pipeline.retriever.retrieve(QUESTIONS, 5)]
     pairs = sum(found) + len(QUESTIONS)  # and every question without a passage
     late = sum(min(3, count) for count in found) + len(QUESTIONS)
     assert work.pairs == pairs
     read = work.layers - work.prompts * shape["writer_layers"]
-    assert work.prompts and read == pairs * shape["early"] + late * (shape["layers"] - shape["early"])
+    assert work.prompts and read == pairs * shape["early"] + late * (
+        shape["layers"] - shape["early"]
+    )
 
 
-def test_questions_together_as_one_by_one(pipeline: Pipeline, opened: Index, weights: Path) -> None:
-    alone = [compact.load(opened, weights=weights, depth=5, keep=3, threshold=0.0).readings([q])[0] for q in QUESTIONS]
+def test_questions_together_as_one_by_one(
+    pipeline: Pipeline, opened: Index, weights: Path
+) -> None:
+    alone = [
+        compact.load(opened, weights=weights, depth=5, keep=3, threshold=0.0).readings(
+            [q]
+        )[0]
+        for q in QUESTIONS
+    ]
     assert pipeline.readings(QUESTIONS) == alone
 
 
-def test_one_answer_leaves_the_question_as_it_is(opened: Index, weights: Path, tmp_path: Path) -> None:
+def test_one_answer_leaves_the_question_as_it_is(
+    opened: Index, weights: Path, tmp_path: Path
+) -> None:
     plain = with_scorer(weights, tmp_path / "plain", single_under=1.1)
     for question in ("Who directed the film Dune?", "who directed  the film dune"):
-        (readings,) = compact.load(opened, weights=plain, threshold=1.0).readings([question])
+        (readings,) = compact.load(opened, weights=plain, threshold=1.0).readings(
+            [question]
+        )
         assert [one.question for one in readings] == [question]
 
 
@@ -126,9 +159,16 @@ def test_the_only_answer_to_an_ambiguous_question_says_which_reading_it_is(
 ) -> None:
     """Unless that would be badly put, which a benchmark does not mind."""
     unsure = with_scorer(weights, tmp_path / "unsure", single_under=0.0)
-    for well_put, cautious, rewritten in ((-9.0, True, True), (9.0, True, False), (9.0, False, True)):
+    for well_put, cautious, rewritten in (
+        (-9.0, True, True),
+        (9.0, True, False),
+        (9.0, False, True),
+    ):
         monkeypatch.setattr(resolving, "_WELL_PUT", well_put)
-        for asked in compact.ask(compact.load(opened, weights=unsure, threshold=1.0, cautious=cautious), QUESTIONS):
+        for asked in compact.ask(
+            compact.load(opened, weights=unsure, threshold=1.0, cautious=cautious),
+            QUESTIONS,
+        ):
             (reading,) = asked.readings
             assert asked.ambiguous and reading.question.endswith("?")
             assert (reading.question != asked.question) == rewritten
@@ -138,16 +178,29 @@ def test_of_several_rewrites_those_that_are_badly_put_give_way_to_titles(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene = model_of(pipeline).scene(QUESTIONS[0], pipeline.evidence(QUESTIONS[:1])[0])
-    given = [Candidate("David Lynch", 0.9), Candidate("David Lynch", 0.8), Candidate("Nobody", 0.7)]
+    given = [
+        Candidate("David Lynch", 0.9),
+        Candidate("David Lynch", 0.8),
+        Candidate("Nobody", 0.7),
+    ]
     options = [
         [Rewrite("Who, badly?", 1.0, -1.0)],
         [Rewrite("Who, well?", 1.0, 1.0)],
         [Rewrite("Who else?", 1.0, -1.0)],
     ]
     monkeypatch.setattr(resolving, "rewrites", lambda *_, **__: options)
-    assert [one.question for one in resolved(scene, given)] == ["Who, badly?", "Who, well?", "Who else?"]
-    first, second, third = (one.question for one in resolved(scene, given, cautious=True))
-    assert first.startswith(f"{QUESTIONS[0][:-1]}, according to “") and second == "Who, well?"
+    assert [one.question for one in resolved(scene, given)] == [
+        "Who, badly?",
+        "Who, well?",
+        "Who else?",
+    ]
+    first, second, third = (
+        one.question for one in resolved(scene, given, cautious=True)
+    )
+    assert (
+        first.startswith(f"{QUESTIONS[0][:-1]}, according to “")
+        and second == "Who, well?"
+    )
     assert third == QUESTIONS[0]  # no text holds it
 
 
@@ -156,7 +209,10 @@ def test_a_title_that_names_an_answer_tells_none_apart(pipeline: Pipeline) -> No
     scene = model_of(pipeline).scene(question, pipeline.evidence([question])[0])
     wanted = resolving.target(scene, Candidate("David Lynch", 1.0))
     first, *_ = [scene.evidence.passages[place].title for place in wanted.marked]
-    assert resolving._by_title(scene, wanted, ["david lynch"], set()) == f"{question[:-1]}, according to “{first}”?"
+    assert (
+        resolving._by_title(scene, wanted, ["david lynch"], set())
+        == f"{question[:-1]}, according to “{first}”?"
+    )
     told = resolving._by_title(scene, wanted, [normalize(first)], set())
     assert told is None or first not in told
 
@@ -166,13 +222,18 @@ def test_an_answer_is_told_where_the_reader_finds_it(pipeline: Pipeline) -> None
     found = [
         Mention(0, "Lynch", 0, 5, False, (20, 23), 0.9),
         Mention(1, "Lynch", 0, 5, False, (4, 6), 0.001),  # next to nothing beside it
-        Mention(2, "Lynch", 0, 5, True, (1, 2), 0.5),  # a title: the whole text is about it
+        Mention(
+            2, "Lynch", 0, 5, True, (1, 2), 0.5
+        ),  # a title: the whole text is about it
     ]
     assert resolving._where_told(marked, found) == {0: [(20, 22)], 2: [(1, 2), (9, 11)]}
     assert resolving._where_told(marked, []) == {}
     scene = model_of(pipeline).scene(QUESTIONS[0], pipeline.evidence([QUESTIONS[0]])[0])
     for text in [scene.answers[0].text, "no such answer"]:
-        everywhere, told = (resolving.target(scene, Candidate(text, 1.0), told=told) for told in (False, True))
+        everywhere, told = (
+            resolving.target(scene, Candidate(text, 1.0), told=told)
+            for told in (False, True)
+        )
         for place, spans in told.marked.items():
             assert set(spans) <= set(everywhere.marked[place])
         assert bool(told.marked) == bool(everywhere.marked)
@@ -181,41 +242,68 @@ def test_an_answer_is_told_where_the_reader_finds_it(pipeline: Pipeline) -> None
 def test_rewrites_that_add_the_same_are_alike() -> None:
     question, said = (
         "Who won the cup?",
-        ("What country won the 2014 FIFA cup?", "Who won the FIFA cup in 2014?", "Who won in Rome?"),
+        (
+            "What country won the 2014 FIFA cup?",
+            "Who won the FIFA cup in 2014?",
+            "Who won in Rome?",
+        ),
     )
     options = [[Rewrite(said[0], 2.0)], [Rewrite(said[1], 2.0), Rewrite(said[2], 1.0)]]
     assert [one.question for one in together(options) if one] == [said[0], said[1]]
     alike = partial(added, question)
-    assert [one.question for one in together(options, alike) if one] == [said[0], said[2]]
-    assert [one.question for one in together(options * 8, alike) if one] == [said[0], said[2]]  # greedily
+    assert [one.question for one in together(options, alike) if one] == [
+        said[0],
+        said[2],
+    ]
+    assert [one.question for one in together(options * 8, alike) if one] == [
+        said[0],
+        said[2],
+    ]  # greedily
 
 
 def test_the_detector_says_what_ask_says(opened: Index, weights: Path) -> None:
     pipeline = compact.load(opened, weights=weights)
     detector = CompactDetector(model_of(pipeline))
-    for asked, hits in zip(compact.ask(pipeline, QUESTIONS), pipeline.evidence(QUESTIONS), strict=True):
+    for asked, hits in zip(
+        compact.ask(pipeline, QUESTIONS), pipeline.evidence(QUESTIONS), strict=True
+    ):
         assert 0 < detector.probability(asked.question, hits) < 1
         assert detector.is_ambiguous(asked.question, hits) <= asked.ambiguous
-    assert detector.probability("xylophones zzzz") == 0 and not detector.is_ambiguous("xylophones zzzz")
+    assert detector.probability("xylophones zzzz") == 0 and not detector.is_ambiguous(
+        "xylophones zzzz"
+    )
 
 
-def test_caution_declines_and_gives_one_answer(opened: Index, weights: Path, tmp_path: Path) -> None:
+def test_caution_declines_and_gives_one_answer(
+    opened: Index, weights: Path, tmp_path: Path
+) -> None:
     """A benchmark's question is answered in any case, and gets every answer that pays."""
     sizes = {"decline_under": 0.0, "single_under": 1.1, "missing": 9.0}
     plain = with_scorer(weights, tmp_path / "plain", **sizes)
     shy = with_scorer(weights, tmp_path / "shy", **(sizes | {"decline_under": 1.1}))
     for folder, count in ((plain, 1), (shy, 0)):
-        careful, bold = (compact.load(opened, weights=folder, cautious=cautious) for cautious in (True, False))
-        assert [len(found) for found in careful.readings(QUESTIONS)] == [count] * len(QUESTIONS)
+        careful, bold = (
+            compact.load(opened, weights=folder, cautious=cautious)
+            for cautious in (True, False)
+        )
+        assert [len(found) for found in careful.readings(QUESTIONS)] == [count] * len(
+            QUESTIONS
+        )
         assert all(len(found) > 1 for found in bold.readings(QUESTIONS))
 
 
-def test_a_question_that_cannot_be_answered(opened: Index, weights: Path, tmp_path: Path) -> None:
-    shy = compact.load(opened, weights=with_scorer(weights, tmp_path / "shy", decline_under=1.1))
+def test_a_question_that_cannot_be_answered(
+    opened: Index, weights: Path, tmp_path: Path
+) -> None:
+    shy = compact.load(
+        opened, weights=with_scorer(weights, tmp_path / "shy", decline_under=1.1)
+    )
     (asked,) = compact.ask(shy, QUESTIONS[:1])
     assert asked.readings == () and not asked.ambiguous and len(asked.nearest) == 3
     told = asked.to_json()
-    assert told["readings"] == [] and [near["id"] for near in told["nearest"]] == [h.passage.id for h in asked.nearest]
+    assert told["readings"] == [] and [near["id"] for near in told["nearest"]] == [
+        h.passage.id for h in asked.nearest
+    ]
 
 
 def test_nothing_found_at_all(pipeline: Pipeline) -> None:
@@ -227,19 +315,44 @@ def test_what_ask_says(pipeline: Pipeline) -> None:
     (asked,) = compact.ask(pipeline, QUESTIONS[:1])
     told = asked.to_json()
     assert list(told) == ["question", "ambiguous", "confidence", "readings", "timings"]
-    assert told["ambiguous"] is True and told["confidence"] == told["readings"][0]["confidence"]
+    assert (
+        told["ambiguous"] is True
+        and told["confidence"] == told["readings"][0]["confidence"]
+    )
     assert list(told["readings"][0]) == ["question", "answer", "confidence", "evidence"]
-    assert list(told["readings"][0]["evidence"][0]) == ["id", "title", "text", "start", "end", "score"]
-    assert list(told["timings"]) == ["retrieve", "rerank", "read", "disambiguate", "verify", "total"]
-    assert isinstance(asked, Asked) and len(asked.first(1).readings) == 1 and asked.first(None) is asked
+    assert list(told["readings"][0]["evidence"][0]) == [
+        "id",
+        "title",
+        "text",
+        "start",
+        "end",
+        "score",
+    ]
+    assert list(told["timings"]) == [
+        "retrieve",
+        "rerank",
+        "read",
+        "disambiguate",
+        "verify",
+        "total",
+    ]
+    assert (
+        isinstance(asked, Asked)
+        and len(asked.first(1).readings) == 1
+        and asked.first(None) is asked
+    )
 
 
 def test_the_order_is_the_encoders(pipeline: Pipeline) -> None:
     (hits,) = pipeline.retriever.retrieve(QUESTIONS[:1], 5)
     assert pipeline.reranker is not None
     found = pipeline.reranker.rerank(QUESTIONS[0], hits)
-    assert sorted(hit.passage.id for hit in found) == sorted(hit.passage.id for hit in hits)
-    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+    assert sorted(hit.passage.id for hit in found) == sorted(
+        hit.passage.id for hit in hits
+    )
+    assert [hit.score for hit in found] == sorted(
+        (hit.score for hit in found), reverse=True
+    )
 
 
 def test_answers_may_be_given(pipeline: Pipeline) -> None:
@@ -248,10 +361,16 @@ def test_answers_may_be_given(pipeline: Pipeline) -> None:
     assert pipeline.disambiguator is not None
     given = [Candidate(answer, 1.0) for answer in ("David Lynch", "Denis Villeneuve")]
     readings = pipeline.disambiguator.disambiguate(QUESTIONS[0], given, hits)
-    assert {one.answer for one in readings} <= {"David Lynch", "Denis Villeneuve"} and readings
+    assert {one.answer for one in readings} <= {
+        "David Lynch",
+        "Denis Villeneuve",
+    } and readings
     (alone,) = pipeline.disambiguator.disambiguate(QUESTIONS[0], given[:1], hits)
     asked_alike = not model_of(pipeline).scene(QUESTIONS[0], hits).is_ambiguous
-    assert alone.answer == "David Lynch" and (alone.question == QUESTIONS[0]) == asked_alike
+    assert (
+        alone.answer == "David Lynch"
+        and (alone.question == QUESTIONS[0]) == asked_alike
+    )
     assert pipeline.disambiguator.disambiguate(QUESTIONS[0], [], hits) == []
 
 
@@ -262,13 +381,22 @@ def test_a_benchmark_gets_a_rewrite_of_what_may_not_be_ambiguous(
     monkeypatch.setattr(Scene, "is_ambiguous", property(lambda scene: False))
     (hits,) = pipeline.evidence(QUESTIONS[:1])
     cautious, given = pipeline.disambiguator, [Candidate("David Lynch", 1.0)]
-    assert isinstance(cautious, CompactDisambiguator) and isinstance(pipeline.verifier, CompactVerifier)
-    for disambiguator, left in ((cautious, True), (dataclasses.replace(cautious, cautious=False), False)):
+    assert isinstance(cautious, CompactDisambiguator) and isinstance(
+        pipeline.verifier, CompactVerifier
+    )
+    for disambiguator, left in (
+        (cautious, True),
+        (dataclasses.replace(cautious, cautious=False), False),
+    ):
         (alone,) = disambiguator.disambiguate(QUESTIONS[0], given, hits)
         assert (alone.question == QUESTIONS[0]) == left
     for left in (True, False):
-        verifier = dataclasses.replace(pipeline.verifier, cautious=left, threshold=1.1)  # nothing joins
-        (alone,) = verifier.verify(QUESTIONS[0], [Reading("Who directed Dune in 1984?", "David Lynch")], hits)
+        verifier = dataclasses.replace(
+            pipeline.verifier, cautious=left, threshold=1.1
+        )  # nothing joins
+        (alone,) = verifier.verify(
+            QUESTIONS[0], [Reading("Who directed Dune in 1984?", "David Lynch")], hits
+        )
         assert (alone.question == QUESTIONS[0]) == left
 
 
@@ -277,27 +405,45 @@ def test_what_only_shares_a_word_is_no_evidence(pipeline: Pipeline) -> None:
     spans = [Span(hits[0].passage, 0, 4, score) for score in (0.5, 0.01, 0.009, 0.0)]
     assert isinstance(pipeline.verifier, CompactVerifier)
     verifier = dataclasses.replace(pipeline.verifier, threshold=1.1)  # nothing joins
-    (one,) = verifier.verify(QUESTIONS[0], [Reading(QUESTIONS[0], "Dune", tuple(spans))], hits)
+    (one,) = verifier.verify(
+        QUESTIONS[0], [Reading(QUESTIONS[0], "Dune", tuple(spans))], hits
+    )
     assert one.evidence == tuple(spans[:2])
 
 
-@pytest.mark.parametrize("wrong", [{"threshold": float("nan")}, {"threshold": -1.0}, {"keep": 0}, {"threads": 0}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"threshold": float("nan")}, {"threshold": -1.0}, {"keep": 0}, {"threads": 0}],
+)
 def test_impossible_settings_are_refused(wrong: dict[str, Any], opened: Index) -> None:
     with pytest.raises(BadInput, match=r"between 0 and 1|at least 1"):
         compact.load(opened, **wrong)
 
 
-def scripted(monkeypatch: pytest.MonkeyPatch, likely: dict[tuple[str, str], float]) -> None:
+def scripted(
+    monkeypatch: pytest.MonkeyPatch, likely: dict[tuple[str, str], float]
+) -> None:
     """Likelihoods as given for (question, answer), and -5 for all others."""
 
-    def likelihoods(scene: Scene, questions: Sequence[str], targets: Sequence[Target]) -> Any:
-        return np.array([[likely.get((question, one.answer), -5.0) for one in targets] for question in questions])
+    def likelihoods(
+        scene: Scene, questions: Sequence[str], targets: Sequence[Target]
+    ) -> Any:
+        return np.array(
+            [
+                [likely.get((question, one.answer), -5.0) for one in targets]
+                for question in questions
+            ]
+        )
 
     monkeypatch.setattr(resolving, "likelihoods", likelihoods)
 
 
 def test_rewrites_are_asked_again(
-    pipeline: Pipeline, weights: Path, opened: Index, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    pipeline: Pipeline,
+    weights: Path,
+    opened: Index,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     strict = with_scorer(weights, tmp_path / "strict", holds_over=0.0, single_under=1.1)
     model = Compact(strict)
@@ -307,28 +453,61 @@ def test_rewrites_are_asked_again(
     first, second = Resolved(one, "First?"), Resolved(two, "Second?")
     scripted(monkeypatch, {("First?", one.answer): -1.0, ("Second?", two.answer): -1.0})
     assert checked(scene, [first, second], 0.0) == ([True, True], [])
-    scripted(monkeypatch, {("First?", one.answer): -1.0, ("Second?", one.answer): -1.0, ("Second?", two.answer): -2.0})
+    scripted(
+        monkeypatch,
+        {
+            ("First?", one.answer): -1.0,
+            ("Second?", one.answer): -1.0,
+            ("Second?", two.answer): -2.0,
+        },
+    )
     assert checked(scene, [first, second], 0.0) == ([True, False], [])
-    scripted(monkeypatch, {("First?", one.answer): -1.0, ("Second?", two.answer): -3.0, ("Second?", new.answer): -2.0})
+    scripted(
+        monkeypatch,
+        {
+            ("First?", one.answer): -1.0,
+            ("Second?", two.answer): -3.0,
+            ("Second?", new.answer): -2.0,
+        },
+    )
     assert checked(scene, [first, second], 0.0) == ([True, True], [scene.apart[2]])
     asked = Resolved(one, QUESTIONS[0])  # the question itself brings nothing new
     scripted(monkeypatch, {(QUESTIONS[0], new.answer): -1.0})
     assert checked(scene, [asked, second], 0.0)[1] == []
-    with monkeypatch.context() as unasked:  # and need not be asked, if it is the only one
+    with (
+        monkeypatch.context() as unasked
+    ):  # and need not be asked, if it is the only one
         unasked.setattr(resolving, "likelihoods", None)
         assert checked(scene, [asked], 0.0) == ([True], [])
     scripted(monkeypatch, {("First?", one.answer): -2.0, ("First?", new.answer): -1.0})
     assert checked(scene, [first], 0.0) == ([True], [scene.apart[2]])
     verify = dataclasses.replace(pipeline.verifier, compact=model)  # type: ignore[type-var]
     scripted(monkeypatch, {("First?", two.answer): -1.0, ("Second?", one.answer): -1.0})
-    readings = [Reading(text, c.answer, c.spans, c.score) for text, c in (("First?", one), ("Second?", two))]
+    readings = [
+        Reading(text, c.answer, c.spans, c.score)
+        for text, c in (("First?", one), ("Second?", two))
+    ]
     (left,) = verify.verify(QUESTIONS[0], readings, hits)  # type: ignore[union-attr]
     best = max(one, two, key=lambda candidate: candidate.score)
-    assert (left.question, left.answer) == (QUESTIONS[0], best.answer)  # one stays in any case, as it was asked
+    assert (left.question, left.answer) == (
+        QUESTIONS[0],
+        best.answer,
+    )  # one stays in any case, as it was asked
 
 
 @pytest.mark.parametrize(
-    "question", ["?", "???", "the", "Dune", "who " * 400, "北京 Dune", "Dune\u0301 \u200b?", "dune\tfilm\n?", "«»"]
+    "question",
+    [
+        "?",
+        "???",
+        "the",
+        "Dune",
+        "who " * 400,
+        "北京 Dune",
+        "Dune\u0301 \u200b?",
+        "dune\tfilm\n?",
+        "«»",
+    ],
 )
 def test_odd_questions(question: str, pipeline: Pipeline) -> None:
     (asked,) = compact.ask(pipeline, [question])
@@ -345,9 +524,14 @@ def test_odd_questions(question: str, pipeline: Pipeline) -> None:
         [("(", "( Dune ) ( “ ,"), ("Dune", "🏆 Dune 🏆")],
     ],
 )
-def test_odd_passages(records: list[tuple[str, str]], weights: Path, make_corpus: Corpus, tmp_path: Path) -> None:
+def test_odd_passages(
+    records: list[tuple[str, str]], weights: Path, make_corpus: Corpus, tmp_path: Path
+) -> None:
     index.build([make_corpus(records, "odd.jsonl")], tmp_path / "odd")
-    (asked,) = compact.ask(compact.load(tmp_path / "odd", weights=weights, threshold=0.0), ["Who made Dune?"])
+    (asked,) = compact.ask(
+        compact.load(tmp_path / "odd", weights=weights, threshold=0.0),
+        ["Who made Dune?"],
+    )
     for reading in asked.readings:
         for span in reading.evidence:
             assert span.passage.text[span.start : span.end] or span.start == 0
@@ -358,8 +542,13 @@ def test_hits_from_elsewhere_are_read(weights: Path, opened: Index) -> None:
     model = Compact(weights)
     reader, hits = CompactReader(model, threshold=0.0), opened.search(QUESTIONS[0], 3)
     found = reader.read(QUESTIONS[0], hits)
-    assert found and model.model.work.pairs == len(hits) + 1  # and the question without a passage
-    assert reader.read(QUESTIONS[0], model.scene(QUESTIONS[0], hits).evidence.hits) == found
+    assert (
+        found and model.model.work.pairs == len(hits) + 1
+    )  # and the question without a passage
+    assert (
+        reader.read(QUESTIONS[0], model.scene(QUESTIONS[0], hits).evidence.hits)
+        == found
+    )
     assert model.model.work.pairs == len(hits) + 1
     reader.read(QUESTIONS[0], hits[:1])
     assert model.model.work.pairs == len(hits) + 3
@@ -374,12 +563,18 @@ def test_a_question_is_read_alone_too(weights: Path, opened: Index) -> None:
         bare = pair(model.tokenizer, model.tokenizer.ids(question), "", "")
         ((early, _),) = model.early([bare])
         states = early[0], model.late([early])[0].states
-        alone.append(np.concatenate([part for one in states for part in (one[0], one[1:-1].mean(axis=0))]))
+        alone.append(
+            np.concatenate(
+                [part for one in states for part in (one[0], one[1:-1].mean(axis=0))]
+            )
+        )
         np.testing.assert_array_equal(Compact(weights).alone(question), alone[-1])
         for some, keep in ((hits, None), (hits, 1), (hits[:1], None), ([], None)):
             scene = Compact(weights).scene(question, some, keep=keep)
             np.testing.assert_array_equal(scene.evidence.alone, alone[-1])
-            assert len(scene.evidence.read) == min(len(some), keep or len(some))  # it is no passage
+            assert len(scene.evidence.read) == min(
+                len(some), keep or len(some)
+            )  # it is no passage
     assert np.abs(alone[0] - alone[1]).max() > 1e-3
 
 
@@ -390,7 +585,9 @@ def test_where_several_answers_are_given_a_question_is_ambiguous(
     """By a judge without a threshold of its own."""
     own = Compact(weights)
     judge = dataclasses.replace(own.scorer.in_small, single_under=None, missing=0.0)
-    own.parts.__dict__["scorer"] = dataclasses.replace(own.scorer, in_large=judge, in_small=judge)
+    own.parts.__dict__["scorer"] = dataclasses.replace(
+        own.scorer, in_large=judge, in_small=judge
+    )
     scene = own.scene(QUESTIONS[0], opened.search(QUESTIONS[0], 3))
     scene.__dict__["probabilities"] = [0.95, *[others] * (len(scene.answers) - 1)]
     assert scene.is_ambiguous == (len(scene.likely()) > 1) == several
@@ -398,15 +595,23 @@ def test_where_several_answers_are_given_a_question_is_ambiguous(
     assert not own.scene(QUESTIONS[0], []).is_ambiguous
 
 
-def test_what_the_encoder_makes_of_a_question_says_whether_it_is_ambiguous(weights: Path, opened: Index) -> None:
+def test_what_the_encoder_makes_of_a_question_says_whether_it_is_ambiguous(
+    weights: Path, opened: Index
+) -> None:
     """A scorer whose large judge hears the impression alone: its odds are the impression's."""
     model, question = Compact(weights), QUESTIONS[0]
     states = model.alone(question)
     for sign in (1.0, -1.0):
-        impression = Impression((sign * states / (states @ states)).astype(np.float32), bias=sign)
+        impression = Impression(
+            (sign * states / (states @ states)).astype(np.float32), bias=sign
+        )
         judge = Judge(linear(), linear(alone=1.0))
         scorer = dataclasses.replace(
-            model.scorer, large=linear(), in_large=judge, in_small=judge, impression=impression
+            model.scorer,
+            large=linear(),
+            in_large=judge,
+            in_small=judge,
+            impression=impression,
         )
         own = Compact(weights)
         own.parts.__dict__["scorer"] = scorer
@@ -422,30 +627,51 @@ def test_the_last_questions_are_kept_not_all(weights: Path, opened: Index) -> No
     assert len(model._scenes) == 3
 
 
-def test_a_pipeline_knows_the_size_of_its_corpus_and_shares_what_is_loaded(weights: Path, opened: Index) -> None:
+def test_a_pipeline_knows_the_size_of_its_corpus_and_shares_what_is_loaded(
+    weights: Path, opened: Index
+) -> None:
     model = Compact(weights)
     own = model_of(compact.load(opened, model=model))
-    assert own.passages == len(opened) and own.model is model.model and own.scorer is model.scorer
+    assert (
+        own.passages == len(opened)
+        and own.model is model.model
+        and own.scorer is model.scorer
+    )
     hits = opened.search(QUESTIONS[0], 4)
     for passages, name in ((len(opened), "in_small"), (1_000_000, "in_large")):
         over = model.over(passages)
         assert over.scene(QUESTIONS[0], hits).judge is getattr(model.scorer, name)
 
 
-def test_a_model_that_is_there_reads_as_much_as_the_pipeline_keeps(weights: Path, opened: Index) -> None:
+def test_a_model_that_is_there_reads_as_much_as_the_pipeline_keeps(
+    weights: Path, opened: Index
+) -> None:
     """Else what its reranker read to the end is not what the reader is given, and is read again."""
     model = Compact(weights, settings=Settings(keep=1, answers=7))
     pipeline = compact.load(opened, depth=5, keep=3, threshold=0.0, model=model)
     own = model_of(pipeline)
-    assert own.settings == Settings(keep=3, answers=7) and own.parts is model.parts and model.settings.keep == 1
+    assert (
+        own.settings == Settings(keep=3, answers=7)
+        and own.parts is model.parts
+        and model.settings.keep == 1
+    )
     pipeline.readings(QUESTIONS[:1])
     assert own.model.work.pairs == len(opened.search(QUESTIONS[0], 5)) + 1
 
 
-def test_a_part_is_loaded_once_by_however_many_threads(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_is_loaded_once_by_however_many_threads(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Though Python's cached properties have no lock: before 3.12 theirs is taken away here."""
-    for owner, name in ((CompactModel, "_early"), (Parts, "model"), (Parts, "writer"), (Writer, "_session")):
-        monkeypatch.setattr(vars(owner)[name], "lock", contextlib.nullcontext(), raising=False)
+    for owner, name in (
+        (CompactModel, "_early"),
+        (Parts, "model"),
+        (Parts, "writer"),
+        (Writer, "_session"),
+    ):
+        monkeypatch.setattr(
+            vars(owner)[name], "lock", contextlib.nullcontext(), raising=False
+        )
     begun: list[str] = []
 
     def slow(_: CompactModel, name: str, threads: int = 1) -> object:
@@ -456,14 +682,20 @@ def test_a_part_is_loaded_once_by_however_many_threads(weights: Path, monkeypatc
     monkeypatch.setattr(CompactModel, "session", slow)
     model = Compact(weights)
     with ThreadPoolExecutor(4) as pool:
-        parts = list(pool.map(lambda _: (model.model._early, model.writer._session), range(4)))
+        parts = list(
+            pool.map(lambda _: (model.model._early, model.writer._session), range(4))
+        )
     assert sorted(begun) == ["early.onnx", "writer.onnx"] and len(set(parts)) == 1
 
 
-def test_weights_may_load_while_something_else_is_done(weights: Path, tmp_path: Path) -> None:
+def test_weights_may_load_while_something_else_is_done(
+    weights: Path, tmp_path: Path
+) -> None:
     model = Compact(weights)
     model.prepare().join()
-    assert {"tokenizer", "_early", "_late"} <= vars(model.model).keys() and "_session" in vars(model.writer)
+    assert {"tokenizer", "_early", "_late"} <= vars(
+        model.model
+    ).keys() and "_session" in vars(model.writer)
     missing = Compact(tmp_path / "nowhere")
     missing.prepare().join()  # says nothing
     with pytest.raises(WhichsenseError, match="no compact model"):

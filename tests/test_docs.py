@@ -11,26 +11,51 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+BLOCK = re.compile(
+    r"^```(?P<language>\w+)\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL
+)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 
 
 def blocks(page: Path, *languages: str) -> list[str]:
-    return [m["body"] for m in BLOCK.finditer(page.read_text(encoding="utf-8")) if m["language"] in languages]
+    return [
+        m["body"]
+        for m in BLOCK.finditer(page.read_text(encoding="utf-8"))
+        if m["language"] in languages
+    ]
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda page: page.name)
-def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if blocks(p, "python")], ids=lambda page: page.name
+)
+def test_python_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All Python blocks of a page, in order, in one fresh folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     script = "\n".join(blocks(page, "python"))
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
 
 
 def commands() -> list[str]:
-    lines = (line for page in PAGES for body in blocks(page, "bash", "console", "sh") for line in body.splitlines())
+    lines = (
+        line
+        for page in PAGES
+        for body in blocks(page, "bash", "console", "sh")
+        for line in body.splitlines()
+    )
     calls = (re.sub(r"^\$ |^\.venv/bin/|\s+#.*$", "", line.strip()) for line in lines)
     return sorted({call for call in calls if call.startswith("whichsense ")})
 
@@ -48,14 +73,22 @@ def test_commands_exist(line: str) -> None:
         assert found is not None, f"no command '{words[0]}'"
         current = found
         words = words[1:]
-    known = {option for parameter in current.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    known = {
+        option
+        for parameter in current.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
     used = {word.split("=")[0] for word in words if word.startswith("--")}
     assert used <= known | {"--help"}, f"unknown options {used - known}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    missing = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
+    missing = [
+        link
+        for link in LINK.findall(page.read_text(encoding="utf-8"))
+        if not (page.parent / link).exists()
+    ]
     assert not missing
 
 
@@ -67,4 +100,6 @@ def test_command_reference_is_up_to_date() -> None:
         text=True,
         check=True,
     )
-    assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == done.stdout, "run: python scripts/commands.py"
+    assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == done.stdout, (
+        "run: python scripts/commands.py"
+    )

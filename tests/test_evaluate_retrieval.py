@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from whichsense import sample
 from whichsense.cli.evaluate import command
 from whichsense.errors import BadConfig, BadInput
-from whichsense.evaluate import evaluate_retrieval
-from whichsense.models.compact.runtime import WEIGHTS
+from whichsense.evaluation.evaluate import evaluate_retrieval
+from whichsense.models.compact.encoder.runtime import WEIGHTS
 from whichsense.types import Hit
 
 
@@ -25,8 +25,14 @@ class Backwards:
 def test_what_the_search_finds_and_what_a_reranker_makes_of_it() -> None:
     index = sample.index()
     found = evaluate_retrieval("sample/questions", index, limit=40)
-    again = evaluate_retrieval("sample/questions", index, limit=40, reranker=Backwards())
-    assert (found.questions, found.method, again.method) == (40, "bm25", "bm25, reranked")
+    again = evaluate_retrieval(
+        "sample/questions", index, limit=40, reranker=Backwards()
+    )
+    assert (found.questions, found.method, again.method) == (
+        40,
+        "bm25",
+        "bm25, reranked",
+    )
     assert found.any_recall[1] >= 0.8 and found.mrr >= 0.9
     assert list(found.answer_recall.values()) == sorted(found.answer_recall.values())
     # A hundred passages are the same in any order; the worst of them seldom answer.
@@ -50,14 +56,39 @@ class Failing(Backwards):
 def test_goes_on_after_a_failure_and_not_with_another_reranker(tmp_path: Path) -> None:
     index, out = sample.index(), tmp_path / "found.json"
     with pytest.raises(RuntimeError):
-        evaluate_retrieval("sample/questions", index, limit=20, reranker=Failing(12), out=out, about={"reranker": "a"})
+        evaluate_retrieval(
+            "sample/questions",
+            index,
+            limit=20,
+            reranker=Failing(12),
+            out=out,
+            about={"reranker": "a"},
+        )
     assert not out.exists()
     with pytest.raises(BadInput, match="begun by another system"):
-        evaluate_retrieval("sample/questions", index, limit=20, reranker=Backwards(), out=out, about={"reranker": "b"})
+        evaluate_retrieval(
+            "sample/questions",
+            index,
+            limit=20,
+            reranker=Backwards(),
+            out=out,
+            about={"reranker": "b"},
+        )
     rest = Failing(20)
-    found = evaluate_retrieval("sample/questions", index, limit=20, reranker=rest, out=out, about={"reranker": "a"})
-    whole = evaluate_retrieval("sample/questions", index, limit=20, reranker=Backwards())
-    assert rest.asked == 8 and [path.name for path in tmp_path.iterdir()] == ["found.json"]
+    found = evaluate_retrieval(
+        "sample/questions",
+        index,
+        limit=20,
+        reranker=rest,
+        out=out,
+        about={"reranker": "a"},
+    )
+    whole = evaluate_retrieval(
+        "sample/questions", index, limit=20, reranker=Backwards()
+    )
+    assert rest.asked == 8 and [path.name for path in tmp_path.iterdir()] == [
+        "found.json"
+    ]
     assert (found.answer_recall, found.annotated_recall, found.any_recall, found.mrr) == (
         whole.answer_recall, whole.annotated_recall, whole.any_recall, whole.mrr,
     )  # fmt: skip
@@ -68,19 +99,40 @@ def test_goes_on_after_a_failure_and_not_with_another_reranker(tmp_path: Path) -
 def test_the_command_reranks_with_the_compact_model(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     arguments = ["retrieval", "--dataset", "sample/questions", "--limit", "2", "--json"]
-    done = CliRunner().invoke(command, [*arguments, "--rerank", "compact"], catch_exceptions=False)
+    done = CliRunner().invoke(
+        command, [*arguments, "--rerank", "compact"], catch_exceptions=False
+    )
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["method"] == "bm25, reranked" and found["any_recall"]["5"] == 1.0
-    asked = [*arguments, "--rerank", "compact", "--keep", "1", "--out", str(tmp_path / "found.json")]
+    asked = [
+        *arguments,
+        "--rerank",
+        "compact",
+        "--keep",
+        "1",
+        "--out",
+        str(tmp_path / "found.json"),
+    ]
     fewer = CliRunner().invoke(command, asked, catch_exceptions=False)
-    assert json.loads((tmp_path / "found.json").read_text()) == json.loads(fewer.stdout.splitlines()[-1])
-    assert json.loads(fewer.stdout.splitlines()[-1])["any_recall"]["100"] == found["any_recall"]["100"]
+    assert json.loads((tmp_path / "found.json").read_text()) == json.loads(
+        fewer.stdout.splitlines()[-1]
+    )
+    assert (
+        json.loads(fewer.stdout.splitlines()[-1])["any_recall"]["100"]
+        == found["any_recall"]["100"]
+    )
     where = json.loads(fewer.stdout.splitlines()[-1])["provenance"]
-    assert (where["reranker"], where["keep"], found["provenance"]["keep"]) == (WEIGHTS.name, 1, 40)
+    assert (where["reranker"], where["keep"], found["provenance"]["keep"]) == (
+        WEIGHTS.name,
+        1,
+        40,
+    )
     with pytest.raises(BadInput, match="--rerank compact"):
         CliRunner().invoke(command, [*arguments, "--keep", "1"], catch_exceptions=False)
     with pytest.raises(BadConfig, match="holds no trained model"):
-        CliRunner().invoke(command, [*arguments, "--rerank", str(tmp_path)], catch_exceptions=False)
+        CliRunner().invoke(
+            command, [*arguments, "--rerank", str(tmp_path)], catch_exceptions=False
+        )
 
 
 def test_a_dataset_without_answers_is_told() -> None:

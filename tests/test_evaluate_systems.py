@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from whichsense import evaluate
 from whichsense.datasets import load
 from whichsense.errors import BadConfig
-from whichsense.evaluate import evaluate_systems, official_gold
-from whichsense.models.compact import runtime
-from whichsense.scoring.ambignq import score_ambignq
+from whichsense.evaluation import evaluate
+from whichsense.evaluation.evaluate import evaluate_systems, official_gold
+from whichsense.evaluation.scoring.ambignq import score_ambignq
+from whichsense.models.compact.encoder import runtime
 from whichsense.systems import System, SystemTable
 from whichsense.types import Reading
 
@@ -38,7 +38,9 @@ class Knowing:
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, dict[str, Knowing]]:
+def file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Path, dict[str, Knowing]]:
     """A comparison of two systems that are known by their names, run as real ones are."""
     answerers = {"all": Knowing(True), "one": Knowing(False)}
 
@@ -64,9 +66,17 @@ def test_table(file: tuple[Path, dict[str, Knowing]]) -> None:
     assert (result.questions, everything.name, one.name) == (30, "all", "one")
     assert everything.metrics["f1_ans"] == everything.metrics["f1_edit"] == 1.0
     assert 0.5 < (one.metrics["f1_ans"] or 0) < 1.0 and one.metrics["f1_edit"] is None
-    assert everything.metrics["detection_accuracy"] == 1.0 and one.metrics["detection_recall"] == 0.0
-    assert everything.seconds_per_question is not None and everything.intervals["f1_ans"] == (1.0, 1.0)
-    assert everything.provenance["system"]["name"] == "all" and result.provenance["data"]["questions.jsonl"]
+    assert (
+        everything.metrics["detection_accuracy"] == 1.0
+        and one.metrics["detection_recall"] == 0.0
+    )
+    assert everything.seconds_per_question is not None and everything.intervals[
+        "f1_ans"
+    ] == (1.0, 1.0)
+    assert (
+        everything.provenance["system"]["name"] == "all"
+        and result.provenance["data"]["questions.jsonl"]
+    )
     evaluate_systems(path)
     assert answerers["all"].asked == 30  # not run again
     Path("all.toml").write_text("depth = 2\n")
@@ -74,7 +84,9 @@ def test_table(file: tuple[Path, dict[str, Knowing]]) -> None:
     assert answerers["all"].asked == 60  # it is another system now
 
 
-def test_gold_is_scored_as_the_dataset_is(file: tuple[Path, dict[str, Knowing]], tmp_path: Path) -> None:
+def test_gold_is_scored_as_the_dataset_is(
+    file: tuple[Path, dict[str, Knowing]], tmp_path: Path
+) -> None:
     """The gold file that is written scores as the dataset's own file does."""
     questions = list(QUESTIONS.values())
     gold, predictions = tmp_path / "gold.json", tmp_path / "p.json"
@@ -85,7 +97,10 @@ def test_gold_is_scored_as_the_dataset_is(file: tuple[Path, dict[str, Knowing]],
         for q, own in zip(questions, found, strict=True)
     }
     predictions.write_text(json.dumps(said))
-    ours, theirs = score_ambignq(gold, predictions), score_ambignq(load("sample/questions").path, predictions)
+    ours, theirs = (
+        score_ambignq(gold, predictions),
+        score_ambignq(load("sample/questions").path, predictions),
+    )
     assert ours.metrics == theirs.metrics and ours.counts == theirs.counts
 
 
@@ -93,17 +108,25 @@ def test_command(file: tuple[Path, dict[str, Knowing]]) -> None:
     from whichsense.cli import command
 
     path, _ = file
-    Path("mine.json").write_text(json.dumps({question.id: ["none"] for question in list(QUESTIONS.values())[:30]}))
+    Path("mine.json").write_text(
+        json.dumps(
+            {question.id: ["none"] for question in list(QUESTIONS.values())[:30]}
+        )
+    )
     with open(path, "a", encoding="utf-8") as more:
         more.write('[[systems]]\npredictions = "mine.json"\n')
     shown = CliRunner().invoke(command, ["evaluate", str(path)])
     assert shown.exit_code == 0, shown.output
-    lines = {line.split()[0]: line.split()[1:] for line in shown.stdout.splitlines()[2:]}
+    lines = {
+        line.split()[0]: line.split()[1:] for line in shown.stdout.splitlines()[2:]
+    }
     assert lines["all"][:4] == ["100.0"] * 4 and lines["one"][2] == "–"
     assert lines["mine"] == ["0.0", "0.0", "–", "–", "–"]
     told = CliRunner().invoke(command, ["evaluate", "systems", str(path), "--json"])
     body = json.loads(told.stdout.splitlines()[-1])
-    assert body["questions"] == 30 and [system["name"] for system in body["systems"]] == ["all", "one", "mine"]
+    assert body["questions"] == 30 and [
+        system["name"] for system in body["systems"]
+    ] == ["all", "one", "mine"]
 
 
 def test_another_compact_model_is_another_system(
@@ -123,7 +146,10 @@ def test_another_compact_model_is_another_system(
 @pytest.mark.parametrize(
     ("names", "told"),
     [
-        (("all", "all"), r"'all' and 'all' would both be written to 'predictions/all-….json'. Give one another `name`"),
+        (
+            ("all", "all"),
+            r"'all' and 'all' would both be written to 'predictions/all-….json'. Give one another `name`",
+        ),
         (("a b", "all", "a/b"), "'a b' and 'a/b' would both"),
         (("gold",), "'the gold answers' and 'gold' would both"),
     ],
@@ -132,7 +158,9 @@ def test_systems_of_one_file_are_told_before_any_runs(
     names: tuple[str, ...], told: str, file: tuple[Path, dict[str, Knowing]]
 ) -> None:
     path, answerers = file
-    entries = "".join(f'[[systems]]\nfile = "all.toml"\nname = "{name}"\n' for name in names)
+    entries = "".join(
+        f'[[systems]]\nfile = "all.toml"\nname = "{name}"\n' for name in names
+    )
     path.write_text(f'dataset = "sample/questions"\nlimit = 3\n{entries}')
     with pytest.raises(BadConfig, match=told):
         evaluate_systems(path)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from whichsense import journal as journals
 from whichsense.datasets import Question
 from whichsense.errors import BadInput
-from whichsense.journal import Journal
-from whichsense.predict import beside, is_of, predict
-from whichsense.progress import silent
-from whichsense.scoring.ambignq import score_ambignq
+from whichsense.evaluation import journal as journals
+from whichsense.evaluation.journal import Journal
+from whichsense.evaluation.predict import beside, is_of, predict
+from whichsense.evaluation.scoring.ambignq import score_ambignq
+from whichsense.jobs.progress import silent
 from whichsense.types import Reading
 
 ABOUT = {"dataset": "mine", "system": {"name": "echo", "depth": 3}}
@@ -40,7 +40,10 @@ def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     with Journal(out, ABOUT, QUESTIONS) as journal:
         journal.add(QUESTIONS[0], {"n": 1})
-        with pytest.raises(BadInput, match=r"out\.json\.partial' is being written by another run\. Wait"):
+        with pytest.raises(
+            BadInput,
+            match=r"out\.json\.partial' is being written by another run\. Wait",
+        ):
             done(out, 1)
         journal.add(QUESTIONS[1], {"n": 2})
     assert done(out, 9) == ["q2", "q3"]  # nothing of the first was lost
@@ -51,7 +54,9 @@ def test_a_killed_run_holds_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     code = f"import sys, time; sys.path.insert(0, {str(Path(__file__).parent)!r}); from test_journal import *\n"
     code += f"with Journal(Path({str(out)!r}), ABOUT, QUESTIONS): print('held', flush=True); time.sleep(60)"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout and process.stdout.readline() == "held\n"
         with pytest.raises(BadInput, match="another run"):
             done(out, 1)
@@ -68,8 +73,12 @@ def test_a_file_that_another_run_removed_in_between_is_not_held(
         done(tmp_path / "out.json", 1)
 
 
-@pytest.mark.parametrize("error", [ModuleNotFoundError("fcntl"), OSError("no locks here")])
-def test_without_locks_it_works_too(error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error", [ModuleNotFoundError("fcntl"), OSError("no locks here")]
+)
+def test_without_locks_it_works_too(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def locked(file: object) -> bool:
         raise error
 
@@ -77,13 +86,17 @@ def test_without_locks_it_works_too(error: Exception, tmp_path: Path, monkeypatc
     assert done(tmp_path / "out.json", 9) == ["q0", "q1", "q2", "q3"]
 
 
-@pytest.mark.parametrize("half", [b"", b'{"id": "q1", "n', b'{"id": "q1", "n": 2}', b"\xc3"])
+@pytest.mark.parametrize(
+    "half", [b"", b'{"id": "q1", "n', b'{"id": "q1", "n": 2}', b"\xc3"]
+)
 def test_half_a_line_is_cut_off(half: bytes, tmp_path: Path) -> None:
     out, partial = tmp_path / "out.json", tmp_path / "out.json.partial"
     done(out, 1)
     partial.write_bytes(partial.read_bytes() + half)
     assert done(out, 9) == ["q1", "q2", "q3"]
-    assert [json.loads(line).get("id") for line in partial.read_bytes().splitlines()] == [None, "q0", "q1", "q2", "q3"]
+    assert [
+        json.loads(line).get("id") for line in partial.read_bytes().splitlines()
+    ] == [None, "q0", "q1", "q2", "q3"]
     partial.write_bytes(b'{"dataset": "mi')
     assert done(out, 1) == ["q0"]
 
@@ -92,24 +105,33 @@ def test_what_earlier_versions_began_goes_on(tmp_path: Path) -> None:
     """Byte for byte as they wrote it: prose about the system in a sorted head, letters unescaped."""
     ids = "c342f1074f808e03d2734e664bcff0462356cb7155ae76eda4bb72db3823fd2b"
     head = f'{{"dataset": "mine", "ids": "{ids}", "system": {{"about": "Prosé.", "depth": 3, "name": "echo"}}}}'
-    (tmp_path / "out.json.partial").write_text(head + '\n{"id": "q0", "n": "é"}\n', encoding="utf-8")
+    (tmp_path / "out.json.partial").write_text(
+        head + '\n{"id": "q0", "n": "é"}\n', encoding="utf-8"
+    )
     assert done(tmp_path / "out.json", 9) == ["q1", "q2", "q3"]
 
 
-@pytest.mark.parametrize("line", [b'{"id": "q1", "n"', b"\0\0\0\0", b"\xff", b"3", b'{"n": 2}', b"", b"[" * 100_000])
+@pytest.mark.parametrize(
+    "line",
+    [b'{"id": "q1", "n"', b"\0\0\0\0", b"\xff", b"3", b'{"n": 2}', b"", b"[" * 100_000],
+)
 def test_a_damaged_line_is_told(line: bytes, tmp_path: Path) -> None:
     out, partial = tmp_path / "out.json", tmp_path / "out.json.partial"
     done(out, 2)
     head, first, second = partial.read_bytes().splitlines()
     damaged = b"\n".join([head, first, line, second, b""])
     partial.write_bytes(damaged)
-    with pytest.raises(BadInput, match=r"out\.json\.partial', line 3: damaged\. Remove that line"):
+    with pytest.raises(
+        BadInput, match=r"out\.json\.partial', line 3: damaged\. Remove that line"
+    ):
         done(out, 1)
     assert partial.read_bytes() == damaged
     partial.write_bytes(b"\n".join([head, first, second, b""]))
     assert done(out, 1) == ["q2"]
     partial.write_bytes(line + b"\n")
-    with pytest.raises(BadInput, match=r"line 1: damaged\. Remove the file|begun by another system"):
+    with pytest.raises(
+        BadInput, match=r"line 1: damaged\. Remove the file|begun by another system"
+    ):
         done(out, 1)
 
 
@@ -117,7 +139,10 @@ def test_what_cannot_be_done_is_told_before_it_begins(tmp_path: Path) -> None:
     for path in (tmp_path, Path(".")):
         with pytest.raises(BadInput, match=r"is a folder\. Choose a file"):
             done(path, 1)
-    with pytest.raises(BadInput, match=r"Several questions have the id 'q0'\. Give each an id of its own"):
+    with pytest.raises(
+        BadInput,
+        match=r"Several questions have the id 'q0'\. Give each an id of its own",
+    ):
         done(tmp_path / "out.json", 1, [*QUESTIONS, Question("q0", "Who?")])
     with pytest.raises(BadInput, match="Several questions"):
         Journal(None, ABOUT, QUESTIONS * 2)
@@ -143,11 +168,22 @@ class Halves:
 def test_half_a_surrogate_pair_is_written_as_it_was(tmp_path: Path) -> None:
     path, out = tmp_path / "dev.json", tmp_path / "out.json"
     one = {"type": "singleAnswer", "answer": ["\ud800"]}
-    path.write_text(json.dumps([{"id": f"q{n}", "question": "Who \ud800?", "annotations": [one]} for n in range(4)]))
+    path.write_text(
+        json.dumps(
+            [
+                {"id": f"q{n}", "question": "Who \ud800?", "annotations": [one]}
+                for n in range(4)
+            ]
+        )
+    )
     with pytest.raises(RuntimeError):
         predict(Halves(2), str(path), out, system={"name": "\ud800"}, batch=1)
     predict(Halves(2), str(path), out, system={"name": "\ud800"}, batch=1)
-    assert json.loads(out.read_bytes())["q3"] == [{"question": "Who \ud800?é", "answer": "\udc00"}]
+    assert json.loads(out.read_bytes())["q3"] == [
+        {"question": "Who \ud800?é", "answer": "\udc00"}
+    ]
     assert b"\\udc00" in out.read_bytes() and "é" in out.read_text(encoding="utf-8")
-    assert is_of(out, {"name": "\ud800"}, str(path)) and beside(out).read_text(encoding="utf-8")
+    assert is_of(out, {"name": "\ud800"}, str(path)) and beside(out).read_text(
+        encoding="utf-8"
+    )
     assert score_ambignq(path, out).metrics["f1_ans"] == 0.0

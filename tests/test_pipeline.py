@@ -8,7 +8,7 @@ import pytest
 
 from whichsense import Pipeline, sample
 from whichsense.errors import BadInput, MissingStage
-from whichsense.retrieve import IndexRetriever
+from whichsense.stages.retrieve import IndexRetriever
 from whichsense.testing import (
     FakeClarifier,
     FakeDisambiguator,
@@ -23,12 +23,16 @@ from whichsense.testing import (
 HITS = [
     passage_hit("The film Dune of 1984 was made by David Lynch.", "Dune (1984 film)"),
     passage_hit("Sand moves in the wind.", "Dune (sand)"),
-    passage_hit("The film Dune of 2021 was made by Denis Villeneuve.", "Dune (2021 film)"),
+    passage_hit(
+        "The film Dune of 2021 was made by Denis Villeneuve.", "Dune (2021 film)"
+    ),
 ]
 WHOLE = Pipeline(
     FakeRetriever(HITS),
     FakeReranker(),
-    FakeReader({"1984": "David Lynch", "2021": "Denis Villeneuve", "2000": "John Harrison"}),
+    FakeReader(
+        {"1984": "David Lynch", "2021": "Denis Villeneuve", "2000": "John Harrison"}
+    ),
     FakeDisambiguator(),
     FakeVerifier(),
     FakeClarifier(),
@@ -48,14 +52,21 @@ def test_readings_in_order() -> None:
 
 def test_a_string_is_no_list_of_questions() -> None:
     pipeline = Pipeline(IndexRetriever(sample.index()))
-    for asked in (pipeline.evidence, pipeline.readings, lambda one: list(pipeline.traces(one))):
+    for asked in (
+        pipeline.evidence,
+        pipeline.readings,
+        lambda one: list(pipeline.traces(one)),
+    ):
         with pytest.raises(BadInput, match="list of questions"):
             asked("Who?")
 
 
 def test_reranker_decides_what_is_kept() -> None:
     kept = dataclasses.replace(WHOLE, keep=2).evidence(["Who made the film Dune?"])[0]
-    assert [hit.passage.title for hit in kept] == ["Dune (1984 film)", "Dune (2021 film)"]
+    assert [hit.passage.title for hit in kept] == [
+        "Dune (1984 film)",
+        "Dune (2021 film)",
+    ]
     alone = dataclasses.replace(WHOLE, reranker=None, depth=1).evidence(["Who?"])[0]
     assert alone == HITS[:1]
 
@@ -80,6 +91,8 @@ def test_missing_stage_is_named(ask: str, stage: str) -> None:
 
 def test_over_a_real_index() -> None:
     pipeline = Pipeline(IndexRetriever(sample.index()), keep=3)
-    found = pipeline.evidence(["When was the city of New York founded?", "Who wrote it?"])
+    found = pipeline.evidence(
+        ["When was the city of New York founded?", "Who wrote it?"]
+    )
     assert [len(hits) for hits in found] == [3, 3]
     assert found[0][0].passage.id.startswith("new-york")

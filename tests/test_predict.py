@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from whichsense.errors import BadInput
-from whichsense.predict import beside, is_of, predict
-from whichsense.scoring.ambignq import score_ambignq
+from whichsense.evaluation.predict import beside, is_of, predict
+from whichsense.evaluation.scoring.ambignq import score_ambignq
 from whichsense.types import Reading
 
 
@@ -29,7 +29,10 @@ class Echo:
         if self.fail_at and self.asked >= self.fail_at:
             raise RuntimeError("broken")
         time.sleep(self.pause)
-        return [[Reading(f"{question} (long)", str(len(question))), Reading(question, "é")] for question in questions]
+        return [
+            [Reading(f"{question} (long)", str(len(question))), Reading(question, "é")]
+            for question in questions
+        ]
 
 
 @pytest.fixture
@@ -37,24 +40,39 @@ def questions(tmp_path: Path) -> Path:
     path = tmp_path / "dev.json"
     one = {"type": "singleAnswer", "answer": ["6"]}
     path.write_text(
-        json.dumps([{"id": f"q{n}", "question": f"Who {n:02}?"[:6], "annotations": [one]} for n in range(60)])
+        json.dumps(
+            [
+                {"id": f"q{n}", "question": f"Who {n:02}?"[:6], "annotations": [one]}
+                for n in range(60)
+            ]
+        )
     )
     return path
 
 
 def test_official_form(questions: Path, tmp_path: Path) -> None:
-    done = predict(Echo(), str(questions), tmp_path / "out.json", system={"name": "echo"}, limit=20)
+    done = predict(
+        Echo(), str(questions), tmp_path / "out.json", system={"name": "echo"}, limit=20
+    )
     found = json.loads((tmp_path / "out.json").read_text())
     assert list(found) == [f"q{n}" for n in range(20)]
-    assert found["q3"] == [{"question": "Who 03 (long)", "answer": "6"}, {"question": "Who 03", "answer": "é"}]
+    assert found["q3"] == [
+        {"question": "Who 03 (long)", "answer": "6"},
+        {"question": "Who 03", "answer": "é"},
+    ]
     assert done.questions == 20 and not list(tmp_path.glob("*.partial"))
     facts = json.loads(beside(tmp_path / "out.json").read_text())
-    assert facts["provenance"]["system"] == {"name": "echo"} and facts["provenance"]["data"]["dev.json"]
+    assert (
+        facts["provenance"]["system"] == {"name": "echo"}
+        and facts["provenance"]["data"]["dev.json"]
+    )
     assert is_of(tmp_path / "out.json", {"name": "echo"}, str(questions))
     assert not is_of(tmp_path / "out.json", {"name": "other"}, str(questions))
     gold = tmp_path / "gold.json"
     gold.write_text(json.dumps(json.loads(questions.read_text())[:20]))
-    assert score_ambignq(gold, tmp_path / "out.json").metrics["f1_ans"] == pytest.approx(2 / 3)
+    assert score_ambignq(gold, tmp_path / "out.json").metrics[
+        "f1_ans"
+    ] == pytest.approx(2 / 3)
 
 
 def test_the_questions_are_not_written_over(questions: Path) -> None:
@@ -68,18 +86,31 @@ class Sure:
     """Says how probable its first answer is; of the others not, or by a logarithm."""
 
     def readings(self, questions: Sequence[str]) -> list[list[Reading]]:
-        return [[Reading(one, str(value), confidence=value) for value in (0.62541, 0.0, -4.2)] for one in questions]
+        return [
+            [
+                Reading(one, str(value), confidence=value)
+                for value in (0.62541, 0.0, -4.2)
+            ]
+            for one in questions
+        ]
 
 
 def test_confidence_is_told_where_there_is_one(questions: Path, tmp_path: Path) -> None:
-    predict(Sure(), str(questions), tmp_path / "out.json", system={"name": "sure"}, limit=2)
+    predict(
+        Sure(), str(questions), tmp_path / "out.json", system={"name": "sure"}, limit=2
+    )
     first, *others = json.loads((tmp_path / "out.json").read_text())["q1"]
-    assert first["confidence"] == 0.6254 and not any("confidence" in one for one in others)
+    assert first["confidence"] == 0.6254 and not any(
+        "confidence" in one for one in others
+    )
 
 
 def test_answers_only(questions: Path, tmp_path: Path) -> None:
     predict(Echo(), str(questions), tmp_path / "out.json", rewrites=False, limit=2)
-    assert json.loads((tmp_path / "out.json").read_text()) == {"q0": ["6", "é"], "q1": ["6", "é"]}
+    assert json.loads((tmp_path / "out.json").read_text()) == {
+        "q0": ["6", "é"],
+        "q1": ["6", "é"],
+    }
 
 
 def test_goes_on_after_a_failure(questions: Path, tmp_path: Path) -> None:
@@ -87,7 +118,9 @@ def test_goes_on_after_a_failure(questions: Path, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         predict(Echo(fail_at=40), str(questions), out)
     partial = tmp_path / "out.json.partial"
-    partial.write_bytes(partial.read_bytes() + b'{"id": "q33", "predic')  # as a kill in mid-write leaves it
+    partial.write_bytes(
+        partial.read_bytes() + b'{"id": "q33", "predic'
+    )  # as a kill in mid-write leaves it
     rest = Echo()
     predict(rest, str(questions), out)
     assert rest.asked == 60 - 32 and len(json.loads(out.read_text())) == 60
@@ -115,8 +148,19 @@ def test_goes_on_after_a_kill(questions: Path, tmp_path: Path) -> None:
 
 def test_another_system_does_not_go_on(questions: Path, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
-        predict(Echo(fail_at=20), str(questions), tmp_path / "out.json", system={"name": "a"})
+        predict(
+            Echo(fail_at=20),
+            str(questions),
+            tmp_path / "out.json",
+            system={"name": "a"},
+        )
     with pytest.raises(BadInput, match="another system"):
         predict(Echo(), str(questions), tmp_path / "out.json", system={"name": "b"})
     with pytest.raises(BadInput, match="another system"):
-        predict(Echo(), str(questions), tmp_path / "out.json", system={"name": "a"}, limit=30)
+        predict(
+            Echo(),
+            str(questions),
+            tmp_path / "out.json",
+            system={"name": "a"},
+            limit=30,
+        )

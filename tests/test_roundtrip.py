@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from whichsense.disambiguate import PromptCopy
 from whichsense.pipeline import Pipeline
-from whichsense.roundtrip import MOST_ANSWERS, round_trip
+from whichsense.stages.disambiguate import PromptCopy
+from whichsense.stages.roundtrip import MOST_ANSWERS, round_trip
 from whichsense.testing import FakeDisambiguator, FakeRetriever, passage_hit
 from whichsense.types import Candidate, Hit, Reading
 
@@ -33,7 +33,9 @@ class ScriptedRewriter:
 
     given: list[list[str]] = field(default_factory=list)
 
-    def disambiguate(self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]) -> list[Reading]:
+    def disambiguate(
+        self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]
+    ) -> list[Reading]:
         self.given.append([one.answer for one in answers])
         if len(answers) == 1:
             return [Reading(question, answers[0].answer)]
@@ -57,20 +59,35 @@ def test_a_hidden_third_answer_is_found() -> None:
     rewriter = ScriptedRewriter()
     found = round_trip(PROMPT, HITS, reader, rewriter, rounds=10)
     assert answers(found) == ["370", "186", "100"]
-    assert [one.question for one in found] == [f"{PROMPT} ({answer})" for answer in ("370", "186", "100")]
-    assert reader.asked == [PROMPT, f"{PROMPT} (370)", f"{PROMPT} (186)", f"{PROMPT} (100)"]
+    assert [one.question for one in found] == [
+        f"{PROMPT} ({answer})" for answer in ("370", "186", "100")
+    ]
+    assert reader.asked == [
+        PROMPT,
+        f"{PROMPT} (370)",
+        f"{PROMPT} (186)",
+        f"{PROMPT} (100)",
+    ]
     assert rewriter.given == [["370", "186"], ["370", "186", "100"]]
 
 
 def test_without_rounds_it_is_one_pass() -> None:
     reader = ScriptedReader({PROMPT: ["370", "186"], f"{PROMPT} (370)": ["100"]})
-    assert answers(round_trip(PROMPT, HITS, reader, ScriptedRewriter(), rounds=0)) == ["370", "186"]
+    assert answers(round_trip(PROMPT, HITS, reader, ScriptedRewriter(), rounds=0)) == [
+        "370",
+        "186",
+    ]
     assert reader.asked == [PROMPT]
 
 
 def test_an_answer_in_other_words_is_not_new() -> None:
-    reader = ScriptedReader({PROMPT: ["The Beatles", "ABBA"], f"{PROMPT} (ABBA)": ["beatles", "Abba"]})
-    assert answers(round_trip(PROMPT, HITS, reader, ScriptedRewriter(), rounds=5)) == ["The Beatles", "ABBA"]
+    reader = ScriptedReader(
+        {PROMPT: ["The Beatles", "ABBA"], f"{PROMPT} (ABBA)": ["beatles", "Abba"]}
+    )
+    assert answers(round_trip(PROMPT, HITS, reader, ScriptedRewriter(), rounds=5)) == [
+        "The Beatles",
+        "ABBA",
+    ]
 
 
 @dataclass
@@ -81,35 +98,52 @@ class EndlessReader:
 
     def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
         self.count += 2
-        return [Candidate(f"answer {self.count - 1}", 1.0), Candidate(f"answer {self.count}", 1.0)]
+        return [
+            Candidate(f"answer {self.count - 1}", 1.0),
+            Candidate(f"answer {self.count}", 1.0),
+        ]
 
 
 def test_it_ends_even_if_the_reader_never_does() -> None:
     reader = EndlessReader()
     found = round_trip(PROMPT, HITS, reader, ScriptedRewriter(), rounds=3)
     assert len(answers(found)) == len(set(answers(found))) <= MOST_ANSWERS
-    assert reader.count / 2 <= 1 + 2 + 4 + 8  # the prompt, and each round the rewrites of the round before
+    assert (
+        reader.count / 2 <= 1 + 2 + 4 + 8
+    )  # the prompt, and each round the rewrites of the round before
     many = EndlessReader()
-    assert len(round_trip(PROMPT, HITS, many, ScriptedRewriter(), rounds=10**6)) == MOST_ANSWERS
+    assert (
+        len(round_trip(PROMPT, HITS, many, ScriptedRewriter(), rounds=10**6))
+        == MOST_ANSWERS
+    )
     assert many.count / 2 <= MOST_ANSWERS + 1
 
 
 def test_rewrites_that_repeat_the_prompt_are_not_asked_again() -> None:
     reader = ScriptedReader({PROMPT: ["a", "b"]})
-    assert answers(round_trip(PROMPT, HITS, reader, PromptCopy(), rounds=100)) == ["a", "b"]
+    assert answers(round_trip(PROMPT, HITS, reader, PromptCopy(), rounds=100)) == [
+        "a",
+        "b",
+    ]
     assert reader.asked == [PROMPT]
 
 
 def test_one_answer_needs_no_round() -> None:
     reader = ScriptedReader({PROMPT: ["a"]})
-    assert round_trip(PROMPT, HITS, reader, ScriptedRewriter(), rounds=9) == [Reading(PROMPT, "a")]
+    assert round_trip(PROMPT, HITS, reader, ScriptedRewriter(), rounds=9) == [
+        Reading(PROMPT, "a")
+    ]
     assert reader.asked == [PROMPT]
-    assert round_trip(PROMPT, HITS, ScriptedReader({}), ScriptedRewriter(), rounds=9) == []
+    assert (
+        round_trip(PROMPT, HITS, ScriptedReader({}), ScriptedRewriter(), rounds=9) == []
+    )
 
 
 def test_the_pipeline_takes_rounds() -> None:
     reader = ScriptedReader({PROMPT: ["370", "186"]})
-    pipeline = Pipeline(FakeRetriever(HITS), reader=reader, disambiguator=FakeDisambiguator())
+    pipeline = Pipeline(
+        FakeRetriever(HITS), reader=reader, disambiguator=FakeDisambiguator()
+    )
     once = pipeline.readings([PROMPT])[0]
     hidden = ScriptedReader({**reader.script, once[0].question: ["100"]})
     again = replace(pipeline, reader=hidden, rounds=4)
@@ -120,9 +154,14 @@ def test_the_pipeline_takes_rounds() -> None:
 class TogetherReader(ScriptedReader):
     calls: list[int] = field(default_factory=list)
 
-    def read_many(self, questions: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[Candidate]]:
+    def read_many(
+        self, questions: Sequence[str], hits: Sequence[Sequence[Hit]]
+    ) -> list[list[Candidate]]:
         self.calls.append(len(questions))
-        return [self.read(question, seen) for question, seen in zip(questions, hits, strict=True)]
+        return [
+            self.read(question, seen)
+            for question, seen in zip(questions, hits, strict=True)
+        ]
 
 
 def test_many_questions_go_round_together() -> None:
@@ -132,10 +171,19 @@ def test_many_questions_go_round_together() -> None:
         "b": ["4"],
         "c": ["5", "6"], "c (5)": ["7"], "c (7)": ["8"],
     }  # fmt: skip
-    apart = [round_trip(one, HITS, ScriptedReader(script), ScriptedRewriter(), rounds=5) for one in "abc"]
+    apart = [
+        round_trip(one, HITS, ScriptedReader(script), ScriptedRewriter(), rounds=5)
+        for one in "abc"
+    ]
     reader = TogetherReader(script)
-    pipeline = Pipeline(FakeRetriever(HITS), reader=reader, disambiguator=ScriptedRewriter(), rounds=5)
+    pipeline = Pipeline(
+        FakeRetriever(HITS), reader=reader, disambiguator=ScriptedRewriter(), rounds=5
+    )
     assert pipeline.readings(["a", "b", "c"]) == apart
-    assert [answers(found) for found in apart] == [["1", "2", "3"], ["4"], ["5", "6", "7", "8"]]
+    assert [answers(found) for found in apart] == [
+        ["1", "2", "3"],
+        ["4"],
+        ["5", "6", "7", "8"],
+    ]
     assert reader.calls == [3, 4, 2, 1]
     assert pipeline.readings([]) == []

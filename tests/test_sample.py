@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from whichsense import sample
-from whichsense.text import normalize
+from whichsense.text.words import normalize
 
 KINDS = {
     "event references",
@@ -46,7 +46,11 @@ def test_it_is_large_and_varied_enough() -> None:
 def test_ids_and_texts_are_unique() -> None:
     assert len({row["text"] for row in PASSAGES.values()}) == len(PASSAGES)
     asked = QUESTIONS + rows(sample.UNANSWERABLE)
-    assert len({row["id"] for row in asked}) == len({row["question"].lower() for row in asked}) == len(asked)
+    assert (
+        len({row["id"] for row in asked})
+        == len({row["question"].lower() for row in asked})
+        == len(asked)
+    )
 
 
 def test_every_answer_stands_in_its_evidence() -> None:
@@ -55,7 +59,10 @@ def test_every_answer_stands_in_its_evidence() -> None:
             for pair in annotation.get("qaPairs", [annotation]):
                 assert pair["evidence"], row["id"]
                 for passage in pair["evidence"]:
-                    assert pair["answer"][0] in PASSAGES[passage]["text"], (row["id"], passage)
+                    assert pair["answer"][0] in PASSAGES[passage]["text"], (
+                        row["id"],
+                        passage,
+                    )
 
 
 def test_readings_differ() -> None:
@@ -64,7 +71,11 @@ def test_readings_differ() -> None:
         assert len(pairs) >= 2
         assert len({pair["question"] for pair in pairs}) == len(pairs), row["id"]
         assert row["question"] not in {pair["question"] for pair in pairs}, row["id"]
-        aliases = [normalize(alias) for pair in pairs for alias in {normalize(a) for a in pair["answer"]}]
+        aliases = [
+            normalize(alias)
+            for pair in pairs
+            for alias in {normalize(a) for a in pair["answer"]}
+        ]
         assert len(set(aliases)) == len(aliases), row["id"]
 
 
@@ -87,6 +98,12 @@ def test_without_a_home_nothing_is_left_behind(tmp_path: Path) -> None:
     temporary.mkdir()
     code = "from whichsense import sample; print(len(sample.index()))"
     environment = {**os.environ, "XDG_CACHE_HOME": str(home), "TMPDIR": str(temporary)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert int(done.stdout) == len(sample.PASSAGES.read_text().splitlines())
     assert list(temporary.iterdir()) == []

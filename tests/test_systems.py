@@ -9,17 +9,26 @@ from pathlib import Path
 import pytest
 
 from whichsense import sample
-from whichsense.baselines import DisambiguateFirst
 from whichsense.config import load_as
-from whichsense.disambiguate import PromptCopy, SeqDisambiguator
 from whichsense.errors import BadConfig, MissingStage
-from whichsense.evaluate import SystemsTable
-from whichsense.models.compact import runtime
+from whichsense.evaluation.evaluate import SystemsTable
+from whichsense.models.compact.encoder import runtime
 from whichsense.pipeline import Pipeline
-from whichsense.read import CompactReader, ExtractiveReader, SeqReader, VotingReader
-from whichsense.rerank import CompactReranker, CrossEncoderReranker, JointReranker
+from whichsense.stages.baselines import DisambiguateFirst
+from whichsense.stages.disambiguate import PromptCopy, SeqDisambiguator
+from whichsense.stages.read import (
+    CompactReader,
+    ExtractiveReader,
+    SeqReader,
+    VotingReader,
+)
+from whichsense.stages.rerank import (
+    CompactReranker,
+    CrossEncoderReranker,
+    JointReranker,
+)
+from whichsense.stages.verify import EMVerifier, LMVerifier
 from whichsense.systems import System, described, load_system, made, provided_system
-from whichsense.verify import EMVerifier, LMVerifier
 
 
 def trained(folder: Path, name: str, task: str, about: str) -> str:
@@ -65,9 +74,17 @@ def test_refuel(tmp_path: Path, models: dict[str, str]) -> None:
     pipeline = found.answerer
     assert isinstance(pipeline, Pipeline) and found.name == "mine" and found.rewrites
     assert (pipeline.depth, pipeline.keep, pipeline.rounds) == (1000, 100, 5)
-    assert isinstance(pipeline.reranker, CrossEncoderReranker) and isinstance(pipeline.reader, SeqReader)
-    assert isinstance(pipeline.disambiguator, SeqDisambiguator) and pipeline.disambiguator.beams == 1
-    assert isinstance(pipeline.verifier, LMVerifier) and pipeline.verifier.threshold == -5.0
+    assert isinstance(pipeline.reranker, CrossEncoderReranker) and isinstance(
+        pipeline.reader, SeqReader
+    )
+    assert (
+        isinstance(pipeline.disambiguator, SeqDisambiguator)
+        and pipeline.disambiguator.beams == 1
+    )
+    assert (
+        isinstance(pipeline.verifier, LMVerifier)
+        and pipeline.verifier.threshold == -5.0
+    )
 
 
 def test_thresholding_and_votes(tmp_path: Path, models: dict[str, str]) -> None:
@@ -75,18 +92,37 @@ def test_thresholding_and_votes(tmp_path: Path, models: dict[str, str]) -> None:
     body += f'reader = {{ model = "{models["spans"]}", threshold = 0.1 }}'
     found = system(tmp_path, body)
     assert isinstance(found.answerer, Pipeline) and not found.rewrites
-    assert isinstance(found.answerer.reader, ExtractiveReader) and found.answerer.reader.gamma == 0.1
-    assert isinstance(found.answerer.reranker, JointReranker) and found.answerer.reranker.picks == 3
-    assert isinstance(found.answerer.disambiguator, PromptCopy) and found.answerer.depth == 100
-    voting = system(tmp_path, f'reader.models = ["{models["spans"]}", "{models["fid"]}"]\nverifier.kind = "em"')
-    assert isinstance(voting.answerer, Pipeline) and isinstance(voting.answerer.reader, VotingReader)
+    assert (
+        isinstance(found.answerer.reader, ExtractiveReader)
+        and found.answerer.reader.gamma == 0.1
+    )
+    assert (
+        isinstance(found.answerer.reranker, JointReranker)
+        and found.answerer.reranker.picks == 3
+    )
+    assert (
+        isinstance(found.answerer.disambiguator, PromptCopy)
+        and found.answerer.depth == 100
+    )
+    voting = system(
+        tmp_path,
+        f'reader.models = ["{models["spans"]}", "{models["fid"]}"]\nverifier.kind = "em"',
+    )
+    assert isinstance(voting.answerer, Pipeline) and isinstance(
+        voting.answerer.reader, VotingReader
+    )
     assert isinstance(voting.answerer.verifier, EMVerifier)
-    assert system(tmp_path, f'reader.model = "{models["fid"]}"\ndisambiguator.provider = "prompt-copy"').rewrites
+    assert system(
+        tmp_path,
+        f'reader.model = "{models["fid"]}"\ndisambiguator.provider = "prompt-copy"',
+    ).rewrites
 
 
 def test_disambiguate_first(tmp_path: Path, models: dict[str, str]) -> None:
     body = f'reader.model = "{models["spans"]}"\ndetector.model = "a"\n'
-    assert isinstance(system(tmp_path, body + 'rewriter.model = "b"').answerer, DisambiguateFirst)
+    assert isinstance(
+        system(tmp_path, body + 'rewriter.model = "b"').answerer, DisambiguateFirst
+    )
     with pytest.raises(BadConfig, match=r"\[detector\] and \[rewriter\]"):
         system(tmp_path, body)
 
@@ -95,14 +131,20 @@ def test_disambiguate_first(tmp_path: Path, models: dict[str, str]) -> None:
     ("body", "error", "told"),
     [
         ("depth = 3", MissingStage, "needs a reader"),
-        ('reader.modle = "x"', BadConfig, "unknown key 'reader.modle'. Did you mean 'model'"),
+        (
+            'reader.modle = "x"',
+            BadConfig,
+            "unknown key 'reader.modle'. Did you mean 'model'",
+        ),
         ('reader.model = "nowhere"', BadConfig, "'nowhere' holds no trained model"),
         ('reader.provider = "llama"', BadConfig, "reader.provider"),
         ("reader = 3", BadConfig, "'reader' must be a table"),
         ("reader = {}", BadConfig, "A stage needs a model"),
     ],
 )
-def test_mistakes_are_told(body: str, error: type[Exception], told: str, tmp_path: Path) -> None:
+def test_mistakes_are_told(
+    body: str, error: type[Exception], told: str, tmp_path: Path
+) -> None:
     with pytest.raises(error, match=told.replace("[", r"\[")):
         system(tmp_path, body)
 
@@ -110,7 +152,9 @@ def test_mistakes_are_told(body: str, error: type[Exception], told: str, tmp_pat
 SHIPPED = Path(__file__).parents[1] / "systems"
 
 
-@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted(SHIPPED.glob("*.toml")), ids=lambda path: path.stem
+)
 def test_shipped_systems_name_what_recipes_train(path: Path) -> None:
     """Every model that a shipped system names is what a shipped recipe leaves, and its settings exist."""
     if path.stem == "all":
@@ -120,20 +164,44 @@ def test_shipped_systems_name_what_recipes_train(path: Path) -> None:
         return
     table = load_system(path)
     assert table.about
-    for model in (stage["model"] for stage in dataclasses.asdict(table).values() if isinstance(stage, dict)):
+    for model in (
+        stage["model"]
+        for stage in dataclasses.asdict(table).values()
+        if isinstance(stage, dict)
+    ):
         recipe = SHIPPED.parent / "recipes" / f"{Path(model).parent.name}.toml"
-        assert not model or (recipe.exists() and Path(model).parts[0] == "runs" and Path(model).name == "model")
+        assert not model or (
+            recipe.exists()
+            and Path(model).parts[0] == "runs"
+            and Path(model).name == "model"
+        )
 
 
-def test_compact_for_all_stages_or_for_one(tmp_path: Path, models: dict[str, str]) -> None:
+def test_compact_for_all_stages_or_for_one(
+    tmp_path: Path, models: dict[str, str]
+) -> None:
     whole = made(provided_system("compact"), sample.index()).answerer
     assert isinstance(whole, Pipeline) and isinstance(whole.reader, CompactReader)
-    assert isinstance(whole.reranker, CompactReranker) and whole.disambiguator is not None
-    mixed = system(tmp_path, f'provider = "compact"\nkeep = 7\nreader.model = "{models["spans"]}"').answerer
-    assert isinstance(mixed, Pipeline) and isinstance(mixed.reader, ExtractiveReader) and mixed.keep == 7
+    assert (
+        isinstance(whole.reranker, CompactReranker) and whole.disambiguator is not None
+    )
+    mixed = system(
+        tmp_path, f'provider = "compact"\nkeep = 7\nreader.model = "{models["spans"]}"'
+    ).answerer
+    assert (
+        isinstance(mixed, Pipeline)
+        and isinstance(mixed.reader, ExtractiveReader)
+        and mixed.keep == 7
+    )
     assert isinstance(mixed.reranker, CompactReranker)
-    one = system(tmp_path, f'reader.model = "{models["spans"]}"\nreranker.provider = "compact"').answerer
-    assert isinstance(one, Pipeline) and isinstance(one.reranker, CompactReranker) and one.verifier is None
+    one = system(
+        tmp_path, f'reader.model = "{models["spans"]}"\nreranker.provider = "compact"'
+    ).answerer
+    assert (
+        isinstance(one, Pipeline)
+        and isinstance(one.reranker, CompactReranker)
+        and one.verifier is None
+    )
 
 
 def test_another_compact_model(tmp_path: Path) -> None:
@@ -143,7 +211,9 @@ def test_another_compact_model(tmp_path: Path) -> None:
     assert found.reader.compact.folder == tmp_path
     (tmp_path / "selected.json").write_text("{}")
     before = described(table, sample.index())
-    assert before["compact"] == str(tmp_path) and before != described(provided_system("compact"), sample.index())
+    assert before["compact"] == str(tmp_path) and before != described(
+        provided_system("compact"), sample.index()
+    )
     (tmp_path / "selected.json").write_text('{"step": 2}')
     assert before != described(table, sample.index())  # trained anew, in the same place
 
@@ -153,7 +223,9 @@ def test_unknown_provider() -> None:
         provided_system("seq2seq")
 
 
-def test_description_changes_with_the_training_run(tmp_path: Path, models: dict[str, str]) -> None:
+def test_description_changes_with_the_training_run(
+    tmp_path: Path, models: dict[str, str]
+) -> None:
     found = system(tmp_path, f'reader.model = "{models["spans"]}"')
     before = described(found.table, sample.index())
     assert before == described(found.table, sample.index())
@@ -164,10 +236,14 @@ def test_description_changes_with_the_training_run(tmp_path: Path, models: dict[
 def test_description_names_the_compact_model_where_it_is_asked_for(
     tmp_path: Path, models: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = system(tmp_path, f'reader.model = "{models["spans"]}"\nreranker.provider = "compact"').table
+    one = system(
+        tmp_path, f'reader.model = "{models["spans"]}"\nreranker.provider = "compact"'
+    ).table
     without = system(tmp_path, f'reader.model = "{models["spans"]}"').table
     before = described(one, sample.index())
-    assert before["compact"] == runtime.WEIGHTS.name and "compact" not in described(without, sample.index())
+    assert before["compact"] == runtime.WEIGHTS.name and "compact" not in described(
+        without, sample.index()
+    )
     monkeypatch.setattr(runtime, "WEIGHTS", Path("compact-99"))
     assert before != described(one, sample.index())
 

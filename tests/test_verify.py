@@ -8,20 +8,27 @@ import pytest
 
 from whichsense.errors import BadInput
 from whichsense.metrics.ambignq import f1_answers
+from whichsense.stages.verify import EMVerifier, above, tuned_threshold
 from whichsense.testing import FakeReader, passage_hit
 from whichsense.types import Reading
-from whichsense.verify import EMVerifier, above, tuned_threshold
 
 HITS = [passage_hit("Ann won in 2012, Bob in 2013.")]
 
 
 def readings(*scores: tuple[str, float]) -> list[Reading]:
-    return [Reading(f"who? {answer}", answer, confidence=score) for answer, score in scores]
+    return [
+        Reading(f"who? {answer}", answer, confidence=score) for answer, score in scores
+    ]
 
 
 def test_at_least_one_stays() -> None:
-    assert [one.answer for one in above(readings(("a", -9.0), ("b", -7.0)), -6.1)] == ["b"]
-    assert [one.answer for one in above(readings(("a", -1.0), ("b", -7.0), ("c", -6.1)), -6.1)] == ["a", "c"]
+    assert [one.answer for one in above(readings(("a", -9.0), ("b", -7.0)), -6.1)] == [
+        "b"
+    ]
+    assert [
+        one.answer
+        for one in above(readings(("a", -1.0), ("b", -7.0), ("c", -6.1)), -6.1)
+    ] == ["a", "c"]
     assert above([], -6.1) == []
 
 
@@ -29,7 +36,10 @@ def test_em_verification() -> None:
     verifier = EMVerifier(FakeReader({"Ann": "Ann"}))
     kept = verifier.verify("who?", readings(("Bob", 0.0), ("ann", 0.0)), HITS)
     assert [one.answer for one in kept] == ["ann"]
-    assert [one.answer for one in verifier.verify("who?", readings(("Bob", 0.0), ("Cy", 0.0)), HITS)] == ["Bob"]
+    assert [
+        one.answer
+        for one in verifier.verify("who?", readings(("Bob", 0.0), ("Cy", 0.0)), HITS)
+    ] == ["Bob"]
     assert verifier.verify("who?", [], HITS) == []
 
 
@@ -38,7 +48,11 @@ def f1(gold: Sequence[Sequence[str]], kept: Sequence[Reading]) -> float:
 
 
 def test_the_threshold_is_tuned() -> None:
-    scored = [readings(("a", -1.0), ("x", -5.0)), readings(("b", -2.0), ("c", -3.0)), readings(("y", -8.0))]
+    scored = [
+        readings(("a", -1.0), ("x", -5.0)),
+        readings(("b", -2.0), ("c", -3.0)),
+        readings(("y", -8.0)),
+    ]
     golds = [[["a"]], [["b"], ["c"]], [["y"]]]
     threshold, score = tuned_threshold(scored, golds, f1)
     assert score == 1.0 and -5.0 < threshold <= -3.0

@@ -9,19 +9,31 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-SIGNS = ["[PAD]", *(f"[unused{number}]" for number in range(99)), "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+SIGNS = [
+    "[PAD]",
+    *(f"[unused{number}]" for number in range(99)),
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+]
 CHARACTERS = string.ascii_lowercase + string.digits
 WORDS = """who when what which where how many wrote played plays the in of a film novel book dune everest first was by
 climbed is it directed made released 1984 2021 1953 1978 david lynch denis villeneuve frank herbert edmund hillary
 winter mountain oxygen without and on , . ? ' ( ) -""".split()
-VOCABULARY = [*SIGNS, *CHARACTERS, *(f"##{character}" for character in CHARACTERS), *WORDS]
+VOCABULARY = [
+    *SIGNS,
+    *CHARACTERS,
+    *(f"##{character}" for character in CHARACTERS),
+    *WORDS,
+]
 
 
 def tiny_net(seed: int = 0) -> tuple[Any, Any]:
     """A torch model and its shape, with weights large enough for its outputs to differ."""
     import torch
 
-    from whichsense.models.compact.net import CompactConfig, CompactNet
+    from whichsense.models.compact.encoder.net import CompactConfig, CompactNet
 
     torch.manual_seed(seed)
     shape = CompactConfig(
@@ -51,13 +63,17 @@ def tiny_writer(words: Any, seed: int = 0) -> Any:
     from whichsense.models.compact.writer.net import Writer, WriterConfig
 
     torch.manual_seed(seed)
-    net = Writer(WriterConfig(len(VOCABULARY), width=48, heads=4, inner=96, layers=2), words).eval()
+    net = Writer(
+        WriterConfig(len(VOCABULARY), width=48, heads=4, inner=96, layers=2), words
+    ).eval()
     for name, parameter in net.named_parameters():
         if parameter.ndim > 1:
             parameter.data.normal_(0, 0.2)
         elif "norm" not in name:
             parameter.data.normal_(0, 0.1)
-    net.out_bias.data[SIGNS.index("[SEP]")] = 4.0  # a random model would seldom come to an end
+    net.out_bias.data[SIGNS.index("[SEP]")] = (
+        4.0  # a random model would seldom come to an end
+    )
     return net
 
 
@@ -71,7 +87,9 @@ def exported(folder: Path, *, int8: bool = True, seed: int = 0) -> Path:
 
     net, shape = tiny_net(seed)
     writer = tiny_writer(net.encoder.words.weight.detach(), seed)
-    weights = weights_of(net) | {f"writer.{name}": value for name, value in weights_of(writer).items()}
+    weights = weights_of(net) | {
+        f"writer.{name}": value for name, value in weights_of(writer).items()
+    }
     sizes = asdict(shape) | {"writer_layers": 2}
     export(weights, sizes, VOCABULARY, folder, int8=int8, settings={"name": "tiny"})
     return folder
@@ -81,11 +99,19 @@ def scored(folder: Path, **settings: float) -> Path:
     """A scorer beside the model: an answer is as probable as its mass and support say, every question answerable."""
     import numpy as np
 
-    from whichsense.models.compact.scorer import Judge, Net, Scorer
+    from whichsense.models.compact.scorer.scorer import Judge, Net, Scorer
 
     def net(bias: float, **weights: float) -> Net:
-        flat = np.zeros(len(weights), dtype=np.float32), np.ones(len(weights), dtype=np.float32)
-        return Net(tuple(weights), *flat, np.array(list(weights.values()), dtype=np.float32), bias)
+        flat = (
+            np.zeros(len(weights), dtype=np.float32),
+            np.ones(len(weights), dtype=np.float32),
+        )
+        return Net(
+            tuple(weights),
+            *flat,
+            np.array(list(weights.values()), dtype=np.float32),
+            bias,
+        )
 
     judge = Judge(net(1.0, mass=0.2, support=0.05), net(0.0, ambiguity=1.0))
     scorer = Scorer(net(4.0, null=0.0), net(0.0, titles=0.0), judge, judge)
@@ -97,7 +123,10 @@ def rescored(scorer: Any, **settings: float) -> Any:
     """A scorer with other settings, of its own or of both its judges."""
     own = {name: value for name, value in settings.items() if hasattr(scorer, name)}
     judges = {name: value for name, value in settings.items() if name not in own}
-    both = {name: replace(getattr(scorer, name), **judges) for name in ("in_large", "in_small")}
+    both = {
+        name: replace(getattr(scorer, name), **judges)
+        for name in ("in_large", "in_small")
+    }
     return replace(scorer, **own, **both)
 
 

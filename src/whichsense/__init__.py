@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from whichsense.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from whichsense.errors import WhichsenseError as WhichsenseError
     from whichsense.index import Index as Index
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from whichsense.types import Passage as Passage
     from whichsense.types import Reading as Reading
 
-__version__ = "0.1.0"
 
 _HOME = {
     "Hit": "whichsense.types",
@@ -27,7 +28,15 @@ _HOME = {
     "WhichsenseError": "whichsense.errors",
 }
 
-__all__ = ["Hit", "Index", "Passage", "Pipeline", "Reading", "WhichsenseError", "__version__"]
+__all__ = [
+    "Hit",
+    "Index",
+    "Passage",
+    "Pipeline",
+    "Reading",
+    "WhichsenseError",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

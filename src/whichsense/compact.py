@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from whichsense.disambiguate import CompactDisambiguator
 from whichsense.errors import BadInput
 from whichsense.index import Index
-from whichsense.models.compact.runtime import WEIGHTS
-from whichsense.models.compact.system import Compact, Settings
+from whichsense.models.compact.encoder.runtime import WEIGHTS
+from whichsense.models.compact.scene import Compact, Settings
 from whichsense.pipeline import Pipeline
-from whichsense.read import CompactReader
-from whichsense.rerank import CompactReranker
-from whichsense.retrieve import IndexRetriever
+from whichsense.stages.disambiguate import CompactDisambiguator
+from whichsense.stages.read import CompactReader
+from whichsense.stages.rerank import CompactReranker
+from whichsense.stages.retrieve import IndexRetriever
+from whichsense.stages.verify import CompactVerifier
 from whichsense.types import Hit, Method, Reading, Span
-from whichsense.verify import CompactVerifier
 
 DEPTH, KEEP = 40, Settings().keep
 _NEAREST = 3
@@ -50,7 +50,13 @@ def load(
     from whichsense import sample
 
     _refuse(threshold, depth=depth, keep=keep, threads=threads)
-    opened = index if isinstance(index, Index) else sample.index() if index is None else Index.open(index)
+    opened = (
+        index
+        if isinstance(index, Index)
+        else sample.index()
+        if index is None
+        else Index.open(index)
+    )
     own = model or Compact(Path(weights or WEIGHTS), threads)
     compact = replace(own, settings=replace(own.settings, keep=keep)).over(len(opened))
     return Pipeline(
@@ -66,7 +72,9 @@ def load(
 
 def _refuse(threshold: float | None, **counts: int) -> None:
     if threshold is not None and not 0 <= threshold <= 1:
-        raise BadInput(f"A threshold is a probability, between 0 and 1; this is {threshold}.")
+        raise BadInput(
+            f"A threshold is a probability, between 0 and 1; this is {threshold}."
+        )
     for name, count in counts.items():
         if count < 1:
             raise BadInput(f"'{name}' must be at least 1; it is {count}.")
@@ -95,10 +103,14 @@ class Asked:
             "ambiguous": self.ambiguous,
             "confidence": round(self.confidence, 4),
             "readings": [_reading(reading) for reading in self.readings],
-            "timings": {stage: round(seconds, 4) for stage, seconds in self.timings.items()},
+            "timings": {
+                stage: round(seconds, 4) for stage, seconds in self.timings.items()
+            },
         }
         if not self.readings:
-            found["nearest"] = [_span(Span(hit.passage, 0, 0, hit.score)) for hit in self.nearest]
+            found["nearest"] = [
+                _span(Span(hit.passage, 0, 0, hit.score)) for hit in self.nearest
+            ]
         return found
 
 
@@ -106,7 +118,10 @@ def ask(pipeline: Pipeline, questions: Sequence[str]) -> Iterator[Asked]:
     """What the pipeline finds for each question, as soon as it is found."""
     for trace in pipeline.traces(questions):
         readings = trace.readings
-        ambiguous, confidence = len(readings) > 1, readings[0].confidence if readings else 0.0
+        ambiguous, confidence = (
+            len(readings) > 1,
+            readings[0].confidence if readings else 0.0,
+        )
         if isinstance(pipeline.reader, CompactReader):
             scene = pipeline.reader.compact.scene(trace.question, trace.hits)
             ambiguous = ambiguous or (bool(readings) and scene.is_ambiguous)

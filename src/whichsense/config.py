@@ -58,7 +58,9 @@ def load_as(record: type[Record], path: str | Path) -> Record:
     return from_table(record, table, where=str(path))
 
 
-def from_table(record: type[Record], table: Mapping[str, Any], where: str = "config") -> Record:
+def from_table(
+    record: type[Record], table: Mapping[str, Any], where: str = "config"
+) -> Record:
     """Build a dataclass from a table, checking names and types all the way down.
 
     >>> from_table(Config, {"retrieve": {"method": "bm25"}}).retrieve.method
@@ -76,17 +78,31 @@ def _build(record: Any, table: Mapping[str, Any], where: str, prefix: str) -> An
     known = [item.name for item in dataclasses.fields(record)]
     for key in table:
         if key not in known:
-            raise BadConfig(f"{where}: unknown key '{prefix}{key}'. {did_you_mean(key, known)}")
-    values = {key: _value(hints[key], value, where, f"{prefix}{key}") for key, value in table.items()}
+            raise BadConfig(
+                f"{where}: unknown key '{prefix}{key}'. {did_you_mean(key, known)}"
+            )
+    values = {
+        key: _value(hints[key], value, where, f"{prefix}{key}")
+        for key, value in table.items()
+    }
     try:
         return record(**values)
     except TypeError:
-        needed = [i.name for i in dataclasses.fields(record) if _is_required(i) and i.name not in values]
-        raise BadConfig(f"{where}: missing {', '.join(prefix + name for name in needed)}.") from None
+        needed = [
+            i.name
+            for i in dataclasses.fields(record)
+            if _is_required(i) and i.name not in values
+        ]
+        raise BadConfig(
+            f"{where}: missing {', '.join(prefix + name for name in needed)}."
+        ) from None
 
 
 def _is_required(item: dataclasses.Field[Any]) -> bool:
-    return item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+    return (
+        item.default is dataclasses.MISSING
+        and item.default_factory is dataclasses.MISSING
+    )
 
 
 def _value(hint: Any, value: Any, where: str, key: str) -> Any:
@@ -95,9 +111,14 @@ def _value(hint: Any, value: Any, where: str, key: str) -> Any:
         if not isinstance(value, Mapping):
             raise BadConfig(f"{where}: '{key}' must be a table, not {value!r}.")
         return _build(record, value, where, f"{key}.")
-    inner = _record(typing.get_args(hint)[0]) if typing.get_origin(hint) is tuple else None
+    inner = (
+        _record(typing.get_args(hint)[0]) if typing.get_origin(hint) is tuple else None
+    )
     if inner is not None and isinstance(value, list):  # [[key]], [[key]], …
-        return tuple(_value(inner, item, where, f"{key}[{number}]") for number, item in enumerate(value))
+        return tuple(
+            _value(inner, item, where, f"{key}[{number}]")
+            for number, item in enumerate(value)
+        )
     if not _fits(hint, value):
         raise BadConfig(f"{where}: '{key}' must be {_name(hint)}, not {value!r}.")
     if typing.get_origin(hint) is tuple:
@@ -107,8 +128,14 @@ def _value(hint: Any, value: Any, where: str, key: str) -> Any:
 
 def _record(hint: Any) -> Any:
     """The dataclass that a table is read into; None where the setting is no table. It may be optional."""
-    options = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
-    return next((option for option in options if dataclasses.is_dataclass(option)), None)
+    options = (
+        typing.get_args(hint)
+        if typing.get_origin(hint) in (types.UnionType, typing.Union)
+        else (hint,)
+    )
+    return next(
+        (option for option in options if dataclasses.is_dataclass(option)), None
+    )
 
 
 def _fits(hint: Any, value: Any) -> bool:
@@ -118,8 +145,12 @@ def _fits(hint: Any, value: Any) -> bool:
     if origin is typing.Literal:
         return value in arguments
     if origin in (tuple, list):
-        return isinstance(value, list) and all(_fits(arguments[0], item) for item in value)
-    if isinstance(value, bool) and hint is not bool:  # bool is an int to Python, not to a person
+        return isinstance(value, list) and all(
+            _fits(arguments[0], item) for item in value
+        )
+    if (
+        isinstance(value, bool) and hint is not bool
+    ):  # bool is an int to Python, not to a person
         return hint is Any
     accepted = {float: (int, float)}.get(hint, origin or hint)
     return hint is Any or isinstance(value, accepted)
@@ -128,4 +159,8 @@ def _fits(hint: Any, value: Any) -> bool:
 def _name(hint: Any) -> str:
     if typing.get_origin(hint) is typing.Literal:
         return "one of " + ", ".join(map(repr, typing.get_args(hint)))
-    return getattr(hint, "__name__", str(hint)) if typing.get_origin(hint) is None else str(hint)
+    return (
+        getattr(hint, "__name__", str(hint))
+        if typing.get_origin(hint) is None
+        else str(hint)
+    )

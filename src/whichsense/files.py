@@ -35,7 +35,9 @@ class Source(io.RawIOBase):
         except IsADirectoryError:
             raise BadInput(f"'{path}' is a folder; a file is needed here.") from None
         except OSError as error:
-            raise BadInput(f"'{path}' cannot be opened: {error.strerror}. Check its rights.") from None
+            raise BadInput(
+                f"'{path}' cannot be opened: {error.strerror}. Check its rights."
+            ) from None
         self._size = os.fstat(self._raw.fileno()).st_size
         self._body = _decompressed(self.path.suffix.lower(), self._raw)
         self._given = 0
@@ -51,15 +53,23 @@ class Source(io.RawIOBase):
         try:
             chunk = self._body.read(len(buffer))
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-            raise BadInput(f"'{self.path}' is broken or cut short: {error}. Fetch or pack it again.") from None
+            raise BadInput(
+                f"'{self.path}' is broken or cut short: {error}. Fetch or pack it again."
+            ) from None
         except Exception as error:
-            if type(error).__name__ != "ZstdError":  # zstandard is imported only for .zst
+            if (
+                type(error).__name__ != "ZstdError"
+            ):  # zstandard is imported only for .zst
                 raise
-            raise BadInput(f"'{self.path}' is broken or cut short: {error}. Fetch or pack it again.") from None
+            raise BadInput(
+                f"'{self.path}' is broken or cut short: {error}. Fetch or pack it again."
+            ) from None
         buffer[: len(chunk)] = chunk
         self._given += len(chunk)
         if self._given > _BOMB_FLOOR and self._given > _BOMB_RATIO * self._raw.tell():
-            raise BadInput(f"'{self.path}' unpacks to over {_BOMB_RATIO} times its size: refused. Unpack it yourself.")
+            raise BadInput(
+                f"'{self.path}' unpacks to over {_BOMB_RATIO} times its size: refused. Unpack it yourself."
+            )
         return len(chunk)
 
     def close(self) -> None:
@@ -86,13 +96,18 @@ class _Zstd:
     def __init__(self, raw: BinaryIO) -> None:
         import zstandard
 
-        self._raw, self._unpacker = raw, zstandard.ZstdDecompressor(max_window_size=2**31)
+        self._raw, self._unpacker = (
+            raw,
+            zstandard.ZstdDecompressor(max_window_size=2**31),
+        )
         self._frame: Any = None
         self._ready, self._at = b"", 0
 
     def read(self, size: int) -> bytes:
         while self._at >= len(self._ready):
-            chunk = self._raw.read(2**12)  # small: 4 KB of a bomb unpack to 128 MB at most
+            chunk = self._raw.read(
+                2**12
+            )  # small: 4 KB of a bomb unpack to 128 MB at most
             if not chunk:
                 if self._frame is not None:
                     raise EOFError("the last frame is not complete")
@@ -119,7 +134,9 @@ def open_source(path: str | Path) -> tuple[Source, io.BufferedReader]:
     return source, io.BufferedReader(source, buffer_size=2**18)
 
 
-def lines(reader: io.BufferedReader, longest: int = LONGEST_LINE) -> Iterator[tuple[int, bytes | None]]:
+def lines(
+    reader: io.BufferedReader, longest: int = LONGEST_LINE
+) -> Iterator[tuple[int, bytes | None]]:
     """Each line with its number, from 1; None in place of one that is longer than `longest`, which is passed over."""
     number = 0
     while line := reader.readline(longest + 1):
@@ -150,7 +167,9 @@ def read_jsonl(path: str | Path) -> Iterator[tuple[int, Any]]:
     with open_source(path)[1] as reader:
         for number, line in lines(reader):
             if line is None:
-                raise BadInput(f"'{path}', line {number}: over {LONGEST_LINE // 2**20} MB long. Is it JSON lines?")
+                raise BadInput(
+                    f"'{path}', line {number}: over {LONGEST_LINE // 2**20} MB long. Is it JSON lines?"
+                )
             if line := line.strip():
                 yield number, _parsed(line, path, number)
 
@@ -165,14 +184,20 @@ def _parsed(body: bytes, path: str | Path, line: int = 1) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise BadInput(f"'{path}', line {line + error.lineno - 1}: not valid JSON ({error.msg}).") from None
+        raise BadInput(
+            f"'{path}', line {line + error.lineno - 1}: not valid JSON ({error.msg})."
+        ) from None
     except RecursionError:
         line += text.count("\n", 0, _deepest(text))
-        raise BadInput(f"'{path}', line {line}: brackets nested too deep. Is it the right file?") from None
+        raise BadInput(
+            f"'{path}', line {line}: brackets nested too deep. Is it the right file?"
+        ) from None
     except ValueError:  # Python turns no text of over 4,300 digits into an integer
         number = _LONG_NUMBER.search(text)
         line += text.count("\n", 0, number.start()) if number else 0
-        raise BadInput(f"'{path}', line {line}: a number with too many digits. Write it as a text.") from None
+        raise BadInput(
+            f"'{path}', line {line}: a number with too many digits. Write it as a text."
+        ) from None
 
 
 _LONG_NUMBER = re.compile(r"\d{4300}")
@@ -222,7 +247,9 @@ def as_json(value: Any, indent: int | None = None) -> bytes:
     >>> as_json(["é", "\\ud800"]).decode()
     '["é", "\\\\ud800"]\\n'
     """
-    return (json.dumps(value, ensure_ascii=False, indent=indent) + "\n").encode(errors="backslashreplace")
+    return (json.dumps(value, ensure_ascii=False, indent=indent) + "\n").encode(
+        errors="backslashreplace"
+    )
 
 
 def locked(file: IO[Any]) -> bool:

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from whichsense.stages import Disambiguator, Reader, Verifier
+from whichsense.protocols import Disambiguator, Reader, Verifier
 from whichsense.types import Candidate, Hit, Reading
 
 
-def read_all(reader: Reader, questions: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[Candidate]]:
+def read_all(
+    reader: Reader, questions: Sequence[str], hits: Sequence[Sequence[Hit]]
+) -> list[list[Candidate]]:
     """The answers to each question."""
     together: Any = getattr(reader, "read_many", None)
     if together is not None:
         found: list[list[Candidate]] = together(questions, hits)
         return found
-    return [reader.read(question, seen) for question, seen in zip(questions, hits, strict=True)]
+    return [
+        reader.read(question, seen)
+        for question, seen in zip(questions, hits, strict=True)
+    ]
 
 
 def disambiguate_all(
@@ -29,7 +34,10 @@ def disambiguate_all(
     if together is not None:
         found: list[list[Reading]] = together(questions, answers, hits)
         return found
-    return [disambiguator.disambiguate(*one) for one in zip(questions, answers, hits, strict=True)]
+    return [
+        disambiguator.disambiguate(*one)
+        for one in zip(questions, answers, hits, strict=True)
+    ]
 
 
 def verify_all(
@@ -43,4 +51,6 @@ def verify_all(
     if together is not None:
         found: list[list[Reading]] = together(questions, readings, hits)
         return found
-    return [verifier.verify(*one) for one in zip(questions, readings, hits, strict=True)]
+    return [
+        verifier.verify(*one) for one in zip(questions, readings, hits, strict=True)
+    ]

@@ -10,8 +10,16 @@ from typing import TypeVar
 
 from whichsense.errors import BadInput, MissingStage
 from whichsense.many import verify_all
-from whichsense.roundtrip import round_trip, round_trips
-from whichsense.stages import Clarifier, Disambiguator, Reader, Reranker, Retriever, Summarizer, Verifier
+from whichsense.protocols import (
+    Clarifier,
+    Disambiguator,
+    Reader,
+    Reranker,
+    Retriever,
+    Summarizer,
+    Verifier,
+)
+from whichsense.stages.roundtrip import round_trip, round_trips
 from whichsense.types import Candidate, Clarification, Hit, LongAnswer, Reading
 
 Stage = TypeVar("Stage")
@@ -46,22 +54,34 @@ class Pipeline:
     def evidence(self, questions: Sequence[str]) -> list[list[Hit]]:
         """The passages that the later stages read, best first, for each question."""
         found = self.retriever.retrieve(_several(questions), self.depth)
-        return [self._kept(question, hits) for question, hits in zip(questions, found, strict=True)]
+        return [
+            self._kept(question, hits)
+            for question, hits in zip(questions, found, strict=True)
+        ]
 
     def readings(self, questions: Sequence[str]) -> list[list[Reading]]:
         """Every reading of each question, best first. A reader that can reads all of them in one call."""
         if not hasattr(self.reader, "read_many"):
             return [list(trace.readings) for trace in self.traces(questions)]
-        reader, disambiguator = _given(self.reader, "reader"), _given(self.disambiguator, "disambiguator")
+        reader, disambiguator = (
+            _given(self.reader, "reader"),
+            _given(self.disambiguator, "disambiguator"),
+        )
         hits = self.evidence(questions)
         found = round_trips(questions, hits, reader, disambiguator, rounds=self.rounds)
-        return found if self.verifier is None else verify_all(self.verifier, questions, found, hits)
+        return (
+            found
+            if self.verifier is None
+            else verify_all(self.verifier, questions, found, hits)
+        )
 
     def traces(self, questions: Sequence[str]) -> Iterator[Trace]:
         """The same with what was read and how long it took. Questions are searched together and read one by one, so
         that no more than one question's passages are held by the models."""
         clock, questions = _Clock(), _several(questions)
-        found = clock.timed("retrieve", lambda: self.retriever.retrieve(questions, self.depth))
+        found = clock.timed(
+            "retrieve", lambda: self.retriever.retrieve(questions, self.depth)
+        )
         searching = clock.seconds["retrieve"] / max(len(questions), 1)
         for question, retrieved in zip(questions, found, strict=True):
             clock = _Clock({"retrieve": searching})
@@ -81,13 +101,21 @@ class Pipeline:
         return summarizer.summarize(question, self._readings(question, hits), hits)
 
     def _kept(self, question: str, hits: Sequence[Hit]) -> list[Hit]:
-        ranked = list(hits) if self.reranker is None else self.reranker.rerank(question, hits)
+        ranked = (
+            list(hits)
+            if self.reranker is None
+            else self.reranker.rerank(question, hits)
+        )
         return ranked[: self.keep]
 
-    def _readings(self, question: str, hits: Sequence[Hit], clock: _Clock | None = None) -> list[Reading]:
+    def _readings(
+        self, question: str, hits: Sequence[Hit], clock: _Clock | None = None
+    ) -> list[Reading]:
         clock = clock or _Clock()
         reader = _TimedReader(_given(self.reader, "reader"), clock)
-        disambiguator = _TimedDisambiguator(_given(self.disambiguator, "disambiguator"), clock)
+        disambiguator = _TimedDisambiguator(
+            _given(self.disambiguator, "disambiguator"), clock
+        )
         found = round_trip(question, hits, reader, disambiguator, rounds=self.rounds)
         if (verifier := self.verifier) is None:
             return found
@@ -121,18 +149,27 @@ class _TimedDisambiguator:
     disambiguator: Disambiguator
     clock: _Clock
 
-    def disambiguate(self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]) -> list[Reading]:
-        return self.clock.timed("disambiguate", lambda: self.disambiguator.disambiguate(question, answers, hits))
+    def disambiguate(
+        self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]
+    ) -> list[Reading]:
+        return self.clock.timed(
+            "disambiguate",
+            lambda: self.disambiguator.disambiguate(question, answers, hits),
+        )
 
 
 def _several(questions: Sequence[str]) -> Sequence[str]:
     """A single string would be taken for a list of letters."""
     if isinstance(questions, str):
-        raise BadInput("One string was given where a list of questions is needed. Put it in brackets: [question].")
+        raise BadInput(
+            "One string was given where a list of questions is needed. Put it in brackets: [question]."
+        )
     return questions
 
 
 def _given(stage: Stage | None, name: str) -> Stage:
     if stage is None:
-        raise MissingStage(f"This needs a {name}, and the pipeline has none. Give one: Pipeline(…, {name}=…).")
+        raise MissingStage(
+            f"This needs a {name}, and the pipeline has none. Give one: Pipeline(…, {name}=…)."
+        )
     return stage

@@ -10,14 +10,21 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from whichsense import __version__
 from whichsense.files import sha256
+from whichsense.version import __version__
 
 
-def provenance(data: Iterable[str | Path] = (), seed: int | None = None) -> dict[str, Any]:
+def provenance(
+    data: Iterable[str | Path] = (), seed: int | None = None
+) -> dict[str, Any]:
     """Command, version, commit, checksums of the data files, seed, time and machine kind."""
     return {
-        "command": " ".join(["whichsense" if sys.argv[0].endswith("whichsense") else sys.argv[0], *sys.argv[1:]]),
+        "command": " ".join(
+            [
+                "whichsense" if sys.argv[0].endswith("whichsense") else sys.argv[0],
+                *sys.argv[1:],
+            ]
+        ),
         "version": __version__,
         "commit": _commit(),
         "data": {Path(path).name: sha256(path) for path in data},
@@ -41,6 +48,11 @@ def _git(*arguments: str) -> str | None:
     """What git says about this folder; None where it fails or is not there."""
     call = ["git", "-C", str(Path(__file__).parent), *arguments]
     try:
-        return subprocess.run(call, capture_output=True, text=True, timeout=5, check=True).stdout.strip() or None
+        return (
+            subprocess.run(
+                call, capture_output=True, text=True, timeout=5, check=True
+            ).stdout.strip()
+            or None
+        )
     except (OSError, subprocess.SubprocessError):
         return None

@@ -23,22 +23,22 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from whichsense.baselines import DisambiguateFirst
 from whichsense.config import from_table, load_as
-from whichsense.detect import BertDetector
-from whichsense.disambiguate import FirstRewriter, PromptCopy, SeqDisambiguator
 from whichsense.errors import BadConfig, MissingStage
+from whichsense.evaluation.predict import Answerer
 from whichsense.files import read_json, sha256
 from whichsense.index import Index
-from whichsense.index.kept import KeptHits
+from whichsense.index.saved_hits import KeptHits
 from whichsense.pipeline import Pipeline
-from whichsense.predict import Answerer
-from whichsense.read import ExtractiveReader, SeqReader, VotingReader
-from whichsense.rerank import CrossEncoderReranker, JointReranker
-from whichsense.retrieve import IndexRetriever
-from whichsense.stages import Disambiguator, Reader, Reranker, Verifier
+from whichsense.protocols import Disambiguator, Reader, Reranker, Verifier
+from whichsense.stages.baselines import DisambiguateFirst
+from whichsense.stages.detect import BertDetector
+from whichsense.stages.disambiguate import FirstRewriter, PromptCopy, SeqDisambiguator
+from whichsense.stages.read import ExtractiveReader, SeqReader, VotingReader
+from whichsense.stages.rerank import CrossEncoderReranker, JointReranker
+from whichsense.stages.retrieve import IndexRetriever
+from whichsense.stages.verify import REFUEL_THRESHOLD, EMVerifier, LMVerifier
 from whichsense.types import Method
-from whichsense.verify import REFUEL_THRESHOLD, EMVerifier, LMVerifier
 
 PROVIDERS = ("compact",)
 DEPTH, KEEP = 100, 20
@@ -150,15 +150,24 @@ def made(table: SystemTable, index: Index | KeptHits) -> System:
     told = replace(table, depth=depth, keep=keep)
     reranker, reader = _reranker(table, embedded), _reader(table, embedded)
     if reader is None:
-        raise MissingStage(f'{where} needs a reader. Add to its file: [reader] model = "…", or provider = "compact".')
+        raise MissingStage(
+            f'{where} needs a reader. Add to its file: [reader] model = "…", or provider = "compact".'
+        )
     if table.rewriter and table.detector:
         detector = BertDetector(table.detector.model, device=table.device)
         rewriter = FirstRewriter(table.rewriter.model, device=table.device)
-        first = DisambiguateFirst(detector, rewriter, retriever, reader, reranker, depth, keep)
+        first = DisambiguateFirst(
+            detector, rewriter, retriever, reader, reranker, depth, keep
+        )
         return System(table.name, first, table=told)
     if table.rewriter or table.detector:
-        raise BadConfig(f"{where} rewrites first: that needs both [detector] and [rewriter].")
-    disambiguator, verifier = _disambiguator(table, embedded), _verifier(table, embedded, reader)
+        raise BadConfig(
+            f"{where} rewrites first: that needs both [detector] and [rewriter]."
+        )
+    disambiguator, verifier = (
+        _disambiguator(table, embedded),
+        _verifier(table, embedded, reader),
+    )
     stages = (reranker, reader, disambiguator or PromptCopy(), verifier)
     pipeline = Pipeline(retriever, *stages, depth=depth, keep=keep, rounds=table.rounds)
     return System(table.name, pipeline, disambiguator is not None, told)
@@ -169,7 +178,11 @@ def described(table: SystemTable, index: Index | KeptHits) -> dict[str, Any]:
     model is from, and the index."""
     found = _settings(table)
     if isinstance(index, KeptHits):
-        return found | {"index": index.about["index"], "passages": index.about["passages"], "hits": sha256(index.path)}
+        return found | {
+            "index": index.about["index"],
+            "passages": index.about["passages"],
+            "hits": sha256(index.path),
+        }
     return found | {"index": index.manifest.created, "passages": len(index)}
 
 
@@ -177,11 +190,16 @@ def _settings(table: SystemTable) -> dict[str, Any]:
     found = asdict(table)
     del found["about"]  # prose: it decides nothing
     if _asks_for_compact(table):
-        from whichsense.models.compact.runtime import WEIGHTS
+        from whichsense.models.compact.encoder.runtime import WEIGHTS
 
         found["compact"] = table.weights or WEIGHTS.name
     del found["weights"]
-    models = [one for stage in found.values() if isinstance(stage, dict) for one in _models(stage)]
+    models = [
+        one
+        for stage in found.values()
+        if isinstance(stage, dict)
+        for one in _models(stage)
+    ]
     models += [table.weights] if table.weights else []
     return found | {"models": training_runs(models)}
 
@@ -193,7 +211,9 @@ def training_runs(models: Iterable[str]) -> dict[str, str]:
 
 
 def _models(stage: Mapping[str, Any]) -> list[str]:
-    return [model for model in (stage.get("model", ""), *stage.get("models", ())) if model]
+    return [
+        model for model in (stage.get("model", ""), *stage.get("models", ())) if model
+    ]
 
 
 def _reranker(table: SystemTable, embedded: Pipeline | None) -> Reranker | None:
@@ -205,7 +225,9 @@ def _reranker(table: SystemTable, embedded: Pipeline | None) -> Reranker | None:
     return trained_reranker(given.model, given.picks, table.device)
 
 
-def trained_reranker(model: str, picks: int = JointReranker.picks, device: str = "") -> Reranker:
+def trained_reranker(
+    model: str, picks: int = JointReranker.picks, device: str = ""
+) -> Reranker:
     """The reranker of a model folder, whichever it was trained as."""
     if _trained_as(model) == "joint-reranker":
         return JointReranker(model, picks, device)
@@ -219,7 +241,9 @@ def _reader(table: SystemTable, embedded: Pipeline | None) -> Reader | None:
     if given is None:
         return None
     if given.models:
-        return VotingReader([_one_reader(model, given, table.device) for model in given.models])
+        return VotingReader(
+            [_one_reader(model, given, table.device) for model in given.models]
+        )
     return _one_reader(given.model, given, table.device)
 
 
@@ -229,23 +253,35 @@ def _one_reader(model: str, given: ReaderTable, device: str) -> Reader:
     return SeqReader(model, given.beams, given.threshold or 0.0, device)
 
 
-def _disambiguator(table: SystemTable, embedded: Pipeline | None) -> Disambiguator | None:
+def _disambiguator(
+    table: SystemTable, embedded: Pipeline | None
+) -> Disambiguator | None:
     given = table.disambiguator
     if _by_compact(table, given):
         return embedded.disambiguator if embedded else None
     if given is None:
         return None
-    return PromptCopy() if given.provider else SeqDisambiguator(_needed(given.model), given.beams, table.device)
+    return (
+        PromptCopy()
+        if given.provider
+        else SeqDisambiguator(_needed(given.model), given.beams, table.device)
+    )
 
 
-def _verifier(table: SystemTable, embedded: Pipeline | None, reader: Reader) -> Verifier | None:
+def _verifier(
+    table: SystemTable, embedded: Pipeline | None, reader: Reader
+) -> Verifier | None:
     given = table.verifier
     if _by_compact(table, given):
         return embedded.verifier if embedded else None
     if given is None:
         return None
     if given.kind == "em":
-        return EMVerifier(_one_reader(given.model, ReaderTable(), table.device) if given.model else reader)
+        return EMVerifier(
+            _one_reader(given.model, ReaderTable(), table.device)
+            if given.model
+            else reader
+        )
     return LMVerifier(_needed(given.model), given.threshold, table.device)
 
 
@@ -254,10 +290,18 @@ def compact(table: SystemTable, index: Index | KeptHits) -> Pipeline:
     from whichsense import compact as embedded
 
     if isinstance(index, KeptHits):
-        raise BadConfig(f"The embedded default searches by itself: give it an index in place of '{index.path}'.")
+        raise BadConfig(
+            f"The embedded default searches by itself: give it an index in place of '{index.path}'."
+        )
     sizes = {name: size for name in ("depth", "keep") if (size := getattr(table, name))}
     # A dataset's questions have answers, and its metric counts a question without one as wrong.
-    return embedded.load(index, method=table.method, weights=table.weights or None, cautious=False, **sizes)
+    return embedded.load(
+        index,
+        method=table.method,
+        weights=table.weights or None,
+        cautious=False,
+        **sizes,
+    )
 
 
 def _by_compact(table: SystemTable, given: _Stage | None) -> bool:
@@ -272,7 +316,9 @@ def _asks_for_compact(table: SystemTable) -> bool:
 
 def _needed(model: str) -> str:
     if not model:
-        raise BadConfig('A stage needs a model: model = "runs/…/model", or provider = "compact".')
+        raise BadConfig(
+            'A stage needs a model: model = "runs/…/model", or provider = "compact".'
+        )
     return model
 
 
@@ -281,4 +327,6 @@ def _trained_as(model: str) -> str:
     for about in ("bert.json", "seq2seq.json"):
         if (Path(_needed(model)) / about).is_file():
             return str(read_json(Path(model) / about)["task"])
-    raise BadConfig(f"'{model}' holds no trained model. Train one (whichsense train …) or check the path.")
+    raise BadConfig(
+        f"'{model}' holds no trained model. Train one (whichsense train …) or check the path."
+    )

@@ -17,13 +17,29 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from whichsense.text import words
-from whichsense.types import Candidate, Citation, Clarification, Hit, LongAnswer, Passage, Reading, Span
+from whichsense.text.words import words
+from whichsense.types import (
+    Candidate,
+    Citation,
+    Clarification,
+    Hit,
+    LongAnswer,
+    Passage,
+    Reading,
+    Span,
+)
 
 
 def passage_hit(text: str, title: str = "", score: float = 1.0) -> Hit:
     """A hit over a passage made on the spot."""
-    return Hit(Passage(id=hashlib.blake2b(text.encode(), digest_size=4).hexdigest(), title=title, text=text), score)
+    return Hit(
+        Passage(
+            id=hashlib.blake2b(text.encode(), digest_size=4).hexdigest(),
+            title=title,
+            text=text,
+        ),
+        score,
+    )
 
 
 @dataclass(frozen=True)
@@ -39,7 +55,9 @@ class FakeEncoder:
             for word in words(text):
                 digest = hashlib.blake2b(word.encode(), digest_size=8).digest()
                 seed = int.from_bytes(digest, "little")
-                vectors[row] += np.random.default_rng(seed).standard_normal(self.dimensions, dtype=np.float32)
+                vectors[row] += np.random.default_rng(seed).standard_normal(
+                    self.dimensions, dtype=np.float32
+                )
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / np.where(norms == 0, 1, norms), dtype=np.float32)
 
@@ -80,7 +98,8 @@ class FakeReader:
             spans = tuple(
                 Span(hit.passage, start, start + len(answer), hit.score)
                 for hit in hits
-                if cue in hit.passage.text and (start := hit.passage.text.find(answer)) >= 0
+                if cue in hit.passage.text
+                and (start := hit.passage.text.find(answer)) >= 0
             )
             if spans:
                 found.append(Candidate(answer, score=float(len(spans)), spans=spans))
@@ -91,11 +110,20 @@ class FakeReader:
 class FakeDisambiguator:
     """Appends the title of the evidence to the question: "Who wrote it (Dune)?"."""
 
-    def disambiguate(self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]) -> list[Reading]:
+    def disambiguate(
+        self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]
+    ) -> list[Reading]:
         if len(answers) == 1:
-            return [Reading(question, answers[0].answer, answers[0].spans, confidence=1.0)]
+            return [
+                Reading(question, answers[0].answer, answers[0].spans, confidence=1.0)
+            ]
         return [
-            Reading(f"{question.rstrip('?')} ({self._hint(answer)})?", answer.answer, answer.spans, 1 / len(answers))
+            Reading(
+                f"{question.rstrip('?')} ({self._hint(answer)})?",
+                answer.answer,
+                answer.spans,
+                1 / len(answers),
+            )
             for answer in answers
         ]
 
@@ -108,7 +136,9 @@ class FakeDisambiguator:
 class FakeVerifier:
     """Keeps readings that have evidence."""
 
-    def verify(self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]) -> list[Reading]:
+    def verify(
+        self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]
+    ) -> list[Reading]:
         return [reading for reading in readings if reading.evidence]
 
 
@@ -117,18 +147,27 @@ class FakeClarifier:
     """Offers the rewrites themselves as options."""
 
     def clarify(self, question: str, readings: Sequence[Reading]) -> Clarification:
-        return Clarification("Which reading", tuple(reading.question for reading in readings), tuple(readings))
+        return Clarification(
+            "Which reading",
+            tuple(reading.question for reading in readings),
+            tuple(readings),
+        )
 
 
 @dataclass(frozen=True)
 class FakeSummarizer:
     """One sentence for each reading, citing its evidence."""
 
-    def summarize(self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]) -> LongAnswer:
+    def summarize(
+        self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]
+    ) -> LongAnswer:
         return LongAnswer(
             question,
             tuple(
-                Citation(f"{reading.question} {reading.answer}.", tuple(span.passage for span in reading.evidence))
+                Citation(
+                    f"{reading.question} {reading.answer}.",
+                    tuple(span.passage for span in reading.evidence),
+                )
                 for reading in readings
             ),
         )

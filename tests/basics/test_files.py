@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from whichsense.errors import BadInput
-from whichsense.files import cache_folder, read_json, read_jsonl, sha256, sha256_unpacked
+from whichsense.files import (
+    cache_folder,
+    read_json,
+    read_jsonl,
+    sha256,
+    sha256_unpacked,
+)
 
 DEEP = "[" * 200_000
 LONG = "7" * 5_000
@@ -24,7 +30,9 @@ LONG = "7" * 5_000
         ("", "line 1: not valid JSON"),
     ],
 )
-def test_bad_json_is_named_by_file_and_line(tmp_path: Path, body: str, message: str) -> None:
+def test_bad_json_is_named_by_file_and_line(
+    tmp_path: Path, body: str, message: str
+) -> None:
     path = tmp_path / "x.json"
     path.write_text(body, encoding="utf-8")
     with pytest.raises(BadInput) as error:
@@ -35,7 +43,12 @@ def test_bad_json_is_named_by_file_and_line(tmp_path: Path, body: str, message: 
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [(DEEP, "nested too deep"), (LONG, "too many digits"), ("{", "not valid JSON"), ("\udcff", "not UTF-8")],
+    [
+        (DEEP, "nested too deep"),
+        (LONG, "too many digits"),
+        ("{", "not valid JSON"),
+        ("\udcff", "not UTF-8"),
+    ],
     ids=["deep", "long", "open", "bytes"],
 )
 def test_bad_json_lines_are_named_too(tmp_path: Path, line: str, message: str) -> None:

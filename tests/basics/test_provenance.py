@@ -14,11 +14,22 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 
 def git(folder: Path, *arguments: str) -> None:
-    call = ["git", "-C", str(folder), "-c", "user.name=A", "-c", "user.email=a@b.c", *arguments]
+    call = [
+        "git",
+        "-C",
+        str(folder),
+        "-c",
+        "user.name=A",
+        "-c",
+        "user.email=a@b.c",
+        *arguments,
+    ]
     subprocess.run(call, check=True, capture_output=True)
 
 
-def test_a_copy_inside_another_checkout_has_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_inside_another_checkout_has_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     git(tmp_path, "init")
     git(tmp_path, "commit", "--allow-empty", "-m", "theirs")
     here = tmp_path / "env" / "whichsense" / "provenance.py"

@@ -24,8 +24,14 @@ for needed in ("onnx", "onnxruntime", "torch"):
 
 Run = Callable[..., tuple[int, str, str]]
 RECORDS = [
-    ("Dune (1984 film)", "The film Dune of 1984 was directed by David Lynch. It is not a novel."),
-    ("Dune (2021 film)", "The film Dune of 2021 was directed by Denis Villeneuve.\x1b[31m"),
+    (
+        "Dune (1984 film)",
+        "The film Dune of 1984 was directed by David Lynch. It is not a novel.",
+    ),
+    (
+        "Dune (2021 film)",
+        "The film Dune of 2021 was directed by Denis Villeneuve.\x1b[31m",
+    ),
     ("Dune (novel)", "Frank Herbert wrote Dune."),
 ]
 QUESTION = "Who directed the film Dune?"
@@ -37,12 +43,26 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(weights: Path, make_corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(
+    weights: Path,
+    make_corpus: Corpus,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> Run:
     index.build([make_corpus(RECORDS)], tmp_path / "index")
 
     def call(*arguments: str, folder: Path = weights) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as stopped:
-            main(["ask", *arguments, "--index", str(tmp_path / "index"), "--weights", str(folder)])
+            main(
+                [
+                    "ask",
+                    *arguments,
+                    "--index",
+                    str(tmp_path / "index"),
+                    "--weights",
+                    str(folder),
+                ]
+            )
         said = capsys.readouterr()
         return int(stopped.value.code or 0), said.out, said.err
 
@@ -57,14 +77,32 @@ def test_readable(run: Run) -> None:
     marked = [line for line in out.splitlines() if line.count("*") == 2]
     assert marked
     first = run(QUESTION, "--threshold", "0", "--k", "1")[1]
-    assert "  2. " not in first and "reading" not in first.splitlines()[0]  # the others are not shown, but there
+    assert (
+        "  2. " not in first and "reading" not in first.splitlines()[0]
+    )  # the others are not shown, but there
 
 
 def test_one_reading_says_whether_it_is_all_that_could_be_meant(run: Run) -> None:
-    for ambiguous, said in ((False, "(one reading)"), (True, "(the only reading that is answered here)")):
-        asked = Asked(QUESTION, ambiguous, 0.5, (Reading(QUESTION, "David Lynch", confidence=0.5),), (), {})
-        assert ask._shown(asked, None, False, chosen_by_hand=False).splitlines()[0].endswith(said)
-    status, out, _ = run(QUESTION, "--threshold", "1")  # others may be answered, too, if less surely
+    for ambiguous, said in (
+        (False, "(one reading)"),
+        (True, "(the only reading that is answered here)"),
+    ):
+        asked = Asked(
+            QUESTION,
+            ambiguous,
+            0.5,
+            (Reading(QUESTION, "David Lynch", confidence=0.5),),
+            (),
+            {},
+        )
+        assert (
+            ask._shown(asked, None, False, chosen_by_hand=False)
+            .splitlines()[0]
+            .endswith(said)
+        )
+    status, out, _ = run(
+        QUESTION, "--threshold", "1"
+    )  # others may be answered, too, if less surely
     assert status == 0 and out.splitlines()[0].endswith("(one reading)")
 
 
@@ -75,14 +113,26 @@ def test_signs_that_part_words_are_spaces(run: Run) -> None:
 def test_json(run: Run) -> None:
     status, out, _ = run(QUESTION, "--threshold", "0", "--json")
     told = json.loads(out)
-    assert status == 0 and list(told) == ["question", "ambiguous", "confidence", "readings", "timings"]
+    assert status == 0 and list(told) == [
+        "question",
+        "ambiguous",
+        "confidence",
+        "readings",
+        "timings",
+    ]
     for reading in told["readings"]:
         for span in reading["evidence"]:
-            assert span["text"][span["start"] : span["end"]] or span["start"] == span["end"] == 0
+            assert (
+                span["text"][span["start"] : span["end"]]
+                or span["start"] == span["end"] == 0
+            )
 
 
 def test_thresholds_trade_precision_for_recall(run: Run) -> None:
-    counts = [len(json.loads(run(QUESTION, "--threshold", t, "--json")[1])["readings"]) for t in ("0", "0.5", "1")]
+    counts = [
+        len(json.loads(run(QUESTION, "--threshold", t, "--json")[1])["readings"])
+        for t in ("0", "0.5", "1")
+    ]
     assert counts == sorted(counts, reverse=True) and counts[0] > counts[2] == 1
 
 
@@ -90,7 +140,10 @@ def test_many_questions(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "questions.txt"
     path.write_text(f"\ufeff{QUESTION}\n\nWho wrote Dune?\n", encoding="utf-8")
     out = run("--file", str(path), "--json")[1]
-    assert [json.loads(line)["question"] for line in out.splitlines()] == [QUESTION, "Who wrote Dune?"]
+    assert [json.loads(line)["question"] for line in out.splitlines()] == [
+        QUESTION,
+        "Who wrote Dune?",
+    ]
 
 
 @pytest.fixture
@@ -103,7 +156,11 @@ def shy(weights: Path, tmp_path: Path) -> Path:
 
 def test_declined(run: Run, shy: Path) -> None:
     status, out, _ = run(QUESTION, folder=shy)
-    assert status == 0 and "No answer found. Nearest passages:" in out and "Dune (2021 film)" in out
+    assert (
+        status == 0
+        and "No answer found. Nearest passages:" in out
+        and "Dune (2021 film)" in out
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,8 +184,13 @@ def test_refused(arguments: list[str], said: str, run: Run) -> None:
     assert status in (1, 2) and said in err and "Traceback" not in err and out == ""
 
 
-@pytest.mark.parametrize(("body", "said"), [(b"\xff\xfe\x00", "not valid UTF-8"), (b" \n\n", "holds no question")])
-def test_files_that_cannot_be_read(body: bytes, said: str, run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [(b"\xff\xfe\x00", "not valid UTF-8"), (b" \n\n", "holds no question")],
+)
+def test_files_that_cannot_be_read(
+    body: bytes, said: str, run: Run, tmp_path: Path
+) -> None:
     (tmp_path / "bad.txt").write_bytes(body)
     status, _, err = run("--file", str(tmp_path / "bad.txt"))
     assert status == 1 and said in err
@@ -141,19 +203,36 @@ def test_a_line_that_cannot_be_asked_is_named_before_any_is(
     path.write_text(f"{QUESTION}\n\n" * 40 + "x" * 20_000 + f"\n{QUESTION}\n")
     status, out, err = run("--file", str(path))
     assert status == 1 and out == ""
-    assert err == f"error: '{path}', line 81: The question has 20,000 characters; at most 10,000 are read.\n"
+    assert (
+        err
+        == f"error: '{path}', line 81: The question has 20,000 characters; at most 10,000 are read.\n"
+    )
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
     status, out, err = run("-")
-    assert status == 1 and out == "" and err.startswith("error: standard input, line 81: The question has")
+    assert (
+        status == 1
+        and out == ""
+        and err.startswith("error: standard input, line 81: The question has")
+    )
 
 
-FILES = ("config.json", "early.onnx", "late.onnx", "verdict.onnx", "writer.onnx", "scorer.json", "embeddings.npz")
+FILES = (
+    "config.json",
+    "early.onnx",
+    "late.onnx",
+    "verdict.onnx",
+    "writer.onnx",
+    "scorer.json",
+    "embeddings.npz",
+)
 DAMAGED = [(name, body) for name in FILES for body in (b"", b"{}")]
 DAMAGED += [("config.json", b"[]"), ("config.json", b'{"format": 4}')]
 
 
 @pytest.mark.parametrize(("name", "body"), DAMAGED)
-def test_damaged_weights(name: str, body: bytes, run: Run, weights: Path, tmp_path: Path) -> None:
+def test_damaged_weights(
+    name: str, body: bytes, run: Run, weights: Path, tmp_path: Path
+) -> None:
     broken = tmp_path / "broken"
     shutil.copytree(weights, broken)
     (broken / name).write_bytes(body)
@@ -161,14 +240,22 @@ def test_damaged_weights(name: str, body: bytes, run: Run, weights: Path, tmp_pa
     status, out, err = run("--file", str(tmp_path / "questions.txt"), folder=broken)
     assert status == 1 and out == "" and "again" in err  # before any is answered
     status, _, err = run(QUESTION, folder=broken)
-    assert status == 1 and ("train it again" in err or "export the model again" in err) and err.count("\n") == 1
+    assert (
+        status == 1
+        and ("train it again" in err or "export the model again" in err)
+        and err.count("\n") == 1
+    )
     status, _, err = run(QUESTION, folder=tmp_path / "nowhere")
     assert status == 1 and "There is no compact model" in err
 
 
-def test_no_threshold_brings_back_what_is_declined_and_the_highest_leaves_one(run: Run, shy: Path) -> None:
+def test_no_threshold_brings_back_what_is_declined_and_the_highest_leaves_one(
+    run: Run, shy: Path
+) -> None:
     assert "No answer found" in run(QUESTION, "--threshold", "0", folder=shy)[1]
-    assert len(json.loads(run(QUESTION, "--threshold", "1", "--json")[1])["readings"]) == 1
+    assert (
+        len(json.loads(run(QUESTION, "--threshold", "1", "--json")[1])["readings"]) == 1
+    )
 
 
 def test_the_command_reads_as_much_as_the_library() -> None:

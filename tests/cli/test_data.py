@@ -21,10 +21,21 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("WHICHSENSE_DATA", str(tmp_path))
-    pairs = [{"question": "Who dug in 1901?", "answer": ["A"]}, {"question": "Who dug in 1902?", "answer": ["B"]}]
+    pairs = [
+        {"question": "Who dug in 1901?", "answer": ["A"]},
+        {"question": "Who dug in 1902?", "answer": ["B"]},
+    ]
     rows: list[dict[str, Any]] = [
-        {"id": "1", "question": "Who dug?", "annotations": [{"type": "multipleQAs", "qaPairs": pairs}]},
-        {"id": "2", "question": "Why?", "annotations": [{"type": "singleAnswer", "answer": ["fun"]}]},
+        {
+            "id": "1",
+            "question": "Who dug?",
+            "annotations": [{"type": "multipleQAs", "qaPairs": pairs}],
+        },
+        {
+            "id": "2",
+            "question": "Why?",
+            "annotations": [{"type": "singleAnswer", "answer": ["fun"]}],
+        },
     ]
     (tmp_path / "ambignq").mkdir()
     (tmp_path / "ambignq" / "dev.json").write_text(json.dumps(rows))
@@ -46,14 +57,21 @@ def test_list(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_info(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys, "info", "ambignq/dev")
     assert status == 0
-    for part in ("CC BY-SA 3.0", "https://nlp.cs.washington.edu/ambigqa/", "@inproceedings{min2020ambigqa", "2,002"):
+    for part in (
+        "CC BY-SA 3.0",
+        "https://nlp.cs.washington.edu/ambigqa/",
+        "@inproceedings{min2020ambigqa",
+        "2,002",
+    ):
         assert part in out
     _, out, _ = run(capsys, "info", "ambignq/dev", "--json")
     assert json.loads(out)["family"]["licence"] == "CC BY-SA 3.0"
 
 
 def test_stats(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = run(capsys, "stats", "ambignq/dev", "--plot", str(folder / "x.svg"))
+    status, out, _ = run(
+        capsys, "stats", "ambignq/dev", "--plot", str(folder / "x.svg")
+    )
     assert status == 0
     assert "Answers per question (table 2)" in out
     assert (folder / "x.svg").read_text().startswith("<svg")
@@ -65,7 +83,9 @@ def test_stats(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (status, ".svg or .html" in err) == (2, True)
 
 
-def test_check_fails_with_status_1_and_says_why(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_fails_with_status_1_and_says_why(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     status, out, _ = run(capsys, "check")
     assert status == 1
     assert "BAD  ambignq/dev" in out
@@ -75,12 +95,19 @@ def test_check_fails_with_status_1_and_says_why(folder: Path, capsys: pytest.Cap
     assert json.loads(out)[0]["ok"] is False
 
 
-def test_check_passes(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_passes(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = [{"question": f"who {number}", "answer": ["A"]} for number in range(1800)]
-    (folder / "NQ-open.efficientqa.dev.1.1.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "NQ-open.efficientqa.dev.1.1.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )
     status, out, _ = run(capsys, "check", "nq_open/efficientqa_dev")
     assert status == 0
-    assert "ok   nq_open/efficientqa_dev: 1,800 records, official release, checksum not on record" in out
+    assert (
+        "ok   nq_open/efficientqa_dev: 1,800 records, official release, checksum not on record"
+        in out
+    )
 
 
 def test_an_empty_folder_and_unknown_names(
@@ -96,7 +123,9 @@ def test_an_empty_folder_and_unknown_names(
     assert (status, "whichsense data fetch ambignq/dev" in err) == (1, True)
 
 
-def test_fetch_tells_what_is_there_and_what_cannot_be_fetched(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fetch_tells_what_is_there_and_what_cannot_be_fetched(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     status, out, _ = run(capsys, "fetch", "ambignq/dev")
     assert (status, out.strip()) == (0, str(folder / "ambignq" / "dev.json"))
     status, _, err = run(capsys, "fetch", "cambignq/train")

@@ -39,14 +39,18 @@ def result(name: str, scores: list[float], dataset: str = "nq") -> dict[str, Any
     }
 
 
-def page(tmp_path: Path, *results: dict[str, Any], options: tuple[str, ...] = ()) -> str:
+def page(
+    tmp_path: Path, *results: dict[str, Any], options: tuple[str, ...] = ()
+) -> str:
     paths = []
     for i, one in enumerate(results):
         path = tmp_path / f"{i}.json"
         path.write_text(json.dumps(one), encoding="utf-8")
         paths.append(str(path))
     out = tmp_path / "page.html"
-    done = CliRunner().invoke(command, [*paths, "--out", str(out), *options], catch_exceptions=False)
+    done = CliRunner().invoke(
+        command, [*paths, "--out", str(out), *options], catch_exceptions=False
+    )
     assert done.exit_code == 0, done.output
     return out.read_text(encoding="utf-8")
 
@@ -70,7 +74,9 @@ class Balance(HTMLParser):
 
 
 def test_one_page_that_stands_alone(tmp_path: Path) -> None:
-    html = page(tmp_path, result("one", [1, 0, 1, 0.0]), result(f"two {EVIL}", [1, 1, 0, 1.0]))
+    html = page(
+        tmp_path, result("one", [1, 0, 1, 0.0]), result(f"two {EVIL}", [1, 1, 0, 1.0])
+    )
     assert "<script" not in html
     assert not re.search(r"(?:src|href)=|url\(|@import", html)
     assert html.count("<svg") == 2
@@ -87,12 +93,22 @@ def test_differences_side_by_side(tmp_path: Path) -> None:
     assert "differ in em on 3 questions" in html
     assert "one says" in html
     assert "two says" in html
-    few = page(tmp_path, result("one", [1, 0, 1, 0.0]), result("two", [1, 1, 0, 1.0]), options=("--differences", "1"))
+    few = page(
+        tmp_path,
+        result("one", [1, 0, 1, 0.0]),
+        result("two", [1, 1, 0, 1.0]),
+        options=("--differences", "1"),
+    )
     assert few.count("<article>") == 1
 
 
 def test_one_system_two_datasets_and_equal_names(tmp_path: Path) -> None:
-    html = page(tmp_path, result("same", [1, 0.0]), result("same", [0, 1.0]), result("same", [1.0], dataset="asqa"))
+    html = page(
+        tmp_path,
+        result("same", [1, 0.0]),
+        result("same", [0, 1.0]),
+        result("same", [1.0], dataset="asqa"),
+    )
     assert "same (1)" in html
     assert "same (2)" in html
     assert "<h2>asqa</h2>" in html
@@ -111,8 +127,13 @@ def test_without_questions_there_are_still_tables(tmp_path: Path) -> None:
 
 def test_a_score_by_a_reader_names_it(tmp_path: Path) -> None:
     base = {**result("one", [1, 0.0], dataset="asqa"), "disambig_f1": 0.25}
-    html = page(tmp_path, {**base, "reader": "models/a"}, {**base, "reader": "models/b <own>"})
-    assert "<td>disambig_f1 (reader: models/a) / disambig_f1 (reader: models/b &lt;own&gt;)</td>" in html
+    html = page(
+        tmp_path, {**base, "reader": "models/a"}, {**base, "reader": "models/b <own>"}
+    )
+    assert (
+        "<td>disambig_f1 (reader: models/a) / disambig_f1 (reader: models/b &lt;own&gt;)</td>"
+        in html
+    )
     assert "<td>em</td>" in html
 
 
@@ -132,4 +153,8 @@ def test_a_file_that_is_no_result(tmp_path: Path, body: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(body, encoding="utf-8")
     with pytest.raises(BadInput, match="is no result"):
-        CliRunner().invoke(command, [str(path), "--out", str(tmp_path / "p.html")], catch_exceptions=False)
+        CliRunner().invoke(
+            command,
+            [str(path), "--out", str(tmp_path / "p.html")],
+            catch_exceptions=False,
+        )

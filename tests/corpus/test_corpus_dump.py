@@ -12,8 +12,9 @@ import time
 
 import pytest
 
-from whichsense.corpus import Corpus, Report, dump, strippers, wikitext
-from whichsense.corpus.senses import is_disambiguation, senses
+from whichsense.corpus import Corpus, Report
+from whichsense.corpus.wikipedia import dump, strippers, wikitext
+from whichsense.corpus.wikipedia.senses import is_disambiguation, senses
 from whichsense.errors import BadInput, WhichsenseError
 from whichsense.types import Document, Redirect, Sense
 
@@ -71,7 +72,12 @@ DAB = """'''Mercury''' most commonly refers to:
 def test_articles_redirects_and_senses(packed, records, make_page, make_dump):
     body = make_dump(
         make_page(1, "Mercury (planet)", ARTICLE),
-        make_page(2, "Hermes' planet", "#REDIRECT [[Mercury (planet)]]", redirect="Mercury (planet)"),
+        make_page(
+            2,
+            "Hermes' planet",
+            "#REDIRECT [[Mercury (planet)]]",
+            redirect="Mercury (planet)",
+        ),
         make_page(3, "Talk:Mercury", "chatter", ns=1),
         make_page(4, "Mercury (disambiguation)", DAB),
         make_page(5, "Old redirect", "#redirect [[Mercury_(planet)#Orbit]]"),
@@ -80,34 +86,55 @@ def test_articles_redirects_and_senses(packed, records, make_page, make_dump):
     )
     found, report = records(packed("enwiki-pages-articles.xml", body))
     article = found[0]
-    assert isinstance(article, Document) and article.id == "1" and article.source == "enwiki-pages-articles"
+    assert (
+        isinstance(article, Document)
+        and article.id == "1"
+        and article.source == "enwiki-pages-articles"
+    )
     assert article.text == (
         "Mercury (Mercurius) is the planet closest to the Sun. It is 4880 km wide – small.\n"
         "It takes 88 days.\nslow\nsteady as said here\nKnown since 1400 BC."
     )
-    assert [(article.text[at:].split("\n")[0], name) for at, name in article.sections] == [
+    assert [
+        (article.text[at:].split("\n")[0], name) for at, name in article.sections
+    ] == [
         ("It takes 88 days.", "Orbit"),
         ("slow", "Orbit > Spin"),
         ("Known since 1400 BC.", "History"),
     ]
     assert found[1] == Redirect("Hermes' planet", "Mercury (planet)")
     assert found[2:5] == [
-        Sense("Mercury", "Mercury (planet)", "Mercury (planet), the closest planet to the Sun"),
+        Sense(
+            "Mercury",
+            "Mercury (planet)",
+            "Mercury (planet), the closest planet to the Sun",
+        ),
         Sense("Mercury", "Mercury (element)", "Mercury (symbol Hg)"),
         Sense("Mercury", "Freddie Mercury", "A singer, Freddie"),
     ]
     assert found[5] == Redirect("Old redirect", "Mercury (planet)")
-    assert found[6] == Document("7", "R&D <x>", "Plain & bold text.", "enwiki-pages-articles")
+    assert found[6] == Document(
+        "7", "R&D <x>", "Plain & bold text.", "enwiki-pages-articles"
+    )
     assert len(found) == 7
-    assert (report.documents, report.redirects, report.senses, report.broken) == (2, 2, 3, 1)
+    assert (report.documents, report.redirects, report.senses, report.broken) == (
+        2,
+        2,
+        3,
+        1,
+    )
     assert report.named[0].where == "page 'Nothing left'"
 
 
 def test_multistream(tmp_path, records, make_page, make_dump):
     whole = make_dump(*(make_page(n, f"T{n}", f"Text {n}.") for n in range(1, 30)))
     path = tmp_path / "pages-articles-multistream.xml.bz2"
-    path.write_bytes(b"".join(bz2.compress(whole[at : at + 700]) for at in range(0, len(whole), 700)))
-    assert [document.text for document in records(path)[0]] == [f"Text {n}." for n in range(1, 30)]
+    path.write_bytes(
+        b"".join(bz2.compress(whole[at : at + 700]) for at in range(0, len(whole), 700))
+    )
+    assert [document.text for document in records(path)[0]] == [
+        f"Text {n}." for n in range(1, 30)
+    ]
 
 
 def test_resumes_at_any_step(tmp_path, records, make_page, make_dump):
@@ -133,11 +160,17 @@ def test_resumes_at_any_step(tmp_path, records, make_page, make_dump):
 
 
 def test_kinds_of_disambiguation_pages():
-    assert is_disambiguation("John Smith", "* [[John Smith (poet)]]\n{{hndis|Smith, John}}")
+    assert is_disambiguation(
+        "John Smith", "* [[John Smith (poet)]]\n{{hndis|Smith, John}}"
+    )
     assert is_disambiguation("X", "{{ Dab }}") and is_disambiguation("X", "{{Geodis}}")
-    assert is_disambiguation("X", "{{Place name disambiguation}}") and is_disambiguation("X", "__DISAMBIG__")
+    assert is_disambiguation(
+        "X", "{{Place name disambiguation}}"
+    ) and is_disambiguation("X", "__DISAMBIG__")
     assert is_disambiguation("X (disambiguation)", "")
-    assert not is_disambiguation("X", "{{disambiguation needed|date=May}} {{dablinks}} {{Other uses}}")
+    assert not is_disambiguation(
+        "X", "{{disambiguation needed|date=May}} {{dablinks}} {{Other uses}}"
+    )
     assert senses("X (disambiguation)", "nothing listed") == []
 
 
@@ -151,7 +184,11 @@ def test_patterns_do_what_the_parser_does():
     plain, rough = wikitext.plain(ARTICLE), wikitext.rough(ARTICLE)
     assert [name for _, name in rough.sections] == [name for _, name in plain.sections]
     assert rough.text.split("\n")[1:] == plain.text.split("\n")[1:]
-    assert "thumb" not in rough.text and "cite" not in rough.text and "1800" not in rough.text
+    assert (
+        "thumb" not in rough.text
+        and "cite" not in rough.text
+        and "1800" not in rough.text
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,7 +221,11 @@ def test_a_page_that_hangs_the_parser_is_stripped_by_patterns(monkeypatch):
     slow += "    if 'FAIL' in text: raise RecursionError\n    return plain(text)\n"
     slow += "w.plain = late; s.serve()"
     popen = subprocess.Popen
-    monkeypatch.setattr(subprocess, "Popen", lambda command, **options: popen([command[0], "-c", slow], **options))
+    monkeypatch.setattr(
+        subprocess,
+        "Popen",
+        lambda command, **options: popen([command[0], "-c", slow], **options),
+    )
     texts = [
         ("a", "''one''"),
         ("b", "HANG [[x|two]]"),
@@ -196,7 +237,9 @@ def test_a_page_that_hangs_the_parser_is_stripped_by_patterns(monkeypatch):
     with strippers.Strippers(workers=1, seconds=1.0) as pool:
         monkeypatch.setattr(strippers, "PAGES_A_SECOND", 1000)
         found = list(pool.strip(texts))
-    assert [(name, stripped and (stripped[0], stripped[2])) for name, stripped in found] == [
+    assert [
+        (name, stripped and (stripped[0], stripped[2])) for name, stripped in found
+    ] == [
         ("a", ("one", False)),
         ("b", ("HANG two", True)),
         ("c", None),
@@ -206,28 +249,42 @@ def test_a_page_that_hangs_the_parser_is_stripped_by_patterns(monkeypatch):
     ]
 
 
-def test_a_python_that_cannot_start_is_told(tmp_path, records, make_page, make_dump, monkeypatch):
+def test_a_python_that_cannot_start_is_told(
+    tmp_path, records, make_page, make_dump, monkeypatch
+):
     path = tmp_path / "d.xml"
     path.write_bytes(make_dump(make_page(1, "One", "First.")))
     popen = subprocess.Popen
-    monkeypatch.setattr(subprocess, "Popen", lambda command, **options: popen([command[0], "-c", ""], **options))
+    monkeypatch.setattr(
+        subprocess,
+        "Popen",
+        lambda command, **options: popen([command[0], "-c", ""], **options),
+    )
     with pytest.raises(WhichsenseError, match="Reinstall"):
         records(path)
 
 
-def test_very_long_pages_go_by_patterns(tmp_path, records, make_page, make_dump, monkeypatch):
+def test_very_long_pages_go_by_patterns(
+    tmp_path, records, make_page, make_dump, monkeypatch
+):
     path = tmp_path / "d.xml"
-    path.write_bytes(make_dump(make_page(1, "Long", "''w'' " * 200_000), make_page(2, "Short", "x")))
+    path.write_bytes(
+        make_dump(make_page(1, "Long", "''w'' " * 200_000), make_page(2, "Short", "x"))
+    )
     found, report = records(path)
     assert report.rough == 1 and found[0].text.startswith("w w w")
     monkeypatch.setattr(dump, "LARGEST_PAGE", 1000)
     found, report = records(path)
-    assert [document.title for document in found] == ["Short"] and "MB" in report.named[0].why
+    assert [document.title for document in found] == ["Short"] and "MB" in report.named[
+        0
+    ].why
 
 
 def test_stopping_early_leaves_no_process(tmp_path, make_page, make_dump):
     path = tmp_path / "d.xml"
-    path.write_bytes(make_dump(*(make_page(n, f"T{n}", f"[[Text]] {n}.") for n in range(1, 2000))))
+    path.write_bytes(
+        make_dump(*(make_page(n, f"T{n}", f"[[Text]] {n}.") for n in range(1, 2000)))
+    )
     started, popen = [], subprocess.Popen
 
     def remember(*args, **options):
@@ -242,10 +299,16 @@ def test_stopping_early_leaves_no_process(tmp_path, make_page, make_dump):
     assert started and all(process.poll() is not None for process in started)
 
 
-def test_ctrl_c_ends_the_workers_and_scripts_need_no_guard(tmp_path, make_page, make_dump):
+def test_ctrl_c_ends_the_workers_and_scripts_need_no_guard(
+    tmp_path, make_page, make_dump
+):
     """A plain script, without `if __name__ == "__main__"`, interrupted in the middle."""
     path = tmp_path / "d.xml"
-    path.write_bytes(make_dump(*(make_page(n, f"T{n}", f"[[Text]] {n}. " * 5) for n in range(1, 3000))))
+    path.write_bytes(
+        make_dump(
+            *(make_page(n, f"T{n}", f"[[Text]] {n}. " * 5) for n in range(1, 3000))
+        )
+    )
     script = tmp_path / "script.py"
     script.write_text(
         "import signal, time\nfrom whichsense.corpus import Corpus, Report\n"
@@ -253,7 +316,9 @@ def test_ctrl_c_ends_the_workers_and_scripts_need_no_guard(tmp_path, make_page, 
         f"for record in Corpus({str(path)!r}).records(Report()):\n"
         "    print(record.id, flush=True)\n    time.sleep(0.01)\n"
     )
-    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         assert process.stdout is not None and process.stdout.readline() == b"1\n"
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=120)
@@ -262,9 +327,13 @@ def test_ctrl_c_ends_the_workers_and_scripts_need_no_guard(tmp_path, make_page, 
         assert os.getpgid(process.pid) != process.pid
 
 
-def test_a_script_that_ends_does_not_wait_for_what_is_queued(tmp_path, make_page, make_dump):
+def test_a_script_that_ends_does_not_wait_for_what_is_queued(
+    tmp_path, make_page, make_dump
+):
     path, done = tmp_path / "pages-articles.xml", tmp_path / "done"
-    path.write_bytes(make_dump(*(make_page(n, f"T{n}", f"Text {n}.") for n in range(1, 60))))
+    path.write_bytes(
+        make_dump(*(make_page(n, f"T{n}", f"Text {n}.") for n in range(1, 60)))
+    )
     script = f"""
 import time
 from whichsense.corpus import Corpus, Report, strippers
@@ -279,7 +348,9 @@ strippers.Strippers._stripped, strippers._BATCH_PAGES = slow, 1
 for record in Corpus({str(path)!r}).records(Report()):
     raise KeyboardInterrupt
 """
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
     assert ended.returncode != 0 and "KeyboardInterrupt" in ended.stderr
     assert 1 <= len(done.read_text()) < 30  # of 59 batches
 
@@ -292,14 +363,19 @@ def test_dumps_that_are_none(tmp_path, records, make_page, make_dump):
         (whole.replace(b"</title>", b"</titel>", 1), "broken at line"),
         (b"<rss><page/></rss>", "not a Wikipedia dump"),
         (make_dump(make_page(1, "Talk:One", "x", ns=1)), "nothing usable"),
-        (b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha">]><mediawiki>&a;</mediawiki>', "entities"),
+        (
+            b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha">]><mediawiki>&a;</mediawiki>',
+            "entities",
+        ),
         (b"just text", "broken at line 1"),
     ):
         path.write_bytes(body)
         with pytest.raises(BadInput, match=why):
             records(path)
     laughs = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
-    path.write_text(f'<!DOCTYPE m [<!ENTITY l0 "ha">{laughs}]><mediawiki><page><title>&l9;</title></page></mediawiki>')
+    path.write_text(
+        f'<!DOCTYPE m [<!ENTITY l0 "ha">{laughs}]><mediawiki><page><title>&l9;</title></page></mediawiki>'
+    )
     with pytest.raises(BadInput, match="entities"):
         records(path)
 

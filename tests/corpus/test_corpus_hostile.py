@@ -16,14 +16,37 @@ import pytest
 import zstandard
 
 from whichsense import files
-from whichsense.corpus import cut, documents
+from whichsense.corpus import cut
+from whichsense.corpus.formats import documents
 from whichsense.errors import BadInput, WhichsenseError
 
 GOOD = b'{"title": "t", "text": "some words"}\n' * 5_000
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.tsv", "a.xml", "a.txt", "a.pdf", "a.docx", "a.parquet", "a"])
-@pytest.mark.parametrize("body", [b"", b"\0" * 5000, bytes(range(256)) * 40, b"\x89PNG\r\n\x1a\n\0\0", b"\xff" * 5000])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a.jsonl",
+        "a.csv",
+        "a.tsv",
+        "a.xml",
+        "a.txt",
+        "a.pdf",
+        "a.docx",
+        "a.parquet",
+        "a",
+    ],
+)
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\0" * 5000,
+        bytes(range(256)) * 40,
+        b"\x89PNG\r\n\x1a\n\0\0",
+        b"\xff" * 5000,
+    ],
+)
 def test_empty_and_binary_files(tmp_path, records, name, body):
     path = tmp_path / name
     path.write_bytes(body)
@@ -42,7 +65,12 @@ def test_packed_files_that_are_not(tmp_path, records, suffix, body):
 
 @pytest.mark.parametrize(
     ("suffix", "pack"),
-    [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress), (".zst", zstandard.compress)],
+    [
+        (".gz", gzip.compress),
+        (".bz2", bz2.compress),
+        (".xz", lzma.compress),
+        (".zst", zstandard.compress),
+    ],
 )
 @pytest.mark.parametrize("kept", [0.3, 0.6, -1])
 def test_packed_files_cut_short(tmp_path, records, suffix, pack, kept):
@@ -56,17 +84,30 @@ def test_packed_files_cut_short(tmp_path, records, suffix, pack, kept):
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
 def test_bombs(tmp_path, records, suffix, monkeypatch):
     monkeypatch.setattr(files, "_BOMB_FLOOR", 2**22)
-    pack = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress}[suffix]
+    pack = {
+        ".gz": gzip.compress,
+        ".bz2": bz2.compress,
+        ".xz": lzma.compress,
+        ".zst": zstandard.compress,
+    }[suffix]
     path = tmp_path / f"a.jsonl{suffix}"
     path.write_bytes(pack(b" " * 2**25))
     with pytest.raises(BadInput, match="refused"):
         records(path)
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.tsv", "a.xml", "psgs.tsv", "a.txt", "a.md", "a.html"])
+@pytest.mark.parametrize(
+    "name",
+    ["a.jsonl", "a.csv", "a.tsv", "a.xml", "psgs.tsv", "a.txt", "a.md", "a.html"],
+)
 def test_a_line_of_200_mb(tmp_path, records, name):
     """The file is sparse; what is measured is that it is never held in memory."""
-    head = {"a.xml": b"<mediawiki>", "a.csv": b"text\n", "a.tsv": b"text\n", "psgs.tsv": b"id\ttext\ttitle\n"}
+    head = {
+        "a.xml": b"<mediawiki>",
+        "a.csv": b"text\n",
+        "a.tsv": b"text\n",
+        "psgs.tsv": b"id\ttext\ttitle\n",
+    }
     path = tmp_path / name
     with open(path, "wb") as file:
         file.write(head.get(name, b"x" * 5_000))
@@ -108,7 +149,13 @@ def test_other_people_s_files(tmp_path, records, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "source", ["", "no/such/file.jsonl", pytest.param("a\0b", id="nul"), pytest.param("x" * 5000, id="long")]
+    "source",
+    [
+        "",
+        "no/such/file.jsonl",
+        pytest.param("a\0b", id="nul"),
+        pytest.param("x" * 5000, id="long"),
+    ],
 )
 def test_paths_that_are_none(tmp_path, records, source, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -166,7 +213,9 @@ def test_a_page_listed_again_and_again(tmp_path, records):
     kids = writer.root_object["/Pages"]["/Kids"]
     kids.extend([page.indirect_reference] * 20_000)
     writer.write(tmp_path / "a.pdf")
-    with pytest.raises(BadInput, match=r"a\.pdf' lists one page over 10 times: refused"):
+    with pytest.raises(
+        BadInput, match=r"a\.pdf' lists one page over 10 times: refused"
+    ):
         records(tmp_path / "a.pdf")
 
 
@@ -183,7 +232,10 @@ def test_a_pdf_without_end(tmp_path, records, monkeypatch):
 @pytest.mark.parametrize(
     ("body", "program"),
     [
-        ('[{"title": "A", "text": "one"},\n {"title": "B", "text": "two"}]', "jq -c '.[]' all"),
+        (
+            '[{"title": "A", "text": "one"},\n {"title": "B", "text": "two"}]',
+            "jq -c '.[]' all",
+        ),
         ('\ufeff[\n{"title": "A", "text": "one"}\n]', "jq -c '.[]' all"),
         ('{\n  "title": "A",\n  "text": "one"\n}\n', "jq -c . all"),
         ('{"title": "A",\n"text": "one"}', "jq -c . all"),
@@ -199,7 +251,9 @@ def test_json_that_is_not_on_lines_is_no_text(tmp_path, records, name, body, pro
         (tmp_path / "good.txt").write_text("words")
         (tmp_path / "settings.json").write_text('{\n "name": "x"\n}\n')
         found, report = records(tmp_path)
-        assert [document.id for document in found] == ["good.txt"] and report.passed_over == 1
+        assert [document.id for document in found] == [
+            "good.txt"
+        ] and report.passed_over == 1
         assert report.broken == 1 and program in report.named[0].why
 
 
@@ -219,7 +273,9 @@ def test_text_that_begins_with_a_bracket(tmp_path, records):
     assert records(tmp_path / "one.json")[0][0].id == "3"
 
 
-@pytest.mark.parametrize("name", ["a.zip", "a.epub", "a.docx", "a", "a.tgz", "a.tar.gz"])
+@pytest.mark.parametrize(
+    "name", ["a.zip", "a.epub", "a.docx", "a", "a.tgz", "a.tar.gz"]
+)
 def test_archives_are_to_be_unpacked(tmp_path, records, name):
     with zipfile.ZipFile(tmp_path / name, "w") as archive:
         archive.writestr("a.txt", "words")
@@ -235,7 +291,10 @@ def test_names_that_are_not_utf8(tmp_path, records):
             file.write(b"" if name.endswith(b".md") else b'{"text": "words"}')
     found, report = records(os.fsdecode(folder))
     assert len({document.id for document in found}) == 3
-    names = [name for d in found for name in (d.id, d.title, d.source)] + [report.named[0].file, report.summary()]
+    names = [name for d in found for name in (d.id, d.title, d.source)] + [
+        report.named[0].file,
+        report.summary(),
+    ]
     assert all("?" in name for name in names if name) and "".join(names).encode()
     with pytest.raises(BadInput) as error:
         records(os.fsdecode(os.path.join(folder, b"\xfe.md")))
@@ -245,7 +304,13 @@ def test_names_that_are_not_utf8(tmp_path, records):
 def test_ids_and_titles_stand_on_one_line_and_within_reason(jsonl, records):
     path = jsonl(
         [
-            {"id": " a\n b ", "title": "x " * 1000, "section": "y" * 2000, "source": "s\nt", "text": "one"},
+            {
+                "id": " a\n b ",
+                "title": "x " * 1000,
+                "section": "y" * 2000,
+                "source": "s\nt",
+                "text": "one",
+            },
             {"id": "i" * 1001, "text": "two"},
             {"id": " \n", "text": "three"},
             {"id": "3", "text": "four"},
@@ -253,9 +318,15 @@ def test_ids_and_titles_stand_on_one_line_and_within_reason(jsonl, records):
     )
     found, report = records(path)
     assert [document.id for document in found] == ["a b", "@3", "3"]
-    assert len(found[0].title) == 1000 and found[0].title.endswith("…") and found[0].source == "s t"
+    assert (
+        len(found[0].title) == 1000
+        and found[0].title.endswith("…")
+        and found[0].source == "s t"
+    )
     assert len(found[0].sections[0][1]) == 1000
-    assert [(broken.where, broken.why[:21]) for broken in report.named] == [("line 2", "the id is over 1,000 ")]
+    assert [(broken.where, broken.why[:21]) for broken in report.named] == [
+        ("line 2", "the id is over 1,000 ")
+    ]
 
 
 def test_xml_without_a_bottom(tmp_path, records):

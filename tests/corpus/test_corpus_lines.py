@@ -16,7 +16,10 @@ from whichsense.corpus import Broken, Corpus, cut
 from whichsense.errors import BadInput
 from whichsense.types import Document
 
-ROWS = [{"id": 7, "title": "Paris", "text": "A city.\nBig."}, {"title": "Zürich", "text": "Am See: “schön”."}]
+ROWS = [
+    {"id": 7, "title": "Paris", "text": "A city.\nBig."},
+    {"title": "Zürich", "text": "Am See: “schön”."},
+]
 
 
 def test_json_lines_in_every_compression(packed, records):
@@ -63,12 +66,23 @@ def test_broken_lines_are_skipped_counted_and_named(jsonl, records, monkeypatch)
         11: (b'{"text": "' + b"x" * 70_000 + b'"}', "long"),
         12: (b'{"text": "a", "title": 5}', "title is not a string"),
     }
-    path = jsonl([{"text": "good"}, *(line for line, _ in bad.values()), b"", {"text": "smile \U0001f600"}])
+    path = jsonl(
+        [
+            {"text": "good"},
+            *(line for line, _ in bad.values()),
+            b"",
+            {"text": "smile \U0001f600"},
+        ]
+    )
     found, report = records(path)
     assert [document.text for document in found] == ["good", "smile \U0001f600"]
     assert report.broken == len(bad) and len(report.named) == len(bad)
     for broken, (number, (_, why)) in zip(report.named, bad.items(), strict=True):
-        assert broken.where == f"line {number}" and why in broken.why and broken.file.endswith("some.jsonl")
+        assert (
+            broken.where == f"line {number}"
+            and why in broken.why
+            and broken.file.endswith("some.jsonl")
+        )
 
 
 def test_byte_order_mark_and_blank_lines(tmp_path, records):
@@ -78,12 +92,22 @@ def test_byte_order_mark_and_blank_lines(tmp_path, records):
 
 
 def test_wikiextractor_folder(jsonl, tmp_path, records):
-    row = {"id": "12", "revid": "5", "url": "https://x", "title": "Anarchism", "text": "Anarchism is…"}
+    row = {
+        "id": "12",
+        "revid": "5",
+        "url": "https://x",
+        "title": "Anarchism",
+        "text": "Anarchism is…",
+    }
     jsonl([row], "tree/AA/wiki_00")
     jsonl([{**row, "id": "25", "title": "Autism"}], "tree/AB/wiki_00")
     jsonl([{**row, "id": "26", "title": "Art"}], "tree/AB/wiki_01")
     found, _ = records(tmp_path / "tree")
-    assert [document.id for document in found] == ["AA/wiki_00:12", "AB/wiki_00:25", "wiki_01:26"]
+    assert [document.id for document in found] == [
+        "AA/wiki_00:12",
+        "AB/wiki_00:25",
+        "wiki_01:26",
+    ]
     assert found[0].source == "AA/wiki_00"
 
 
@@ -118,7 +142,12 @@ def test_dpr_passages_are_kept_whole(packed, records):
     ]
     assert [broken.where for broken in report.named] == ["line 4", "line 5"]
     (passage,) = cut(found[0], words=2)
-    assert (passage.id, passage.text, passage.start, passage.end) == ("1", found[0].text, 0, len(found[0].text))
+    assert (passage.id, passage.text, passage.start, passage.end) == (
+        "1",
+        found[0].text,
+        0,
+        len(found[0].text),
+    )
 
 
 def test_dpr_agrees_with_the_csv_module(tmp_path, records):
@@ -134,14 +163,23 @@ def test_dpr_agrees_with_the_csv_module(tmp_path, records):
 
 
 def test_csv_in_every_compression(packed, records):
-    path = packed("some.csv", '\ufeffTitle,ID,Text\r\nA,9,"two\r\nlines, ""quoted"""\r\nB,,x\r\n'.encode())
-    assert records(path)[0] == [Document("9", "A", 'two\r\nlines, "quoted"', "some"), Document("@2", "B", "x", "some")]
+    path = packed(
+        "some.csv",
+        '\ufeffTitle,ID,Text\r\nA,9,"two\r\nlines, ""quoted"""\r\nB,,x\r\n'.encode(),
+    )
+    assert records(path)[0] == [
+        Document("9", "A", 'two\r\nlines, "quoted"', "some"),
+        Document("@2", "B", "x", "some"),
+    ]
 
 
 def test_tsv_and_semicolons(tmp_path, records):
     (tmp_path / "a.tsv").write_text("title\tcontent\nA\tone\n")
     (tmp_path / "b.csv").write_text("title;text\nB;two, three\n")
-    assert [(d.id, d.text) for d in records(tmp_path)[0]] == [("a:@1", "one"), ("b:@1", "two, three")]
+    assert [(d.id, d.text) for d in records(tmp_path)[0]] == [
+        ("a:@1", "one"),
+        ("b:@1", "two, three"),
+    ]
 
 
 def test_csv_without_a_text_column_lists_its_columns(tmp_path, records):
@@ -155,12 +193,21 @@ def test_broken_rows(tmp_path, records, monkeypatch):
     monkeypatch.setattr(files, "LONGEST_LINE", 100)
     path = tmp_path / "some.csv"
     path.write_bytes(
-        b"title,text\nA,one\nB,\nC,\xff\nD," + b"x" * 200 + b"\nE,two\n" + b'F,"open\n' + b"y" * 90 + b"\n" * 3
+        b"title,text\nA,one\nB,\nC,\xff\nD,"
+        + b"x" * 200
+        + b"\nE,two\n"
+        + b'F,"open\n'
+        + b"y" * 90
+        + b"\n" * 3
     )
     found, report = records(path)
     assert [document.text for document in found][:2] == ["one", "two"]
     assert [b.where for b in report.named[:3]] == ["line 3", "line 4", "line 5"]
-    assert "no text" in report.named[0].why and "utf-8" in report.named[1].why and "long" in report.named[2].why
+    assert (
+        "no text" in report.named[0].why
+        and "utf-8" in report.named[1].why
+        and "long" in report.named[2].why
+    )
 
 
 def test_other_encoding_on_request(tmp_path, records):
@@ -191,25 +238,39 @@ def parquet(path: Path, rows: int = 10, group: int = 4) -> Path:
 
 def test_parquet(tmp_path, records):
     found, report = records(parquet(tmp_path / "some.parquet"))
-    assert [document.text for document in found] == [f"text {n}" for n in range(10) if n != 3]
+    assert [document.text for document in found] == [
+        f"text {n}" for n in range(10) if n != 3
+    ]
     assert found[0] == Document("100", "t0", "text 0", "some")
-    assert report.named == [Broken(str(tmp_path / "some.parquet"), "row 4", "no text in the text column.")]
+    assert report.named == [
+        Broken(str(tmp_path / "some.parquet"), "row 4", "no text in the text column.")
+    ]
 
 
 @pytest.mark.parametrize("skip", range(11))
 def test_parquet_resumes(tmp_path, records, skip):
     path = parquet(tmp_path / "some.parquet")
     steps = [f"text {n}" for n in range(10)]
-    assert [document.text for document in records(path, skip)[0]] == [text for text in steps[skip:] if text != "text 3"]
+    assert [document.text for document in records(path, skip)[0]] == [
+        text for text in steps[skip:] if text != "text 3"
+    ]
 
 
 def test_parquet_with_bytes_that_are_not_text(tmp_path, records):
     bad = pyarrow.Array.from_buffers(
-        pyarrow.string(), 2, [None, pyarrow.py_buffer(b"\0\0\0\0\2\0\0\0\4\0\0\0"), pyarrow.py_buffer(b"ok\xff\xfe")]
+        pyarrow.string(),
+        2,
+        [
+            None,
+            pyarrow.py_buffer(b"\0\0\0\0\2\0\0\0\4\0\0\0"),
+            pyarrow.py_buffer(b"ok\xff\xfe"),
+        ],
     )
     pyarrow.parquet.write_table(pyarrow.table({"text": bad}), tmp_path / "some.parquet")
     found, report = records(tmp_path / "some.parquet")
-    assert [document.text for document in found] == ["ok"] and "UTF-8" in report.named[0].why
+    assert [document.text for document in found] == ["ok"] and "UTF-8" in report.named[
+        0
+    ].why
 
 
 def test_csv_that_cannot_be_read_is_told(tmp_path, records):
@@ -229,7 +290,9 @@ def test_a_quote_left_open_names_its_line(tmp_path, records):
     path.write_text('id,text\n1,first\n\n2,"two\nlines"\n3,"unclosed\n4,lost\n5,lost\n')
     found, report = records(path)
     assert [document.id for document in found] == ["1", "2"]
-    assert [(b.where, b.why[:17]) for b in report.named] == [("line 6", "a quote is opened")]
+    assert [(b.where, b.why[:17]) for b in report.named] == [
+        ("line 6", "a quote is opened")
+    ]
     path.write_text('id,text\n1,first\n2,"closed"')
     assert [document.text for document in records(path)[0]] == ["first", "closed"]
 
@@ -238,4 +301,7 @@ def test_a_header_in_another_encoding_breaks_no_row(tmp_path, records):
     path = tmp_path / "some.csv"
     path.write_bytes(b"id,text,caf\xe9\n1,first,x\n2,second,y\n")
     found, report = records(path)
-    assert [document.text for document in found] == ["first", "second"] and not report.broken
+    assert [document.text for document in found] == [
+        "first",
+        "second",
+    ] and not report.broken

@@ -6,11 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whichsense.corpus import cut, passages
+from whichsense.corpus import cut
+from whichsense.corpus import cutting as passages
 from whichsense.types import Document
 
 TEXT = st.text(
-    st.one_of(st.sampled_from(" \n\t.!?Aa1\u00a0\u3000\u2028\x1c"), st.characters(exclude_categories=["Cs"])),
+    st.one_of(
+        st.sampled_from(" \n\t.!?Aa1\u00a0\u3000\u2028\x1c"),
+        st.characters(exclude_categories=["Cs"]),
+    ),
     max_size=400,
 )
 
@@ -22,12 +26,16 @@ def test_no_word_is_lost(text, words, sentences):
     for passage in passages:
         assert text[passage.start : passage.end] == passage.text
         assert len(passage.text.split()) <= words
-    assert [word for passage in passages for word in passage.text.split()] == text.split() or any(
-        len(word) > 40 for word in text.split()
+    assert [
+        word for passage in passages for word in passage.text.split()
+    ] == text.split() or any(len(word) > 40 for word in text.split())
+    assert "".join("".join(passage.text.split()) for passage in passages) == "".join(
+        text.split()
     )
-    assert "".join("".join(passage.text.split()) for passage in passages) == "".join(text.split())
     numbered = [f"d#{n}" for n in range(len(passages))]
-    assert [passage.id for passage in passages] == (["d"] if len(passages) == 1 else numbered)
+    assert [passage.id for passage in passages] == (
+        ["d"] if len(passages) == 1 else numbered
+    )
     starts = [passage.start for passage in passages]
     assert starts == sorted(starts)
 
@@ -80,7 +88,10 @@ def test_sections_and_source():
 
 def test_sentences_stay_together():
     text = "Dr. No came out in 1962. It was a film. Word " + "word " * 6 + "end. Last."
-    assert [passage.text for passage in cut(Document("d", "T", text), words=6, sentences=True)] == [
+    assert [
+        passage.text
+        for passage in cut(Document("d", "T", text), words=6, sentences=True)
+    ] == [
         "Dr. No came out in 1962.",
         "It was a film.",
         "Word word word word word word",
@@ -92,7 +103,10 @@ def test_sentences_stay_together():
 def test_text_without_spaces_is_cut_by_length():
     text = "漢" * 10_000
     passages = list(cut(Document("d", "T", text), words=10))
-    assert max(len(passage.text) for passage in passages) <= 400 and "".join(p.text for p in passages) == text
+    assert (
+        max(len(passage.text) for passage in passages) <= 400
+        and "".join(p.text for p in passages) == text
+    )
 
 
 @pytest.mark.parametrize("words", [0, -1])

@@ -15,7 +15,11 @@ from whichsense.datasets import check as check_function
 from whichsense.datasets.catalog import Entry, Release, entry
 
 ROWS = [
-    {"id": str(n), "question": f"Who {n}?", "annotations": [{"type": "singleAnswer", "answer": ["A"]}]}
+    {
+        "id": str(n),
+        "question": f"Who {n}?",
+        "annotations": [{"type": "singleAnswer", "answer": ["A"]}],
+    }
     for n in range(3)
 ]
 BODY = json.dumps(ROWS).encode()
@@ -44,7 +48,12 @@ def report(folder: Path) -> datasets.Report:
 def test_the_known_file_is_recognised_in_every_packing(folder: Path) -> None:
     (folder / "dev.json.zst").write_bytes(zstandard.ZstdCompressor().compress(BODY))
     found = report(folder)
-    assert (found.ok, found.count, found.release, found.checksum) == (True, 3, "part", "matches")
+    assert (found.ok, found.count, found.release, found.checksum) == (
+        True,
+        3,
+        "part",
+        "matches",
+    )
 
 
 def test_a_wrong_checksum(folder: Path) -> None:
@@ -60,18 +69,26 @@ def test_a_release_without_a_checksum_goes_by_its_count(folder: Path) -> None:
     more = [*ROWS, {**ROWS[0], "id": "8"}, {**ROWS[0], "id": "9"}]
     (folder / "dev_light.json").write_text(json.dumps(more))
     found = report(folder)
-    assert (found.ok, found.release, found.checksum) == (True, "official", "not on record")
+    assert (found.ok, found.release, found.checksum) == (
+        True,
+        "official",
+        "not on record",
+    )
     (folder / "dev_light.json").write_text(json.dumps(more[:4]))
     assert "has 4 records; the official release has 5" in report(folder).problem
 
 
-def test_a_checksum_that_must_match_is_told_before_reading(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checksum_that_must_match_is_told_before_reading(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(monkeypatch, KNOWN)
     (folder / "dev.json").write_text("[]")
     assert "wrong checksum" in report(folder).problem
 
 
-def test_bad_records_and_ids_that_occur_twice(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_records_and_ids_that_occur_twice(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(monkeypatch, Release(("dev.json",)))
     (folder / "dev.json").write_text(json.dumps([*ROWS, {"id": "4"}]))
     assert "record 4: no field 'question'" in report(folder).problem
@@ -80,11 +97,19 @@ def test_bad_records_and_ids_that_occur_twice(folder: Path, monkeypatch: pytest.
 
 
 def test_a_file_that_is_not_there(folder: Path) -> None:
-    assert report(folder).problem.startswith("not there. Run: whichsense data fetch ambignq/dev")
+    assert report(folder).problem.startswith(
+        "not there. Run: whichsense data fetch ambignq/dev"
+    )
 
 
-def test_a_name_that_tells_its_packing_is_the_stronger_claim(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, Release(("dev.json",), count=3), replace(KNOWN, files=("dev.json.zst",)))
+def test_a_name_that_tells_its_packing_is_the_stronger_claim(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(
+        monkeypatch,
+        Release(("dev.json",), count=3),
+        replace(KNOWN, files=("dev.json.zst",)),
+    )
     damaged = BODY.replace(b"Who 1", b"Why 1")
     (folder / "dev.json.zst").write_bytes(zstandard.ZstdCompressor().compress(damaged))
     assert "wrong checksum" in report(folder).problem

@@ -21,7 +21,11 @@ from whichsense import datasets
 from whichsense.datasets import DamagedData, MissingData
 from whichsense.datasets.catalog import Download, Entry, Release, entry
 
-ROW = {"id": "1", "question": "Who?", "annotations": [{"type": "singleAnswer", "answer": ["A"]}]}
+ROW = {
+    "id": "1",
+    "question": "Who?",
+    "annotations": [{"type": "singleAnswer", "answer": ["A"]}],
+}
 BODY = json.dumps([ROW] * 400).encode()
 
 
@@ -80,22 +84,30 @@ def use(monkeypatch: pytest.MonkeyPatch, download: Download) -> None:
     def changed(name: str) -> Entry:
         known = entry(name)
         if name == "ambignq/dev":
-            return replace(known, download=download, releases=(Release(("dev_light.json",)),))
+            return replace(
+                known, download=download, releases=(Release(("dev_light.json",)),)
+            )
         return replace(known, download=None)
 
     monkeypatch.setattr("whichsense.datasets.fetching.entry", changed)
 
 
-def test_a_plain_file(server: tuple[str, type[Handler]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plain_file(
+    server: tuple[str, type[Handler]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url, handler = server
     handler.files["/dev.json"] = BODY
     use(monkeypatch, Download(f"{url}/dev.json", hashlib.sha256(BODY).hexdigest()))
     told: list[tuple[float | None, int]] = []
-    path = datasets.fetch("ambignq/dev", tmp_path, progress=lambda done, count: told.append((done, count)))
+    path = datasets.fetch(
+        "ambignq/dev", tmp_path, progress=lambda done, count: told.append((done, count))
+    )
     assert path == tmp_path / "ambignq" / "dev_light.json"
     assert path.read_bytes() == BODY
     assert told[-1][0] == 1.0
-    assert [item.name for item in path.parent.iterdir()] == ["dev_light.json"], "nothing else is left"
+    assert [item.name for item in path.parent.iterdir()] == ["dev_light.json"], (
+        "nothing else is left"
+    )
     datasets.fetch("ambignq/dev", tmp_path)
     assert len(handler.asked) == 1, "what is there is not fetched again"
     datasets.fetch("ambignq/dev", tmp_path, force=True)
@@ -104,7 +116,10 @@ def test_a_plain_file(server: tuple[str, type[Handler]], tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz"])
 def test_an_archive(
-    server: tuple[str, type[Handler]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    server: tuple[str, type[Handler]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
 ) -> None:
     packed = io.BytesIO()
     if kind == "zip":
@@ -137,9 +152,13 @@ def test_an_interrupted_download_goes_on(
     url, handler = server
     handler.files["/dev.json"], handler.broken["/dev.json"] = BODY, 1
     use(monkeypatch, Download(f"{url}/dev.json"))
-    with pytest.raises(MissingData, match=r"broke after .* of .* bytes; run it again to go on"):
+    with pytest.raises(
+        MissingData, match=r"broke after .* of .* bytes; run it again to go on"
+    ):
         datasets.fetch("ambignq/dev", tmp_path)
-    assert datasets.find(datasets.entry("ambignq/dev"), tmp_path) is None, "half a file is no file"
+    assert datasets.find(datasets.entry("ambignq/dev"), tmp_path) is None, (
+        "half a file is no file"
+    )
     assert datasets.fetch("ambignq/dev", tmp_path).read_bytes() == BODY
     assert handler.asked == [None, f"bytes={len(BODY) // 2}-"]
 
@@ -197,15 +216,21 @@ def test_no_network_and_no_such_file(
 ) -> None:
     url, _ = server
     use(monkeypatch, Download(f"{url}/none.json"))
-    with pytest.raises(MissingData, match=r"HTTP Error 404.*put it at '.*dev_light\.json'"):
+    with pytest.raises(
+        MissingData, match=r"HTTP Error 404.*put it at '.*dev_light\.json'"
+    ):
         datasets.fetch("ambignq/dev", tmp_path)
     use(monkeypatch, Download("http://127.0.0.1:9/dev.json"))
-    with pytest.raises(MissingData, match=r"Connection refused.*Are you offline\?.*put it at"):
+    with pytest.raises(
+        MissingData, match=r"Connection refused.*Are you offline\?.*put it at"
+    ):
         datasets.fetch("ambignq/dev", tmp_path)
 
 
 def test_what_has_no_address_says_where_to_get_it(tmp_path: Path) -> None:
-    with pytest.raises(MissingData, match=r"cannot be downloaded automatically: get it from https://"):
+    with pytest.raises(
+        MissingData, match=r"cannot be downloaded automatically: get it from https://"
+    ):
         datasets.fetch("cambignq/train", tmp_path)
 
 

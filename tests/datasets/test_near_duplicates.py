@@ -9,12 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whichsense.datasets import near, near_duplicates
-from whichsense.text import words
+from whichsense.text.words import words
 
-TEXTS = st.lists(st.lists(st.sampled_from("abcdefghi"), max_size=9).map(" ".join), max_size=12)
+TEXTS = st.lists(
+    st.lists(st.sampled_from("abcdefghi"), max_size=9).map(" ".join), max_size=12
+)
 
 
-def slowly(questions: list[str], against: list[str], threshold: float) -> dict[int, int]:
+def slowly(
+    questions: list[str], against: list[str], threshold: float
+) -> dict[int, int]:
     found = {}
     for number, question in enumerate(questions):
         for other, text in enumerate(against):
@@ -27,12 +31,19 @@ def slowly(questions: list[str], against: list[str], threshold: float) -> dict[i
 
 
 @given(TEXTS, TEXTS, st.sampled_from([0.1, 0.3, 0.5, 0.6, 2 / 3, 0.75, 0.8, 0.9, 1.0]))
-def test_it_equals_the_slow_way(questions: list[str], against: list[str], threshold: float) -> None:
-    assert near_duplicates(questions, against, threshold) == slowly(questions, against, threshold)
+def test_it_equals_the_slow_way(
+    questions: list[str], against: list[str], threshold: float
+) -> None:
+    assert near_duplicates(questions, against, threshold) == slowly(
+        questions, against, threshold
+    )
 
 
 def test_case_and_punctuation_do_not_matter() -> None:
-    assert near_duplicates(["WHO sang 'Hurt'?", "???"], ["who sang hurt", "!"]) == {0: 0, 1: 1}
+    assert near_duplicates(["WHO sang 'Hurt'?", "???"], ["who sang hurt", "!"]) == {
+        0: 0,
+        1: 1,
+    }
 
 
 def test_a_threshold_out_of_range_is_refused() -> None:
@@ -49,7 +60,10 @@ def test_few_pairs_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     def texts(count: int) -> list[str]:
         return [
             " ".join(chosen)
-            for chosen in zip(*[iter(chance.choices(vocabulary, weights, k=9 * count))] * 9, strict=True)
+            for chosen in zip(
+                *[iter(chance.choices(vocabulary, weights, k=9 * count))] * 9,
+                strict=True,
+            )
         ]
 
     compared = 0

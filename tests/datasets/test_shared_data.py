@@ -8,10 +8,12 @@ import pytest
 
 from whichsense import datasets
 from whichsense.datasets import ClarifiedQuestion, FullQuestion, LongQuestion
-from whichsense.stats import statistics
+from whichsense.evaluation.stats import statistics
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the data folder {DATA} is not here")
+pytestmark = pytest.mark.skipif(
+    not DATA.is_dir(), reason=f"the data folder {DATA} is not here"
+)
 
 COUNTS = {
     "ambignq/train": 8477,
@@ -60,7 +62,9 @@ def test_ambignq_looks_as_the_paper_says() -> None:
     """Table 2, within two points: here are half of dev and 84% of train."""
     for name in ("ambignq/train", "ambignq/dev"):
         found = statistics(name, DATA)
-        ours, paper = next(table.rows for table in found.tables if "table 2" in table.title)
+        ours, paper = next(
+            table.rows for table in found.tables if "table 2" in table.title
+        )
         for here, printed in zip(ours[2:], paper[2:], strict=True):
             assert here == pytest.approx(printed, abs=2), name
 
@@ -68,7 +72,12 @@ def test_ambignq_looks_as_the_paper_says() -> None:
 def test_the_most_frequent_edits_cover_what_the_paper_says() -> None:
     """36% for the top 100 does not depend on size; 69% for the top 1,000 does: half a set covers more."""
     found = statistics("ambignq/dev", DATA)
-    rows = {row[0]: row[1] for table in found.tables if "2c" in table.title for row in table.rows}
+    rows = {
+        row[0]: row[1]
+        for table in found.tables
+        if "2c" in table.title
+        for row in table.rows
+    }
     assert rows["% covered by the top 100"] == pytest.approx(36, abs=1)
     assert rows["% covered by the top 1,000"] == pytest.approx(69, abs=5)
 
@@ -85,18 +94,31 @@ def test_asqa_looks_as_the_paper_says() -> None:
 
 
 def test_records_that_know_more() -> None:
-    four = list(datasets.load("cambignq/four_examples", ClarifiedQuestion, data_dir=DATA))
-    assert all(len(question.options) == len(question.clarified_answers) for question in four)
-    assert all(isinstance(question, FullQuestion) and question.searches for question in four)
+    four = list(
+        datasets.load("cambignq/four_examples", ClarifiedQuestion, data_dir=DATA)
+    )
+    assert all(
+        len(question.options) == len(question.clarified_answers) for question in four
+    )
+    assert all(
+        isinstance(question, FullQuestion) and question.searches for question in four
+    )
     long = list(datasets.load("asqa/dev", LongQuestion, data_dir=DATA))
     assert all(len(question.long_answers) == 2 for question in long)
-    unanswerable = sum(not question.is_answerable for question in datasets.load("squad/2.0", data_dir=DATA))
+    unanswerable = sum(
+        not question.is_answerable
+        for question in datasets.load("squad/2.0", data_dir=DATA)
+    )
     assert unanswerable == 5945
 
 
 def test_training_without_what_is_tested() -> None:
     held_out = ("ambignq/dev", "ambignq/val")
     train = list(datasets.load("ambignq/train", data_dir=DATA, without=held_out))
-    others = [question.text for name in held_out for question in datasets.load(name, data_dir=DATA)]
+    others = [
+        question.text
+        for name in held_out
+        for question in datasets.load(name, data_dir=DATA)
+    ]
     assert 8000 < len(train) < 8477
     assert datasets.near_duplicates([question.text for question in train], others) == {}

@@ -20,8 +20,8 @@ from small_corpora import Corpus
 from whichsense import index
 from whichsense.errors import WhichsenseError
 from whichsense.index import Index, publish, staging, write
-from whichsense.index.lexical import LexicalWriter
-from whichsense.index.passages import PassagesWriter
+from whichsense.index.lexical.engine import LexicalWriter
+from whichsense.index.store import PassagesWriter
 
 OLD = [(f"Old {n}", f"An old text number {n} about pumas.") for n in range(40)]
 NEW = [(f"New {n}", f"A new text number {n} about ocelots.") for n in range(60)]
@@ -70,10 +70,15 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, moment: int) -> Callable[[], bool]
     return lambda: count >= moment
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a crash closes no files
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # a crash closes no files
 @pytest.mark.parametrize("change", [write.build, write.add])
 def test_crash_before_every_step(
-    change: Callable[..., Any], tmp_path: Path, make_corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+    change: Callable[..., Any],
+    tmp_path: Path,
+    make_corpus: Corpus,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     old, new = make_corpus(OLD, "old.jsonl"), make_corpus(NEW, "new.jsonl")
     seen = set()
@@ -93,19 +98,26 @@ def test_crash_before_every_step(
         change([new], place)  # the next writer sweeps up and succeeds
         assert state_of(place) == "new"
         assert index.check(place).notes == ()
-        assert change([new], place).passages == len(Index.open(place))  # the same again: nothing but duplicates
+        assert change([new], place).passages == len(
+            Index.open(place)
+        )  # the same again: nothing but duplicates
         assert state_of(place) == "new"
     assert moment > 8
     assert seen == {"old", "new"}
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_stopped_build_resumes_exactly(tmp_path: Path, make_corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopped_build_resumes_exactly(
+    tmp_path: Path, make_corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Checkpoint at every record, crash at many points, resume: the same passages as without a crash."""
     monkeypatch.setattr(write, "CHECKPOINT_SECONDS", 0.0)
     source = make_corpus([*NEW[:6], NEW[3], *OLD[:6]])
     index.build([source], tmp_path / "whole")
-    whole = {hit.passage for hit in Index.open(tmp_path / "whole").search("text number", 1000)}
+    whole = {
+        hit.passage
+        for hit in Index.open(tmp_path / "whole").search("text number", 1000)
+    }
     for moment in (1, 2, 3, 4, 5, 8, 14, 23, 41):
         place = tmp_path / f"resumed-{moment}"
         with monkeypatch.context() as patch:
@@ -116,13 +128,18 @@ def test_stopped_build_resumes_exactly(tmp_path: Path, make_corpus: Corpus, monk
                 pass
         gc.collect()
         manifest = index.build([source], place)
-        assert {hit.passage for hit in Index.open(place).search("text number", 1000)} == whole
+        assert {
+            hit.passage for hit in Index.open(place).search("text number", 1000)
+        } == whole
         assert manifest.passages == len(whole) == 12
         assert manifest.report["duplicates"] == 1
         assert index.check(place).sound
 
 
-@pytest.mark.parametrize("victim", ["state.json", "seen-*.npy", "content/names.sqlite", "content/lexical/*.idx"])
+@pytest.mark.parametrize(
+    "victim",
+    ["state.json", "seen-*.npy", "content/names.sqlite", "content/lexical/*.idx"],
+)
 def test_damaged_staging_begins_anew(
     tmp_path: Path, make_corpus: Corpus, monkeypatch: pytest.MonkeyPatch, victim: str
 ) -> None:
@@ -145,7 +162,11 @@ def test_a_generation_that_was_not_served_yet_is(
     tmp_path: Path, make_corpus: Corpus, monkeypatch: pytest.MonkeyPatch, damage: bool
 ) -> None:
     """Killed between the move and the manifest, a build has little left to do, unless what it moved is not whole."""
-    old, new, place = make_corpus(OLD, "old.jsonl"), make_corpus(NEW, "new.jsonl"), tmp_path / "index"
+    old, new, place = (
+        make_corpus(OLD, "old.jsonl"),
+        make_corpus(NEW, "new.jsonl"),
+        tmp_path / "index",
+    )
     index.build([old], place)
     with monkeypatch.context() as patch:
         patch.setattr(publish, "_served", lambda *_: (_ for _ in ()).throw(Crash()))
@@ -163,38 +184,67 @@ def test_a_generation_that_was_not_served_yet_is(
 
 
 def run(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-m", "whichsense", *map(str, arguments)], text=True, **options)
+    return subprocess.Popen(
+        [sys.executable, "-m", "whichsense", *map(str, arguments)], text=True, **options
+    )
 
 
 @pytest.mark.slow
 def test_kill_9_at_random_moments(tmp_path: Path, make_corpus: Corpus) -> None:
-    texts = [f"A new text number {n} about ocelots. " + "Padding that takes time. " * 60 for n in range(3000)]
-    old, new = make_corpus(OLD, "old.jsonl"), make_corpus([("New", text) for text in texts], "new.jsonl")
+    texts = [
+        f"A new text number {n} about ocelots. " + "Padding that takes time. " * 60
+        for n in range(3000)
+    ]
+    old, new = (
+        make_corpus(OLD, "old.jsonl"),
+        make_corpus([("New", text) for text in texts], "new.jsonl"),
+    )
     chance = random.Random(7)
     began = time.monotonic()
-    assert run("index", "build", new, "--out", tmp_path / "timed", stderr=subprocess.DEVNULL).wait() == 0
+    assert (
+        run(
+            "index",
+            "build",
+            new,
+            "--out",
+            tmp_path / "timed",
+            stderr=subprocess.DEVNULL,
+        ).wait()
+        == 0
+    )
     whole = time.monotonic() - began
     for attempt in range(20):
         place = tmp_path / "index"
         shutil.rmtree(place, ignore_errors=True)
         index.build([old], place)
-        words = ("index", "build", new, "--out", place) if attempt % 2 else ("index", "add", place, new)
+        words = (
+            ("index", "build", new, "--out", place)
+            if attempt % 2
+            else ("index", "add", place, new)
+        )
         writer = run(*words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(chance.uniform(0.2 * whole, 1.1 * whole))
         writer.send_signal(signal.SIGKILL)
         writer.wait()
         opened = Index.open(place)
-        before, after = len(opened.search("pumas", 10_000)), len(opened.search("ocelots", 10_000))
+        before, after = (
+            len(opened.search("pumas", 10_000)),
+            len(opened.search("ocelots", 10_000)),
+        )
         assert (before, after > 0) in ((40, False), (40, True), (0, True))
         assert after == 0 or len(opened) == opened.manifest.passages >= 3000
         assert index.check(place).sound
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_command_resumes(tmp_path: Path, make_corpus: Corpus, number: int) -> None:
+def test_interrupted_command_resumes(
+    tmp_path: Path, make_corpus: Corpus, number: int
+) -> None:
     text = "words that fill a passage " * 400
     source = make_corpus([(f"Title {n}", f"{text} {n}") for n in range(6000)])
-    writer = run("index", "build", source, "--out", tmp_path / "index", stderr=subprocess.PIPE)
+    writer = run(
+        "index", "build", source, "--out", tmp_path / "index", stderr=subprocess.PIPE
+    )
     state = tmp_path / "index" / "staging"
     while not state.exists():
         assert writer.poll() is None

@@ -12,7 +12,8 @@ import pytest
 from small_corpora import ANIMALS, Corpus
 from whichsense import index
 from whichsense.errors import BadInput, DamagedIndex, IndexBusy, NoIndex
-from whichsense.index import Index, passages
+from whichsense.index import Index
+from whichsense.index import store as passages
 from whichsense.index.folder import writing
 from whichsense.testing import FakeEncoder
 
@@ -35,7 +36,9 @@ def test_finds_the_right_passage_first(built: Path) -> None:
 def test_scores_fall_and_k_holds(built: Path) -> None:
     hits = Index.open(built).search("cat of the Americas founded", k=3)
     assert len(hits) == 3
-    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert [hit.score for hit in hits] == sorted(
+        (hit.score for hit in hits), reverse=True
+    )
 
 
 def test_a_passage_knows_where_it_stands(built: Path) -> None:
@@ -50,7 +53,9 @@ def test_question_words_alone_still_search(built: Path) -> None:
     assert len(titles(built, "has")) == 0
 
 
-@pytest.mark.parametrize("question", ['AND ( " *', '+-&&||!(){}[]^"~*?:\\', "title:", "\x00"])
+@pytest.mark.parametrize(
+    "question", ['AND ( " *', '+-&&||!(){}[]^"~*?:\\', "title:", "\x00"]
+)
 def test_operators_are_no_syntax(built: Path, question: str) -> None:
     assert titles(built, question) == []
 
@@ -63,19 +68,30 @@ def test_unusable_questions_are_named(built: Path, question: str) -> None:
 
 def test_many_questions_equal_one_by_one(built: Path) -> None:
     opened, questions = Index.open(built), ["Jaguar", "shoes", "roar"]
-    assert opened.search_many(questions, 3) == [opened.search(question, 3) for question in questions]
+    assert opened.search_many(questions, 3) == [
+        opened.search(question, 3) for question in questions
+    ]
 
 
 def test_add_and_delete(built: Path, make_corpus: Corpus) -> None:
     before = Index.open(built)
-    more = make_corpus([("Ocelot", "The ocelot is a spotted cat."), *ANIMALS[:1]], "more.jsonl")
+    more = make_corpus(
+        [("Ocelot", "The ocelot is a spotted cat."), *ANIMALS[:1]], "more.jsonl"
+    )
     manifest = index.add([more], built)
-    assert (manifest.passages, manifest.generation) == (5, 2)  # the repeated jaguar was dropped
+    assert (manifest.passages, manifest.generation) == (
+        5,
+        2,
+    )  # the repeated jaguar was dropped
     assert titles(built, "ocelot")[0] == "Ocelot"
-    manifest, gone = index.delete(built, ids=[Index.open(built).search("ocelot")[0].passage.id])
+    manifest, gone = index.delete(
+        built, ids=[Index.open(built).search("ocelot")[0].passage.id]
+    )
     assert (gone, manifest.passages) == (1, 4)
     assert "Ocelot" not in titles(built, "ocelot")
-    assert before.search("jaguar")[0].passage.title.startswith("Jaguar")  # an opened index keeps its snapshot
+    assert before.search("jaguar")[0].passage.title.startswith(
+        "Jaguar"
+    )  # an opened index keeps its snapshot
     assert index.check(built).sound
     index.add([more], built)
     assert titles(built, "ocelot")[0] == "Ocelot"  # what was deleted may come back
@@ -99,7 +115,9 @@ def test_a_new_build_heals_a_damaged_index(built: Path, animals: Path) -> None:
     assert titles(built, "puma shoes")[0] == "Puma (brand)"
 
 
-def test_an_index_that_may_not_be_written_is_searched(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_that_may_not_be_written_is_searched(
+    built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """tantivy locks even to read; where it may not, the lock goes elsewhere."""
     for lock in built.rglob(".tantivy-*"):
         lock.unlink()
@@ -110,12 +128,16 @@ def test_an_index_that_may_not_be_written_is_searched(built: Path, monkeypatch: 
 
 def test_files_are_readable_for_everybody_whom_the_folder_lets_in(built: Path) -> None:
     assert all(
-        path.stat().st_mode & 0o044 == 0o044 for path in built.rglob("*") if path.is_file() and "lock" not in path.name
+        path.stat().st_mode & 0o044 == 0o044
+        for path in built.rglob("*")
+        if path.is_file() and "lock" not in path.name
     )
 
 
 @pytest.mark.parametrize("name", ["generation-2024", "staging"])
-def test_folders_that_only_look_like_ours_are_left_alone(tmp_path: Path, animals: Path, name: str) -> None:
+def test_folders_that_only_look_like_ours_are_left_alone(
+    tmp_path: Path, animals: Path, name: str
+) -> None:
     kept = tmp_path / "home" / name / "letter.txt"
     kept.parent.mkdir(parents=True)
     kept.write_text("dear")
@@ -146,7 +168,9 @@ def test_k_may_exceed_the_corpus(built: Path) -> None:
     assert len(Index.open(built).search("puma jaguar", k=10**12)) == 4
 
 
-def test_names_of_one_checksum_are_told_apart(animals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_one_checksum_are_told_apart(
+    animals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(passages, "_key", lambda name: 7)
     index.build([animals], tmp_path / "index")
     opened = Index.open(tmp_path / "index")
@@ -158,7 +182,10 @@ def test_names_of_one_checksum_are_told_apart(animals: Path, tmp_path: Path, mon
 
 
 def test_what_was_deleted_has_no_id_any_more(built: Path) -> None:
-    first, second = (Index.open(built).search(question)[0].passage.id for question in ("shoes in Germany", "cat roar"))
+    first, second = (
+        Index.open(built).search(question)[0].passage.id
+        for question in ("shoes in Germany", "cat roar")
+    )
     for gone, left in ((first, second), (second, None)):
         index.delete(built, ids=[gone])
         with pytest.raises(BadInput, match="No passage"):
@@ -167,11 +194,16 @@ def test_what_was_deleted_has_no_id_any_more(built: Path) -> None:
         assert index.check(built).sound
 
 
-def test_an_index_of_the_first_format_is_searched_but_not_changed(built: Path, animals: Path) -> None:
+def test_an_index_of_the_first_format_is_searched_but_not_changed(
+    built: Path, animals: Path
+) -> None:
     path = built / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 1}))
     assert titles(built, "Who founded Jaguar Cars?")[0] == "Jaguar Cars"
-    for change in (lambda: index.add([animals], built), lambda: index.delete(built, ids=["1"])):
+    for change in (
+        lambda: index.add([animals], built),
+        lambda: index.delete(built, ids=["1"]),
+    ):
         with pytest.raises(DamagedIndex, match=r"format 1.*Build it again"):
             change()
 
@@ -184,7 +216,9 @@ def test_delete_by_document_and_source(built: Path) -> None:
     assert index.check(built).sound
 
 
-def test_refreshed_follows_the_newest_generation(built: Path, make_corpus: Corpus) -> None:
+def test_refreshed_follows_the_newest_generation(
+    built: Path, make_corpus: Corpus
+) -> None:
     opened = Index.open(built)
     assert opened.refreshed() is opened
     index.add([make_corpus([("Lynx", "A lynx has tufted ears.")], "lynx.jsonl")], built)
@@ -193,7 +227,9 @@ def test_refreshed_follows_the_newest_generation(built: Path, make_corpus: Corpu
 
 
 def test_rebuilding_replaces(built: Path, make_corpus: Corpus) -> None:
-    index.build([make_corpus([("Lynx", "A lynx has tufted ears.")], "lynx.jsonl")], built)
+    index.build(
+        [make_corpus([("Lynx", "A lynx has tufted ears.")], "lynx.jsonl")], built
+    )
     assert titles(built, "lynx jaguar puma") == ["Lynx"]
     assert [path.name for path in built.glob("generation-*")] == ["generation-2"]
 
@@ -201,10 +237,16 @@ def test_rebuilding_replaces(built: Path, make_corpus: Corpus) -> None:
 def test_hybrid_and_dense(animals: Path, tmp_path: Path, make_corpus: Corpus) -> None:
     folder, encoder = tmp_path / "dense", FakeEncoder()
     index.build([animals], folder, encoder=encoder)
-    index.add([make_corpus([("Lynx", "A lynx has tufted ears.")], "lynx.jsonl")], folder, encoder=encoder)
+    index.add(
+        [make_corpus([("Lynx", "A lynx has tufted ears.")], "lynx.jsonl")],
+        folder,
+        encoder=encoder,
+    )
     opened = Index.open(folder, encoder)
     for method in ("dense", "hybrid"):
-        assert opened.search("tufted ears", k=2, method=method)[0].passage.title == "Lynx"  # type: ignore[arg-type]
+        assert (
+            opened.search("tufted ears", k=2, method=method)[0].passage.title == "Lynx"
+        )  # type: ignore[arg-type]
     index.delete(folder, ids=[opened.search("lynx")[0].passage.id])
     found = Index.open(folder, encoder).search("tufted ears", method="dense")
     assert "Lynx" not in {hit.passage.title for hit in found}
@@ -234,7 +276,10 @@ def test_foreign_folders_are_left_alone(tmp_path: Path, animals: Path) -> None:
 
 
 def test_second_writer_is_told(built: Path, animals: Path) -> None:
-    with writing(built, "a test"), pytest.raises(IndexBusy, match=r"process \d+ \(a test"):
+    with (
+        writing(built, "a test"),
+        pytest.raises(IndexBusy, match=r"process \d+ \(a test"),
+    ):
         index.add([animals], built)
 
 
@@ -256,7 +301,11 @@ def test_damage_is_found_and_named(built: Path) -> None:
 def test_broken_and_foreign_manifests(built: Path) -> None:
     path = built / "manifest.json"
     table = json.loads(path.read_text())
-    for body, why in (("{", "not a manifest"), ("[]", "lacks"), (json.dumps(table | {"format": 99}), "format 99")):
+    for body, why in (
+        ("{", "not a manifest"),
+        ("[]", "lacks"),
+        (json.dumps(table | {"format": 99}), "format 99"),
+    ):
         path.write_text(body)
         with pytest.raises(DamagedIndex, match=why):
             Index.open(built)

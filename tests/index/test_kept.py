@@ -12,12 +12,17 @@ from whichsense import index
 from whichsense.cli import command
 from whichsense.errors import BadConfig, BadInput
 from whichsense.index import Index
-from whichsense.index.kept import KeptHits, keep_hits
-from whichsense.retrieve import IndexRetriever
+from whichsense.index.saved_hits import KeptHits, keep_hits
+from whichsense.stages.retrieve import IndexRetriever
 from whichsense.systems import described, made, provided_system
-from whichsense.train.evidence import Data, Evidence
+from whichsense.train.tasks.evidence import Data, Evidence
 
-QUESTIONS = ["Who founded Jaguar Cars?", "which cat cannot roar", "Who founded Puma?", "which cat cannot roar"]
+QUESTIONS = [
+    "Who founded Jaguar Cars?",
+    "which cat cannot roar",
+    "Who founded Puma?",
+    "which cat cannot roar",
+]
 
 
 @pytest.fixture
@@ -26,7 +31,9 @@ def built(animals: Path, tmp_path: Path) -> Index:
     return Index.open(tmp_path / "index")
 
 
-@pytest.mark.parametrize("name", ["hits.jsonl", "hits.jsonl.zst", "hits.jsonl.gz", "hits.jsonl.xz"])
+@pytest.mark.parametrize(
+    "name", ["hits.jsonl", "hits.jsonl.zst", "hits.jsonl.gz", "hits.jsonl.xz"]
+)
 def test_what_was_found_comes_back(built: Index, tmp_path: Path, name: str) -> None:
     assert keep_hits(built, QUESTIONS, tmp_path / "a" / name, k=3) == 3
     kept = KeptHits.open(tmp_path / "a" / name)
@@ -34,11 +41,19 @@ def test_what_was_found_comes_back(built: Index, tmp_path: Path, name: str) -> N
         found = kept.search_many(QUESTIONS, k)
         for own, theirs in zip(found, built.search_many(QUESTIONS, k), strict=True):
             assert [hit.passage for hit in own] == [hit.passage for hit in theirs]
-            assert [hit.score for hit in own] == pytest.approx([hit.score for hit in theirs], abs=1e-5)
+            assert [hit.score for hit in own] == pytest.approx(
+                [hit.score for hit in theirs], abs=1e-5
+            )
     passage = found[0][0].passage
-    assert kept.passage(passage.id) == built.passage(passage.id) and len(kept) <= len(built)
-    assert IndexRetriever(kept).retrieve(QUESTIONS[:1], 2) == kept.search_many(QUESTIONS[:1], 2)
-    assert [path.name for path in (tmp_path / "a").iterdir()] == [name]  # nothing is left beside it
+    assert kept.passage(passage.id) == built.passage(passage.id) and len(kept) <= len(
+        built
+    )
+    assert IndexRetriever(kept).retrieve(QUESTIONS[:1], 2) == kept.search_many(
+        QUESTIONS[:1], 2
+    )
+    assert [path.name for path in (tmp_path / "a").iterdir()] == [
+        name
+    ]  # nothing is left beside it
 
 
 def test_nothing_appears_when_the_search_fails(built: Index, tmp_path: Path) -> None:
@@ -64,11 +79,20 @@ def test_mistakes_are_told(built: Index, tmp_path: Path) -> None:
         ("", "holds no hits"),
         ('{"question": "Who?", "hits": []}\n', "holds no hits"),
         ('{"kept": 1}\n', "holds no hits"),
-        ("\n".join([first, '{"id": "1", "title": null, "text": "x"}']), "line 2: neither"),
-        ("\n".join([first, '{"question": "Who?", "hits": [["1", NaN]]}']), "line 2: neither"),
+        (
+            "\n".join([first, '{"id": "1", "title": null, "text": "x"}']),
+            "line 2: neither",
+        ),
+        (
+            "\n".join([first, '{"question": "Who?", "hits": [["1", NaN]]}']),
+            "line 2: neither",
+        ),
         ("\n".join([first, "[1]"]), "line 2: neither a passage nor a question"),
         ("\n".join([first, '{"id": "1", "titel": "Dune"}']), "line 2: neither"),
-        ("\n".join([first, *(line for line in rest if "question" in line)]), "lacks the passage"),
+        (
+            "\n".join([first, *(line for line in rest if "question" in line)]),
+            "lacks the passage",
+        ),
     ]:
         path.write_text(body)
         with pytest.raises(BadInput, match=told):
@@ -81,7 +105,9 @@ def test_training_reads_it_in_place_of_an_index(built: Index, tmp_path: Path) ->
     data = Data(train="sample/questions", dev="sample/questions", hits=str(path))
     evidence = data.evidence(2)
     found = evidence.hits(QUESTIONS[0])
-    assert [hit.passage for hit in found] == [hit.passage for hit in built.search(QUESTIONS[0], 2)]
+    assert [hit.passage for hit in found] == [
+        hit.passage for hit in built.search(QUESTIONS[0], 2)
+    ]
     assert evidence.passage(found[0].passage.id) == found[0].passage
     assert path in data.paths()
     with pytest.raises(BadConfig, match=r"data\.index in place of data\.hits"):
@@ -91,10 +117,20 @@ def test_training_reads_it_in_place_of_an_index(built: Index, tmp_path: Path) ->
 
 def test_several_datasets_are_one(tmp_path: Path) -> None:
     one = {"type": "singleAnswer", "answer": ["6"]}
-    for name, asked in (("a", ["Who won?", "Who lost the game?"]), ("b", ["Who won?", "Who fell?"])):
-        body = [{"id": f"{name}{n}", "question": text, "annotations": [one]} for n, text in enumerate(asked)]
+    for name, asked in (
+        ("a", ["Who won?", "Who lost the game?"]),
+        ("b", ["Who won?", "Who fell?"]),
+    ):
+        body = [
+            {"id": f"{name}{n}", "question": text, "annotations": [one]}
+            for n, text in enumerate(asked)
+        ]
         (tmp_path / f"{name}.json").write_text(json.dumps(body))
-    data = Data(train=str(tmp_path / "a.json"), more=(str(tmp_path / "b.json"),), dev=str(tmp_path / "a.json"))
+    data = Data(
+        train=str(tmp_path / "a.json"),
+        more=(str(tmp_path / "b.json"),),
+        dev=str(tmp_path / "a.json"),
+    )
     assert [question.id for question in data.training()] == ["a0", "a1", "b1"]
     assert tmp_path / "b.json" in data.paths()
 
@@ -105,7 +141,11 @@ def test_a_system_says_what_it_read(built: Index, tmp_path: Path) -> None:
     table = provided_system("compact")
     kept = KeptHits.open(path)
     about = described(table, kept)
-    assert about["passages"] == 4 and len(about["hits"]) == 64 and about["index"] == built.manifest.created
+    assert (
+        about["passages"] == 4
+        and len(about["hits"]) == 64
+        and about["index"] == built.manifest.created
+    )
     with pytest.raises(BadConfig, match="give it an index"):
         made(table, kept)
 
@@ -113,7 +153,18 @@ def test_a_system_says_what_it_read(built: Index, tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path) -> None:
     out = tmp_path / "hits.jsonl.gz"
     done = CliRunner().invoke(
-        command, ["retrieve", "sample/questions", "--limit", "3", "--k", "2", "--rewrites", "--out", str(out)]
+        command,
+        [
+            "retrieve",
+            "sample/questions",
+            "--limit",
+            "3",
+            "--k",
+            "2",
+            "--rewrites",
+            "--out",
+            str(out),
+        ],
     )
     assert done.exit_code == 0, done.output
     from whichsense import datasets

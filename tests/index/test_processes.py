@@ -45,21 +45,31 @@ print(added, refused)
 
 def test_two_writers_ten_readers(tmp_path: Path, make_corpus: Corpus) -> None:
     def batch(number: int) -> Path:
-        records = [(f"Batch{number} {n}", f"Some text of batch {number}, number {n}.") for n in range(20)]
+        records = [
+            (f"Batch{number} {n}", f"Some text of batch {number}, number {n}.")
+            for n in range(20)
+        ]
         return make_corpus(records, f"batch{number}.jsonl")
 
     place = tmp_path / "index"
     index.build([batch(0)], place)
     sources = [str(batch(number)) for number in range(1, 41)]
     script = [sys.executable, "-c"]
-    writers = [[*script, WRITER, str(place), "6", *half] for half in (sources[:20], sources[20:])]
+    writers = [
+        [*script, WRITER, str(place), "6", *half]
+        for half in (sources[:20], sources[20:])
+    ]
     readers = [[*script, READER, str(place), "6"]] * 10
     running = [
-        subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         for words in (*writers, *readers)
     ]
     said = [process.communicate(timeout=120) for process in running]
-    assert all(process.returncode == 0 for process in running), [error for _, error in said if error]
+    assert all(process.returncode == 0 for process in running), [
+        error for _, error in said if error
+    ]
     added = sum(int(out.split()[0]) for out, _ in said[:2])
     assert added > 1
     assert all(int(out) > 0 for out, _ in said[2:])

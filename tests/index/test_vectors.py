@@ -9,15 +9,22 @@ import pytest
 from numpy.typing import NDArray
 
 from whichsense.errors import DamagedIndex, WhichsenseError
-from whichsense.index import codes, lists
-from whichsense.index.vectors import Vectors, VectorsWriter
+from whichsense.index.dense import clusters as lists
+from whichsense.index.dense import codes
+from whichsense.index.dense.vectors import Vectors, VectorsWriter
 
 DIMENSIONS = 32
 
 
 def made(count: int, seed: int = 0) -> NDArray[np.float32]:
-    vectors = np.random.default_rng(seed).standard_normal((count, DIMENSIONS)).astype(np.float32)
-    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
+    vectors = (
+        np.random.default_rng(seed)
+        .standard_normal((count, DIMENSIONS))
+        .astype(np.float32)
+    )
+    return np.asarray(
+        vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32
+    )
 
 
 def numbers(start: int, stop: int) -> NDArray[np.uint64]:
@@ -28,7 +35,9 @@ def saved(folder: Path, count: int = 300) -> NDArray[np.float32]:
     vectors = made(count)
     with VectorsWriter(folder, DIMENSIONS) as writer:
         for start in range(0, count, 100):
-            writer.add(numbers(start, min(start + 100, count)), vectors[start : start + 100])
+            writer.add(
+                numbers(start, min(start + 100, count)), vectors[start : start + 100]
+            )
         writer.save()
     return vectors
 
@@ -45,7 +54,15 @@ def test_finds_what_an_exact_search_finds(tmp_path: Path) -> None:
     exact = np.argsort(-(vectors[:20] @ vectors.T), axis=1)[:, :5]
     assert rows.dtype == np.uint64 and rows.shape == scores.shape == (20, 5)
     assert (rows[:, 0] == np.arange(20)).all()
-    assert np.mean([len(set(a) & set(b)) for a, b in zip(rows.tolist(), exact.tolist(), strict=True)]) > 4.8
+    assert (
+        np.mean(
+            [
+                len(set(a) & set(b))
+                for a, b in zip(rows.tolist(), exact.tolist(), strict=True)
+            ]
+        )
+        > 4.8
+    )
     np.testing.assert_allclose(scores[:, 0], 1, atol=0.01)
     assert (np.diff(scores, axis=1) <= 0).all()
 
@@ -62,18 +79,31 @@ def test_lists_find_nearly_as_much(tmp_path: Path) -> None:
     assert len(opened.centres) == round(2000**0.5) and opened.check() == []
     rows, _ = opened.search(vectors[:50], 10)
     exact = np.argsort(-(vectors[:50] @ vectors.T), axis=1)[:, :10]
-    assert np.mean([len(set(a) & set(b)) for a, b in zip(rows.tolist(), exact.tolist(), strict=True)]) > 8
+    assert (
+        np.mean(
+            [
+                len(set(a) & set(b))
+                for a, b in zip(rows.tolist(), exact.tolist(), strict=True)
+            ]
+        )
+        > 8
+    )
 
 
 def test_row_numbers_need_not_be_in_order(tmp_path: Path) -> None:
-    vectors, rows = made(50), np.random.default_rng(3).permutation(10**6)[:50].astype(np.uint64)
+    vectors, rows = (
+        made(50),
+        np.random.default_rng(3).permutation(10**6)[:50].astype(np.uint64),
+    )
     with VectorsWriter(tmp_path, DIMENSIONS) as writer:
         writer.add(rows, vectors)
         assert writer.next_row == rows.max() + 1
         writer.save()
     opened = Vectors.open(tmp_path)
     assert (opened.search(vectors, 1)[0][:, 0] == rows).all()
-    np.testing.assert_allclose(opened.similarities(vectors[7], rows.tolist()), vectors @ vectors[7], atol=0.02)
+    np.testing.assert_allclose(
+        opened.similarities(vectors[7], rows.tolist()), vectors @ vectors[7], atol=0.02
+    )
     assert opened.similarities(vectors[7], [5, 10**7]).tolist() == [0, 0]
 
 
@@ -119,7 +149,10 @@ def test_a_killed_build_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None
         writer.add(numbers(100, 300), vectors[100:])
         writer.save()
     opened = Vectors.open(tmp_path)
-    assert opened.count == 300 and (opened.search(vectors, 1)[0][:, 0] == np.arange(300)).all()
+    assert (
+        opened.count == 300
+        and (opened.search(vectors, 1)[0][:, 0] == np.arange(300)).all()
+    )
 
 
 def test_what_waited_for_another_set_is_dropped(tmp_path: Path) -> None:
@@ -138,7 +171,11 @@ def test_an_empty_set(tmp_path: Path) -> None:
         writer.save()
     opened = Vectors.open(tmp_path)
     rows, scores = opened.search(made(3), 10)
-    assert opened.count == 0 and rows.shape == scores.shape == (3, 0) and opened.check() == []
+    assert (
+        opened.count == 0
+        and rows.shape == scores.shape == (3, 0)
+        and opened.check() == []
+    )
 
 
 def test_all_removed(tmp_path: Path) -> None:
@@ -156,7 +193,10 @@ def test_fewer_than_k(tmp_path: Path) -> None:
 
 def test_zero_vectors_are_stored_and_never_near(tmp_path: Path) -> None:
     with VectorsWriter(tmp_path, DIMENSIONS) as writer:
-        writer.add(numbers(0, 2), np.stack([np.zeros(DIMENSIONS, dtype=np.float32), made(1)[0]]))
+        writer.add(
+            numbers(0, 2),
+            np.stack([np.zeros(DIMENSIONS, dtype=np.float32), made(1)[0]]),
+        )
         writer.save()
     rows, scores = Vectors.open(tmp_path).search(made(1), 2)
     assert rows.tolist() == [[1, 0]] and scores[0, 1] == 0
@@ -177,7 +217,9 @@ def test_damage_is_named(tmp_path: Path, part: str, harm: str) -> None:
         Vectors.open(tmp_path)
 
 
-@pytest.mark.parametrize("header", [b"", b"{", b"[]", b'{"format": 9}', b'{"format": 1, "set": "x"}'])
+@pytest.mark.parametrize(
+    "header", [b"", b"{", b"[]", b'{"format": 9}', b'{"format": 1, "set": "x"}']
+)
 def test_a_damaged_header_is_named(tmp_path: Path, header: bytes) -> None:
     saved(tmp_path)
     (tmp_path / "vectors.json").write_bytes(header)
@@ -199,11 +241,16 @@ def test_wrong_sizes_are_refused(tmp_path: Path) -> None:
         VectorsWriter(tmp_path, 64)
     with pytest.raises(WhichsenseError, match="dimensions"):
         Vectors.open(tmp_path).search(np.zeros(64, dtype=np.float32), 1)
-    with VectorsWriter(tmp_path) as writer, pytest.raises(WhichsenseError, match="shape"):
+    with (
+        VectorsWriter(tmp_path) as writer,
+        pytest.raises(WhichsenseError, match="shape"),
+    ):
         writer.add(numbers(300, 301), made(2))
 
 
-def test_numpy_stands_in_where_numkong_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numpy_stands_in_where_numkong_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     vectors = saved(tmp_path)
     fast = Vectors.open(tmp_path).search(vectors[:5], 10)
     monkeypatch.setitem(__import__("sys").modules, "numkong", None)

@@ -8,36 +8,46 @@ from typing import Any
 
 import pytest
 
+from whichsense.evaluation.scoring.ambignq import score_ambignq
+from whichsense.evaluation.scoring.asqa import score_asqa
 from whichsense.files import read_json
 from whichsense.metrics import ambignq
 from whichsense.metrics.asqa import length, rouge_l_best, str_em
 from whichsense.metrics.cambignq import option_overlap
 from whichsense.metrics.clarification import parse_released
-from whichsense.metrics.ptb import question_words
-from whichsense.scoring.ambignq import score_ambignq
-from whichsense.scoring.asqa import score_asqa
+from whichsense.metrics.tokens.ptb import question_words
 
 SHARED = Path(__file__).parents[2].parent / "shared"
-OFFICIAL = {"F1 answer": "f1_ans", "F1 edit-f1": "f1_edit"} | {f"F1 bleu{n}": f"f1_bleu{n}" for n in range(1, 5)}
+OFFICIAL = {"F1 answer": "f1_ans", "F1 edit-f1": "f1_edit"} | {
+    f"F1 bleu{n}": f"f1_bleu{n}" for n in range(1, 5)
+}
 
 
 def golden(name: str) -> Any:
     path = SHARED / "golden" / f"{name}.json.zst"
     if not path.exists():
-        pytest.skip("needs the official outputs in ../shared/golden, which are not part of the project")
+        pytest.skip(
+            "needs the official outputs in ../shared/golden, which are not part of the project"
+        )
     return read_json(path)
 
 
 def dataset(name: str) -> dict[str, Any]:
     path = SHARED / "data" / f"{name}.json.zst"
     if not path.exists():
-        pytest.skip("needs the datasets in ../shared/data, which are not part of the project")
+        pytest.skip(
+            "needs the datasets in ../shared/data, which are not part of the project"
+        )
     return {record["id"]: record for record in read_json(path)}
 
 
 def test_tokens_of_real_questions() -> None:
     table = golden("ptb_tokens")
-    wrong = [text for text, tokens in table.items() if " ".join(question_words(text)) != tokens]
+    wrong = [
+        text
+        for text, tokens in table.items()
+        if " ".join(question_words(text)) != tokens
+    ]
     assert (len(table), wrong) == (4146, [])
 
 
@@ -45,43 +55,66 @@ def annotation(given: dict[str, Any]) -> ambignq.Annotation:
     if given["type"] == "singleAnswer":
         return ambignq.Annotation((tuple(given["answer"]),))
     pairs = given["qaPairs"]
-    return ambignq.Annotation(tuple(tuple(p["answer"]) for p in pairs), tuple(p["question"] for p in pairs))
+    return ambignq.Annotation(
+        tuple(tuple(p["answer"]) for p in pairs), tuple(p["question"] for p in pairs)
+    )
 
 
 def test_ambignq_every_question_and_metric() -> None:
     official, records = golden("ambignq_official"), dataset("ambignq/dev")
     for key, expected in official.items():
         annotations = [annotation(one) for one in records[key]["annotations"]]
-        answers, questions = (tuple(pair[name] for pair in expected["pred"]) for name in ("answer", "question"))
-        scores = ambignq.score_question(records[key]["question"], annotations, ambignq.Prediction(answers, questions))
+        answers, questions = (
+            tuple(pair[name] for pair in expected["pred"])
+            for name in ("answer", "question")
+        )
+        scores = ambignq.score_question(
+            records[key]["question"],
+            annotations,
+            ambignq.Prediction(answers, questions),
+        )
         assert not any(one.single for one in annotations) == expected["multi"]
         for theirs, ours in OFFICIAL.items():
-            assert scores[ours] == pytest.approx(expected["scores"][theirs], abs=1e-9), (key, ours)
+            assert scores[ours] == pytest.approx(
+                expected["scores"][theirs], abs=1e-9
+            ), (key, ours)
     assert len(official) == 1003
 
 
 def test_ambignq_by_files(tmp_path: Path) -> None:
     """The whole way: gold as it lies there, predictions from a file."""
     official = golden("ambignq_official")
-    (tmp_path / "pred.json").write_text(json.dumps({key: one["pred"] for key, one in official.items()}))
+    (tmp_path / "pred.json").write_text(
+        json.dumps({key: one["pred"] for key, one in official.items()})
+    )
     gold = SHARED / "data" / "ambignq" / "dev.json.zst"
     questions = score_ambignq(gold, tmp_path / "pred.json").questions
     assert questions.keys() == official.keys()
     for key, expected in official.items():
         assert questions[key]["multi"] == expected["multi"]
         for theirs, ours in OFFICIAL.items():
-            assert questions[key][ours] == pytest.approx(expected["scores"][theirs], abs=1e-9), (key, ours)
+            assert questions[key][ours] == pytest.approx(
+                expected["scores"][theirs], abs=1e-9
+            ), (key, ours)
 
 
 def test_asqa_by_files(tmp_path: Path) -> None:
     records = dataset("asqa/dev")
     for system in golden("asqa_official").values():
-        (tmp_path / "pred.json").write_text(json.dumps({key: one["prediction"] for key, one in system.items()}))
-        (tmp_path / "gold.json").write_text(json.dumps([records[key] for key in system]))
+        (tmp_path / "pred.json").write_text(
+            json.dumps({key: one["prediction"] for key, one in system.items()})
+        )
+        (tmp_path / "gold.json").write_text(
+            json.dumps([records[key] for key in system])
+        )
         questions = score_asqa(tmp_path / "gold.json", tmp_path / "pred.json").questions
         for key, expected in system.items():
-            assert questions[key]["rouge_l"] == pytest.approx(expected["rougeLsum"], abs=1e-9), key
-            assert questions[key]["str_em"] == pytest.approx(expected["str_em"], abs=1e-9), key
+            assert questions[key]["rouge_l"] == pytest.approx(
+                expected["rougeLsum"], abs=1e-9
+            ), key
+            assert questions[key]["str_em"] == pytest.approx(
+                expected["str_em"], abs=1e-9
+            ), key
 
 
 def test_asqa_every_answer() -> None:
@@ -90,9 +123,13 @@ def test_asqa_every_answer() -> None:
         for key, expected in system.items():
             references = [one["long_answer"] for one in records[key]["annotations"]]
             text = expected["prediction"]
-            assert rouge_l_best(references, text) == pytest.approx(expected["rougeLsum"], abs=1e-9), key
+            assert rouge_l_best(references, text) == pytest.approx(
+                expected["rougeLsum"], abs=1e-9
+            ), key
             aliases = [pair["short_answers"] for pair in records[key]["qa_pairs"]]
-            assert str_em(aliases, text) == pytest.approx(expected["str_em"], abs=1e-9), key
+            assert str_em(aliases, text) == pytest.approx(
+                expected["str_em"], abs=1e-9
+            ), key
             assert length(text) == expected["words"]
 
 

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import pytest
 
-from whichsense.clarification import parse
+from whichsense.evaluation.scoring.result import intervals, share
 from whichsense.metrics import ambignq
 from whichsense.metrics.agreement import kappa, pairwise_f1, pairwise_rouge_l
 from whichsense.metrics.asqa import Disambiguation, dr, read_all, rouge_l_better_average
-from whichsense.metrics.bleu import corpus_bleu, tokens_13a
 from whichsense.metrics.bootstrap import middle, paired_test
 from whichsense.metrics.cambignq import option_overlap
 from whichsense.metrics.citations import citation_scores
 from whichsense.metrics.clarification import parse_released
-from whichsense.metrics.porter import stem
-from whichsense.metrics.punkt import sentences
+from whichsense.metrics.overlap.bleu import corpus_bleu, tokens_13a
+from whichsense.metrics.overlap.rouge import rouge_1_recall, rouge_l
 from whichsense.metrics.retrieval import answer_ranks
-from whichsense.metrics.rouge import rouge_1_recall, rouge_l
-from whichsense.scoring.result import intervals, share
+from whichsense.metrics.tokens.punkt import sentences
+from whichsense.text.clarification import parse
+from whichsense.text.porter import stem
 
 PAIR = ambignq.Annotation((("ann",), ("bo",)), ("Who wrote it?", "Who made the film?"))
 
 
 def test_paper_formula_lets_a_duplicate_count() -> None:
-    assert ambignq.f1_answers([["ann"]], ["ann", "ann"], "released") == pytest.approx(2 / 3)
-    assert ambignq.f1_answers([["ann"]], ["ann", "ann"], "paper") == pytest.approx(4 / 3)
+    assert ambignq.f1_answers([["ann"]], ["ann", "ann"], "released") == pytest.approx(
+        2 / 3
+    )
+    assert ambignq.f1_answers([["ann"]], ["ann", "ann"], "paper") == pytest.approx(
+        4 / 3
+    )
 
 
 def test_in_order_takes_the_first_prediction_not_the_best() -> None:
@@ -38,7 +42,9 @@ def test_in_order_takes_the_first_prediction_not_the_best() -> None:
 
 def test_a_single_answer_annotation_gives_every_metric_f1() -> None:
     single = ambignq.Annotation((("ann", "Ann Lee"),))
-    scores = ambignq.score_question("Who?", [single], ambignq.Prediction(("ann lee", "bo"), ("x", "y")))
+    scores = ambignq.score_question(
+        "Who?", [single], ambignq.Prediction(("ann lee", "bo"), ("x", "y"))
+    )
     assert scores == dict.fromkeys(ambignq.METRICS, pytest.approx(2 / 3))
 
 
@@ -51,7 +57,10 @@ def test_the_best_annotation_counts_for_each_metric() -> None:
 
 def test_one_assignment_is_never_better() -> None:
     gold, predicted = ["ab", "abcdef"], ["abcdefgh", "ab"]
-    two, one = option_overlap(gold, predicted), option_overlap(gold, predicted, one_assignment=True)
+    two, one = (
+        option_overlap(gold, predicted),
+        option_overlap(gold, predicted, one_assignment=True),
+    )
     assert one.precision_sum + one.recall_sum <= two.precision_sum + two.recall_sum
 
 
@@ -63,7 +72,11 @@ def test_one_assignment_is_never_better() -> None:
         ("Which day: July 4, 1776?", ["July 4", "1776"], ("July 4, 1776",)),
         ("Which one: a, b or c?", ["a", "b or c"], ("a", "b", "c")),
         ("Which sum: 1,000 or 2,000?", ["1", "000 or 2", "000"], ("1,000", "2,000")),
-        ('Which song: "Hello, You", or "Help"?', ['"Hello', 'You"', '"Help"'], ('"Hello, You"', '"Help"')),
+        (
+            'Which song: "Hello, You", or "Help"?',
+            ['"Hello', 'You"', '"Help"'],
+            ('"Hello, You"', '"Help"'),
+        ),
     ],
 )
 def test_parsers(question: str, released: list[str], ours: tuple[str, ...]) -> None:
@@ -75,29 +88,50 @@ def test_parsers(question: str, released: list[str], ours: tuple[str, ...]) -> N
 
 def test_no_options() -> None:
     assert parse("Could you be more specific?") is None
-    assert parse_released("Could you be more specific?") == ("invalid form", ["invalid form"])
+    assert parse_released("Could you be more specific?") == (
+        "invalid form",
+        ["invalid form"],
+    )
 
 
 def test_corpus_bleu_is_sacrebleu() -> None:
     sacrebleu = pytest.importorskip("sacrebleu")
-    golds = ["Which one: party, leader, or faction?", "Which film: the 3.5-inch one, or the other?"]
+    golds = [
+        "Which one: party, leader, or faction?",
+        "Which film: the 3.5-inch one, or the other?",
+    ]
     ours = ["Which one: party, or faction?", "Which film: the 3.5-inch one, or this?"]
-    score = sacrebleu.corpus_bleu(ours, [golds], smooth_method="none", tokenize="13a").score / 100
+    score = (
+        sacrebleu.corpus_bleu(ours, [golds], smooth_method="none", tokenize="13a").score
+        / 100
+    )
     assert corpus_bleu(golds, ours) == pytest.approx(score, abs=1e-9)
-    assert " ".join(tokens_13a(golds[1])) == sacrebleu.tokenizers.tokenizer_13a.Tokenizer13a()(golds[1])
+    assert " ".join(
+        tokens_13a(golds[1])
+    ) == sacrebleu.tokenizers.tokenizer_13a.Tokenizer13a()(golds[1])
 
 
 def test_rouge_is_rouge_score() -> None:
-    scorer = pytest.importorskip("rouge_score.rouge_scorer").RougeScorer(["rougeLsum"], use_stemmer=True)
+    scorer = pytest.importorskip("rouge_score.rouge_scorer").RougeScorer(
+        ["rougeLsum"], use_stemmer=True
+    )
     reference = "the play opened in 1953. its first director was jed harris! it ran for 197 performances."
     prediction = "it opened in 1953 and ran for 197 performances. jed harris directed the first production."
-    expected = scorer.score("\n".join(sentences(reference)), "\n".join(sentences(prediction)))["rougeLsum"].fmeasure
+    expected = scorer.score(
+        "\n".join(sentences(reference)), "\n".join(sentences(prediction))
+    )["rougeLsum"].fmeasure
     assert rouge_l(reference, prediction) == pytest.approx(expected, abs=1e-12)
     assert rouge_l("", "x") == 0.0
 
 
 def test_stems() -> None:
-    words = {"relational": "relat", "skies": "sky", "dying": "die", "controlled": "control", "happily": "happili"}
+    words = {
+        "relational": "relat",
+        "skies": "sky",
+        "dying": "die",
+        "controlled": "control",
+        "happily": "happili",
+    }
     assert {word: stem(word) for word in words} == words
 
 
@@ -128,7 +162,10 @@ def test_reader_is_asked_once_for_all() -> None:
     ]
     scores = read_all(groups, ["text", "text"], reader)
     assert calls == [3]
-    assert [(one.disambig_f1, one.qa_em, one.qa_hit) for one in scores] == [(0.5, 0.5, 0.0), (0.0, 0.0, 0.0)]
+    assert [(one.disambig_f1, one.qa_em, one.qa_hit) for one in scores] == [
+        (0.5, 0.5, 0.0),
+        (0.0, 0.0, 0.0),
+    ]
 
 
 def test_dr_and_the_older_rouge_rule() -> None:
@@ -148,7 +185,9 @@ def test_citations_that_only_help_together() -> None:
         return facts[sentence] <= set(text.split())
 
     assert citation_scores([("a", ["1", "2"])], entails).precision == 1.0
-    assert citation_scores([("a", ["1", "2", "3"])], entails).precision == pytest.approx(2 / 3)
+    assert citation_scores(
+        [("a", ["1", "2", "3"])], entails
+    ).precision == pytest.approx(2 / 3)
     assert citation_scores([], entails).recall == 0.0
 
 
@@ -164,7 +203,9 @@ def test_agreement() -> None:
 def test_bootstrap_is_seeded_and_sensible() -> None:
     scores = [0.0, 1.0] * 50
     low, high = intervals([[1.0, score] for score in scores], {"x": share(1, 0)})["x"]
-    assert (low, high) == intervals([[1.0, score] for score in scores], {"x": share(1, 0)})["x"]
+    assert (low, high) == intervals(
+        [[1.0, score] for score in scores], {"x": share(1, 0)}
+    )["x"]
     assert 0.38 < low < 0.45 < middle(scores) < 0.55 < high < 0.62
     assert middle(scores) == middle(scores)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from whichsense.metrics.ambignq import edit_f1, f1_answers
-from whichsense.metrics.bleu import sentence_bleu
 from whichsense.metrics.cambignq import answer_overlap, option_overlap, ratio
-from whichsense.text import normalize
+from whichsense.metrics.overlap.bleu import sentence_bleu
+from whichsense.text.words import normalize
 
 PROMPT = "Who made the play the crucible?"
 GOLD = "Who wrote the play the crucible?"
@@ -22,17 +22,25 @@ def words(text: str) -> tuple[str, ...]:
     [
         ("Who made the play the crucible in 2012?", (0.5, 0.316228), 0.0),
         (PROMPT, (0.75, 0.5), 0.0),
-        ("Who wrote the play crucible in 1953?", (0.666667, 0.632456, 0.584804, 0.508133), 0.666667),
+        (
+            "Who wrote the play crucible in 1953?",
+            (0.666667, 0.632456, 0.584804, 0.508133),
+            0.666667,
+        ),
     ],
 )
 def test_questions(prediction: str, bleu: tuple[float, ...], edit: float) -> None:
     scores = sentence_bleu([words(GOLD)], words(prediction))
     assert scores[: len(bleu)] == pytest.approx(bleu, abs=1e-6)
-    assert edit_f1(words(PROMPT), words(GOLD), words(prediction)) == pytest.approx(edit, abs=1e-6)
+    assert edit_f1(words(PROMPT), words(GOLD), words(prediction)) == pytest.approx(
+        edit, abs=1e-6
+    )
 
 
 def test_short_exact_match_has_no_four_grams() -> None:
-    assert sentence_bleu([("a", "b", "c")], ("a", "b", "c"))[3] == pytest.approx(0.0316, abs=1e-4)
+    assert sentence_bleu([("a", "b", "c")], ("a", "b", "c"))[3] == pytest.approx(
+        0.0316, abs=1e-4
+    )
 
 
 def test_closest_reference_counts_for_length() -> None:
@@ -42,7 +50,11 @@ def test_closest_reference_counts_for_length() -> None:
 
 
 def test_normal_forms() -> None:
-    assert [normalize(text) for text in ("A.B. & C-D", "St. John's", "the")] == ["ab cd", "st johns", ""]
+    assert [normalize(text) for text in ("A.B. & C-D", "St. John's", "the")] == [
+        "ab cd",
+        "st johns",
+        "",
+    ]
 
 
 def test_answers() -> None:
@@ -52,12 +64,18 @@ def test_answers() -> None:
 
 
 def test_options() -> None:
-    result = ratio([option_overlap(["the film", "the book", "the musical"], ["2002 film", "book"])])
-    assert (result.precision, result.recall, result.f1) == pytest.approx((0.7778, 0.375, 0.5060), abs=1e-4)
+    result = ratio(
+        [option_overlap(["the film", "the book", "the musical"], ["2002 film", "book"])]
+    )
+    assert (result.precision, result.recall, result.f1) == pytest.approx(
+        (0.7778, 0.375, 0.5060), abs=1e-4
+    )
     overlap = option_overlap(["ab", "abcdef"], ["abcdefgh", "ab"])
     assert (overlap.precision_sum, overlap.recall_sum) == (1.75, 2.0)
 
 
 def test_clarified_answers() -> None:
     overlap = answer_overlap([["mj", "michael jordan"], ["lebron"]], ["jordan"])
-    assert (overlap.precision_sum, overlap.recall_sum) == pytest.approx((1.0, 0.428571), abs=1e-6)
+    assert (overlap.precision_sum, overlap.recall_sum) == pytest.approx(
+        (1.0, 0.428571), abs=1e-6
+    )

@@ -43,7 +43,10 @@ def tiny(kind: str, dropout: float = 0.0) -> Any:
 
 def sequences(lengths: list[list[int]], seed: int = 3) -> list[list[list[int]]]:
     generator = torch.Generator().manual_seed(seed)
-    return [[torch.randint(4, 60, (n,), generator=generator).tolist() for n in question] for question in lengths]
+    return [
+        [torch.randint(4, 60, (n,), generator=generator).tolist() for n in question]
+        for question in lengths
+    ]
 
 
 def batch(inputs: list[list[list[int]]], labels: torch.Tensor) -> Batch:
@@ -60,7 +63,9 @@ def plain(model: Any, inputs: list[list[list[int]]]) -> tuple[Any, torch.Tensor]
     """Fusion-in-Decoder by transformers alone: encode padded passages, join their states for each question."""
     flat = [one for question in inputs for one in question]
     longest = max(map(len, flat))
-    ids = torch.tensor([[*one, *[model.config.pad_token_id] * (longest - len(one))] for one in flat])
+    ids = torch.tensor(
+        [[*one, *[model.config.pad_token_id] * (longest - len(one))] for one in flat]
+    )
     mask = torch.tensor([[1] * len(one) + [0] * (longest - len(one)) for one in flat])
     states = model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
     joined = states.reshape(len(inputs), -1, states.shape[-1])

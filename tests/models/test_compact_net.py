@@ -8,9 +8,18 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from whichsense.errors import BadInput  # noqa: E402
-from whichsense.models.compact.net import CompactConfig, CompactNet, from_bert, set_quantization  # noqa: E402
-from whichsense.models.compact.quantized import QuantizedLinear, quantize_weight, weight_steps  # noqa: E402
+from whichsense.errors import BadInput
+from whichsense.models.compact.encoder.net import (
+    CompactConfig,
+    CompactNet,
+    from_bert,
+    set_quantization,
+)
+from whichsense.models.compact.encoder.quantized import (
+    QuantizedLinear,
+    quantize_weight,
+    weight_steps,
+)
 
 SHAPE = CompactConfig(60, 32, 4, 64, 64, layers=3, early=1)
 
@@ -24,8 +33,12 @@ def linear() -> QuantizedLinear:
 def test_weights_are_whole_codes_up_to_63(linear: QuantizedLinear) -> None:
     codes = quantize_weight(linear.weight) / weight_steps(linear.weight)
     assert torch.allclose(codes, codes.round(), atol=1e-4)
-    assert torch.equal(codes.abs().amax(dim=1).round(), torch.full((8,), 63.0))  # one scale an output, all of it used
-    assert (quantize_weight(linear.weight) - linear.weight).abs().max() <= weight_steps(linear.weight).max() / 2 + 1e-7
+    assert torch.equal(
+        codes.abs().amax(dim=1).round(), torch.full((8,), 63.0)
+    )  # one scale an output, all of it used
+    assert (quantize_weight(linear.weight) - linear.weight).abs().max() <= weight_steps(
+        linear.weight
+    ).max() / 2 + 1e-7
 
 
 @pytest.mark.parametrize("after_gelu", [False, True])
@@ -51,7 +64,9 @@ def test_gradients_pass_through_the_rounding(linear: QuantizedLinear) -> None:
 def test_calibration_fits_the_inputs(linear: QuantizedLinear) -> None:
     values = torch.randn(400, 16) * 3
     linear.calibrate(values)
-    assert linear.scale.exp().item() == pytest.approx(values.abs().max().item() / 127, rel=0.2)
+    assert linear.scale.exp().item() == pytest.approx(
+        values.abs().max().item() / 127, rel=0.2
+    )
     exact = linear(values)
     linear.quantize_activations = True
     assert 0 < (linear(values) - exact).abs().max() < 0.1
@@ -97,9 +112,20 @@ def test_padding_changes_nothing() -> None:
 
 def bert(**changes: int) -> Any:
     transformers = pytest.importorskip("transformers")
-    sizes = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4}
-    rest = {"intermediate_size": 64, "max_position_embeddings": 64, "hidden_act": "gelu_pytorch_tanh"}
-    return transformers.BertModel(transformers.BertConfig(**sizes, **rest, **changes), add_pooling_layer=False).eval()
+    sizes = {
+        "vocab_size": 60,
+        "hidden_size": 32,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+    }
+    rest = {
+        "intermediate_size": 64,
+        "max_position_embeddings": 64,
+        "hidden_act": "gelu_pytorch_tanh",
+    }
+    return transformers.BertModel(
+        transformers.BertConfig(**sizes, **rest, **changes), add_pooling_layer=False
+    ).eval()
 
 
 def test_from_bert_loads_every_weight() -> None:
@@ -111,7 +137,9 @@ def test_from_bert_loads_every_weight() -> None:
     mask[1, 7:] = False
     types = (torch.arange(12) > 5).long().expand(2, -1)
     with torch.no_grad():
-        expected = model(input_ids=ids, attention_mask=mask.long(), token_type_ids=types).last_hidden_state
+        expected = model(
+            input_ids=ids, attention_mask=mask.long(), token_type_ids=types
+        ).last_hidden_state
         found = net.read(ids, types, mask)["states"]
     assert torch.allclose(found[mask], expected[mask], atol=1e-5)
 

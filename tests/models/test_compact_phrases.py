@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from tiny_compact import exported, scored
-from whichsense.models.compact import rewriting
-from whichsense.models.compact.choosing import Option, key
-from whichsense.models.compact.phrases import _asked, phrase_rewrites
-from whichsense.models.compact.resolving import resolved, target
-from whichsense.models.compact.rewriting import Written, written
-from whichsense.models.compact.support import support
-from whichsense.models.compact.system import Compact, Scene
+from whichsense.models.compact.rewrite import rewriting
+from whichsense.models.compact.rewrite.phrases import _asked, phrase_rewrites
+from whichsense.models.compact.rewrite.resolving import resolved, target
+from whichsense.models.compact.rewrite.rewriting import Written, written
+from whichsense.models.compact.rewrite.support import support
+from whichsense.models.compact.scene import Compact, Scene
+from whichsense.models.compact.scorer.choosing import Option, key
 from whichsense.models.compact.writer import search
 from whichsense.testing import passage_hit
 from whichsense.types import Candidate
@@ -22,8 +22,14 @@ for needed in ("onnx", "onnxruntime", "torch"):
     pytest.importorskip(needed)
 
 HITS = [
-    passage_hit("The film of 1984 was directed by David Lynch in Mexico. It rained.", "Dune (1984 film)"),
-    passage_hit("It was made again in 2021. Denis Villeneuve directed it in Jordan.", "Dune (2021 film)"),
+    passage_hit(
+        "The film of 1984 was directed by David Lynch in Mexico. It rained.",
+        "Dune (1984 film)",
+    ),
+    passage_hit(
+        "It was made again in 2021. Denis Villeneuve directed it in Jordan.",
+        "Dune (2021 film)",
+    ),
 ]
 QUESTION = "Who directed the film Dune?"
 
@@ -37,13 +43,18 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 def questions(scene: Scene, *answers: str) -> list[list[str]]:
     targets = [target(scene, Candidate(answer, 1.0)) for answer in answers]
     told = [support(scene, one) for one in targets]
-    return [[one.question for one in some] for some in phrase_rewrites(scene, targets, told)]
+    return [
+        [one.question for one in some] for some in phrase_rewrites(scene, targets, told)
+    ]
 
 
 def test_what_stands_beside_one_answer_tells_it_from_the_other(scene: Scene) -> None:
     lynch, villeneuve = questions(scene, "David Lynch", "Denis Villeneuve")
     assert "Who directed the film Dune (1984 film)?" in lynch
-    assert "Who directed the film Dune in 1984?" in lynch and "Who directed the film Dune in Mexico?" in lynch
+    assert (
+        "Who directed the film Dune in 1984?" in lynch
+        and "Who directed the film Dune in Mexico?" in lynch
+    )
     assert "Who directed the film Dune in Jordan?" in villeneuve
     assert not any("2021" in one or "Jordan" in one for one in lynch)
     assert not any("1984" in one or "Mexico" in one for one in villeneuve)
@@ -65,11 +76,27 @@ def test_an_answer_that_stands_nowhere_gives_no_phrase(scene: Scene) -> None:
     ("question", "title", "rewrite"),
     [
         ("Who wrote dune?", r"Dune (\1)", r"Who wrote dune (\1)?"),
-        ("Who made dune?", r"Dune (\emph{1984} film)", r"Who made dune (\emph{1984} film)?"),
-        ("Who played spider man first?", "Spider-Man (2002 film)", "Who played spider man (2002 film) first?"),
+        (
+            "Who made dune?",
+            r"Dune (\emph{1984} film)",
+            r"Who made dune (\emph{1984} film)?",
+        ),
+        (
+            "Who played spider man first?",
+            "Spider-Man (2002 film)",
+            "Who played spider man (2002 film) first?",
+        ),
         ("Who is in AC / DC", "AC/DC (band)", "Who is in AC / DC (band)?"),
-        ("Who made airplane! first?", "Airplane! (film)", "Who made airplane! (film) first?"),
-        ("Who is spider man in Spider-Man?", "Spider-Man (film)", "Who is spider man in Spider-Man (film)?"),
+        (
+            "Who made airplane! first?",
+            "Airplane! (film)",
+            "Who made airplane! (film) first?",
+        ),
+        (
+            "Who is spider man in Spider-Man?",
+            "Spider-Man (film)",
+            "Who is spider man in Spider-Man (film)?",
+        ),
         ("Who played spiderman?", "Spider-Man (2002 film)", "Who played spiderman?"),
     ],
 )
@@ -79,16 +106,23 @@ def test_what_is_in_brackets_follows_the_name_as_the_question_spells_it(
     assert _asked(question, title) == rewrite
 
 
-def test_a_name_spelt_otherwise_is_explained_and_no_question_is_its_own_rewrite(scene: Scene) -> None:
+def test_a_name_spelt_otherwise_is_explained_and_no_question_is_its_own_rewrite(
+    scene: Scene,
+) -> None:
     """Also of one so long that the writer writes nothing. İ in lower case is two signs: its name is not found."""
     for name, found in (("Spider-Man", "spider man (2002 film)"), ("İzmir", None)):
-        asked = f"who played {name.lower().replace('-', ' ')} {'and who directed it ' * 20}"
+        asked = (
+            f"who played {name.lower().replace('-', ' ')} {'and who directed it ' * 20}"
+        )
         hits = [
             passage_hit("It was directed by David Lynch.", f"{name} (2002 film)"),
             passage_hit("It was directed by Denis Villeneuve.", f"{name} (2012 film)"),
         ]
         own = scene.compact.scene(asked, hits)
-        targets = [target(own, Candidate(answer, 1.0)) for answer in ("David Lynch", "Denis Villeneuve")]
+        targets = [
+            target(own, Candidate(answer, 1.0))
+            for answer in ("David Lynch", "Denis Villeneuve")
+        ]
         first, _ = written(own, targets, [support(own, one) for one in targets])
         given = [one.question for one in first.options]
         assert key(asked) not in map(key, given)
@@ -97,8 +131,12 @@ def test_a_name_spelt_otherwise_is_explained_and_no_question_is_its_own_rewrite(
 
 def test_readings_take_them(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the writer has nothing better to say."""
-    monkeypatch.setattr(search, "drawn", lambda _, prompts, *__, **___: [[] for _ in prompts])
-    found = resolved(scene, [Candidate("David Lynch", 0.6), Candidate("Denis Villeneuve", 0.5)])
+    monkeypatch.setattr(
+        search, "drawn", lambda _, prompts, *__, **___: [[] for _ in prompts]
+    )
+    found = resolved(
+        scene, [Candidate("David Lynch", 0.6), Candidate("Denis Villeneuve", 0.5)]
+    )
     assert len({one.question for one in found}) == 2
     given = questions(scene, "David Lynch", "Denis Villeneuve")
     assert all(one.question in some for one, some in zip(found, given, strict=True))
@@ -121,9 +159,22 @@ def test_readers_are_told_the_longer_name(scene: Scene) -> None:
     assert not any(phrase_rewrites(own, targets, told))
 
 
-def test_a_phrase_that_is_drawn_too_stays_as_good(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    targets = [target(scene, Candidate(answer, 1.0)) for answer in ("David Lynch", "Denis Villeneuve")]
+def test_a_phrase_that_is_drawn_too_stays_as_good(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    targets = [
+        target(scene, Candidate(answer, 1.0))
+        for answer in ("David Lynch", "Denis Villeneuve")
+    ]
     told = [support(scene, one) for one in targets]
-    option = Option(QUESTION.replace("Dune", "Dune in Mexico"), -0.5, bonus=0.1)  # what becomes of a drawn phrase
-    monkeypatch.setattr(rewriting, "written", lambda *_, **__: [Written((option,), (option.question,))] * 2)
-    assert [one.worth for one in rewriting.rewrites(scene, targets, told, cautious=True)[0]] == [float("inf")]
+    option = Option(
+        QUESTION.replace("Dune", "Dune in Mexico"), -0.5, bonus=0.1
+    )  # what becomes of a drawn phrase
+    monkeypatch.setattr(
+        rewriting,
+        "written",
+        lambda *_, **__: [Written((option,), (option.question,))] * 2,
+    )
+    assert [
+        one.worth for one in rewriting.rewrites(scene, targets, told, cautious=True)[0]
+    ] == [float("inf")]

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whichsense import sample
-from whichsense.models import static
-from whichsense.models.compact.inputs import pair
-from whichsense.models.compact.tokens import BEGIN, END, Tokenizer
+from whichsense.models.compact.encoder.inputs import pair
+from whichsense.models.compact.encoder.tokens import BEGIN, END, Tokenizer
+from whichsense.models.vectors import static
 
 tokenizers = pytest.importorskip("tokenizers")
 
@@ -25,7 +25,9 @@ def ours() -> Tokenizer:
 
 @cache
 def theirs() -> object:
-    made = tokenizers.Tokenizer(tokenizers.models.WordPiece(dict(ours().vocabulary), unk_token="[UNK]"))
+    made = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece(dict(ours().vocabulary), unk_token="[UNK]")
+    )
     made.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
     made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     return made
@@ -37,7 +39,9 @@ def expected(text: str) -> list[int]:
 
 def surfaces(text: str) -> list[str]:
     found = ours().pieces(text)
-    return [text[start:end] for start, end in zip(found.starts, found.ends, strict=True)]
+    return [
+        text[start:end] for start, end in zip(found.starts, found.ends, strict=True)
+    ]
 
 
 def test_the_sample_is_cut_as_bert_cuts_it() -> None:
@@ -79,7 +83,10 @@ LATIN = st.characters(max_codepoint=0x24F, exclude_categories=("Cn",))
 def test_any_text_is_cut_as_bert_cuts_it(text: str) -> None:
     assert ours().ids(text) == expected(text)
     pieces = ours().pieces(text)
-    assert all(0 <= start < end <= len(text) for start, end in zip(pieces.starts, pieces.ends, strict=True))
+    assert all(
+        0 <= start < end <= len(text)
+        for start, end in zip(pieces.starts, pieces.ends, strict=True)
+    )
     assert pieces.starts == sorted(pieces.starts)
 
 
@@ -87,13 +94,22 @@ def test_the_words_are_cut_short_where_asked() -> None:
     whole = ours().pieces("The unmistakably long title of it")
     for most in range(len(whole) + 2):
         short = ours().pieces("The unmistakably long title of it", most)
-        assert (short.ids, short.starts, short.ends) == (whole.ids[:most], whole.starts[:most], whole.ends[:most])
+        assert (short.ids, short.starts, short.ends) == (
+            whole.ids[:most],
+            whole.starts[:most],
+            whole.ends[:most],
+        )
 
 
 def test_a_pair_knows_where_title_and_text_stand() -> None:
     title, text = "Dune (novel)", "Frank Herbert wrote Dune in 1965. " * 40
     made = pair(ours(), ours().ids("Who wrote Dune?"), title, text)
-    assert len(made) == 224 and made.ids[0] == BEGIN and made.ids[-1] == END and made.ids.count(END) == 3
+    assert (
+        len(made) == 224
+        and made.ids[0] == BEGIN
+        and made.ids[-1] == END
+        and made.ids.count(END) == 3
+    )
     first, last = made.title
     assert title[made.starts[first] : made.ends[last - 1]] == title
     first, last = made.text

@@ -11,31 +11,59 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiny_compact import VOCABULARY, exported, scored, tiny_writer
-from whichsense.metrics.porter import stem
-from whichsense.models.compact.choosing import REWRITE_FEATURES, Option, Rewrite, of_rewrites, together
-from whichsense.models.compact.edits import NEUTRAL_WORDS, SMALL_WORDS, Edit, Surfaces, applied, changes
-from whichsense.models.compact.resolving import target
-from whichsense.models.compact.rewriting import rewrites, written
-from whichsense.models.compact.scorer import linear
-from whichsense.models.compact.support import Support, support
-from whichsense.models.compact.system import Compact, Scene, Settings
-from whichsense.models.compact.tokens import END, Tokenizer
-from whichsense.models.compact.windows import windows
+from whichsense.models.compact.encoder.tokens import END, Tokenizer
+from whichsense.models.compact.rewrite.resolving import target
+from whichsense.models.compact.rewrite.rewriting import rewrites, written
+from whichsense.models.compact.rewrite.support import Support, support
+from whichsense.models.compact.rewrite.windows import windows
+from whichsense.models.compact.scene import Compact, Scene, Settings
+from whichsense.models.compact.scorer.choosing import (
+    REWRITE_FEATURES,
+    Option,
+    Rewrite,
+    of_rewrites,
+    together,
+)
+from whichsense.models.compact.scorer.scorer import linear
 from whichsense.models.compact.writer import search
-from whichsense.models.compact.writer.prompts import BETWEEN, LONGEST, REWRITE, Prompt, Window, answering, rewriting
+from whichsense.models.compact.writer.edits import (
+    NEUTRAL_WORDS,
+    SMALL_WORDS,
+    Edit,
+    Surfaces,
+    applied,
+    changes,
+)
+from whichsense.models.compact.writer.prompts import (
+    BETWEEN,
+    LONGEST,
+    REWRITE,
+    Prompt,
+    Window,
+    answering,
+    rewriting,
+)
 from whichsense.models.compact.writer.runtime import Floats, Ints, Sequences, Writer
 from whichsense.testing import passage_hit
-from whichsense.text import words
-from whichsense.train.compact_scorer import fit_within
+from whichsense.text.porter import stem
+from whichsense.text.words import words
+from whichsense.train.compact.scorer.linear import fit_within
 from whichsense.types import Candidate
 
 for needed in ("onnx", "onnxruntime", "torch"):
     pytest.importorskip(needed)
 
 HITS = [
-    passage_hit("The film Dune of 1984 was directed by David Lynch.", "Dune (1984 film)"),
-    passage_hit("Dune is a novel by Frank Herbert. It was made a film in 1984 and in 2021.", "Dune (novel)"),
-    passage_hit("The film of 2021 was directed by Denis Villeneuve.", "Dune (2021 film)"),
+    passage_hit(
+        "The film Dune of 1984 was directed by David Lynch.", "Dune (1984 film)"
+    ),
+    passage_hit(
+        "Dune is a novel by Frank Herbert. It was made a film in 1984 and in 2021.",
+        "Dune (novel)",
+    ),
+    passage_hit(
+        "The film of 2021 was directed by Denis Villeneuve.", "Dune (2021 film)"
+    ),
     passage_hit("Everest was first climbed by Edmund Hillary in 1953.", "Everest"),
 ]
 QUESTION = "Who directed the film Dune?"
@@ -44,7 +72,9 @@ TOKENIZER = Tokenizer({word: number for number, word in enumerate(VOCABULARY)})
 
 @pytest.fixture(scope="module")
 def compact(tmp_path_factory: pytest.TempPathFactory) -> Compact:
-    return Compact(scored(exported(tmp_path_factory.mktemp("compact"))), settings=Settings(keep=3))
+    return Compact(
+        scored(exported(tmp_path_factory.mktemp("compact"))), settings=Settings(keep=3)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +85,18 @@ def scene(compact: Compact) -> Scene:
 def test_edits_make_the_question() -> None:
     asked = "Who directed the film Dune".split()
     edits = changes(
-        [TOKENIZER.ids(word) for word in asked], TOKENIZER.ids("who directed novel dune in 1984"), VOCABULARY
+        [TOKENIZER.ids(word) for word in asked],
+        TOKENIZER.ids("who directed novel dune in 1984"),
+        VOCABULARY,
     )
-    assert edits == [Edit(2, 2, tuple(TOKENIZER.ids("novel"))), Edit(5, 0, tuple(TOKENIZER.ids("in 1984")))]
-    surfaces = Surfaces([(hit.passage.text, TOKENIZER.pieces(hit.passage.text)) for hit in HITS], VOCABULARY)
+    assert edits == [
+        Edit(2, 2, tuple(TOKENIZER.ids("novel"))),
+        Edit(5, 0, tuple(TOKENIZER.ids("in 1984"))),
+    ]
+    surfaces = Surfaces(
+        [(hit.passage.text, TOKENIZER.pieces(hit.passage.text)) for hit in HITS],
+        VOCABULARY,
+    )
     assert (
         applied(asked, [(edit, surfaces.written(edit.inserted)) for edit in edits])
         == "Who directed novel Dune in 1984?"
@@ -70,24 +108,39 @@ def test_edits_make_the_question() -> None:
     [
         ("by david lynch", "by David Lynch"),  # as the evidence writes it
         ("the film", "the film"),  # not as it stands at the beginning of a sentence
-        ("edmund hillary ' s", "Edmund Hillary's"),  # what the evidence does not hold is put together by rule
+        (
+            "edmund hillary ' s",
+            "Edmund Hillary's",
+        ),  # what the evidence does not hold is put together by rule
         ("in winter", "in winter"),
         ("everest", "Everest"),
     ],
 )
 def test_words_are_written_as_in_the_evidence(inserted: str, written: str) -> None:
-    surfaces = Surfaces([(hit.passage.text, TOKENIZER.pieces(hit.passage.text)) for hit in HITS], VOCABULARY)
+    surfaces = Surfaces(
+        [(hit.passage.text, TOKENIZER.pieces(hit.passage.text)) for hit in HITS],
+        VOCABULARY,
+    )
     assert surfaces.written(TOKENIZER.ids(inserted)) == written
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.lists(st.integers(104, 112), min_size=1, max_size=3), max_size=8), st.data())
-def test_edits_of_anything_make_what_was_written(question: list[list[int]], data: st.DataObject) -> None:
+@given(
+    st.lists(st.lists(st.integers(104, 112), min_size=1, max_size=3), max_size=8),
+    st.data(),
+)
+def test_edits_of_anything_make_what_was_written(
+    question: list[list[int]], data: st.DataObject
+) -> None:
     flat = [piece for pieces in question for piece in pieces]
-    written = data.draw(st.lists(st.integers(104, 112), max_size=12) | st.permutations(flat).map(list))
+    written = data.draw(
+        st.lists(st.integers(104, 112), max_size=12) | st.permutations(flat).map(list)
+    )
     made, at = [], 0
     for edit in (edits := changes(question, written, VOCABULARY)):
-        made += [piece for pieces in question[at : edit.gap] for piece in pieces] + list(edit.inserted)
+        made += [
+            piece for pieces in question[at : edit.gap] for piece in pieces
+        ] + list(edit.inserted)
         at = edit.gap + edit.deleted
         assert edit.deleted or edit.inserted
     assert made + [piece for pieces in question[at:] for piece in pieces] == written
@@ -104,15 +157,24 @@ def test_a_word_that_goes_on_is_another_word() -> None:
 def test_what_is_inserted_must_stand_in_the_evidence() -> None:
     known = frozenset(["1984", "film", "david", "lynch", "play"])
     numbers = frozenset(["1984"])
-    lynch, year = (Support(answer, known, np.array([]), numbers=numbers) for answer in ("David Lynch", "in 1984"))
+    lynch, year = (
+        Support(answer, known, np.array([]), numbers=numbers)
+        for answer in ("David Lynch", "in 1984")
+    )
     assert lynch.holds("plays") and lynch.holds("in the 1984 film") and lynch.holds("")
     assert not lynch.holds("in the 2021 film")  # says what the evidence does not say
     assert not lynch.holds("whered the film")  # small words have no other forms
     assert not lynch.holds("by David Lynch")  # gives the answer away
     names = ("Lynch, Kentucky", "May 5, 1984")
-    place, date = (Support(answer, known, np.array([]), numbers=numbers) for answer in names)
+    place, date = (
+        Support(answer, known, np.array([]), numbers=numbers) for answer in names
+    )
     # Of a place the first name is enough; of a date the year is not.
-    assert not place.holds("in Lynch") and year.holds("in Lynch") and date.holds("in the 1984 film")
+    assert (
+        not place.holds("in Lynch")
+        and year.holds("in Lynch")
+        and date.holds("in the 1984 film")
+    )
     assert not year.holds("1984")
 
 
@@ -120,7 +182,13 @@ def test_names_stand_side_by_side_as_in_the_evidence() -> None:
     told = "South Korea and New Zealand of Sir Edmund Hillary in 1984".lower().split()
     stems = frozenset(map(stem, told))
     known = Support("x", stems, np.array([]), frozenset(pairwise(map(stem, told))))
-    for good in ("in New Zealand", "of Edmund Hillary", "zealand south", "in Korea", "Zealand in South Korea"):
+    for good in (
+        "in New Zealand",
+        "of Edmund Hillary",
+        "zealand south",
+        "in Korea",
+        "Zealand in South Korea",
+    ):
         assert known.holds(good), good
     for bad in ("in South Zealand", "New Korea", "of Sir Hillary", "Hillary Edmund"):
         assert not known.holds(bad), bad
@@ -128,7 +196,12 @@ def test_names_stand_side_by_side_as_in_the_evidence() -> None:
 
 
 def test_numbers_are_said_as_they_stand(compact: Compact) -> None:
-    hits = [passage_hit("The film by David Lynch made 2,022,044 of 1990's dollars, at 7:30 of 14 days.", "Dune")]
+    hits = [
+        passage_hit(
+            "The film by David Lynch made 2,022,044 of 1990's dollars, at 7:30 of 14 days.",
+            "Dune",
+        )
+    ]
     scene = compact.scene("Who made the 1984 film?", hits, keep=1)
     lynch = support(scene, target(scene, Candidate("David Lynch", 1.0)))
     for good in ("of 2,022,044", "in 1990", "at 7:30", "in 14 days", "of 1984"):
@@ -137,27 +210,43 @@ def test_numbers_are_said_as_they_stand(compact: Compact) -> None:
         assert not lynch.holds(bad), bad
 
 
-def test_names_of_the_question_and_of_the_evidence_may_be_inserted(compact: Compact) -> None:
+def test_names_of_the_question_and_of_the_evidence_may_be_inserted(
+    compact: Compact,
+) -> None:
     hits = [
-        passage_hit("The film of New York was directed by David Lynch in South Korea.", "Dune (1984 film)"),
-        passage_hit("The novel of North Dakota was made by Frank Herbert.", "Dune (novel)"),
+        passage_hit(
+            "The film of New York was directed by David Lynch in South Korea.",
+            "Dune (1984 film)",
+        ),
+        passage_hit(
+            "The novel of North Dakota was made by Frank Herbert.", "Dune (novel)"
+        ),
     ]
     scene = compact.scene("Who made Blue Velvet?", hits, keep=2)
     lynch = support(scene, target(scene, Candidate("David Lynch", 1.0)))
     for good in ("in New York", "of South Korea", "of Blue Velvet"):
         assert lynch.holds(good), good
-    for bad in ("in South York", "in New Korea", "in North Dakota"):  # the last one is said of another answer
+    for bad in (
+        "in South York",
+        "in New Korea",
+        "in North Dakota",
+    ):  # the last one is said of another answer
         assert not lynch.holds(bad), bad
 
 
 def test_only_what_is_said_of_the_answer_supports_its_rewrite(compact: Compact) -> None:
     scene = compact.scene("Who made the film Dune?", HITS, keep=4)
     lynch, herbert, nobody = (
-        support(scene, target(scene, Candidate(answer, 1.0))) for answer in ("David Lynch", "Frank Herbert", "nobody")
+        support(scene, target(scene, Candidate(answer, 1.0)))
+        for answer in ("David Lynch", "Frank Herbert", "nobody")
     )
     assert lynch.holds("the 1984 film") and not lynch.holds("of 2021")
-    assert herbert.holds("the novel") and not herbert.holds("in 1984")  # stands in the next sentence
-    assert nobody.holds("of 2021") and nobody.holds("in 1984")  # no evidence of its own: all of it
+    assert herbert.holds("the novel") and not herbert.holds(
+        "in 1984"
+    )  # stands in the next sentence
+    assert nobody.holds("of 2021") and nobody.holds(
+        "in 1984"
+    )  # no evidence of its own: all of it
     assert lynch.tells_apart("Who directed the film of 1984?", [herbert])
     assert not lynch.tells_apart("Who directed the film of 1984?", [herbert, nobody])
     pieces = {VOCABULARY[number] for number in lynch.pieces}
@@ -165,7 +254,10 @@ def test_only_what_is_said_of_the_answer_supports_its_rewrite(compact: Compact) 
 
 
 def test_rewrites_are_chosen_together() -> None:
-    one, two, three = (Rewrite(text, score) for text, score in (("A?", -1.0), ("B?", -1.2), ("C?", -9.0)))
+    one, two, three = (
+        Rewrite(text, score)
+        for text, score in (("A?", -1.0), ("B?", -1.2), ("C?", -9.0))
+    )
     assert together([[one, two], [one, three]]) == [two, one]
     assert together([[one], [one]]) in ([one, None], [None, one])
     assert together([[], [one]]) == [None, one]
@@ -175,22 +267,36 @@ def test_rewrites_are_chosen_together() -> None:
 
 
 def test_rewrites_keep_to_the_evidence(scene: Scene) -> None:
-    targets = [target(scene, Candidate(answer, 1.0)) for answer in ("David Lynch", "Denis Villeneuve")]
+    targets = [
+        target(scene, Candidate(answer, 1.0))
+        for answer in ("David Lynch", "Denis Villeneuve")
+    ]
     assert [sorted(one.marked) for one in targets] != [[], []]
     found = rewrites(scene, targets, [support(scene, one) for one in targets])
     assert any(found)
-    told = {word for hit in HITS for word in words(f"{hit.passage.title} {hit.passage.text}")}
+    told = {
+        word
+        for hit in HITS
+        for word in words(f"{hit.passage.title} {hit.passage.text}")
+    }
     for answer, some in zip(targets, found, strict=True):
         for one in some:
             new = set(words(one.question)) - set(words(QUESTION))
             assert one.question.endswith("?") and one.question != QUESTION
-            assert {stem(word) for word in new - SMALL_WORDS} <= {stem(word) for word in told | NEUTRAL_WORDS}
+            assert {stem(word) for word in new - SMALL_WORDS} <= {
+                stem(word) for word in told | NEUTRAL_WORDS
+            }
             assert " ".join(words(answer.answer)) not in " ".join(words(one.question))
 
 
 def prompts_of(scene: Scene, *answers: str) -> list[Prompt]:
     targets = [target(scene, Candidate(answer, 1.0)) for answer in answers]
-    return [rewriting(TOKENIZER.ids(QUESTION), TOKENIZER.ids(one.answer), [], windows(scene, one)) for one in targets]
+    return [
+        rewriting(
+            TOKENIZER.ids(QUESTION), TOKENIZER.ids(one.answer), [], windows(scene, one)
+        )
+        for one in targets
+    ]
 
 
 def test_draws_come_again_and_keep_to_what_may_be_written(scene: Scene) -> None:
@@ -200,7 +306,9 @@ def test_draws_come_again_and_keep_to_what_may_be_written(scene: Scene) -> None:
     found = search.drawn(writer, [prompt, prompt], [pieces, pieces], 8)
     assert found == search.drawn(writer, [prompt, prompt], [pieces, pieces], 8)
     assert len({one.tokens for some in found for one in some}) > 3
-    assert all(set(one.tokens) <= set(pieces.tolist()) for some in found for one in some)
+    assert all(
+        set(one.tokens) <= set(pieces.tolist()) for some in found for one in some
+    )
     known = [token for token in prompt.ids if token not in pieces]
     outputs = [one.tokens for one in found[0]]
     begun = writer.begin([prompt], writer.writable(pieces.tolist()))
@@ -210,15 +318,24 @@ def test_draws_come_again_and_keep_to_what_may_be_written(scene: Scene) -> None:
         columns = begun.writable.columns([*one.tokens, END])
         score = sum(every[place, column] for place, column in enumerate(columns))
         assert one.each == pytest.approx(score / len(columns), abs=2e-2)
-    assert known and all(score < 0 for score in search.likelihoods(writer, [prompt], outputs)[0])
+    assert known and all(
+        score < 0 for score in search.likelihoods(writer, [prompt], outputs)[0]
+    )
 
 
-def test_draws_that_are_alike_so_far_are_read_once(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draws_that_are_alike_so_far_are_read_once(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No call of the writer has the same tokens after the same prompt in two rows."""
     extend, rows = Writer.extend, list[int]()
 
-    def watched(writer: Writer, old: Sequences, tokens: Ints, **options: bool) -> tuple[Sequences, Floats]:
-        seen = [mask.tobytes() + past.tobytes() for mask, past in zip(old.mask, old.past["keys_0"], strict=True)]
+    def watched(
+        writer: Writer, old: Sequences, tokens: Ints, **options: bool
+    ) -> tuple[Sequences, Floats]:
+        seen = [
+            mask.tobytes() + past.tobytes()
+            for mask, past in zip(old.mask, old.past["keys_0"], strict=True)
+        ]
         assert len(set(zip(seen, tokens.ravel().tolist(), strict=True))) == len(tokens)
         rows.append(len(tokens))
         return extend(writer, old, tokens, **options)
@@ -232,16 +349,27 @@ def test_draws_that_are_alike_so_far_are_read_once(scene: Scene, monkeypatch: py
 
 def test_answers_are_scored_together_as_alone(tmp_path: Path) -> None:
     """In float: codes of eight bits have one step for all that is computed together."""
-    scene = Compact(scored(exported(tmp_path, int8=False))).scene(QUESTION, HITS, keep=3)
+    scene = Compact(scored(exported(tmp_path, int8=False))).scene(
+        QUESTION, HITS, keep=3
+    )
     told = [
-        window for answer in ("David Lynch", "1984") for window in windows(scene, target(scene, Candidate(answer, 1)))
+        window
+        for answer in ("David Lynch", "1984")
+        for window in windows(scene, target(scene, Candidate(answer, 1)))
     ]
-    prompts = [answering(TOKENIZER.ids(text), told) for text in (QUESTION, "Who wrote the novel?")]
+    prompts = [
+        answering(TOKENIZER.ids(text), told)
+        for text in (QUESTION, "Who wrote the novel?")
+    ]
     outputs = [TOKENIZER.ids(text) for text in ("David Lynch", "1984", "")]
-    together_ = search.likelihoods(scene.compact.writer, prompts, outputs, range(104, len(VOCABULARY)))
+    together_ = search.likelihoods(
+        scene.compact.writer, prompts, outputs, range(104, len(VOCABULARY))
+    )
     for row, prompt in enumerate(prompts):
         for column, output in enumerate(outputs):
-            ((alone,),) = search.likelihoods(scene.compact.writer, [prompt], [output], range(104, len(VOCABULARY)))
+            ((alone,),) = search.likelihoods(
+                scene.compact.writer, [prompt], [output], range(104, len(VOCABULARY))
+            )
             assert together_[row][column] == pytest.approx(alone, abs=1e-3)
     assert all(score < 0 for row in together_ for score in row)
 
@@ -256,13 +384,18 @@ def test_the_writer_is_the_torch_one(int8: bool, tmp_path: Path) -> None:
     scene = Compact(scored(exported(tmp_path, int8=int8))).scene(QUESTION, HITS, keep=3)
     words_of = torch.tensor(scene.compact.model.words.vectors(range(len(VOCABULARY))))
     net, writer = tiny_writer(words_of), scene.compact.writer
-    prompts, output = prompts_of(scene, "David Lynch", "1984"), TOKENIZER.ids("who directed the film dune in 1984")
+    prompts, output = (
+        prompts_of(scene, "David Lynch", "1984"),
+        TOKENIZER.ids("who directed the film dune in 1984"),
+    )
     begun = writer.begin(prompts, writer.writable(range(104, len(VOCABULARY))))
     many, found = writer.extend(begun, np.array([output, output]), every=True)
     each = begun
     for token in output:
         each, _ = writer.extend(each, np.full((2, 1), token))
-    np.testing.assert_allclose(each.following, many.following, atol=1e-4 if not int8 else 0.3)
+    np.testing.assert_allclose(
+        each.following, many.following, atol=1e-4 if not int8 else 0.3
+    )
     for row, prompt in enumerate(prompts):
         written = torch.tensor([[REWRITE, *output]])
         parts = (
@@ -271,7 +404,13 @@ def test_the_writer_is_the_torch_one(int8: bool, tmp_path: Path) -> None:
             torch.ones(1, len(prompt.ids), dtype=torch.bool),
         )
         with torch.no_grad():
-            scores = net.scores(net(Sequences(*parts, written, written, torch.ones_like(written).float())))[0]
+            scores = net.scores(
+                net(
+                    Sequences(
+                        *parts, written, written, torch.ones_like(written).float()
+                    )
+                )
+            )[0]
         wanted = torch.log_softmax(scores[:, begun.writable.ids], 1)
         mine = np.concatenate([begun.following[row][None], found[row]])
         near = 1e-4 if not int8 else 0.3
@@ -281,11 +420,20 @@ def test_the_writer_is_the_torch_one(int8: bool, tmp_path: Path) -> None:
 def test_windows_hold_the_answer() -> None:
     text = list(range(200, 300))
     text[130 - 100] = text[160 - 100] = 1012
-    for first, end, width in ((0, 0, 20), (5, 7, 20), (35, 37, 20), (58, 60, 20), (95, 99, 20), (62, 64, 56)):
+    for first, end, width in (
+        (0, 0, 20),
+        (5, 7, 20),
+        (35, 37, 20),
+        (58, 60, 20),
+        (95, 99, 20),
+        (62, 64, 56),
+    ):
         cut = Window([7, 8, 9], text, first, end).cut(2, width)
         assert cut[:3] == [7, 8, BETWEEN] and cut[-1] == END and len(cut) == width + 4
         assert all(piece in cut for piece in text[first:end])
-    assert Window([7], text, 35, 37).cut(2, 20)[2] == text[31]  # from the beginning of its sentence
+    assert (
+        Window([7], text, 35, 37).cut(2, 20)[2] == text[31]
+    )  # from the beginning of its sentence
 
 
 def test_a_prompt_never_grows_too_long() -> None:
@@ -311,10 +459,18 @@ def test_answers_are_marked_wherever_they_stand(scene: Scene) -> None:
     assert target(scene, Candidate("nowhere at all", 1.0)).marked == {}
 
 
-def test_a_choice_prefers_what_was_drawn_often_and_what_the_net_says(compact: Compact) -> None:
+def test_a_choice_prefers_what_was_drawn_often_and_what_the_net_says(
+    compact: Compact,
+) -> None:
     drawn = ["Who made the 1984 film?", "Who made the 1984 film?", "Who made it first?"]
-    rows = of_rewrites("Who made it?", [Option("Who made the 1984 film?"), Option("Who made it first?")], drawn)
-    assert set(rows[0]) == set(REWRITE_FEATURES) and rows[0]["drawn"] == pytest.approx(2 / 3)
+    rows = of_rewrites(
+        "Who made it?",
+        [Option("Who made the 1984 film?"), Option("Who made it first?")],
+        drawn,
+    )
+    assert set(rows[0]) == set(REWRITE_FEATURES) and rows[0]["drawn"] == pytest.approx(
+        2 / 3
+    )
     agreeing, plain = linear(edits=1.0).values(rows), linear(inserted=-1.0).values(rows)
     assert agreeing[0] > agreeing[1] and plain[0] < plain[1]
     values = [0.9, 0.1, 0.2, 0.8]
@@ -325,11 +481,17 @@ def test_a_choice_prefers_what_was_drawn_often_and_what_the_net_says(compact: Co
         {"good": 5.0, "group": 1.0},
     ]
     net = fit_within(told * 20, values * 20, [0, 0, 1, 1] * 20)
-    assert net.values([{"good": 2.0, "group": 0.0}]) > net.values([{"good": 1.0, "group": 0.0}])
-    assert net.weights[1] == pytest.approx(0, abs=1e-6)  # what does not differ within a group says nothing
+    assert net.values([{"good": 2.0, "group": 0.0}]) > net.values(
+        [{"good": 1.0, "group": 0.0}]
+    )
+    assert net.weights[1] == pytest.approx(
+        0, abs=1e-6
+    )  # what does not differ within a group says nothing
 
 
-def test_a_question_too_long_for_the_writer_gets_phrases_of_the_evidence(compact: Compact) -> None:
+def test_a_question_too_long_for_the_writer_gets_phrases_of_the_evidence(
+    compact: Compact,
+) -> None:
     scene = compact.scene("who " * 60 + "?", HITS, keep=3)
     targets = [target(scene, Candidate(year, 1.0)) for year in ("1984", "2021")]
     for some in written(scene, targets, [support(scene, one) for one in targets]):

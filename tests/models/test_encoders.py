@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from whichsense.errors import BadInput
-from whichsense.models.encoders import DEFAULT, estimate, load_encoder
-from whichsense.models.minilm import MiniLM
-from whichsense.models.static import Static
+from whichsense.models.vectors.encoders import DEFAULT, estimate, load_encoder
+from whichsense.models.vectors.minilm import MiniLM
+from whichsense.models.vectors.static import Static
 from whichsense.testing import FakeEncoder
 
 
@@ -17,7 +17,10 @@ def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_encoder("minilm") == MiniLM()
     assert load_encoder("static+minilm") == Static(questions=MiniLM())
     assert load_encoder("static+minilm").name == load_encoder("static").name
-    assert load_encoder("sentence-transformers/all-MiniLM-L6-v2").name == "sentence-transformers/all-MiniLM-L6-v2"
+    assert (
+        load_encoder("sentence-transformers/all-MiniLM-L6-v2").name
+        == "sentence-transformers/all-MiniLM-L6-v2"
+    )
     (tmp_path / "model").mkdir()
     monkeypatch.chdir(tmp_path)
     assert load_encoder("model").name == str(tmp_path / "model")

@@ -11,15 +11,17 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from whichsense.errors import BadInput  # noqa: E402
-from whichsense.models.seq2seq import checkpoint  # noqa: E402
-from whichsense.models.seq2seq.codec import SEPARATOR, Form  # noqa: E402
-from whichsense.models.seq2seq.generator import Generator, opened  # noqa: E402
-from whichsense.models.seq2seq.network import Network  # noqa: E402
-from whichsense.train.tiny_seq2seq import byte_level  # noqa: E402
+from whichsense.errors import BadInput
+from whichsense.models.seq2seq import checkpoint
+from whichsense.models.seq2seq.codec import SEPARATOR, Form
+from whichsense.models.seq2seq.generator import Generator, opened
+from whichsense.models.seq2seq.network import Network
+from whichsense.train.tiny.seq2seq import byte_level
 
 SIZE, FEED, HEADS, LAYERS, PLACES = 16, 24, 2, 2, 48
-FORM = Form(passages=2, question_tokens=8, passage_tokens=8, input_tokens=24, output_tokens=8)
+FORM = Form(
+    passages=2, question_tokens=8, passage_tokens=8, input_tokens=24, output_tokens=8
+)
 
 
 def bart_shapes(words: int, prefix: str) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -28,18 +30,35 @@ def bart_shapes(words: int, prefix: str) -> Iterator[tuple[str, tuple[int, ...]]
     for side in ("encoder", "decoder"):
         yield f"{prefix}{side}.embed_tokens.weight", (words, SIZE)
         yield f"{prefix}{side}.embed_positions.weight", (PLACES + 2, SIZE)
-        yield from ((f"{prefix}{side}.layernorm_embedding.{part}", (SIZE,)) for part in ("weight", "bias"))
+        yield from (
+            (f"{prefix}{side}.layernorm_embedding.{part}", (SIZE,))
+            for part in ("weight", "bias")
+        )
         for layer in range(LAYERS):
             name = f"{prefix}{side}.layers.{layer}"
-            attentions = ("self_attn",) if side == "encoder" else ("self_attn", "encoder_attn")
+            attentions = (
+                ("self_attn",) if side == "encoder" else ("self_attn", "encoder_attn")
+            )
             for attention in attentions:
                 for part in ("k_proj", "v_proj", "q_proj", "out_proj"):
                     yield f"{name}.{attention}.{part}.weight", (SIZE, SIZE)
                     yield f"{name}.{attention}.{part}.bias", (SIZE,)
-                yield from ((f"{name}.{attention}_layer_norm.{part}", (SIZE,)) for part in ("weight", "bias"))
-            yield from ((f"{name}.fc1.weight", (FEED, SIZE)), (f"{name}.fc1.bias", (FEED,)))
-            yield from ((f"{name}.fc2.weight", (SIZE, FEED)), (f"{name}.fc2.bias", (SIZE,)))
-            yield from ((f"{name}.final_layer_norm.{part}", (SIZE,)) for part in ("weight", "bias"))
+                yield from (
+                    (f"{name}.{attention}_layer_norm.{part}", (SIZE,))
+                    for part in ("weight", "bias")
+                )
+            yield from (
+                (f"{name}.fc1.weight", (FEED, SIZE)),
+                (f"{name}.fc1.bias", (FEED,)),
+            )
+            yield from (
+                (f"{name}.fc2.weight", (SIZE, FEED)),
+                (f"{name}.fc2.bias", (SIZE,)),
+            )
+            yield from (
+                (f"{name}.final_layer_norm.{part}", (SIZE,))
+                for part in ("weight", "bias")
+            )
     if prefix:
         yield "final_logits_bias", (1, words)
 
@@ -50,12 +69,20 @@ def t5_shapes(words: int, gated: bool) -> Iterator[tuple[str, tuple[int, ...]]]:
         if not gated:
             yield f"{side}.embed_tokens.weight", (words, SIZE)
         for layer in range(LAYERS):
-            blocks = ("SelfAttention",) if side == "encoder" else ("SelfAttention", "EncDecAttention")
+            blocks = (
+                ("SelfAttention",)
+                if side == "encoder"
+                else ("SelfAttention", "EncDecAttention")
+            )
             for place, block in enumerate(blocks):
                 name = f"{side}.block.{layer}.layer.{place}"
-                yield from ((f"{name}.{block}.{part}.weight", (SIZE, SIZE)) for part in "qkvo")
+                yield from (
+                    (f"{name}.{block}.{part}.weight", (SIZE, SIZE)) for part in "qkvo"
+                )
                 yield f"{name}.layer_norm.weight", (SIZE,)
-                if layer == 0 and (block == "SelfAttention" or not gated):  # T5 1.0 has a table that nothing reads
+                if layer == 0 and (
+                    block == "SelfAttention" or not gated
+                ):  # T5 1.0 has a table that nothing reads
                     yield f"{name}.{block}.relative_attention_bias.weight", (32, HEADS)
             name = f"{side}.block.{layer}.layer.{len(blocks)}"
             for part in ("wi_0", "wi_1") if gated else ("wi",):
@@ -70,7 +97,11 @@ def t5_shapes(words: int, gated: bool) -> Iterator[tuple[str, tuple[int, ...]]]:
 def published(folder: Path, kind: str) -> dict[str, Any]:
     """A checkpoint as it lies on the hub: pytorch_model.bin, config.json and a tokenizer."""
     texts = ["who won the race in 2012", "Ann won the race"]
-    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"] if kind.startswith("bart") else ["<pad>", "</s>", "<unk>"]
+    special = (
+        ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+        if kind.startswith("bart")
+        else ["<pad>", "</s>", "<unk>"]
+    )
     tokenizer = byte_level(texts, special)
     words = len(tokenizer)
     if kind.startswith("bart"):
@@ -89,7 +120,9 @@ def published(folder: Path, kind: str) -> dict[str, Any]:
         )  # fmt: skip
         shapes = dict(t5_shapes(words, gated))
     generator = torch.Generator().manual_seed(5)
-    weights = {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+    weights = {
+        name: torch.randn(shape, generator=generator) for name, shape in shapes.items()
+    }
     shared = next(name for name in weights if name.endswith("shared.weight"))
     for name in weights:
         if name.endswith("embed_tokens.weight"):
@@ -112,9 +145,17 @@ def test_published_weights_arrive(kind: str, tmp_path: Path) -> None:
         if "EncDecAttention.relative_attention_bias" in name:
             continue
         assert own in state, name
-        found = state[own][..., :words] if name == "final_logits_bias" else state[own][: weight.shape[0]]
+        found = (
+            state[own][..., :words]
+            if name == "final_logits_bias"
+            else state[own][: weight.shape[0]]
+        )
         assert torch.equal(found, weight), name
-    assert not {name for name, parameter in model.named_parameters() if not torch.isfinite(parameter).all()}
+    assert not {
+        name
+        for name, parameter in model.named_parameters()
+        if not torch.isfinite(parameter).all()
+    }
     assert codec.tokenizer.convert_tokens_to_ids(SEPARATOR) == words
 
 
@@ -124,9 +165,20 @@ def test_saved_and_loaded_again(kind: str, tmp_path: Path) -> None:
     published(tmp_path / "base", kind)
     codec = checkpoint.load_codec(tmp_path / "base", FORM)
     network = Network(checkpoint.load_model(tmp_path / "base", codec)).eval()
-    checkpoint.save(tmp_path / "own", network.model, codec, FORM, task="verification", options={"single": True})
+    checkpoint.save(
+        tmp_path / "own",
+        network.model,
+        codec,
+        FORM,
+        task="verification",
+        options={"single": True},
+    )
     again = Generator(tmp_path / "own", device="cpu")
-    assert (again.task, again.form, again.options) == ("verification", FORM, {"single": True})
+    assert (again.task, again.form, again.options) == (
+        "verification",
+        FORM,
+        {"single": True},
+    )
     inputs = [[[*codec.start, *codec.ids("who won the race"), codec.end]]]
     target = [[codec.target(["Ann"], 8), codec.target(["2012"], 8)]]
     first = Generator.of(network, codec, FORM).score(inputs, target)

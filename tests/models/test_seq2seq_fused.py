@@ -13,26 +13,32 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from seq2seq_models import batch, sequences, tiny  # noqa: E402
-from torch import Tensor  # noqa: E402
+from seq2seq_models import batch, sequences, tiny
+from torch import Tensor
 
-from whichsense.errors import BadConfig  # noqa: E402
-from whichsense.models.seq2seq.fused import reference, trial  # noqa: E402
-from whichsense.models.seq2seq.fused.eight import BACKWARD, FORWARD, largest  # noqa: E402
-from whichsense.models.seq2seq.fused.embedding import fused_embedding  # noqa: E402
-from whichsense.models.seq2seq.fused.layer import Plan, fused_layer  # noqa: E402
-from whichsense.models.seq2seq.fused.memory import keys_values  # noqa: E402
-from whichsense.models.seq2seq.fused.products import (  # noqa: E402
+from whichsense.errors import BadConfig
+from whichsense.models.seq2seq.fused import reference, trial
+from whichsense.models.seq2seq.fused.eight import BACKWARD, FORWARD, largest
+from whichsense.models.seq2seq.fused.embedding import fused_embedding
+from whichsense.models.seq2seq.fused.layer import Plan, fused_layer
+from whichsense.models.seq2seq.fused.memory import keys_values
+from whichsense.models.seq2seq.fused.products import (
     input_gradient,
     largest_of,
     product,
     weight_gradient,
 )
-from whichsense.models.seq2seq.network import Network  # noqa: E402
-from whichsense.models.seq2seq.ragged import Ragged  # noqa: E402
-from whichsense.models.seq2seq.transformer import Linear, apply, encoder_layer, memory_of, normalised  # noqa: E402
-from whichsense.train.optimizer import prepared  # noqa: E402
-from whichsense.train.settings import Settings  # noqa: E402
+from whichsense.models.seq2seq.network import Network
+from whichsense.models.seq2seq.ragged import Ragged
+from whichsense.models.seq2seq.transformer import (
+    Linear,
+    apply,
+    encoder_layer,
+    memory_of,
+    normalised,
+)
+from whichsense.train.loop.optimizer import prepared
+from whichsense.train.loop.settings import Settings
 
 LENGTHS = [[5, 9, 3], [17, 4, 4], [2, 3, 3]]
 ROWS = Ragged.of([5, 9, 3, 17])
@@ -47,9 +53,18 @@ def layer_of(dropout: float = 0.0) -> tuple[Any, Any, list[Tensor]]:
     """Style, weights, and the weights' tensors one by one."""
     network = Network(tiny("bart", dropout))
     weights = network.layers().encoder[0]
-    joined = Linear(*(tensor.detach().requires_grad_() for tensor in weights.attention.joined))
+    joined = Linear(
+        *(tensor.detach().requires_grad_() for tensor in weights.attention.joined)
+    )
     w = weights._replace(attention=weights.attention._replace(joined=joined))
-    tensors = [*w.attention.joined, *w.attention.out, *w.attention.norm, *w.feed.up, *w.feed.down, *w.feed.norm]
+    tensors = [
+        *w.attention.joined,
+        *w.attention.out,
+        *w.attention.norm,
+        *w.feed.up,
+        *w.feed.down,
+        *w.feed.norm,
+    ]
     return network.family.encoder_style, w, tensors
 
 
@@ -59,25 +74,47 @@ def bounds_of(x: Tensor) -> Tensor:
 
 
 def cosine(a: Tensor, b: Tensor) -> float:
-    return float(torch.cosine_similarity(a.flatten().double(), b.flatten().double(), dim=0).detach())
+    return float(
+        torch.cosine_similarity(
+            a.flatten().double(), b.flatten().double(), dim=0
+        ).detach()
+    )
 
 
 def masked_layer(x: Tensor, w: Any, style: Any, plan: Plan) -> Tensor:
     """The layer by PyTorch's gradients, with the very decisions that the fused one draws."""
 
     def thin(t: Tensor, seed: Tensor, dropped: int) -> Tensor:
-        return reference.thinned(t, reference.kept(len(t), t.shape[1], seed, dropped), dropped)
+        return reference.thinned(
+            t, reference.kept(len(t), t.shape[1], seed, dropped), dropped
+        )
 
     qkv = apply(w.attention.joined, x).view(-1, 3, style.heads, style.width)
     q, k, v = (ROWS.padded(part).transpose(1, 2) for part in qkv.unbind(1))
     mask = ROWS.mask()
     assert mask is not None
-    p = (q @ k.transpose(-1, -2) * style.scale).masked_fill(~mask[:, None, None], float("-inf")).softmax(-1)
-    keep = reference.kept_pairs(ROWS.rows, style.heads, ROWS.longest, SEEDS[0], plan.attention_dropped)
-    seen = ROWS.flat((reference.thinned(p, keep, plan.attention_dropped) @ v).transpose(1, 2)).flatten(1)
-    y = normalised(x + thin(apply(w.attention.out, seen), SEEDS[1], plan.dropped), w.attention.norm, style)
-    h = thin(torch.nn.functional.gelu(apply(w.feed.up, y)), SEEDS[2], plan.activation_dropped)
-    return normalised(y + thin(apply(w.feed.down, h), SEEDS[3], plan.dropped), w.feed.norm, style)
+    p = (
+        (q @ k.transpose(-1, -2) * style.scale)
+        .masked_fill(~mask[:, None, None], float("-inf"))
+        .softmax(-1)
+    )
+    keep = reference.kept_pairs(
+        ROWS.rows, style.heads, ROWS.longest, SEEDS[0], plan.attention_dropped
+    )
+    seen = ROWS.flat(
+        (reference.thinned(p, keep, plan.attention_dropped) @ v).transpose(1, 2)
+    ).flatten(1)
+    y = normalised(
+        x + thin(apply(w.attention.out, seen), SEEDS[1], plan.dropped),
+        w.attention.norm,
+        style,
+    )
+    h = thin(
+        torch.nn.functional.gelu(apply(w.feed.up, y)), SEEDS[2], plan.activation_dropped
+    )
+    return normalised(
+        y + thin(apply(w.feed.down, h), SEEDS[3], plan.dropped), w.feed.norm, style
+    )
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
@@ -85,13 +122,21 @@ def test_gradients_are_those_of_the_plain_layer(dropout: float) -> None:
     style, w, tensors = layer_of(dropout)
     plan = Plan.of(style, float8=False)
     x, g = drawn(34, 32).requires_grad_(), drawn(34, 32, seed=2)
-    theirs = masked_layer(x, w, style, plan) if dropout else encoder_layer(x, w, ROWS, None, None, style, True)
+    theirs = (
+        masked_layer(x, w, style, plan)
+        if dropout
+        else encoder_layer(x, w, ROWS, None, None, style, True)
+    )
     ours, again, _ = fused_layer(x, x, torch.empty(0), w, ROWS, SEEDS, plan)
     assert torch.allclose(ours, theirs, atol=1e-5)
     wanted = torch.autograd.grad(theirs, [x, *tensors], g)
-    found = torch.autograd.grad([ours, again], [x, *tensors], [g * 0.25, g * 0.75])  # they are added up
+    found = torch.autograd.grad(
+        [ours, again], [x, *tensors], [g * 0.25, g * 0.75]
+    )  # they are added up
     for ours_, theirs_ in zip(found, wanted, strict=True):
-        assert torch.allclose(ours_, theirs_, atol=1e-4 * float(theirs_.abs().max() + 1e-3))
+        assert torch.allclose(
+            ours_, theirs_, atol=1e-4 * float(theirs_.abs().max() + 1e-3)
+        )
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
@@ -99,7 +144,10 @@ def test_embedding_is_that_of_the_plain_network(dropout: float) -> None:
     network = Network(tiny("bart", dropout)).train()
     tables = network.family.encoder_embedding(network.model)
     assert tables.scale == pytest.approx(32**0.5)  # not one, so that it shows
-    ids, plan = torch.tensor([5, 9, 5, 1, 40, 9]), Plan.of(network.family.encoder_style, float8=False)
+    ids, plan = (
+        torch.tensor([5, 9, 5, 1, 40, 9]),
+        Plan.of(network.family.encoder_style, float8=False),
+    )
     position = torch.tensor([0, 1, 2, 0, 1, 2])
     tensors = [tables.words, tables.places, *tables.norm]
     torch.manual_seed(3)
@@ -107,13 +155,19 @@ def test_embedding_is_that_of_the_plain_network(dropout: float) -> None:
     torch.manual_seed(3)
     seed = torch.randint(0, 2**32, (2,))
     network.eval()
-    theirs = network.family.embedded(network.model, "encoder", ids, position, torch.float32)
+    theirs = network.family.embedded(
+        network.model, "encoder", ids, position, torch.float32
+    )
     if dropout:
-        theirs = reference.thinned(theirs, reference.kept(6, 32, seed, plan.dropped), plan.dropped)
+        theirs = reference.thinned(
+            theirs, reference.kept(6, 32, seed, plan.dropped), plan.dropped
+        )
     assert torch.allclose(ours, theirs, atol=1e-5) and torch.equal(ours, again)
     g = drawn(6, 32)
     wanted = torch.autograd.grad(theirs, tensors, g)
-    found = torch.autograd.grad([ours, again], tensors, [g * 0.25, g * 0.75])  # they are added up
+    found = torch.autograd.grad(
+        [ours, again], tensors, [g * 0.25, g * 0.75]
+    )  # they are added up
     for own, other in zip(found, wanted, strict=True):
         assert torch.allclose(own, other, atol=1e-4 * float(other.abs().max()))
     assert not found[0][1].any() and found[0][5].any()  # padding learns nothing
@@ -124,12 +178,16 @@ def test_eight_bits_stay_close_to_the_plain_layer() -> None:
     x, g = drawn(34, 32).requires_grad_(), drawn(34, 32, seed=2)
     results = []
     for float8 in (False, True):
-        y, _, bounds = fused_layer(x, x, bounds_of(x), w, ROWS, SEEDS, Plan.of(style, float8=float8))
+        y, _, bounds = fused_layer(
+            x, x, bounds_of(x), w, ROWS, SEEDS, Plan.of(style, float8=float8)
+        )
         results.append((y, *torch.autograd.grad(y, [x, *tensors], g)))
     assert torch.allclose(bounds, bounds_of(y), rtol=1e-5)
     for plain, coarse in zip(*results, strict=True):
         assert cosine(plain, coarse) > 0.97
-        assert not torch.equal(plain, coarse) or plain is results[0][-1]  # the last bias's is a plain sum
+        assert (
+            not torch.equal(plain, coarse) or plain is results[0][-1]
+        )  # the last bias's is a plain sum
 
 
 def test_products_of_eights_are_products() -> None:
@@ -149,42 +207,70 @@ def test_products_of_eights_are_products() -> None:
 @pytest.mark.parametrize("kind", [FORWARD, BACKWARD])
 def test_cast_turns_and_never_overflows(kind: Any) -> None:
     x = drawn(21, 48) * 100
-    made = reference.cast(x, largest_of(x) / 2, kind)  # a bound that does not hold: the ends are cut
+    made = reference.cast(
+        x, largest_of(x) / 2, kind
+    )  # a bound that does not hold: the ends are cut
     assert made.turned.shape == (48, 64) and not made.turned[:, 21:].float().any()
     assert torch.equal(made.turned[:, :21].float(), made.straight.float().t())
-    assert made.straight.float().abs().max() == largest(kind) and torch.isfinite(made.straight.float()).all()
+    assert (
+        made.straight.float().abs().max() == largest(kind)
+        and torch.isfinite(made.straight.float()).all()
+    )
     nothing = reference.cast(x * 0, largest_of(x * 0), kind)
     assert not nothing.straight.float().any() and torch.isfinite(nothing.scale)
 
 
 def test_dropout_takes_its_share_and_no_pattern() -> None:
-    rate, seeds = 0.1, torch.randint(0, 2**32, (6, 2), generator=torch.Generator().manual_seed(0))
-    tables = [reference.kept(256, 1024, seed, round(rate * 2**32)).float() for seed in seeds]
+    rate, seeds = (
+        0.1,
+        torch.randint(0, 2**32, (6, 2), generator=torch.Generator().manual_seed(0)),
+    )
+    tables = [
+        reference.kept(256, 1024, seed, round(rate * 2**32)).float() for seed in seeds
+    ]
     for table in tables:
         assert table.mean() == pytest.approx(1 - rate, abs=0.004)
-        assert table.mean(0).std() < 0.022 and table.mean(1).std() < 0.012  # binomial: 0.0188, 0.0094
+        assert (
+            table.mean(0).std() < 0.022 and table.mean(1).std() < 0.012
+        )  # binomial: 0.0188, 0.0094
         off = table - table.mean()
         for step in (1, 2, 4, 16, 64, 160, 1024, 4096):
             flat = off.flatten()
             assert abs(float((flat[step:] * flat[:-step]).mean() / flat.var())) < 0.012
-    assert abs(cosine(tables[0] - tables[0].mean(), tables[1] - tables[1].mean())) < 0.012
-    assert torch.equal(reference.kept(4, 64, seeds[0], 0), torch.ones(4, 64, dtype=torch.bool))
+    assert (
+        abs(cosine(tables[0] - tables[0].mean(), tables[1] - tables[1].mean())) < 0.012
+    )
+    assert torch.equal(
+        reference.kept(4, 64, seeds[0], 0), torch.ones(4, 64, dtype=torch.bool)
+    )
 
 
 def test_memory_of_all_layers_in_one_product() -> None:
     network = Network(tiny("bart"))
-    layers, style = [layer.cross for layer in network.layers().decoder], network.family.decoder_style
+    layers, style = (
+        [layer.cross for layer in network.layers().decoder],
+        network.family.decoder_style,
+    )
     memory = drawn(21, 32).requires_grad_()
     plain = [memory_of(memory, layer, style) for layer in layers]
     ours = keys_values(memory, layers, style)
-    parameters = [memory, *(part.weight for layer in layers for part in (layer.key, layer.value))]
+    parameters = [
+        memory,
+        *(part.weight for layer in layers for part in (layer.key, layer.value)),
+    ]
     parameters += [part.bias for layer in layers for part in (layer.key, layer.value)]
     sums = [
-        sum((one * drawn(*one.shape, seed=n)).sum() for n, one in enumerate(t for pair in pairs for t in pair))
+        sum(
+            (one * drawn(*one.shape, seed=n)).sum()
+            for n, one in enumerate(t for pair in pairs for t in pair)
+        )
         for pairs in (plain, ours)
     ]
     for own, other in zip(ours, plain, strict=True):
-        assert all(a.shape == b.shape and cosine(a, b) > 0.995 for a, b in zip(own, other, strict=True))
+        assert all(
+            a.shape == b.shape and cosine(a, b) > 0.995
+            for a, b in zip(own, other, strict=True)
+        )
     wanted, found = (torch.autograd.grad(one, parameters) for one in sums)
     assert all(cosine(a, b) > 0.99 for a, b in zip(found, wanted, strict=True))
 
@@ -194,24 +280,40 @@ def gradients(network: Network, made: Any) -> tuple[float, dict[str, Tensor]]:
     torch.manual_seed(5)
     loss = network(made)
     loss.backward()
-    return loss.item(), {name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None}
+    return loss.item(), {
+        name: p.grad.clone()
+        for name, p in network.named_parameters()
+        if p.grad is not None
+    }
 
 
 def test_whole_network_in_eight_bits() -> None:
-    model, labels = tiny("bart"), torch.randint(4, 60, (3, 6), generator=torch.Generator().manual_seed(1))
+    model, labels = (
+        tiny("bart"),
+        torch.randint(4, 60, (3, 6), generator=torch.Generator().manual_seed(1)),
+    )
     made = batch(sequences(LENGTHS), labels)
     loss, plain = gradients(Network(model).train(), made)
     network = Network(model).train()
     network.float8_enable()
     coarse_loss, coarse = gradients(network, made)
     assert coarse_loss == pytest.approx(loss, rel=0.03) and coarse_loss != loss
-    whole = [torch.cat([one.flatten() for one in found.values()]) for found in (plain, coarse)]
-    assert plain.keys() == coarse.keys() and cosine(*whole) > 0.85  # weights this large magnify every rounding
+    whole = [
+        torch.cat([one.flatten() for one in found.values()])
+        for found in (plain, coarse)
+    ]
+    assert (
+        plain.keys() == coarse.keys() and cosine(*whole) > 0.85
+    )  # weights this large magnify every rounding
     network.gradient_checkpointing_enable()
     again_loss, again = gradients(network, made)
-    assert again_loss == coarse_loss and all(torch.equal(again[name], coarse[name]) for name in coarse)
+    assert again_loss == coarse_loss and all(
+        torch.equal(again[name], coarse[name]) for name in coarse
+    )
     network.eval()
-    assert network(made).item() == pytest.approx(Network(model).eval()(made).item())  # in use it is exact
+    assert network(made).item() == pytest.approx(
+        Network(model).eval()(made).item()
+    )  # in use it is exact
 
 
 def test_dropout_in_eight_bits_follows_the_seed() -> None:
@@ -234,7 +336,10 @@ def test_who_cannot_is_told() -> None:
     prepared(network, Settings(steps=1, float8=True))
     assert network._float8
     plain = Settings(steps=1)
-    assert "float8" not in plain.binding and dataclasses.replace(plain, float8=True).binding["float8"] is True
+    assert (
+        "float8" not in plain.binding
+        and dataclasses.replace(plain, float8=True).binding["float8"] is True
+    )
 
 
 class Faulty:
@@ -252,8 +357,13 @@ class Faulty:
 @pytest.mark.parametrize("float8", [False, True])
 def test_a_trial_finds_faults(float8: bool) -> None:
     plan = Plan.of(layer_of(0.1)[0], float8=float8)
-    for way, wrong in ((reference, []), (Faulty(), ["cast (0.5)", "cast (0.5)"] if float8 else [])):
-        tried = trial._Trial((way, reference), plan, torch.bfloat16, torch.device("cpu"))
+    for way, wrong in (
+        (reference, []),
+        (Faulty(), ["cast (0.5)", "cast (0.5)"] if float8 else []),
+    ):
+        tried = trial._Trial(
+            (way, reference), plan, torch.bfloat16, torch.device("cpu")
+        )
         tried.embedding(32)
         tried.norms(32)
         tried.gelu(64)
@@ -265,10 +375,15 @@ def test_a_trial_finds_faults(float8: bool) -> None:
 
 def test_faulty_kernels_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr("whichsense.models.seq2seq.network.failures", lambda *_: asked.append(1) or ["cast (0.87)"])
+    monkeypatch.setattr(
+        "whichsense.models.seq2seq.network.failures",
+        lambda *_: asked.append(1) or ["cast (0.87)"],
+    )
     network = Network(tiny("bart"))
     x, style = torch.zeros(3, 32), network.family.encoder_style
-    assert not network._passes(Plan.of(style, float8=False), x)  # the usual way is taken
+    assert not network._passes(
+        Plan.of(style, float8=False), x
+    )  # the usual way is taken
     with pytest.raises(BadConfig, match=r"err \(cast \(0\.87\)\)"):
         network._passes(Plan.of(style, float8=True), x)
     with pytest.raises(BadConfig):
@@ -355,7 +470,11 @@ for rate in (0, dropped):
 def test_kernels_compute_what_the_reference_says() -> None:
     """On the GPU if there is one, else in Triton's interpreter if Triton is there."""
     pytest.importorskip("triton")
-    environment = os.environ | ({} if torch.cuda.is_available() else {"TRITON_INTERPRET": "1"})
+    environment = os.environ | (
+        {} if torch.cuda.is_available() else {"TRITON_INTERPRET": "1"}
+    )
     call = [sys.executable, "-c", KERNELS]
-    done = subprocess.run(call, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        call, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]

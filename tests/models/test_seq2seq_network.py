@@ -10,14 +10,19 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from seq2seq_models import KINDS, batch, plain, sequences, tiny  # noqa: E402
+from seq2seq_models import KINDS, batch, plain, sequences, tiny
 
-from whichsense.errors import BadInput  # noqa: E402
-from whichsense.models.seq2seq.decoding import Search, search  # noqa: E402
-from whichsense.models.seq2seq.families import family_of  # noqa: E402
-from whichsense.models.seq2seq.network import IGNORED, Network  # noqa: E402
-from whichsense.models.seq2seq.ragged import Ragged  # noqa: E402
-from whichsense.models.seq2seq.transformer import Linear, dropped, encoder_layer, noise_bytes  # noqa: E402
+from whichsense.errors import BadInput
+from whichsense.models.seq2seq.decoding import Search, search
+from whichsense.models.seq2seq.families import family_of
+from whichsense.models.seq2seq.network import IGNORED, Network
+from whichsense.models.seq2seq.ragged import Ragged
+from whichsense.models.seq2seq.transformer import (
+    Linear,
+    dropped,
+    encoder_layer,
+    noise_bytes,
+)
 
 LENGTHS = [[5, 9, 3], [17, 4, 4], [2, 3, 3]]
 
@@ -38,14 +43,20 @@ def remembered(network: Network, inputs: list[list[list[int]]]) -> tuple[Any, An
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lengths", [LENGTHS, [[6, 6], [6, 6]]], ids=["ragged", "full"])
-def test_fused_scores_equal_the_plain_computation(kind: str, lengths: list[list[int]]) -> None:
+def test_fused_scores_equal_the_plain_computation(
+    kind: str, lengths: list[list[int]]
+) -> None:
     model, inputs = tiny(kind), sequences(lengths)
     network, labels = Network(model).eval(), targets()[: len(lengths)]
     made = batch(inputs, labels)
     with torch.inference_mode():
         outputs, mask = plain(model, inputs)
         theirs = model(encoder_outputs=outputs, attention_mask=mask, labels=labels)
-        ours = network.logits(network.encode(made.ids, made.passages), made.questions, network.shifted(labels))
+        ours = network.logits(
+            network.encode(made.ids, made.passages),
+            made.questions,
+            network.shifted(labels),
+        )
         assert (ours - theirs.logits)[labels != IGNORED].abs().max() < 1e-4
         assert network(made).item() == pytest.approx(theirs.loss.item(), abs=1e-4)
 
@@ -55,7 +66,9 @@ def test_gradients_equal_the_plain_ones(kind: str) -> None:
     model, inputs, labels = tiny(kind), sequences(LENGTHS), targets()
     outputs, mask = plain(model, inputs)
     model(encoder_outputs=outputs, attention_mask=mask, labels=labels).loss.backward()
-    theirs = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+    theirs = {
+        name: parameter.grad.clone() for name, parameter in model.named_parameters()
+    }
     model.zero_grad()
     network = Network(model)
     network.gradient_checkpointing_enable()
@@ -73,10 +86,14 @@ def test_steps_over_caches_equal_all_places_at_once(kind: str) -> None:
     layers, memory = remembered(network, inputs)
     with torch.inference_mode():
         shifted = network.shifted(labels)
-        at_once = network.logits(network.encode(made.ids, made.passages), made.questions, shifted)
+        at_once = network.logits(
+            network.encode(made.ids, made.passages), made.questions, shifted
+        )
         caches = network.caches(3, 8, torch.float32)
         for place in range(6):
-            step = network.step(shifted[:, place], torch.tensor([place]), caches, memory, layers)
+            step = network.step(
+                shifted[:, place], torch.tensor([place]), caches, memory, layers
+            )
             assert (step - at_once[:, place]).abs().max() < 1e-4
 
 
@@ -89,7 +106,11 @@ def test_search_finds_what_generate_finds(kind: str, beams: int) -> None:
     with torch.inference_mode():
         outputs, mask = plain(model, inputs)
         theirs = model.generate(
-            encoder_outputs=outputs, attention_mask=mask, num_beams=beams, do_sample=False, max_new_tokens=9
+            encoder_outputs=outputs,
+            attention_mask=mask,
+            num_beams=beams,
+            do_sample=False,
+            max_new_tokens=9,
         ).tolist()
     layers, memory = remembered(network, inputs)
     found = search(network, layers, memory, Search(beams, 9))
@@ -97,37 +118,52 @@ def test_search_finds_what_generate_finds(kind: str, beams: int) -> None:
     for row, own in zip(theirs, found, strict=True):
         tail = row[1:]
         tail = tail[: tail.index(end)] if end in tail else tail
-        assert own[0].tokens == [token for token in tail if token != model.config.pad_token_id]
+        assert own[0].tokens == [
+            token for token in tail if token != model.config.pad_token_id
+        ]
         assert [one.score for one in own] and len(own) <= beams
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("beams", [1, 3])
 def test_batched_equals_one_by_one(kind: str, beams: int) -> None:
-    network, inputs = Network(tiny(kind)).eval(), sequences([[5, 9, 3], [17, 4], [2], [8, 8, 8]])
+    network, inputs = (
+        Network(tiny(kind)).eval(),
+        sequences([[5, 9, 3], [17, 4], [2], [8, 8, 8]]),
+    )
     layers, memory = remembered(network, inputs[:3])
     together = search(network, layers, memory, Search(beams, 8))
     for number, question in enumerate(inputs[:3]):
         layers, memory = remembered(network, [question])
         alone = search(network, layers, memory, Search(beams, 8))[0]
         assert [one.tokens for one in alone] == [one.tokens for one in together[number]]
-        assert [one.score for one in alone] == pytest.approx([one.score for one in together[number]], abs=1e-4)
+        assert [one.score for one in alone] == pytest.approx(
+            [one.score for one in together[number]], abs=1e-4
+        )
 
 
 @pytest.mark.parametrize("beams", [1, 3])
 def test_prefixes_are_kept_and_cost_nothing(beams: int) -> None:
     network, inputs = Network(tiny("bart")).eval(), sequences(LENGTHS)
     layers, memory = remembered(network, inputs)
-    found = search(network, layers, memory, Search(beams, 8), prefixes=[[9, 11, 4], [], [7]])
+    found = search(
+        network, layers, memory, Search(beams, 8), prefixes=[[9, 11, 4], [], [7]]
+    )
     assert found[0][0].tokens[:3] == [9, 11, 4] and found[2][0].tokens[:1] == [7]
     free = search(network, layers, memory, Search(beams, 8))
     assert found[1][0].tokens[:8] == free[1][0].tokens[:8]
     made = batch(inputs[:1], torch.tensor([[*found[0][0].tokens, 2]]))
     with torch.inference_mode():  # the score is that of the tokens behind the prefix
-        scores = network.logits(network.encode(made.ids, made.passages), made.questions, network.shifted(made.labels))
+        scores = network.logits(
+            network.encode(made.ids, made.passages),
+            made.questions,
+            network.shifted(made.labels),
+        )
         own = scores.log_softmax(-1)[0].gather(1, made.labels[0][:, None])[3:, 0]
     ended = len(found[0][0].tokens) < 11
-    assert found[0][0].score == pytest.approx(float(own.sum() if ended else own[:-1].sum()), abs=1e-3)
+    assert found[0][0].score == pytest.approx(
+        float(own.sum() if ended else own[:-1].sum()), abs=1e-3
+    )
 
 
 def test_shortest_and_longest_hold() -> None:
@@ -144,32 +180,56 @@ def test_dropout_by_bytes_is_dropout() -> None:
     found = dropped(ones, 0.1, True, noise_bytes(ones.numel(), torch.device("cpu")))
     assert (found == 0).float().mean().item() == pytest.approx(26 / 256, abs=0.003)
     assert found.mean().item() == pytest.approx(1.0, abs=0.005)
-    assert torch.equal(dropped(ones, 0.1, False, noise_bytes(ones.numel(), torch.device("cpu"))), ones)
-    counts = torch.bincount(noise_bytes(2**18, torch.device("cpu")).long(), minlength=256)
+    assert torch.equal(
+        dropped(ones, 0.1, False, noise_bytes(ones.numel(), torch.device("cpu"))), ones
+    )
+    counts = torch.bincount(
+        noise_bytes(2**18, torch.device("cpu")).long(), minlength=256
+    )
     assert counts.min() > 700 and counts.max() < 1350  # every byte, about equally often
 
 
 def test_bytes_decide_what_a_layer_drops() -> None:
     """With bytes of zero the wide part of a layer is dropped whole, and only its bias is left."""
-    network, made = Network(tiny("bart", dropout=0.25)), batch(sequences(LENGTHS), targets())
-    style = dataclasses.replace(network.family.encoder_style, dropout=0.0, attention_dropout=0.0)
+    network, made = (
+        Network(tiny("bart", dropout=0.25)),
+        batch(sequences(LENGTHS), targets()),
+    )
+    style = dataclasses.replace(
+        network.family.encoder_style, dropout=0.0, attention_dropout=0.0
+    )
     weights = network.layers().encoder[0]
     x = torch.randn(len(made.ids), 32, generator=torch.Generator().manual_seed(1))
     none = torch.zeros(len(made.ids) * 64, dtype=torch.uint8)
     found = encoder_layer(x, weights, made.passages, None, none, style, True)
     without = weights._replace(
-        feed=weights.feed._replace(down=Linear(weights.feed.down.weight * 0, weights.feed.down.bias))
+        feed=weights.feed._replace(
+            down=Linear(weights.feed.down.weight * 0, weights.feed.down.bias)
+        )
     )
-    assert torch.allclose(found, encoder_layer(x, without, made.passages, None, None, style, False), atol=1e-5)
+    assert torch.allclose(
+        found,
+        encoder_layer(x, without, made.passages, None, None, style, False),
+        atol=1e-5,
+    )
     kept = encoder_layer(x, weights, made.passages, None, none + 255, style, True)
     scaled = weights._replace(
-        feed=weights.feed._replace(down=Linear(weights.feed.down.weight * 256 / 192, weights.feed.down.bias))
+        feed=weights.feed._replace(
+            down=Linear(weights.feed.down.weight * 256 / 192, weights.feed.down.bias)
+        )
     )
-    assert torch.allclose(kept, encoder_layer(x, scaled, made.passages, None, None, style, False), atol=1e-5)
+    assert torch.allclose(
+        kept,
+        encoder_layer(x, scaled, made.passages, None, None, style, False),
+        atol=1e-5,
+    )
 
 
 def test_training_with_dropout_follows_the_seed() -> None:
-    network, made = Network(tiny("bart", dropout=0.2)).train(), batch(sequences(LENGTHS), targets())
+    network, made = (
+        Network(tiny("bart", dropout=0.2)).train(),
+        batch(sequences(LENGTHS), targets()),
+    )
     losses = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
@@ -180,7 +240,9 @@ def test_training_with_dropout_follows_the_seed() -> None:
 def test_label_weights() -> None:
     network, made = Network(tiny("bart")).eval(), batch(sequences(LENGTHS), targets())
     once = network(made).item()
-    assert network(made._replace(weights=torch.full(made.labels.shape, 3.0))).item() == pytest.approx(3 * once)
+    assert network(
+        made._replace(weights=torch.full(made.labels.shape, 3.0))
+    ).item() == pytest.approx(3 * once)
 
 
 def test_autocast_computes_in_half_precision() -> None:

@@ -12,21 +12,34 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from whichsense.errors import BadConfig  # noqa: E402
-from whichsense.models.compact.net import CompactNet  # noqa: E402
-from whichsense.models.compact.tokens import BEGIN, END  # noqa: E402
-from whichsense.models.compact.writer.net import Sequences, Writer, WriterConfig  # noqa: E402
-from whichsense.models.compact.writer.prompts import BETWEEN, LONGEST, WAYS, Window, asking  # noqa: E402
-from whichsense.train.compact import int8, student  # noqa: E402
-from whichsense.train.compact.asker import AskerTask  # noqa: E402
-from whichsense.train.compact.batch import ListBatch, Pairs, Scores, list_batch  # noqa: E402
-from whichsense.train.compact.int8 import Int8Task  # noqa: E402
-from whichsense.train.compact.made import MADE, Made, believed, best_spans, lists_of, own_slots  # noqa: E402
-from whichsense.train.compact.making import Making, drawn, parted  # noqa: E402
-from whichsense.train.compact.pack import Pack, Ragged  # noqa: E402
-from whichsense.train.compact.questions import held_out  # noqa: E402
-from whichsense.train.loop import train  # noqa: E402
-from whichsense.train.recipe import load_recipe  # noqa: E402
+from whichsense.errors import BadConfig
+from whichsense.models.compact.encoder.net import CompactNet
+from whichsense.models.compact.encoder.tokens import BEGIN, END
+from whichsense.models.compact.writer.net import Sequences, Writer, WriterConfig
+from whichsense.models.compact.writer.prompts import (
+    BETWEEN,
+    LONGEST,
+    WAYS,
+    Window,
+    asking,
+)
+from whichsense.train.compact.data.batch import ListBatch, Pairs, Scores, list_batch
+from whichsense.train.compact.data.pack import Pack, Ragged
+from whichsense.train.compact.data.questions import held_out
+from whichsense.train.compact.encoder import int8, student
+from whichsense.train.compact.encoder.generated import (
+    MADE,
+    Made,
+    believed,
+    best_spans,
+    lists_of,
+    own_slots,
+)
+from whichsense.train.compact.encoder.int8 import Int8Task
+from whichsense.train.compact.writer.asker import AskerTask
+from whichsense.train.compact.writer.generate import Making, drawn, parted
+from whichsense.train.loop.recipe import load_recipe
+from whichsense.train.loop.run import train
 
 FEW = ("data.limit=6", "data.dev_limit=6")
 
@@ -46,7 +59,11 @@ def asker() -> AskerTask:
 def folder(asker: AskerTask, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of an asker that has learnt, with what it made."""
     torch.set_num_threads(1)
-    done = train(asker, load_recipe("compact-asker", FEW, tiny=True).train, tmp_path_factory.mktemp("asker"))
+    done = train(
+        asker,
+        load_recipe("compact-asker", FEW, tiny=True).train,
+        tmp_path_factory.mktemp("asker"),
+    )
     assert done.metrics["asked"] < 3
     asker.finish(done.model)
     return done.model
@@ -65,7 +82,10 @@ def test_what_is_remembered_changes_nothing() -> None:
     config = WriterConfig(vocabulary=200, width=32, heads=4, inner=64, layers=3)
     net = Writer(config, torch.randn(200, 32)).eval()
     ids, written = torch.randint(1, 200, (3, 9)), torch.randint(1, 200, (3, 6))
-    kinds, mask = torch.randint(0, 2, (3, 9)), torch.arange(9) < torch.tensor([9, 4, 6])[:, None]
+    kinds, mask = (
+        torch.randint(0, 2, (3, 9)),
+        torch.arange(9) < torch.tensor([9, 4, 6])[:, None],
+    )
     with torch.inference_mode():
         whole = net(Sequences(ids, kinds, mask, written, written, torch.ones(3, 6)))
         memory = net.begin(ids, kinds, mask)
@@ -89,10 +109,14 @@ def test_pairs_say_what_they_must(asker: AskerTask) -> None:
     for pair in pairs.every:
         made = pairs.example(pair)
         both = parted(made.output[:-1])
-        assert both is not None and both[1] == pairs.pack.questions[pair.number].tolist()
+        assert (
+            both is not None and both[1] == pairs.pack.questions[pair.number].tolist()
+        )
         told = made.prompt.ids
         assert any(told[at : at + len(both[0])] == both[0] for at in range(len(told)))
-        assert made.prompt.ids[1] == WAYS[pair.way] and len(made.output) == len(made.weights)
+        assert made.prompt.ids[1] == WAYS[pair.way] and len(made.output) == len(
+            made.weights
+        )
     assert len(asker.drawn(random.Random(0))) == 16
     with pytest.raises(BadConfig, match=r"made\.ways are shares"):
         task_of("compact-asker", "made.ways={loudly = 1.0}")
@@ -102,7 +126,10 @@ def test_draws_are_the_same_again(asker: AskerTask) -> None:
     net = asker.build().eval()
     assert isinstance(net, Writer)
     prompts = [asker.pairs.example(pair).prompt for pair in asker.pairs.every[:4]]
-    one, same = (drawn(net, prompts, Making(), torch.Generator().manual_seed(1)) for _ in range(2))
+    one, same = (
+        drawn(net, prompts, Making(), torch.Generator().manual_seed(1))
+        for _ in range(2)
+    )
     assert one == same and len(one) == 4
 
 
@@ -112,7 +139,10 @@ def test_answers_stand_in_their_passages(asker: AskerTask, folder: Path) -> None
     assert len(made) > 2
     for row in range(len(made)):
         passage = pack.slots[int(made.lists[row])][int(made.slots[row])]
-        tokens, answer = [*pack.titles[passage], *pack.texts[passage]], made.answers[row].tolist()
+        tokens, answer = (
+            [*pack.titles[passage], *pack.texts[passage]],
+            made.answers[row].tolist(),
+        )
         assert any(tokens[at : at + len(answer)] == answer for at in range(len(tokens)))
     before = (folder / MADE).stat().st_mtime_ns
     asker.finish(folder)
@@ -161,7 +191,9 @@ def test_the_teacher_must_agree(asker: AskerTask, folder: Path) -> None:
         return believed(net, lists, slots, 96, agreed=0.6, relevance=-1.0)
 
     first, last = best_spans(Pointing(gold, 0, 0.0)(gold.pairs)["span"], gold)
-    assert torch.equal(first[there, 0], gold.first[there, 0, 0]) and torch.equal(last[there, 0], gold.last[there, 0, 0])
+    assert torch.equal(first[there, 0], gold.first[there, 0, 0]) and torch.equal(
+        last[there, 0], gold.last[there, 0, 0]
+    )
     assert found(0, 0.0).tolist() == there.tolist()
     assert not found(0, -2.0).any() and found(4, 0.0).sum() < there.sum()
 
@@ -171,14 +203,26 @@ def test_made_lists_follow_the_others(encoder: Int8Task) -> None:
     real, made, both = encoder.real, encoder.made, encoder.train
     assert made is not None and len(both) == len(real) + len(made)
     for number in range(len(real)):
-        assert both.slots_of(number) == real.slots_of(number) and both.asked[number] == real.asked[number]
+        assert (
+            both.slots_of(number) == real.slots_of(number)
+            and both.asked[number] == real.asked[number]
+        )
         assert np.array_equal(both.slots[number], real.slots[number])
         assert np.array_equal(both.questions[number], real.questions[number])
-    assert all(np.array_equal(both.spans[slot], real.spans[slot]) for slot in range(len(real.spans)))
+    assert all(
+        np.array_equal(both.spans[slot], real.spans[slot])
+        for slot in range(len(real.spans))
+    )
     for number in range(len(real), len(both)):
-        assert both.asked[number].source == "made" and both.asked[number].ambiguous == -1
+        assert (
+            both.asked[number].source == "made" and both.asked[number].ambiguous == -1
+        )
         (answer,) = both.asked[number].answers[0]
-        spans = [(slot, span) for slot in both.slots_of(number) for span in both.spans[slot].tolist()]
+        spans = [
+            (slot, span)
+            for slot in both.slots_of(number)
+            for span in both.spans[slot].tolist()
+        ]
         assert spans
         for slot, (which, first, last) in spans:
             row = int(both.slots.values[slot])
@@ -190,40 +234,71 @@ def test_half_of_what_is_drawn_was_made(encoder: Int8Task) -> None:
     assert encoder.likelihood.sum() == pytest.approx(1)
     assert encoder.likelihood[len(encoder.real) :].sum() == pytest.approx(0.5)
     plain = task_of("compact-asked")
-    assert isinstance(plain, Int8Task) and plain.made is None and np.isclose(plain.likelihood.sum(), 1)
+    assert (
+        isinstance(plain, Int8Task)
+        and plain.made is None
+        and np.isclose(plain.likelihood.sum(), 1)
+    )
     ratio = encoder.likelihood[: len(plain.train)] / plain.likelihood
     assert np.allclose(ratio, 0.5)
 
 
 def test_emptied_lists_hold_no_answer(folder: Path, encoder: Int8Task) -> None:
-    always, never = (task_of("compact-asked", f"made.folder={folder}", f"made.emptied={share}") for share in (1.0, 0.0))
+    always, never = (
+        task_of("compact-asked", f"made.folder={folder}", f"made.emptied={share}")
+        for share in (1.0, 0.0)
+    )
     emptied = 0
     for number in range(len(encoder.train)):
-        own, usual, some = (task.slots(number, np.random.default_rng(number)) for task in (always, never, encoder))
+        own, usual, some = (
+            task.slots(number, np.random.default_rng(number))
+            for task in (always, never, encoder)
+        )
         wrong = [slot for slot in usual if not len(encoder.train.spans[slot])]
-        assert own == (usual if number < len(encoder.real) else wrong or usual) and some in (own, usual)
+        assert own == (
+            usual if number < len(encoder.real) else wrong or usual
+        ) and some in (own, usual)
         emptied += number >= len(encoder.real) and own == wrong
         batch = always.list_batch([number], np.random.default_rng(number), taught=False)
-        assert bool(batch.held.any()) <= any(len(encoder.train.spans[slot]) for slot in own)
+        assert bool(batch.held.any()) <= any(
+            len(encoder.train.spans[slot]) for slot in own
+        )
     assert emptied
 
 
-def test_detectors_say_nothing_of_made_questions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_detectors_say_nothing_of_made_questions(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[tuple[int, str]] = []
 
     def said(teacher: Path, pack: Pack, place: str, longest: int) -> Scores:
         asked.append((len(pack), place))
         slots = len(pack.spans)
-        return Scores(np.full(slots, len(pack)), np.zeros((slots, 2, 6)), np.zeros((slots, 2, 6)))
+        return Scores(
+            np.full(slots, len(pack)), np.zeros((slots, 2, 6)), np.zeros((slots, 2, 6))
+        )
 
     for module in (student, int8):
         monkeypatch.setattr(module, "taught_scores", said)
-    monkeypatch.setattr(student, "detected", lambda detectors, pack: np.ones(len(pack), np.float32))
-    task = task_of("compact-asked", f"made.folder={folder}", "teacher.model=t", 'teacher.detectors=["d"]')
+    monkeypatch.setattr(
+        student, "detected", lambda detectors, pack: np.ones(len(pack), np.float32)
+    )
+    task = task_of(
+        "compact-asked",
+        f"made.folder={folder}",
+        "teacher.model=t",
+        'teacher.detectors=["d"]',
+    )
     real, scores = len(task.real), task.scores
-    assert [count for count, _ in asked] == [real, len(task.made)] and str(folder) in asked[1][1]
-    assert len(scores.relevance) == len(task.train.spans) and scores.relevance[-1] == len(task.made)
-    assert (scores.ambiguous[:real] == 1).all() and (scores.ambiguous[real:] == -1).all()
+    assert [count for count, _ in asked] == [real, len(task.made)] and str(
+        folder
+    ) in asked[1][1]
+    assert len(scores.relevance) == len(task.train.spans) and scores.relevance[
+        -1
+    ] == len(task.made)
+    assert (scores.ambiguous[:real] == 1).all() and (
+        scores.ambiguous[real:] == -1
+    ).all()
     assert len(scores.ambiguous) == len(task.train)
 
 
@@ -241,19 +316,30 @@ def test_what_does_not_fit_is_told(folder: Path, tmp_path: Path) -> None:
         task_of("compact-reader", "made.share=0.5")
 
 
-def test_none_made_is_as_none_given(folder: Path, encoder: Int8Task, tmp_path: Path) -> None:
+def test_none_made_is_as_none_given(
+    folder: Path, encoder: Int8Task, tmp_path: Path
+) -> None:
     Made.of([], np.uint16).save(tmp_path, encoder.real)
     task = task_of("compact-asked", f"made.folder={tmp_path}")
-    assert isinstance(task, Int8Task) and task.made is None and len(task.train) == len(encoder.real)
+    assert (
+        isinstance(task, Int8Task)
+        and task.made is None
+        and len(task.train) == len(encoder.real)
+    )
 
 
 def test_words_may_stay(encoder: Int8Task) -> None:
     net, learns = encoder.build(), task_of("compact-encoder").build()
     assert isinstance(net, CompactNet) and isinstance(learns, CompactNet)
-    assert not net.encoder.words.weight.requires_grad and learns.encoder.words.weight.requires_grad
+    assert (
+        not net.encoder.words.weight.requires_grad
+        and learns.encoder.words.weight.requires_grad
+    )
     assert net.span.weight.requires_grad
 
 
 def test_rows_are_chosen_in_order() -> None:
-    found = Ragged.of([[1, 2], [], [3], [4, 5, 6]], np.int32).chosen(np.array([3, 1, 0]))
+    found = Ragged.of([[1, 2], [], [3], [4, 5, 6]], np.int32).chosen(
+        np.array([3, 1, 0])
+    )
     assert [found[row].tolist() for row in range(3)] == [[4, 5, 6], [], [1, 2]]

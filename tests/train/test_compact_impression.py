@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from whichsense.datasets import Annotation, QAPair, Question
-from whichsense.train.compact import impression
-from whichsense.train.compact.impression import fit_impression
+from whichsense.train.compact.scorer import impression
+from whichsense.train.compact.scorer.impression import fit_impression
 
 WIDTH = 12
 
@@ -28,16 +28,27 @@ class Scripted:
 
 def asked(number: int) -> Question:
     pair = QAPair((f"who is number {number}",), ("one",))
-    kind, pairs = ("multipleQAs", (pair, pair)) if number % 2 else ("singleAnswer", (pair,))
+    kind, pairs = (
+        ("multipleQAs", (pair, pair)) if number % 2 else ("singleAnswer", (pair,))
+    )
     return Question(str(number), f"who is number {number}", (Annotation(kind, pairs),))
 
 
 def test_what_tells_is_found_among_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(impression, "_RIDGE", 5.0)  # the shipped one is for thousands of questions
+    monkeypatch.setattr(
+        impression, "_RIDGE", 5.0
+    )  # the shipped one is for thousands of questions
     compact = Scripted()
     found = fit_impression(compact, [asked(number) for number in range(300)])  # type: ignore[arg-type]
     others = [asked(number) for number in range(1000, 1200)]
     said = [found(compact.alone(one.text)) > 0 for one in others]
-    assert np.mean([told == one.is_ambiguous for told, one in zip(said, others, strict=True)]) > 0.97
+    assert (
+        np.mean(
+            [told == one.is_ambiguous for told, one in zip(said, others, strict=True)]
+        )
+        > 0.97
+    )
     assert np.argmax(np.abs(found.weights)) == 0 and found.weights[0] > 0
-    assert abs(found.weights[1]) < 1e-3 and np.isfinite(found.bias)  # what is always the same says nothing
+    assert abs(found.weights[1]) < 1e-3 and np.isfinite(
+        found.bias
+    )  # what is always the same says nothing

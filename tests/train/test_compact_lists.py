@@ -16,18 +16,25 @@ from whichsense import sample
 from whichsense.datasets import Context, GroundedQuestion, Question, SituatedQuestion
 from whichsense.datasets.records import Annotation, QAPair
 from whichsense.errors import BadConfig
-from whichsense.models.compact.inputs import LONGEST_QUESTION, pair
-from whichsense.models.compact.tokens import BEGIN, END, Tokenizer, joined
+from whichsense.models.compact.encoder.inputs import LONGEST_QUESTION, pair
+from whichsense.models.compact.encoder.tokens import BEGIN, END, Tokenizer, joined
 from whichsense.models.compact.writer.prompts import REWRITE
-from whichsense.train.compact import questions
-from whichsense.train.compact.batch import Scores, list_batch, sampled
-from whichsense.train.compact.examples import Examples
-from whichsense.train.compact.lists import Lists, prepared
-from whichsense.train.compact.pack import Pack
-from whichsense.train.compact.questions import Asked, Data
-from whichsense.train.tiny import wordpiece
+from whichsense.train.compact.data import questions
+from whichsense.train.compact.data.batch import Scores, list_batch, sampled
+from whichsense.train.compact.data.examples import Examples
+from whichsense.train.compact.data.lists import Lists, prepared
+from whichsense.train.compact.data.pack import Pack
+from whichsense.train.compact.data.questions import Asked, Data
+from whichsense.train.tiny.encoders import wordpiece
 
-SIGNS = ("[PAD]", *(f"[unused{number}]" for number in range(99)), "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+SIGNS = (
+    "[PAD]",
+    *(f"[unused{number}]" for number in range(99)),
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+)
 FEW = Lists(depth=12, passages=6, measured=5)
 
 
@@ -43,7 +50,15 @@ def tokenizer(vocabulary: list[str]) -> Tokenizer:
 
 
 def data(**changes: Any) -> Data:
-    return Data(**{"train": "sample/questions", "dev": "sample/questions", "limit": 12, "dev_limit": 6} | changes)
+    return Data(
+        **{
+            "train": "sample/questions",
+            "dev": "sample/questions",
+            "limit": 12,
+            "dev_limit": 6,
+        }
+        | changes
+    )
 
 
 @pytest.fixture(scope="module")
@@ -53,76 +68,140 @@ def packs(vocabulary: list[str]) -> tuple[Pack, Pack]:
 
 def question(text: str, *pairs: tuple[str, str]) -> Question:
     kind: Any = "multipleQAs" if len(pairs) > 1 else "singleAnswer"
-    found = tuple(QAPair((answer,), (rewrite,) if rewrite else ()) for rewrite, answer in pairs)
+    found = tuple(
+        QAPair((answer,), (rewrite,) if rewrite else ()) for rewrite, answer in pairs
+    )
     return Question(text, text, (Annotation(kind, found),))
 
 
-def test_what_is_kept_for_measuring_is_not_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_kept_for_measuring_is_not_learnt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Not the question, no near copy, and no copy of a rewrite; an eighth or so is held out."""
-    own = [question(f"who founded alpha{n} near beta{n} with gamma{n}", ("", f"Name {n}")) for n in range(40)]
-    copies = [question("who directed the film dune", ("", "Lynch")), question("who made dune in 1984 then", ("", "L"))]
-    dev = [question("Who directed the film Dune?", ("who made dune in 1984", "Lynch"), ("who made dune in 2021", "V"))]
+    own = [
+        question(f"who founded alpha{n} near beta{n} with gamma{n}", ("", f"Name {n}"))
+        for n in range(40)
+    ]
+    copies = [
+        question("who directed the film dune", ("", "Lynch")),
+        question("who made dune in 1984 then", ("", "L")),
+    ]
+    dev = [
+        question(
+            "Who directed the film Dune?",
+            ("who made dune in 1984", "Lynch"),
+            ("who made dune in 2021", "V"),
+        )
+    ]
     sets = {"ambignq/train": [*own, *copies], "ambignq/dev": dev}
-    monkeypatch.setattr(questions, "given_questions", lambda name, folder: (sets[name], Path(name)))
+    monkeypatch.setattr(
+        questions, "given_questions", lambda name, folder: (sets[name], Path(name))
+    )
     plain = questions.training(Data(without=("ambignq/dev",)))
     assert [one.text for one in plain] == [one.text for one in own]
     some = questions.training(Data(without=("ambignq/dev",), held=4))
     held = questions.held_out(Data(without=("ambignq/dev",), held=4))
-    assert 0 < len(held) < 25 and not {one.text for one in held} & {one.text for one in some}
+    assert 0 < len(held) < 25 and not {one.text for one in held} & {
+        one.text for one in some
+    }
 
 
-def test_guessed_questions_stand_beside_those_that_people_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guessed_questions_stand_beside_those_that_people_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A question that people answered is there once, whoever asked it; what a model guessed of it is there, too."""
     asked = [question("who made the film dune", ("in 1984", "Lynch"), ("in 2021", "V"))]
-    sets = {name: asked for name in ("ambignq/train", "nq_open/dev", "runs/silver-2.json", "silver/train")}
-    monkeypatch.setattr(questions, "given_questions", lambda name, folder: (sets[name], Path(name)))
+    sets = {
+        name: asked
+        for name in (
+            "ambignq/train",
+            "nq_open/dev",
+            "runs/silver-2.json",
+            "silver/train",
+        )
+    }
+    monkeypatch.setattr(
+        questions, "given_questions", lambda name, folder: (sets[name], Path(name))
+    )
     for name in ("runs/silver-2.json", "silver/train"):  # a file, and a dataset
         some = Data(more=("nq_open/dev", name), guessed=("silver",))
-        found = [(one.source, one.guessed) for one in questions.training(some) if one.text == asked[0].text]
+        found = [
+            (one.source, one.guessed)
+            for one in questions.training(some)
+            if one.text == asked[0].text
+        ]
         assert found == [("ambignq/train", False), (name, True)]
         plain = questions.training(replace(some, guessed=()))
-        assert [one.source for one in plain if one.text == asked[0].text] == ["ambignq/train"]
+        assert [one.source for one in plain if one.text == asked[0].text] == [
+            "ambignq/train"
+        ]
         assert not any(one.guessed for one in plain)
 
 
-def test_what_was_guessed_is_kept_in_lists(tmp_path: Path, vocabulary: list[str]) -> None:
-    made = data(more=("sample/questions",), guessed=("questions",), limit=3, dev_limit=2)
+def test_what_was_guessed_is_kept_in_lists(
+    tmp_path: Path, vocabulary: list[str]
+) -> None:
+    made = data(
+        more=("sample/questions",), guessed=("questions",), limit=3, dev_limit=2
+    )
     kept = replace(FEW, folder=str(tmp_path / "lists"))
     (first, _), (again, _) = (prepared(made, kept, vocabulary) for _ in range(2))
     flags = [one.guessed for one in again.asked]
-    assert flags == [one.guessed for one in first.asked] and sum(flags) == 3 and not all(flags)
+    assert (
+        flags == [one.guessed for one in first.asked]
+        and sum(flags) == 3
+        and not all(flags)
+    )
     with pytest.raises(BadConfig, match=r"lists\.folder"):
         prepared(replace(made, guessed=()), kept, vocabulary)
 
 
 def test_rewrites_answers_and_labels() -> None:
     found = questions.ambiguous(
-        question("who made dune", ("who made dune in 1984", "Lynch"), ("in 2021", "V")), "ambignq/x"
+        question("who made dune", ("who made dune in 1984", "Lynch"), ("in 2021", "V")),
+        "ambignq/x",
     )
     assert found.ambiguous == 1 and found.answers == (("Lynch",), ("V",))
     assert [(one.rewrites, one.others) for one in found.rewritings] == [
         (("who made dune in 1984",), ("V",)),
         (("in 2021",), ("Lynch",)),
     ]
-    assert questions.ambiguous(question("who made it", ("", "V")), "ambignq/x").ambiguous == 0
-    assert questions.ambiguous(question("who made it", ("", "V")), "nq_open/dev").ambiguous == -1
+    assert (
+        questions.ambiguous(question("who made it", ("", "V")), "ambignq/x").ambiguous
+        == 0
+    )
+    assert (
+        questions.ambiguous(question("who made it", ("", "V")), "nq_open/dev").ambiguous
+        == -1
+    )
 
 
 def test_situated_and_grounded_questions() -> None:
     one = [
         SituatedQuestion(
-            str(n), "who is king", (Annotation("singleAnswer", (QAPair((who,)),)),), rewrite=f"who is king in {n}"
+            str(n),
+            "who is king",
+            (Annotation("singleAnswer", (QAPair((who,)),)),),
+            rewrite=f"who is king in {n}",
         )
         for n, who in ((1950, "George"), (2023, "Charles"))
     ]
     prompt, rewrite = questions._of_kind(one, "situatedqa/temp.train")
     assert prompt.answers == (("George",), ("Charles",)) and len(prompt.rewritings) == 2
     assert rewrite.text == "who is king in 1950" and rewrite.answers == (("George",),)
-    assert (prompt.source, rewrite.source) == ("situatedqa/temp.train", "rewrites of situatedqa/temp.train")
+    assert (prompt.source, rewrite.source) == (
+        "situatedqa/temp.train",
+        "rewrites of situatedqa/temp.train",
+    )
     texts = [Context("Normans", f"text {n}", gold=True) for n in range(3)]
     none = GroundedQuestion("a", "who were they not", (), passages=(texts[0],))
     some = [
-        GroundedQuestion(str(n), "who", (Annotation("singleAnswer", (QAPair(("x",)),)),), passages=(texts[n],))
+        GroundedQuestion(
+            str(n),
+            "who",
+            (Annotation("singleAnswer", (QAPair(("x",)),)),),
+            passages=(texts[n],),
+        )
         for n in (1, 2)
     ]
     empty, *rest = questions._of_kind([none, *some], "squad/2.0")
@@ -134,9 +213,13 @@ def test_situated_and_grounded_questions() -> None:
     assert all(one.searched and len(one.passages) == 1 for one in rest)
 
 
-def test_spans_are_where_the_answers_stand(packs: tuple[Pack, Pack], vocabulary: list[str]) -> None:
+def test_spans_are_where_the_answers_stand(
+    packs: tuple[Pack, Pack], vocabulary: list[str]
+) -> None:
     train, dev = packs
-    assert len(train) > 12 and len(dev) == 6 and train.answered.mean() > 0.5  # rewrites are questions, too
+    assert (
+        len(train) > 12 and len(dev) == 6 and train.answered.mean() > 0.5
+    )  # rewrites are questions, too
     seen = 0
     for number, asked in enumerate(train.asked):
         slots = train.slots_of(number)
@@ -144,20 +227,29 @@ def test_spans_are_where_the_answers_stand(packs: tuple[Pack, Pack], vocabulary:
         for slot, row in zip(slots, train.slots[number].tolist(), strict=True):
             pieces = [*train.titles[row].tolist(), *train.texts[row].tolist()]
             for group, first, last in train.spans[slot].tolist():
-                said = joined([vocabulary[piece] for piece in pieces[first : last + 1]]).replace(" ", "")
-                assert any(said in name.lower().replace(" ", "") for name in asked.answers[group])
+                said = joined(
+                    [vocabulary[piece] for piece in pieces[first : last + 1]]
+                ).replace(" ", "")
+                assert any(
+                    said in name.lower().replace(" ", "")
+                    for name in asked.answers[group]
+                )
                 seen += 1
     assert seen > 20
 
 
-def test_pairs_are_as_the_runtime_makes_them(packs: tuple[Pack, Pack], tokenizer: Tokenizer) -> None:
+def test_pairs_are_as_the_runtime_makes_them(
+    packs: tuple[Pack, Pack], tokenizer: Tokenizer
+) -> None:
     """The same tokens and types, and spans that are the same pieces in the pair."""
     train, _ = packs
     numbers = [n for n in range(len(train)) if train.answered[n]][:4]
     batch = list_batch(train, numbers, [train.slots_of(n) for n in numbers], 120)
     passages = {
         passage.text: passage
-        for hit in sample.index().search_many([train.asked[n].text for n in numbers], 12)
+        for hit in sample.index().search_many(
+            [train.asked[n].text for n in numbers], 12
+        )
         for passage in (h.passage for h in hit)
     }
     checked = 0
@@ -166,13 +258,22 @@ def test_pairs_are_as_the_runtime_makes_them(packs: tuple[Pack, Pack], tokenizer
         for place in range(len(train.slots_of(number))):
             at = row * batch.valid.shape[1] + place
             ids = batch.pairs.ids[at][batch.pairs.mask[at]].tolist()
-            made = [pair(tokenizer, asked, one.title, one.text, 120) for one in passages.values()]
+            made = [
+                pair(tokenizer, asked, one.title, one.text, 120)
+                for one in passages.values()
+            ]
             same = [one for one in made if one.ids == ids]
             assert same and same[0].types == batch.pairs.types[at][: len(ids)].tolist()
             region = set(range(*same[0].title)) | set(range(*same[0].text))
             assert region == set(np.flatnonzero(batch.pairs.region[at]).tolist())
-            for first, group in zip(batch.first[row, place].tolist(), batch.answer[row, place].tolist(), strict=True):
-                assert group < 0 or (first in region and bool(batch.held[row, place, group]))
+            for first, group in zip(
+                batch.first[row, place].tolist(),
+                batch.answer[row, place].tolist(),
+                strict=True,
+            ):
+                assert group < 0 or (
+                    first in region and bool(batch.held[row, place, group])
+                )
                 checked += group >= 0
     assert checked > 5 and ids[0] == BEGIN and ids[-1] == END
 
@@ -183,24 +284,47 @@ def test_the_last_slot_is_the_question_as_the_runtime_asks_it_alone(
     train, _ = packs
     numbers = [0, 1, 2]
     slots = [train.slots_of(0), train.slots_of(1)[:2], train.slots_of(2)[:0]]
-    plain, batch = (list_batch(train, numbers, slots, 120, alone=alone) for alone in (False, True))
-    assert batch.alone and not plain.alone and batch.valid.shape[1] == plain.valid.shape[1] + 1
+    plain, batch = (
+        list_batch(train, numbers, slots, 120, alone=alone) for alone in (False, True)
+    )
+    assert (
+        batch.alone
+        and not plain.alone
+        and batch.valid.shape[1] == plain.valid.shape[1] + 1
+    )
     for row, number in enumerate(numbers):
         at = (row + 1) * batch.valid.shape[1] - 1
-        asked = pair(tokenizer, tokenizer.ids(train.asked[number].text, LONGEST_QUESTION), "", "")
+        asked = pair(
+            tokenizer, tokenizer.ids(train.asked[number].text, LONGEST_QUESTION), "", ""
+        )
         assert batch.pairs.ids[at][batch.pairs.mask[at]].tolist() == asked.ids
         assert batch.pairs.types[at][: len(asked)].tolist() == asked.types
         assert not batch.pairs.region[at].any()
-    assert not batch.valid[:, -1].any() and not batch.held[:, -1].any() and (batch.answer[:, -1] < 0).all()
-    for name in ("valid", "held", "first", "last", "answer"):  # beside it all is as it would be
+    assert (
+        not batch.valid[:, -1].any()
+        and not batch.held[:, -1].any()
+        and (batch.answer[:, -1] < 0).all()
+    )
+    for name in (
+        "valid",
+        "held",
+        "first",
+        "last",
+        "answer",
+    ):  # beside it all is as it would be
         assert (getattr(batch, name)[:, :-1] == getattr(plain, name)).all(), name
-    assert (batch.pairs.ids[batch.valid.flatten()] == plain.pairs.ids[plain.valid.flatten()]).all()
+    assert (
+        batch.pairs.ids[batch.valid.flatten()] == plain.pairs.ids[plain.valid.flatten()]
+    ).all()
 
 
 def test_long_pairs_lose_their_spans(packs: tuple[Pack, Pack]) -> None:
     train, _ = packs
     numbers = list(range(len(train)))
-    short, long = (list_batch(train, numbers, [train.slots_of(n) for n in numbers], size) for size in (80, 160))
+    short, long = (
+        list_batch(train, numbers, [train.slots_of(n) for n in numbers], size)
+        for size in (80, 160)
+    )
     assert 0 < int((short.answer >= 0).sum()) < int((long.answer >= 0).sum())
     assert int(short.last.max()) < 79 and short.pairs.ids.shape[1] == 80
 
@@ -208,7 +332,9 @@ def test_long_pairs_lose_their_spans(packs: tuple[Pack, Pack]) -> None:
 def test_drawn_slots_favour_good_ones(packs: tuple[Pack, Pack]) -> None:
     train, _ = packs
     number = next(
-        n for n in range(len(train)) if 0 < train.holds[list(train.slots_of(n))].sum() < 4 < len(train.slots_of(n))
+        n
+        for n in range(len(train))
+        if 0 < train.holds[list(train.slots_of(n))].sum() < 4 < len(train.slots_of(n))
     )
     luck = np.random.default_rng(0)
     found = [sampled(train, number, 3, luck) for _ in range(200)]
@@ -222,63 +348,101 @@ def test_the_teachers_places_are_moved_into_the_pair(packs: tuple[Pack, Pack]) -
     slots = len(train.spans)
     places = np.zeros((slots, 2, 6), np.uint8)
     places[:, :, 1] = 200
-    scores = Scores(np.arange(slots, dtype=np.float16), places, np.zeros((slots, 2, 6), np.float16))
-    batch = list_batch(train, [0, 1], [train.slots_of(0), train.slots_of(1)], 64, scores)
+    scores = Scores(
+        np.arange(slots, dtype=np.float16), places, np.zeros((slots, 2, 6), np.float16)
+    )
+    batch = list_batch(
+        train, [0, 1], [train.slots_of(0), train.slots_of(1)], 64, scores
+    )
     assert batch.taught is not None
-    assert (batch.taught.places[:, 0, 0] == batch.pairs.heads[:, 0] + (batch.pairs.heads[:, 1] == 0)).all()
-    assert int(batch.taught.places.max()) == 63 and float(batch.taught.chances[0, 0, 0]) == 1.0
+    assert (
+        batch.taught.places[:, 0, 0]
+        == batch.pairs.heads[:, 0] + (batch.pairs.heads[:, 1] == 0)
+    ).all()
+    assert (
+        int(batch.taught.places.max()) == 63
+        and float(batch.taught.chances[0, 0, 0]) == 1.0
+    )
 
 
 def test_lists_are_made_once_and_for_one_recipe(
-    tmp_path: Path, vocabulary: list[str], packs: tuple[Pack, Pack], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    vocabulary: list[str],
+    packs: tuple[Pack, Pack],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from whichsense.train.compact import lists
+    from whichsense.train.compact.data import lists
 
     monkeypatch.setattr(lists, "_PART", 7)
     kept = Lists(folder=str(tmp_path / "lists"), depth=12, passages=6, measured=5)
     made, _ = prepared(data(), kept, vocabulary)
-    assert made.asked == packs[0].asked and len(list((tmp_path / "lists").glob("train-*.npz"))) > 1
+    assert (
+        made.asked == packs[0].asked
+        and len(list((tmp_path / "lists").glob("train-*.npz"))) > 1
+    )
     (tmp_path / "lists" / "train.json").unlink()
-    (tmp_path / "lists" / "train-00001.npz").unlink()  # as a kill would leave it: only what is missing is searched
+    (
+        tmp_path / "lists" / "train-00001.npz"
+    ).unlink()  # as a kill would leave it: only what is missing is searched
     searched: list[int] = []
     real = lists._Maker._found
-    monkeypatch.setattr(lists._Maker, "_found", lambda own, asked: (searched.append(len(asked)), real(own, asked))[1])
+    monkeypatch.setattr(
+        lists._Maker,
+        "_found",
+        lambda own, asked: (searched.append(len(asked)), real(own, asked))[1],
+    )
     again, _ = prepared(data(), kept, vocabulary)
     assert searched == [7]
     assert again.asked == made.asked and all(
-        (getattr(again, name).values == getattr(made, name).values).all() for name in ("slots", "spans", "texts")
+        (getattr(again, name).values == getattr(made, name).values).all()
+        for name in ("slots", "spans", "texts")
     )
     with pytest.raises(BadConfig, match=r"lists\.folder"):
         prepared(data(limit=3), kept, vocabulary)
 
 
-def test_a_rewrite_is_an_example(packs: tuple[Pack, Pack], tokenizer: Tokenizer) -> None:
+def test_a_rewrite_is_an_example(
+    packs: tuple[Pack, Pack], tokenizer: Tokenizer
+) -> None:
     """What is inserted counts more than what is kept, and the end as much as that."""
     examples = Examples(packs[0], tokenizer, inserted=2.0)
     assert examples.readings
     for reading in examples.readings:
         made = examples.rewritten(reading, None)
-        assert made is not None and made.output == [*examples.question(reading.rewriting.rewrites[0]), END]
+        assert made is not None and made.output == [
+            *examples.question(reading.rewriting.rewrites[0]),
+            END,
+        ]
         asked = examples.question(packs[0].asked[reading.number].text)
-        kept = [piece for piece, weight in zip(made.output[:-1], made.weights, strict=False) if weight == 1.0]
+        kept = [
+            piece
+            for piece, weight in zip(made.output[:-1], made.weights, strict=False)
+            if weight == 1.0
+        ]
         assert set(made.weights) <= {1.0, 3.0} and made.weights[-1] == 1.0
         assert all(piece in asked for piece in kept)
         assert made.prompt.ids[: made.prompt.asked] == [BEGIN, REWRITE, *asked, END]
 
 
-def test_ranked_wordings_are_drawn_by_rank(packs: tuple[Pack, Pack], tokenizer: Tokenizer) -> None:
+def test_ranked_wordings_are_drawn_by_rank(
+    packs: tuple[Pack, Pack], tokenizer: Tokenizer
+) -> None:
     wordings = tuple(f"who made it in {year}" for year in (1984, 2000, 2021))
     one = questions.Rewriting(wordings, ("V",), ("L",))
     for guessed, share in ((False, 1 / 3), (True, 6 / 11)):
         asked = Asked("who made it", "silver.json", (("V",),), (one,), guessed=guessed)
-        examples = Examples(replace(packs[0], asked=(asked, *packs[0].asked[1:])), tokenizer)
+        examples = Examples(
+            replace(packs[0], asked=(asked, *packs[0].asked[1:])), tokenizer
+        )
         first, dice = examples.question(wordings[0]), random.Random(0)
         drawn = [examples.rewritten(examples.readings[0], dice) for _ in range(600)]
         found = [made is not None and made.output[:-1] == first for made in drawn]
         assert np.mean(found) == pytest.approx(share, abs=0.06)
 
 
-def test_sentences_lack_what_is_to_be_put_back(packs: tuple[Pack, Pack], tokenizer: Tokenizer) -> None:
+def test_sentences_lack_what_is_to_be_put_back(
+    packs: tuple[Pack, Pack], tokenizer: Tokenizer
+) -> None:
     """What counts more is not in the prompt's sentence; the sentence itself is a stretch of the passage."""
     train, _ = packs
     examples, dice, made = Examples(train, tokenizer), random.Random(0), 0
@@ -288,8 +452,17 @@ def test_sentences_lack_what_is_to_be_put_back(packs: tuple[Pack, Pack], tokeniz
             continue
         made += 1
         text, whole = train.texts[row].tolist(), one.output[:-1]
-        assert any(text[start : start + len(whole)] == whole for start in range(len(text)))
-        kept = [piece for piece, weight in zip(whole, one.weights, strict=False) if weight == 1.0]
+        assert any(
+            text[start : start + len(whole)] == whole for start in range(len(text))
+        )
+        kept = [
+            piece
+            for piece, weight in zip(whole, one.weights, strict=False)
+            if weight == 1.0
+        ]
         left = one.prompt.ids[2 : one.prompt.asked - 1]
-        assert len(kept) < len(whole) and len(left) - len(kept) in (0, 1)  # sometimes a word too many
+        assert len(kept) < len(whole) and len(left) - len(kept) in (
+            0,
+            1,
+        )  # sometimes a word too many
     assert made > len(train.texts) / 4

@@ -10,10 +10,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from whichsense.train.compact import losses  # noqa: E402
-from whichsense.train.compact.batch import MOST_PIECES, ListBatch, Scores, list_batch  # noqa: E402
-from whichsense.train.compact.pack import Pack, Ragged  # noqa: E402
-from whichsense.train.compact.questions import Asked  # noqa: E402
+from whichsense.train.compact.data.batch import (
+    MOST_PIECES,
+    ListBatch,
+    Scores,
+    list_batch,
+)
+from whichsense.train.compact.data.pack import Pack, Ragged
+from whichsense.train.compact.data.questions import Asked
+from whichsense.train.compact.encoder import losses
 
 LONGEST = 20
 Spans = list[tuple[int, int, int]]
@@ -36,20 +41,33 @@ def pack(*lists: tuple[Asked, list[Spans]]) -> Pack:
 
 
 def asked(*, guessed: bool = False, ambiguous: int = -1) -> Asked:
-    return Asked("who made it", "a", (("a",), ("b",)), ambiguous=ambiguous, guessed=guessed)
+    return Asked(
+        "who made it", "a", (("a",), ("b",)), ambiguous=ambiguous, guessed=guessed
+    )
 
 
 def batch_of(*lists: tuple[Asked, list[Spans]], **given: Any) -> ListBatch:
     made = pack(*lists)
-    return list_batch(made, range(len(made)), [made.slots_of(number) for number in range(len(made))], LONGEST, **given)
+    return list_batch(
+        made,
+        range(len(made)),
+        [made.slots_of(number) for number in range(len(made))],
+        LONGEST,
+        **given,
+    )
 
 
 def output_of(batch: ListBatch, seed: int = 0) -> dict[str, Any]:
     """As a net would give it."""
     dice = torch.Generator().manual_seed(seed)
-    sizes = {name: batch.pairs.ids.shape[:1] for name in ("relevance", "exit", "ambiguity")}
+    sizes = {
+        name: batch.pairs.ids.shape[:1] for name in ("relevance", "exit", "ambiguity")
+    }
     sizes["span"] = (*batch.pairs.ids.shape, 2)
-    return {name: torch.randn(size, generator=dice, requires_grad=True) for name, size in sizes.items()}
+    return {
+        name: torch.randn(size, generator=dice, requires_grad=True)
+        for name, size in sizes.items()
+    }
 
 
 def span_loss(batch: ListBatch, shares: list[float]) -> float:
@@ -59,15 +77,28 @@ def span_loss(batch: ListBatch, shares: list[float]) -> float:
         chances[0, batch.first[0, 0, place], 0] += share
         chances[0, batch.last[0, 0, place], 1] += share
     first, last = losses.start_end(chances.log(), batch.pairs.region)
-    return float(losses.spans(batch, torch.zeros(1, batch.valid.shape[1] + 1), first, last))
+    return float(
+        losses.spans(batch, torch.zeros(1, batch.valid.shape[1] + 1), first, last)
+    )
 
 
 def test_every_answer_of_a_passage_should_be_likely() -> None:
     """Trust is best parted between them; between two places of one answer it may be parted in any way."""
     several = batch_of((asked(), [[ONE, TWO]]))
-    found = {share: span_loss(several, [share, 1 - share]) for share in (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)}
+    found = {
+        share: span_loss(several, [share, 1 - share])
+        for share in (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+    }
     assert min(found, key=found.__getitem__) == 0.5
-    assert found[0.0] > found[0.1] > found[0.3] > found[0.5] < found[0.7] < found[0.9] < found[1.0]
+    assert (
+        found[0.0]
+        > found[0.1]
+        > found[0.3]
+        > found[0.5]
+        < found[0.7]
+        < found[0.9]
+        < found[1.0]
+    )
     assert found[0.5] == pytest.approx(-2 * np.log(0.5), abs=1e-3)
     twice = batch_of((asked(), [[ONE, (0, 6, 6)]]))
     assert span_loss(twice, [1.0, 0.0]) == pytest.approx(0, abs=1e-3)
@@ -76,23 +107,40 @@ def test_every_answer_of_a_passage_should_be_likely() -> None:
 
 def scores(slots: int) -> Scores:
     places = np.tile(np.arange(MOST_PIECES, dtype=np.uint8), (slots, 2, 1))
-    return Scores(np.linspace(-1, 2, slots).astype(np.float16), places, np.full(places.shape, -2.0, np.float16))
+    return Scores(
+        np.linspace(-1, 2, slots).astype(np.float16),
+        places,
+        np.full(places.shape, -2.0, np.float16),
+    )
 
 
 def test_nothing_is_learnt_from_guessed_answers() -> None:
     """Not which passages answer, nor where; what the teacher says of them is learnt."""
-    told, guessed = (asked(), [[ONE, TWO], [], [ONE]]), (asked(guessed=True), [[TWO], [ONE], []])
+    told, guessed = (
+        (asked(), [[ONE, TWO], [], [ONE]]),
+        (asked(guessed=True), [[TWO], [ONE], []]),
+    )
     empty = (asked(guessed=True), [[], [], []])  # nor that there is none
     batch = batch_of(told, guessed, empty, scores=scores(9))
     assert batch.told.tolist() == [True, False, False]
     output = output_of(batch)
     parts = losses.read(output, batch)
-    by = {"relevance": "relevance", "span": "span", "exit": "exit", "taught": "relevance", "taught_span": "span"}
+    by = {
+        "relevance": "relevance",
+        "span": "span",
+        "exit": "exit",
+        "taught": "relevance",
+        "taught_span": "span",
+    }
     for name, source in by.items():
         (slope,) = torch.autograd.grad(parts[name], output[source], retain_graph=True)
         moved = slope.reshape(3, -1).abs().sum(1)
         assert moved[0] > 0, name
-        assert (moved[1:] > 0).all() if name.startswith("taught") else (moved[1:] == 0).all(), name
+        assert (
+            (moved[1:] > 0).all()
+            if name.startswith("taught")
+            else (moved[1:] == 0).all()
+        ), name
     alone = batch_of(told)
     kept = losses.read({name: value[:3] for name, value in output.items()}, alone)
     for name in ("relevance", "span", "exit"):  # as if the others were not there
@@ -113,14 +161,26 @@ def test_a_question_alone_is_judged_by_its_last_slot() -> None:
     output = output_of(batch)
     parts = losses.read(output, batch)
     logits = output["ambiguity"].view(3, 3)
-    wanted = torch.nn.functional.binary_cross_entropy_with_logits(logits[:2, -1], torch.tensor([1.0, 0.0]))
+    wanted = torch.nn.functional.binary_cross_entropy_with_logits(
+        logits[:2, -1], torch.tensor([1.0, 0.0])
+    )
     assert parts["alone"].item() == pytest.approx(wanted.item(), rel=1e-5)
-    (alone,) = torch.autograd.grad(parts["alone"], output["ambiguity"], retain_graph=True)
-    (beside,) = torch.autograd.grad(parts["ambiguity"], output["ambiguity"], retain_graph=True)
+    (alone,) = torch.autograd.grad(
+        parts["alone"], output["ambiguity"], retain_graph=True
+    )
+    (beside,) = torch.autograd.grad(
+        parts["ambiguity"], output["ambiguity"], retain_graph=True
+    )
     last = torch.tensor([[False, False, True]]).expand(3, 3).flatten()
     said = torch.tensor([True, True, False]).repeat_interleave(3)
-    assert ((alone != 0) == (last & said)).all() and ((beside != 0) == (~last & said)).all()
-    for name, source in (("relevance", "relevance"), ("span", "span"), ("exit", "exit")):
+    assert ((alone != 0) == (last & said)).all() and (
+        (beside != 0) == (~last & said)
+    ).all()
+    for name, source in (
+        ("relevance", "relevance"),
+        ("span", "span"),
+        ("exit", "exit"),
+    ):
         (slope,) = torch.autograd.grad(parts[name], output[source], retain_graph=True)
         assert not slope[last].any(), name
 
@@ -133,5 +193,9 @@ def test_annotators_and_detectors_are_heard_alike() -> None:
     both = batch_of(*lists, scores=taught._replace(ambiguous=said))
     assert both.ambiguous.tolist() == pytest.approx([0.7, 0.2, 0.4])
     output = output_of(both)
-    wanted = torch.nn.functional.binary_cross_entropy_with_logits(output["ambiguity"], both.ambiguous)
-    assert losses.read(output, both)["ambiguity"].item() == pytest.approx(wanted.item(), rel=1e-5)
+    wanted = torch.nn.functional.binary_cross_entropy_with_logits(
+        output["ambiguity"], both.ambiguous
+    )
+    assert losses.read(output, both)["ambiguity"].item() == pytest.approx(
+        wanted.item(), rel=1e-5
+    )

@@ -20,41 +20,57 @@ pytest.importorskip("transformers")
 for needed in ("onnx", "onnxruntime"):
     pytest.importorskip(needed)
 
-from whichsense.datasets import Annotation, QAPair, Question  # noqa: E402
-from whichsense.detect import BertDetector  # noqa: E402
-from whichsense.errors import BadConfig, BadInput, WhichsenseError  # noqa: E402
-from whichsense.models.bases import load_base  # noqa: E402
-from whichsense.models.compact import features  # noqa: E402
-from whichsense.models.compact.loading import load  # noqa: E402
-from whichsense.models.compact.net import CompactNet  # noqa: E402
-from whichsense.models.compact.quantized import QuantizedLinear  # noqa: E402
-from whichsense.models.compact.resolving import candidates_of, target  # noqa: E402
-from whichsense.models.compact.runtime import CompactModel  # noqa: E402
-from whichsense.models.compact.system import Compact, Scene  # noqa: E402
-from whichsense.models.compact.tokens import END  # noqa: E402
-from whichsense.models.compact.windows import likelihoods  # noqa: E402
-from whichsense.models.compact.writer.net import WriterConfig, from_bert  # noqa: E402
-from whichsense.models.compact.writer.prompts import ANSWER, RESTORE  # noqa: E402
-from whichsense.text import normalize  # noqa: E402
-from whichsense.train.compact import fitting, judging, lists, losses, questioning, teacher  # noqa: E402
-from whichsense.train.compact.batch import counted, list_batch  # noqa: E402
-from whichsense.train.compact.corpora import Source, half_of_the_sample, holds, small_corpora  # noqa: E402
-from whichsense.train.compact.int8 import Int8Task  # noqa: E402
-from whichsense.train.compact.made import MADE  # noqa: E402
-from whichsense.train.compact.measures import measured  # noqa: E402
-from whichsense.train.compact.scores import detected, taught_scores  # noqa: E402
-from whichsense.train.compact.start import NET, opened  # noqa: E402
-from whichsense.train.compact.student import shared_out, vocabulary_of  # noqa: E402
-from whichsense.train.compact.topical import TopicTask  # noqa: E402
-from whichsense.train.compact.whole import WholeTask  # noqa: E402
-from whichsense.train.compact.writer import WriterTask  # noqa: E402
-from whichsense.train.compact.writing import WRITER, collated  # noqa: E402
-from whichsense.train.recipe import load_recipe  # noqa: E402
-from whichsense.train.stages import train_recipe  # noqa: E402
-from whichsense.train.tiny import located  # noqa: E402
+from whichsense.datasets import Annotation, QAPair, Question
+from whichsense.errors import BadConfig, BadInput, WhichsenseError
+from whichsense.models.bases import load_base
+from whichsense.models.compact.encoder.net import CompactNet
+from whichsense.models.compact.encoder.quantized import QuantizedLinear
+from whichsense.models.compact.encoder.runtime import CompactModel
+from whichsense.models.compact.encoder.tokens import END
+from whichsense.models.compact.loading import load
+from whichsense.models.compact.rewrite.resolving import candidates_of, target
+from whichsense.models.compact.rewrite.windows import likelihoods
+from whichsense.models.compact.scene import Compact, Scene
+from whichsense.models.compact.scorer import features
+from whichsense.models.compact.writer.net import WriterConfig, from_bert
+from whichsense.models.compact.writer.prompts import ANSWER, RESTORE
+from whichsense.stages.detect import BertDetector
+from whichsense.text.words import normalize
+from whichsense.train.compact.data import lists
+from whichsense.train.compact.data.batch import counted, list_batch
+from whichsense.train.compact.data.corpora import (
+    Source,
+    half_of_the_sample,
+    holds,
+    small_corpora,
+)
+from whichsense.train.compact.encoder import losses, teacher
+from whichsense.train.compact.encoder.generated import MADE
+from whichsense.train.compact.encoder.int8 import Int8Task
+from whichsense.train.compact.encoder.measures import measured
+from whichsense.train.compact.encoder.scores import detected, taught_scores
+from whichsense.train.compact.encoder.start import NET, opened
+from whichsense.train.compact.encoder.student import shared_out, vocabulary_of
+from whichsense.train.compact.encoder.topical import TopicTask
+from whichsense.train.compact.scorer import fitting, judging, questioning
+from whichsense.train.compact.writer.whole import WholeTask
+from whichsense.train.compact.writer.writer import WriterTask
+from whichsense.train.compact.writer.writing import WRITER, collated
+from whichsense.train.loop.chain import train_recipe
+from whichsense.train.loop.recipe import load_recipe
+from whichsense.train.tiny.encoders import located
 
 ENCODER, ASKED, TOPICS = "compact-encoder", "compact-asked", "compact-topics"
-PHASES = ("compact-teacher", "compact-reader", ENCODER, "compact-writer", "compact-asker", ASKED, TOPICS, "compact")
+PHASES = (
+    "compact-teacher",
+    "compact-reader",
+    ENCODER,
+    "compact-writer",
+    "compact-asker",
+    ASKED,
+    TOPICS,
+    "compact",
+)
 
 SLOW = {ENCODER: 0.97, ASKED: 1.0, TOPICS: 1.0}
 """How far losses fall where most was learnt before, if it is not the usual."""
@@ -67,19 +83,30 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     said: list[str] = []
     changes = (f"lists.folder={folder / 'lists'}", "data.limit=6", "data.dev_limit=6")
-    done = train_recipe("compact", folder / "compact-tiny", changes, tiny=True, say=said.append)
+    done = train_recipe(
+        "compact", folder / "compact-tiny", changes, tiny=True, say=said.append
+    )
     assert done.folder == folder / "compact-tiny" and done.steps == 30
     before = [line for line in said if line.startswith("Before")]
-    assert len(before) > 4 and len({line for line in before if "compact-teacher" in line}) >= 1
+    assert (
+        len(before) > 4
+        and len({line for line in before if "compact-teacher" in line}) >= 1
+    )
     return folder
 
 
 def series(folder: Path, name: str) -> list[float]:
     with open(folder / "log.csv", encoding="utf-8") as file:
-        return [float(row["value"]) for row in csv.DictReader(file) if (row["kind"], row["name"]) == ("train", name)]
+        return [
+            float(row["value"])
+            for row in csv.DictReader(file)
+            if (row["kind"], row["name"]) == ("train", name)
+        ]
 
 
-@pytest.mark.parametrize(("phase", "share"), [(name, SLOW.get(name, 0.85)) for name in PHASES])
+@pytest.mark.parametrize(
+    ("phase", "share"), [(name, SLOW.get(name, 0.85)) for name in PHASES]
+)
 def test_losses_fall(phase: str, share: float, runs: Path) -> None:
     found = series(runs / f"{phase}-tiny", "loss")
     assert len(found) >= 3 and found[-1] < share * found[0]
@@ -92,7 +119,9 @@ def test_the_writer_learns_by_heart(runs: Path) -> None:
     net, examples = task.build(), task.drawn(random.Random(0))
     batch = collated(examples)
     assert len(examples) == 16 and {len(one.output) for one in examples} != {1}
-    optimizer = torch.optim.AdamW([one for one in net.parameters() if one.requires_grad], lr=3e-3)
+    optimizer = torch.optim.AdamW(
+        [one for one in net.parameters() if one.requires_grad], lr=3e-3
+    )
     found = []
     for _ in range(40):
         loss, _ = task.loss(net, batch)
@@ -106,25 +135,50 @@ def test_the_writer_learns_by_heart(runs: Path) -> None:
 def test_phases_build_on_each_other(runs: Path) -> None:
     models = [runs / f"{name}-tiny" / "model" for name in PHASES]
     reader, encoder = (torch.load(folder / NET) for folder in models[1:3])
-    assert not torch.equal(reader["encoder.layers.0.wide.weight"], encoder["encoder.layers.0.wide.weight"])
-    assert not torch.equal(reader["encoder.layers.0.wide.scale"], encoder["encoder.layers.0.wide.scale"])
+    assert not torch.equal(
+        reader["encoder.layers.0.wide.weight"], encoder["encoder.layers.0.wide.weight"]
+    )
+    assert not torch.equal(
+        reader["encoder.layers.0.wide.scale"], encoder["encoder.layers.0.wide.scale"]
+    )
     first, asker, last = (torch.load(models[place] / WRITER) for place in (3, 4, 7))
     assert first.keys() == asker.keys() == last.keys()
     assert not torch.equal(first["out.weight"], last["out.weight"])
     assert not torch.equal(first["out.weight"], asker["out.weight"])
     asked = torch.load(models[5] / NET)
     assert len(np.load(models[4] / MADE)["lists"]) > 0
-    assert list(models[4].glob("of-*/scores-*/*.npz"))  # what the teacher said of them, too
+    assert list(
+        models[4].glob("of-*/scores-*/*.npz")
+    )  # what the teacher said of them, too
     assert not torch.equal(encoder["span.weight"], asked["span.weight"])
-    assert torch.equal(encoder["encoder.words.weight"], asked["encoder.words.weight"])  # which the writer learnt with
+    assert torch.equal(
+        encoder["encoder.words.weight"], asked["encoder.words.weight"]
+    )  # which the writer learnt with
     topics = torch.load(models[6] / NET)
-    assert not torch.equal(asked["verdict.dense.weight"], topics["verdict.dense.weight"])
+    assert not torch.equal(
+        asked["verdict.dense.weight"], topics["verdict.dense.weight"]
+    )
     same = {name for name in asked if torch.equal(asked[name], topics[name])}
-    assert {"encoder.layers.0.wide.weight", "encoder.layers.0.wide.scale", "exit_relevance.out.weight"} <= same
-    assert not {"encoder.layers.1.wide.weight", "encoder.layers.1.wide.scale", "relevance.out.weight"} & same
-    whole = load(models[7]).weights  # the encoder is what it was, the writer as it came out of its last recipe
+    assert {
+        "encoder.layers.0.wide.weight",
+        "encoder.layers.0.wide.scale",
+        "exit_relevance.out.weight",
+    } <= same
+    assert (
+        not {
+            "encoder.layers.1.wide.weight",
+            "encoder.layers.1.wide.scale",
+            "relevance.out.weight",
+        }
+        & same
+    )
+    whole = (
+        load(models[7]).weights
+    )  # the encoder is what it was, the writer as it came out of its last recipe
     np.testing.assert_allclose(whole["span.weight"], topics["span.weight"], atol=1e-6)
-    np.testing.assert_allclose(whole["writer.out_norm.weight"], last["out_norm.weight"], atol=1e-6)
+    np.testing.assert_allclose(
+        whole["writer.out_norm.weight"], last["out_norm.weight"], atol=1e-6
+    )
     assert (
         (models[4] / MADE).exists()
         and (models[7] / "scorer.json").exists()
@@ -145,7 +199,10 @@ def further(runs: Path) -> Path:
                 {
                     "type": "multipleQAs",
                     "qaPairs": [
-                        {"question": f"{one.text} in 1999|{one.text} then", "answer": list(one.answers[0])},
+                        {
+                            "question": f"{one.text} in 1999|{one.text} then",
+                            "answer": list(one.answers[0]),
+                        },
                         {"question": f"{one.text} in 2004", "answer": ["2004"]},
                     ],
                 }
@@ -160,7 +217,11 @@ def further(runs: Path) -> Path:
 
 def going_on(runs: Path) -> tuple[str, ...]:
     start, kept = runs / "compact-tiny" / "model", runs / "rewritten"
-    more = f'data.more=["{runs / "silver.json"}"]', 'data.guessed=["silver"]', "data.held=0"
+    more = (
+        f'data.more=["{runs / "silver.json"}"]',
+        'data.guessed=["silver"]',
+        "data.held=0",
+    )
     return (f"model.start={start}", "model.writer=", f"lists.folder={kept}", *more)
 
 
@@ -169,7 +230,9 @@ def test_a_writer_goes_on_from_a_weights_folder(runs: Path, further: Path) -> No
     before = runs / "compact-tiny" / "model"
     for name in ("early.onnx", "late.onnx", "verdict.onnx"):
         assert (further / name).read_bytes() == (before / name).read_bytes(), name
-    assert (further / "writer.onnx").read_bytes() != (before / "writer.onnx").read_bytes()
+    assert (further / "writer.onnx").read_bytes() != (
+        before / "writer.onnx"
+    ).read_bytes()
     assert not (further / "scorer.json").exists()  # nothing was held out to fit it on
     old, new = (CompactModel(folder).config for folder in (before, further))
     assert new == old
@@ -180,7 +243,9 @@ def test_shares_are_of_what_is_rewritten(runs: Path, further: Path) -> None:
     task = load_recipe("compact", changes, tiny=True).make()
     assert isinstance(task, WholeTask)
     readings, asked = task.examples.readings, task.examples.pack.asked
-    silver = np.array([asked[one.number].source.endswith("silver.json") for one in readings])
+    silver = np.array(
+        [asked[one.number].source.endswith("silver.json") for one in readings]
+    )
     assert [asked[one.number].guessed for one in readings] == silver.tolist()
     each = np.diff(np.array(task._shares), prepend=0)
     assert each[silver].sum() / each.sum() == pytest.approx(0.6)
@@ -192,15 +257,27 @@ def test_examples_say_what_they_must(runs: Path) -> None:
     examples, text = task.examples, task.start.vocabulary.__getitem__
     for reading in examples.readings[:8]:
         made = examples.rewritten(reading, None)
-        assert made is not None and len(made.output) == len(made.weights) and made.output[-1] == END
+        assert (
+            made is not None
+            and len(made.output) == len(made.weights)
+            and made.output[-1] == END
+        )
         told = " ".join(map(text, made.prompt.ids[made.prompt.asked :]))
-        assert " ".join(map(text, task.tokenizer.ids(reading.rewriting.answers[0])[-1:])) in told
+        assert (
+            " ".join(map(text, task.tokenizer.ids(reading.rewriting.answers[0])[-1:]))
+            in told
+        )
         assert max(made.weights) > 1  # something is inserted
     for number in range(len(examples.pack)):
-        restored, answered = examples.restored(number, dice), examples.answered(number, dice)
+        restored, answered = (
+            examples.restored(number, dice),
+            examples.answered(number, dice),
+        )
         if restored is not None:
             assert restored.prompt.ids[1] == RESTORE and max(restored.weights) == 2.5
-            assert restored.output[:-1] == examples.question(examples.pack.asked[number].text)
+            assert restored.output[:-1] == examples.question(
+                examples.pack.asked[number].text
+            )
         if answered is not None:
             assert answered.prompt.ids[1] == ANSWER and len(answered.output) > 1
     made = [examples.sentence(row, dice) for row in range(len(examples.pack.texts))]
@@ -242,13 +319,17 @@ def test_a_weights_folder_is_a_start_as_its_net_is(runs: Path) -> None:
     for (name, one), other in zip(exact.named_modules(), coded.modules(), strict=True):
         if isinstance(one, QuantizedLinear):
             assert isinstance(other, QuantizedLinear)
-            assert torch.allclose(one.used_weight(), other.used_weight(), atol=1e-6), name
+            assert torch.allclose(one.used_weight(), other.used_weight(), atol=1e-6), (
+                name
+            )
             assert torch.allclose(one.scale, other.scale, atol=1e-6), name
 
 
-def test_hits_take_the_place_of_an_index(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hits_take_the_place_of_an_index(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from whichsense import sample
-    from whichsense.index.kept import keep_hits
+    from whichsense.index.saved_hits import keep_hits
 
     plain = joint(runs, "lists.folder=", "data.held=0", "teacher.model=")
     asked = [one.text for one in (*plain.train.asked, *plain.dev.asked)]
@@ -257,14 +338,27 @@ def test_hits_take_the_place_of_an_index(runs: Path, tmp_path: Path, monkeypatch
     files = f'data.hits=["{tmp_path / "a.jsonl"}", "{tmp_path / "b.jsonl"}"]'
     monkeypatch.setattr(lists, "_PART", 3)  # several files, made by two processes
     same = joint(
-        runs, files, "data.held=0", "lists.processes=2", f"lists.folder={tmp_path / 'lists'}", "teacher.model="
+        runs,
+        files,
+        "data.held=0",
+        "lists.processes=2",
+        f"lists.folder={tmp_path / 'lists'}",
+        "teacher.model=",
     )
-    rows = {one.text: plain.train.slots[n].tolist() for n, one in enumerate(plain.train.asked)}
+    rows = {
+        one.text: plain.train.slots[n].tolist()
+        for n, one in enumerate(plain.train.asked)
+    }
     assert same.train.asked and all(
-        len(same.train.slots[n]) == len(rows[one.text]) for n, one in enumerate(same.train.asked)
+        len(same.train.slots[n]) == len(rows[one.text])
+        for n, one in enumerate(same.train.asked)
     )
     with pytest.raises(BadConfig, match=r"data\.index"):
-        load_recipe("compact", (f"model.start={runs / 'compact-tiny' / 'model'}", files), tiny=True).make()
+        load_recipe(
+            "compact",
+            (f"model.start={runs / 'compact-tiny' / 'model'}", files),
+            tiny=True,
+        ).make()
     with pytest.raises(BadInput, match="no hits for the question"):
         joint(runs, f"data.hits={tmp_path / 'a.jsonl'}", "data.held=0", "lists.folder=")
 
@@ -281,10 +375,18 @@ def test_the_folder_loads_and_answers(runs: Path) -> None:
     task = joint(runs)
     folder = runs / "compact-tiny" / "model"
     net = task.build().eval()  # with int8 arithmetic on
-    net.load_state_dict(torch.load(runs / f"{ENCODER}-tiny" / "model" / NET, weights_only=True))
+    net.load_state_dict(
+        torch.load(runs / f"{ENCODER}-tiny" / "model" / NET, weights_only=True)
+    )
     assert isinstance(net, CompactNet)
     with torch.inference_mode():
-        found = measured(lambda batch: net.read(*batch.pairs[:3]), task.dev, task.tokenizer, 96, torch.device("cpu"))
+        found = measured(
+            lambda batch: net.read(*batch.pairs[:3]),
+            task.dev,
+            task.tokenizer,
+            96,
+            torch.device("cpu"),
+        )
     assert found["exact"] >= 0.5
     model = CompactModel(folder)
     assert model.tokenizer.vocabulary == task.tokenizer.vocabulary
@@ -292,12 +394,20 @@ def test_the_folder_loads_and_answers(runs: Path) -> None:
 
     question = task.dev.asked[0].text
     scene = Compact(folder).scene(question, sample.index().search(question, 6), keep=6)
-    assert scene.answers and all(mention.surface for answer in scene.answers for mention in answer.mentions)
-    answers = [target(scene, one) for one in candidates_of(scene, range(len(scene.answers)))]
+    assert scene.answers and all(
+        mention.surface for answer in scene.answers for mention in answer.mentions
+    )
+    answers = [
+        target(scene, one) for one in candidates_of(scene, range(len(scene.answers)))
+    ]
     scores = likelihoods(scene, [question], answers)[0]
     assert all(score < 0 for score in scores)
-    probabilities = scene.probabilities  # by the scorer, which is fitted when training is over
-    assert len(probabilities) == len(scene.answers) and all(0 < one < 1 for one in probabilities)
+    probabilities = (
+        scene.probabilities
+    )  # by the scorer, which is fitted when training is over
+    assert len(probabilities) == len(scene.answers) and all(
+        0 < one < 1 for one in probabilities
+    )
     assert 0 < scene.ambiguous < 1 and 0 < scene.answerable < 1
 
 
@@ -308,53 +418,81 @@ def test_the_scorer_knows_right_answers(runs: Path) -> None:
 
     learnt = {one.text for one in joint(runs).train.asked}
     own = [question for question in load("sample/questions") if question.text in learnt]
-    own += [question for question in load("sample/questions") if question.text not in learnt][:8]
+    own += [
+        question for question in load("sample/questions") if question.text not in learnt
+    ][:8]
     folder = runs / "compact-tiny" / "model"
     source = Source(sample.index(), own)
     scorer = fitting.fit_scorer(folder, source)
     found: dict[bool, list[float]] = {True: [], False: []}
     for question, scene in read_scenes(questioning.Unfitted(folder), source):
-        rows = [features.of_answer(place, scene.context) for place in range(len(scene.answers))]
-        for answer, chance in zip(scene.answers, scorer.in_large.answer.probabilities(rows), strict=True):
+        rows = [
+            features.of_answer(place, scene.context)
+            for place in range(len(scene.answers))
+        ]
+        for answer, chance in zip(
+            scene.answers, scorer.in_large.answer.probabilities(rows), strict=True
+        ):
             found[judging.is_right(answer, question)].append(chance)
     assert found[True] and np.mean(found[True]) > np.mean(found[False]) + 0.1
     with pytest.raises(BadInput, match=r"data\.held"):
         fitting.fit_scorer(folder, Source(sample.index(), own[:3]))
 
 
-def read_scenes(compact: questioning.Unfitted, source: Source) -> Iterator[tuple[Question, Scene]]:
+def read_scenes(
+    compact: questioning.Unfitted, source: Source
+) -> Iterator[tuple[Question, Scene]]:
     """Every question of a source, read."""
     for question in source.questions:
         yield question, questioning.scene_of(compact, source, question)
 
 
-def test_an_index_that_torch_searches_is_searched_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_that_torch_searches_is_searched_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from whichsense import sample
 
     index = sample.index()
     assert lists.shareable(index)
     (tmp_path / "bert.json").write_text("{}")
-    monkeypatch.setattr(index, "manifest", replace(index.manifest, encoder=str(tmp_path)))
+    monkeypatch.setattr(
+        index, "manifest", replace(index.manifest, encoder=str(tmp_path))
+    )
     assert not lists.shareable(index)
 
 
-def test_the_scorer_asks_no_more_than_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scorer_asks_no_more_than_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = half_of_the_sample()
     every = Counter(one.kind for one in fitting._occasions(source, None, tmp_path))
-    assert every[judging.Kind.LARGE] == every[judging.Kind.SAMPLE] == len(source.questions)
-    monkeypatch.setattr(fitting, "_ENOUGH", 40)
-    some = [one for one in fitting._occasions(source, None, tmp_path) if one.kind is judging.Kind.LARGE]
     assert (
-        30 < len(some) < 60 and [one.question for one in some] == source.questions[:: round(len(source.questions) / 40)]
+        every[judging.Kind.LARGE] == every[judging.Kind.SAMPLE] == len(source.questions)
+    )
+    monkeypatch.setattr(fitting, "_ENOUGH", 40)
+    some = [
+        one
+        for one in fitting._occasions(source, None, tmp_path)
+        if one.kind is judging.Kind.LARGE
+    ]
+    assert (
+        30 < len(some) < 60
+        and [one.question for one in some]
+        == source.questions[:: round(len(source.questions) / 40)]
     )
 
 
-def test_a_stopped_fit_goes_on(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_fit_goes_on(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was read is not read again; the scorer is that of an unbroken fit."""
     monkeypatch.setattr(questioning, "_PART", 4)
     monkeypatch.setattr(questioning, "_PROCESSES", 1)
     folder, source = runs / "compact-tiny" / "model", half_of_the_sample()
-    asked = [questioning.Occasion(judging.Kind.LARGE, source, one) for one in source.questions[:12]]
+    asked = [
+        questioning.Occasion(judging.Kind.LARGE, source, one)
+        for one in source.questions[:12]
+    ]
     whole = questioning.questioned(folder, asked, tmp_path / "whole")
     read = questioning.scene_of
 
@@ -367,11 +505,17 @@ def test_a_stopped_fit_goes_on(runs: Path, tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(KeyboardInterrupt):
         questioning.questioned(folder, asked, tmp_path / "kept")
     again: list[str] = []
-    monkeypatch.setattr(questioning, "scene_of", lambda *about: (again.append(about[2].text), read(*about))[1])
+    monkeypatch.setattr(
+        questioning,
+        "scene_of",
+        lambda *about: (again.append(about[2].text), read(*about))[1],
+    )
     told = questioning.questioned(folder, asked, tmp_path / "kept")
     assert again == [one.question.text for one in asked[8:]]
     assert [one.rows for one in told.read] == [one.rows for one in whole.read]
-    assert told.judged == whole.judged and len(told.judged.rows) == len(told.judged.answers)
+    assert told.judged == whole.judged and len(told.judged.rows) == len(
+        told.judged.answers
+    )
     damaged = next((tmp_path / "kept").glob("*/00001.pickle"))
     damaged.write_bytes(damaged.read_bytes()[:100])
     with pytest.raises(WhichsenseError, match="Run the same command again"):
@@ -383,23 +527,39 @@ def test_a_stopped_fit_goes_on(runs: Path, tmp_path: Path, monkeypatch: pytest.M
 
 def test_what_holds_an_answer_can_be_left_out(runs: Path) -> None:
     """A scene without its answers, by which it is learnt when to decline: nothing right is among its candidates."""
-    scenes = list(read_scenes(questioning.Unfitted(runs / "compact-tiny" / "model"), half_of_the_sample()))[:12]
+    scenes = list(
+        read_scenes(
+            questioning.Unfitted(runs / "compact-tiny" / "model"), half_of_the_sample()
+        )
+    )[:12]
     taken = 0
     for question, scene in scenes:
         left = questioning.without_answers(scene, question)
-        held = [any(holds(one, names) for names in question.answers) for one in scene.evidence.passages]
+        held = [
+            any(holds(one, names) for names in question.answers)
+            for one in scene.evidence.passages
+        ]
         assert list(left.evidence.passages) == [
-            one for one, holding in zip(scene.evidence.passages, held, strict=True) if not holding
+            one
+            for one, holding in zip(scene.evidence.passages, held, strict=True)
+            if not holding
         ]
         assert not any(judging.is_right(answer, question) for answer in left.answers)
         taken += held.count(True)
-        assert len(left.evidence.pairs) == len(left.evidence.read) == len(left.evidence.found) == held.count(False)
+        assert (
+            len(left.evidence.pairs)
+            == len(left.evidence.read)
+            == len(left.evidence.found)
+            == held.count(False)
+        )
     assert taken > 12
 
 
 def test_judges_learn_from_corpora_like_their_own(runs: Path) -> None:
     """What is right by the large judge and wrong by the small one was read over a small corpus alone."""
-    (question, scene), *_ = read_scenes(questioning.Unfitted(runs / "compact-tiny" / "model"), half_of_the_sample())
+    (question, scene), *_ = read_scenes(
+        questioning.Unfitted(runs / "compact-tiny" / "model"), half_of_the_sample()
+    )
     names = [answer.text for answer in scene.answers]
     right, wrong = (
         replace(question, annotations=(Annotation("singleAnswer", (QAPair((name,)),)),))
@@ -409,11 +569,16 @@ def test_judges_learn_from_corpora_like_their_own(runs: Path) -> None:
     read = [judging.Read(right, scene.context, kinds.LARGE)] * 40 + [
         judging.Read(wrong, scene.context, kinds.SMALL)
     ] * 9
-    scorer = judging.fitted([*read, judging.Read(wrong, scene.context, kinds.EMPTIED)], judging.Heard())
+    scorer = judging.fitted(
+        [*read, judging.Read(wrong, scene.context, kinds.EMPTIED)], judging.Heard()
+    )
     rows = read[0].rows[:1]
     assert scorer.in_large.answer.probabilities(rows)[0] > 0.6
     assert scorer.in_small.answer.probabilities(rows)[0] < 0.2
-    assert scorer.in_small.single_under is None and scorer.in_large.single_under is not None
+    assert (
+        scorer.in_small.single_under is None
+        and scorer.in_large.single_under is not None
+    )
 
 
 def test_small_corpora_answer_what_their_questions_say(tmp_path: Path) -> None:
@@ -428,27 +593,40 @@ def test_small_corpora_answer_what_their_questions_say(tmp_path: Path) -> None:
     assert 0.08 < len(without) / len(found) < 0.25
     for one, question in found[::9]:
         assert set(question.answers) <= set(asked[question.id].answers)
-        texts = " ".join(hit.passage.title + " " + hit.passage.text for hit in one.index.search(question.text, 100))
+        texts = " ".join(
+            hit.passage.title + " " + hit.passage.text
+            for hit in one.index.search(question.text, 100)
+        )
         for names in question.answers:
             assert any(normalize(name) in normalize(texts) for name in names)
         assert question.is_ambiguous <= (len(question.answers) > 1)
 
 
-def test_teacher_scores_are_its_own_and_kept(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_teacher_scores_are_its_own_and_kept(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     task = joint(runs)
     folder = runs / "compact-teacher-tiny" / "model"
     kept = taught_scores(folder, task.train, str(runs / "lists"), 96)
     anew = taught_scores(folder, task.train, "", 96)
-    assert all(np.array_equal(one, other) for one, other in zip(kept, anew, strict=True))
+    assert all(
+        np.array_equal(one, other) for one, other in zip(kept, anew, strict=True)
+    )
     assert len(kept.relevance) == len(task.train.spans)
     net = teacher.opened(folder)
     batch = list_batch(task.train, [1], [task.train.slots_of(1)], 96)
     with torch.inference_mode():
         output = net(batch.pairs)
     own = slice(task.train.slots_of(1).start, task.train.slots_of(1).stop)
-    assert np.allclose(kept.relevance[own].astype(np.float32), output["relevance"].numpy(), atol=0.02)
+    assert np.allclose(
+        kept.relevance[own].astype(np.float32), output["relevance"].numpy(), atol=0.02
+    )
     first, _ = losses.start_end(output["span"], batch.pairs.region)
-    best = counted(first.argmax(1)[:, None, None], batch.pairs.heads[:, :1, None], batch.pairs.heads[:, 1:, None])
+    best = counted(
+        first.argmax(1)[:, None, None],
+        batch.pairs.heads[:, :1, None],
+        batch.pairs.heads[:, 1:, None],
+    )
     assert (kept.places[own, 0, 0] == best[:, 0, 0].numpy()).all()
     monkeypatch.setattr(teacher, "opened", lambda folder: pytest.fail("asked again"))
     taught_scores(folder, task.train, str(runs / "lists"), 96)
@@ -458,22 +636,50 @@ def test_teacher_scores_are_its_own_and_kept(runs: Path, monkeypatch: pytest.Mon
 def detectors(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two that differ."""
     folder = tmp_path_factory.mktemp("detectors")
-    short = ("train.epochs=0", "train.steps=6", "train.evaluate_every=6", "data.limit=12", "data.dev_limit=12")
-    every = [("train.seed=1", "train.learning_rate=2e-3"), ("train.seed=2", "train.learning_rate=1e-2")]
+    short = (
+        "train.epochs=0",
+        "train.steps=6",
+        "train.evaluate_every=6",
+        "data.limit=12",
+        "data.dev_limit=12",
+    )
+    every = [
+        ("train.seed=1", "train.learning_rate=2e-3"),
+        ("train.seed=2", "train.learning_rate=1e-2"),
+    ]
     return [
-        train_recipe("ambiguity-detector-question", folder / str(n), (*short, *own), tiny=True).model
+        train_recipe(
+            "ambiguity-detector-question", folder / str(n), (*short, *own), tiny=True
+        ).model
         for n, own in enumerate(every)
     ]
 
 
-def test_detectors_say_what_is_ambiguous(runs: Path, detectors: list[Path], tmp_path: Path) -> None:
+def test_detectors_say_what_is_ambiguous(
+    runs: Path, detectors: list[Path], tmp_path: Path
+) -> None:
     pack = joint(runs).train
-    each = np.array([[BertDetector(folder).probability(one.text) for one in pack.asked] for folder in detectors])
+    each = np.array(
+        [
+            [BertDetector(folder).probability(one.text) for one in pack.asked]
+            for folder in detectors
+        ]
+    )
     assert np.abs(each[0] - each[1]).max() > 0.01
-    assert np.allclose(detected(list(map(str, detectors)), pack), each.mean(0), atol=1e-5)
+    assert np.allclose(
+        detected(list(map(str, detectors)), pack), each.mean(0), atol=1e-5
+    )
     assert np.allclose(detected([str(detectors[1])], pack), each[1], atol=1e-5)
-    short = ("train.epochs=0", "train.steps=1", "train.evaluate_every=1", "data.limit=4", "data.dev_limit=2")
-    reading = train_recipe("ambiguity-detector-passages", tmp_path / "reading", short, tiny=True).model
+    short = (
+        "train.epochs=0",
+        "train.steps=1",
+        "train.evaluate_every=1",
+        "data.limit=4",
+        "data.dev_limit=2",
+    )
+    reading = train_recipe(
+        "ambiguity-detector-passages", tmp_path / "reading", short, tiny=True
+    ).model
     with pytest.raises(BadConfig, match="reads passages"):
         detected([str(detectors[0]), str(reading)], pack)
 
@@ -496,30 +702,44 @@ def test_detectors_teach_beside_annotators(runs: Path, detectors: list[Path]) ->
 def test_a_model_may_teach_itself(runs: Path) -> None:
     """What it goes on from says the same at every step, however far it has come."""
     first = runs / "compact-tiny" / "model"
-    own = (f"model.start={first}", f"teacher.model={runs / 'compact-teacher-tiny' / 'model'}")
+    own = (
+        f"model.start={first}",
+        f"teacher.model={runs / 'compact-teacher-tiny' / 'model'}",
+    )
     task = joint(runs, *own, "teacher.itself=0.5")
     net = task.build().eval()
     batches = [batch for epoch in range(8) for batch in task.batches(epoch, 0)]
     assert {batch.itself for batch in batches} == {False, True}
     taught = next(batch for batch in batches if batch.itself)
-    said = net.read(*taught.lists.pairs[:3])["relevance"].detach().view_as(taught.lists.valid)
+    said = (
+        net.read(*taught.lists.pairs[:3])["relevance"]
+        .detach()
+        .view_as(taught.lists.valid)
+    )
     alike = task.loss(net, taught._replace(itself=True))[1]["taught"]
     with torch.no_grad():
         net.relevance.out.weight.mul_(-1)
     told = task._taught_by_itself(taught.lists).taught
     assert told is not None and torch.allclose(told.relevance, said, atol=1e-5)
     assert task.loss(net, taught)[1]["taught"] > alike
-    assert task.loss(net, taught)[1]["taught"] != task.loss(net, taught._replace(itself=False))[1]["taught"]
+    assert (
+        task.loss(net, taught)[1]["taught"]
+        != task.loss(net, taught._replace(itself=False))[1]["taught"]
+    )
 
 
-def test_what_training_went_on_from_may_stay_in_the_mean(runs: Path, tmp_path: Path) -> None:
+def test_what_training_went_on_from_may_stay_in_the_mean(
+    runs: Path, tmp_path: Path
+) -> None:
     first = runs / f"{ENCODER}-tiny" / "model"
     task = joint(runs, f"model.start={first}", "model.kept=0.25")
     net = task.build()
     with torch.no_grad():
         net.span.weight.add_(1.0)
     task.save(net, tmp_path)
-    before, written = (torch.load(folder / NET, weights_only=True) for folder in (first, tmp_path))
+    before, written = (
+        torch.load(folder / NET, weights_only=True) for folder in (first, tmp_path)
+    )
     assert torch.allclose(written["span.weight"], before["span.weight"] + 0.75)
     assert torch.equal(written["relevance.out.weight"], before["relevance.out.weight"])
     with pytest.raises(BadConfig, match=r"give model\.start"):
@@ -535,19 +755,35 @@ def test_a_teacher_with_other_numbers_reads_the_same(tmp_path: Path) -> None:
         pad_token_id, cls_token_id, sep_token_id, unk_token_id = 1, 0, 2, 104
 
         def get_vocab(self) -> dict[str, int]:
-            return {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3} | {piece: n + 4 for n, piece in enumerate(vocabulary)}
+            return {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3} | {
+                piece: n + 4 for n, piece in enumerate(vocabulary)
+            }
 
     numbers = teacher.own_numbers(Shifted(), vocabulary)
     assert numbers[[0, 101, 102]].tolist() == [1, 0, 2] and numbers[500] == 504
-    size = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    encoder = transformers.MPNetModel(transformers.MPNetConfig(vocab_size=len(vocabulary) + 4, **size))
+    size = {
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    }
+    encoder = transformers.MPNetModel(
+        transformers.MPNetConfig(vocab_size=len(vocabulary) + 4, **size)
+    )
     net = teacher.TeacherNet(encoder, numbers).eval()
-    task = load_recipe("compact-teacher", ("data.limit=2", "data.dev_limit=2"), tiny=True).make()
+    task = load_recipe(
+        "compact-teacher", ("data.limit=2", "data.dev_limit=2"), tiny=True
+    ).make()
     assert isinstance(task, teacher.TeacherTask)
     batch = list_batch(task.train, [0], [task.train.slots_of(0)], 96)
-    assert not net.typed and net(batch.pairs)["span"].shape == (*batch.pairs.ids.shape, 2)
+    assert not net.typed and net(batch.pairs)["span"].shape == (
+        *batch.pairs.ids.shape,
+        2,
+    )
     with pytest.raises(BadConfig, match="uncased word pieces"):
-        teacher.own_numbers(Shifted(), [*vocabulary, *(f"foreign{n}" for n in range(2000))])
+        teacher.own_numbers(
+            Shifted(), [*vocabulary, *(f"foreign{n}" for n in range(2000))]
+        )
 
 
 def test_bases_that_do_not_fit_are_told(runs: Path) -> None:
@@ -570,9 +806,20 @@ def test_an_empty_checkpoint_to_start_from_is_told(runs: Path, tmp_path: Path) -
 def test_given_models_are_not_trained_again(runs: Path, tmp_path: Path) -> None:
     """What a person gives takes the place of the recipe before."""
     said: list[str] = []
-    changes = ("train.steps=1", "train.evaluate_every=1", "data.limit=2", "data.dev_limit=2")
+    changes = (
+        "train.steps=1",
+        "train.evaluate_every=1",
+        "data.limit=2",
+        "data.dev_limit=2",
+    )
     given = f"model.start={runs / 'compact-reader-tiny' / 'model'}", "teacher.model="
-    train_recipe("compact-encoder", tmp_path / "mine", (*changes, *given), tiny=True, say=said.append)
+    train_recipe(
+        "compact-encoder",
+        tmp_path / "mine",
+        (*changes, *given),
+        tiny=True,
+        say=said.append,
+    )
     assert not any(line.startswith("Before") for line in said)
 
 
@@ -580,7 +827,11 @@ def losses_of(task: Int8Task, **changes: Any) -> Any:
     batch = list_batch(task.train, [0, 1], [task.train.slots_of(n) for n in (0, 1)], 96)
     batch = batch._replace(**changes)
     pairs, length = batch.pairs.ids.shape
-    flat = {"relevance": torch.zeros(pairs), "exit": torch.zeros(pairs), "ambiguity": torch.zeros(pairs)}
+    flat = {
+        "relevance": torch.zeros(pairs),
+        "exit": torch.zeros(pairs),
+        "ambiguity": torch.zeros(pairs),
+    }
     return batch, flat | {"span": torch.zeros(pairs, length, 2)}
 
 
@@ -593,29 +844,48 @@ def test_the_loss_knows_right_from_wrong(runs: Path) -> None:
     wrong = losses.read(output | {"relevance": 5.0 * ~good - 5.0 * good}, batch)
     assert right["relevance"] < even["relevance"] < wrong["relevance"]
     span = output["span"].clone()
-    for pair, (first, last) in enumerate(zip(batch.first.flatten(0, 1), batch.last.flatten(0, 1), strict=True)):
+    for pair, (first, last) in enumerate(
+        zip(batch.first.flatten(0, 1), batch.last.flatten(0, 1), strict=True)
+    ):
         span[pair, first, 0], span[pair, last, 1] = 6.0, 6.0
     assert losses.read(output | {"span": span}, batch)["span"] < even["span"] - 1
     nothing = replace_held(batch)
-    assert losses.read(output | {"relevance": torch.full_like(output["relevance"], -5.0)}, nothing)["relevance"] < 0.05
+    assert (
+        losses.read(
+            output | {"relevance": torch.full_like(output["relevance"], -5.0)}, nothing
+        )["relevance"]
+        < 0.05
+    )
 
 
 def replace_held(batch: Any) -> Any:
     """The same lists, without any answer in them."""
-    return batch._replace(held=torch.zeros_like(batch.held), answer=torch.full_like(batch.answer, -1))
+    return batch._replace(
+        held=torch.zeros_like(batch.held), answer=torch.full_like(batch.answer, -1)
+    )
 
 
 def test_the_eight_recipes_learn_from_the_same_lists() -> None:
     found = [load_recipe(name).options for name in PHASES]
-    assert all(one.data == found[0].data and one.lists == found[0].lists for one in found)
+    assert all(
+        one.data == found[0].data and one.lists == found[0].lists for one in found
+    )
     shapes = [replace(one.model, start="") for one in found[1:3]]
     assert shapes[0] == shapes[1] and found[0].model.longest == shapes[0].longest
 
 
 def topical(runs: Path, *changes: str) -> TopicTask:
     """The task of compact-topics over the lists of the tiny run, with its teacher."""
-    given = [f"model.start={runs / f'{ASKED}-tiny' / 'model'}", f"lists.folder={runs / 'lists'}"]
-    given += [f"teacher.model={runs / 'compact-teacher-tiny' / 'model'}", "data.limit=6", "data.dev_limit=6", *changes]
+    given = [
+        f"model.start={runs / f'{ASKED}-tiny' / 'model'}",
+        f"lists.folder={runs / 'lists'}",
+    ]
+    given += [
+        f"teacher.model={runs / 'compact-teacher-tiny' / 'model'}",
+        "data.limit=6",
+        "data.dev_limit=6",
+        *changes,
+    ]
     task = load_recipe(TOPICS, given, tiny=True).make()
     assert isinstance(task, TopicTask)
     return task
@@ -635,7 +905,9 @@ def test_topics_join_the_lists(runs: Path) -> None:
     assert first < count and all(one.complete for one in task.train.asked[first:])
     assert task.likelihood[first:].sum() == pytest.approx(0.4)
     assert task.likelihood.sum() == pytest.approx(1.0)
-    assert task.scores is not None and len(task.scores.relevance) == len(task.train.slots.values)
+    assert task.scores is not None and len(task.scores.relevance) == len(
+        task.train.slots.values
+    )
     luck = np.random.default_rng(0)
     for number in range(first, count):  # none of its answers is left out
         assert task.slots(number, luck) == list(task.train.slots_of(number))
@@ -643,8 +915,15 @@ def test_topics_join_the_lists(runs: Path) -> None:
 
 def test_topics_lose_answers_where_they_are_thinned(runs: Path) -> None:
     task, luck = topical(runs, "topics.thinned=1.0"), np.random.default_rng(0)
-    numbers = [number for number in range(len(task.others), len(task.train)) if task.train.answered[number]]
-    left = [any(len(task.train.spans[slot]) for slot in task.slots(number, luck)) for number in numbers * 5]
+    numbers = [
+        number
+        for number in range(len(task.others), len(task.train))
+        if task.train.answered[number]
+    ]
+    left = [
+        any(len(task.train.spans[slot]) for slot in task.slots(number, luck))
+        for number in numbers * 5
+    ]
     assert 0 < sum(left) < len(left)
     with pytest.raises(BadConfig, match=r"data\.topics is empty"):
         topical(runs, "data.topics=")
@@ -654,7 +933,10 @@ def test_topics_lose_answers_where_they_are_thinned(runs: Path) -> None:
 
 def test_what_is_right_in_large_corpora_is_not_learnt_from_topics(runs: Path) -> None:
     compact = questioning.Unfitted(runs / "compact-tiny" / "model", threads=1)
-    source, kinds = half_of_the_sample(), (judging.Kind.LARGE, judging.Kind.SMALL, judging.Kind.TOPICS)
+    source, kinds = (
+        half_of_the_sample(),
+        (judging.Kind.LARGE, judging.Kind.SMALL, judging.Kind.TOPICS),
+    )
     few = replace(source, questions=source.questions[:36])
     each = [kind for kind in kinds for _ in range(12)]
     read = [
@@ -664,5 +946,9 @@ def test_what_is_right_in_large_corpora_is_not_learnt_from_topics(runs: Path) ->
     ]
     without = [one for one in read if one.kind is not judging.Kind.TOPICS]
     both = [judging.fitted(some, judging.Heard()) for some in (read, without)]
-    assert np.array_equal(both[0].in_large.answer.weights, both[1].in_large.answer.weights)
-    assert not np.array_equal(both[0].in_small.answer.weights, both[1].in_small.answer.weights)
+    assert np.array_equal(
+        both[0].in_large.answer.weights, both[1].in_large.answer.weights
+    )
+    assert not np.array_equal(
+        both[0].in_small.answer.weights, both[1].in_small.answer.weights
+    )

@@ -5,16 +5,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whichsense.train.compact_scorer import cross_fitted, expected_calibration_error, fit
+from whichsense.train.compact.scorer.linear import (
+    cross_fitted,
+    expected_calibration_error,
+    fit,
+)
 
 
-def made(count: int, seed: int) -> tuple[list[dict[str, float]], list[float], list[float]]:
+def made(
+    count: int, seed: int
+) -> tuple[list[dict[str, float]], list[float], list[float]]:
     """Rows whose label has a known probability; the third feature says nothing, and the second acts by its square."""
     random = np.random.default_rng(seed)
     one, two, noise = (random.standard_normal(count) for _ in range(3))
     chance = 1 / (1 + np.exp(-(1.5 * one + two**2 - 2.0)))
     labels = (random.random(count) < chance).astype(float).tolist()
-    rows = [{"one": a, "two": b, "noise": c, "same": 1.0} for a, b, c in zip(one, two, noise, strict=True)]
+    rows = [
+        {"one": a, "two": b, "noise": c, "same": 1.0}
+        for a, b, c in zip(one, two, noise, strict=True)
+    ]
     return rows, labels, chance.tolist()
 
 
@@ -26,15 +35,28 @@ def test_probabilities_are_true_on_rows_that_were_not_seen() -> None:
     assert expected_calibration_error(found, right) < 0.05
     assert float(np.abs(np.array(found) - chance).mean()) < 0.25
     weights = dict(zip(net.names, net.weights.tolist(), strict=True))
-    assert weights["one"] > 0.5 and abs(weights["noise"]) < 0.2 and weights["same"] == pytest.approx(0, abs=1e-3)
+    assert (
+        weights["one"] > 0.5
+        and abs(weights["noise"]) < 0.2
+        and weights["same"] == pytest.approx(0, abs=1e-3)
+    )
 
 
 def test_what_is_said_of_unseen_rows_does_not_depend_on_their_labels() -> None:
     rows, labels, _ = made(400, 0)
     groups = [place // 4 for place in range(400)]
-    other = [1 - label if group == 7 else label for label, group in zip(labels, groups, strict=True)]
-    (net, unseen), (net_again, unseen_again) = (cross_fitted(rows, given, groups) for given in (labels, other))
+    other = [
+        1 - label if group == 7 else label
+        for label, group in zip(labels, groups, strict=True)
+    ]
+    (net, unseen), (net_again, unseen_again) = (
+        cross_fitted(rows, given, groups) for given in (labels, other)
+    )
     own = slice(28, 32)
-    assert unseen[own] == pytest.approx(unseen_again[own]) != net.probabilities(rows[own])
-    assert net.probabilities(rows[own]) != pytest.approx(net_again.probabilities(rows[own]))
+    assert (
+        unseen[own] == pytest.approx(unseen_again[own]) != net.probabilities(rows[own])
+    )
+    assert net.probabilities(rows[own]) != pytest.approx(
+        net_again.probabilities(rows[own])
+    )
     assert unseen != pytest.approx(unseen_again)

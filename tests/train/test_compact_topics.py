@@ -13,10 +13,10 @@ pytest.importorskip("torch")
 
 from whichsense.datasets import load, near_duplicates
 from whichsense.errors import BadConfig
-from whichsense.models.compact.runtime import WEIGHTS, Words
-from whichsense.text import normalize
-from whichsense.train.compact.questions import Data, is_held, wordings
-from whichsense.train.compact.topics import Topics, lists_of, parted, topic_of
+from whichsense.models.compact.encoder.runtime import WEIGHTS, Words
+from whichsense.text.words import normalize
+from whichsense.train.compact.data.questions import Data, is_held, wordings
+from whichsense.train.compact.data.topics import Topics, lists_of, parted, topic_of
 
 DATA = Data(train="sample/questions", topics="topics")
 
@@ -35,7 +35,9 @@ def test_every_answer_stands_in_its_topic(shipped: Topics) -> None:
         (question.id, names[0])
         for question in shipped.questions
         for names in question.answers
-        if not any(f" {normalize(name)} " in texts[topic_of(question.id)] for name in names)
+        if not any(
+            f" {normalize(name)} " in texts[topic_of(question.id)] for name in names
+        )
     ]
     assert not missing
 
@@ -44,7 +46,10 @@ def test_nothing_that_is_measured_is_learnt(shipped: Topics) -> None:
     """Neither the sample's questions nor near copies of them."""
     asked = [one.text for one in shipped.questions]
     measured = [
-        text for name in ("sample/questions", "sample/unanswerable") for one in load(name) for text in wordings(one)
+        text
+        for name in ("sample/questions", "sample/unanswerable")
+        for one in load(name)
+        for text in wordings(one)
     ]
     assert not near_duplicates(asked, measured)
     assert len(set(map(str.lower, asked))) == len(asked)
@@ -53,16 +58,20 @@ def test_nothing_that_is_measured_is_learnt(shipped: Topics) -> None:
 def test_topics_have_questions_of_every_kind(shipped: Topics) -> None:
     answers = [len(one.answers) for one in shipped.questions]
     assert len(shipped.names) > 700 and min(answers) == 0
-    assert sum(count > 1 for count in answers) > sum(count == 1 for count in answers) > 2000
+    assert (
+        sum(count > 1 for count in answers)
+        > sum(count == 1 for count in answers)
+        > 2000
+    )
 
 
 def test_a_fifth_of_the_topics_is_held_out() -> None:
     learnt, held = parted(DATA)
     assert not set(learnt.names) & set(held.names)
     assert 0.15 < len(held.names) / len([*learnt.names, *held.names]) < 0.25
-    assert all(is_held(name, 5) for name in held.names) and {topic_of(one.id) for one in held.questions} == set(
-        held.names
-    )
+    assert all(is_held(name, 5) for name in held.names) and {
+        topic_of(one.id) for one in held.questions
+    } == set(held.names)
     few, fewer = parted(replace(DATA, limit=6))
     assert len(few.names) + len(fewer.names) == 6
 
@@ -73,7 +82,10 @@ def test_corpora_hold_what_their_questions_ask(tmp_path: Path) -> None:
     assert sum(len(one.questions) for one in sources) == len(learnt.questions)
     for source in sources:
         for question in source.questions[:20]:
-            best = [topic_of(hit.passage.id) for hit in source.index.search(question.text, 10)]
+            best = [
+                topic_of(hit.passage.id)
+                for hit in source.index.search(question.text, 10)
+            ]
             assert topic_of(question.id) in best
 
 
@@ -88,13 +100,23 @@ def test_answers_stand_in_passages_of_the_topic_alone(tmp_path: Path) -> None:
         for slot in pack.slots_of(number):
             row = int(pack.slots.values[slot])
             pieces = [*pack.titles[row], *pack.texts[row]]
-            spans[one.text] += [" ".join(vocabulary[p] for p in pieces[a : b + 1]) for _, a, b in pack.spans[slot]]
-    assert sorted(spans["who ran first"]) == ["ann", "bea"]  # Ann of the other topic is another one
+            spans[one.text] += [
+                " ".join(vocabulary[p] for p in pieces[a : b + 1])
+                for _, a, b in pack.spans[slot]
+            ]
+    assert sorted(spans["who ran first"]) == [
+        "ann",
+        "bea",
+    ]  # Ann of the other topic is another one
     assert spans["who swam"] == ["ann"] and spans["who flew"] == []
 
 
-@pytest.mark.parametrize("damage", [None, "{", '{"id": "race-q1", "question": "who"}', '["race-q1"]'])
-def test_topics_that_cannot_be_read_are_told(damage: str | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "damage", [None, "{", '{"id": "race-q1", "question": "who"}', '["race-q1"]']
+)
+def test_topics_that_cannot_be_read_are_told(
+    damage: str | None, tmp_path: Path
+) -> None:
     path = written(tmp_path / "topics") / "questions.jsonl"
     if damage is None:
         path.unlink()
@@ -108,7 +130,10 @@ def test_questions_that_are_kept_are_left_out(tmp_path: Path) -> None:
     folder = written(tmp_path / "topics")
     kept = next(iter(load("sample/questions")))
     with open(folder / "questions.jsonl", "a", encoding="utf-8") as file:
-        file.write(json.dumps({"id": "race-q9", "question": kept.text, "answers": [["Ann"]]}) + "\n")
+        file.write(
+            json.dumps({"id": "race-q9", "question": kept.text, "answers": [["Ann"]]})
+            + "\n"
+        )
     data = replace(DATA, topics=str(folder), without=("sample/questions",))
     asked = {one.text for some in parted(data) for one in some.questions}
     assert kept.text not in asked and "who ran first" in asked
@@ -119,7 +144,11 @@ def test_no_topic_to_learn_from_is_told(tmp_path: Path) -> None:
     names = (f"topic{number}" for number in range(100))
     held = next(name for name in names if is_held(name, 5))
     for path in folder.glob("*.jsonl"):
-        text = path.read_text(encoding="utf-8").replace("race-", f"{held}-").replace("lake-", f"{held}-")
+        text = (
+            path.read_text(encoding="utf-8")
+            .replace("race-", f"{held}-")
+            .replace("lake-", f"{held}-")
+        )
         path.write_text(text, encoding="utf-8")
     with pytest.raises(BadConfig, match="no topic to learn from"):
         parted(replace(DATA, topics=str(folder)))
@@ -130,15 +159,29 @@ def written(folder: Path) -> Path:
     folder.mkdir()
     rows: dict[str, list[dict[str, Any]]] = {
         "passages": [
-            {"id": "race-1", "title": "Race", "text": "Ann ran first in May, and Bea ran first in June."},
-            {"id": "lake-1", "title": "Lake", "text": "Ann swam across the lake while others ran first."},
+            {
+                "id": "race-1",
+                "title": "Race",
+                "text": "Ann ran first in May, and Bea ran first in June.",
+            },
+            {
+                "id": "lake-1",
+                "title": "Lake",
+                "text": "Ann swam across the lake while others ran first.",
+            },
         ],
         "questions": [
-            {"id": "race-q1", "question": "who ran first", "answers": [["Ann"], ["Bea"]]},
+            {
+                "id": "race-q1",
+                "question": "who ran first",
+                "answers": [["Ann"], ["Bea"]],
+            },
             {"id": "lake-q1", "question": "who swam", "answers": [["Ann"]]},
             {"id": "lake-u1", "question": "who flew", "answers": []},
         ],
     }
     for name, own in rows.items():
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in own), encoding="utf-8")
+        (folder / f"{name}.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in own), encoding="utf-8"
+        )
     return folder

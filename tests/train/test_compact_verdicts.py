@@ -9,11 +9,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from whichsense.models.compact.net import CompactConfig, CompactNet  # noqa: E402
-from whichsense.train.compact import losses, verdicts  # noqa: E402
-from whichsense.train.compact.batch import ListBatch, Scores, list_batch  # noqa: E402
-from whichsense.train.compact.pack import Pack, Ragged  # noqa: E402
-from whichsense.train.compact.questions import Asked  # noqa: E402
+from whichsense.models.compact.encoder.net import CompactConfig, CompactNet
+from whichsense.train.compact.data.batch import ListBatch, Scores, list_batch
+from whichsense.train.compact.data.pack import Pack, Ragged
+from whichsense.train.compact.data.questions import Asked
+from whichsense.train.compact.encoder import losses, verdicts
 
 LONGEST = 24
 Spans = set[tuple[int, int]]
@@ -54,7 +54,11 @@ def test_later_rounds_find_what_the_best_hides() -> None:
     first, last, chances = verdicts.likely(scores(made, one, two), made.pairs.region)
     found = list(zip(first[0].tolist(), last[0].tolist(), strict=True))
     assert found[0] == one and two in found
-    trusted = [float(chance) for span, chance in zip(found, chances[0], strict=True) if span == two]
+    trusted = [
+        float(chance)
+        for span, chance in zip(found, chances[0], strict=True)
+        if span == two
+    ]
     assert trusted[0] < 0.1 and max(trusted) > 0.5  # once the best one is gone
     assert all(made.pairs.region[0, a : b + 1].all() for a, b in found[:4])
 
@@ -63,7 +67,17 @@ class Judge(CompactNet):
     """Gives fixed verdicts: of the spans that it is told, no of all others."""
 
     def __init__(self, said: Spans) -> None:
-        super().__init__(CompactConfig(vocabulary=200, width=8, heads=2, inner=8, positions=32, layers=2, early=1))
+        super().__init__(
+            CompactConfig(
+                vocabulary=200,
+                width=8,
+                heads=2,
+                inner=8,
+                positions=32,
+                layers=2,
+                early=1,
+            )
+        )
 
         def verdict(states: Any, first: Any, last: Any) -> Any:
             asked = zip(first[0].tolist(), last[0].tolist(), strict=True)
@@ -72,8 +86,14 @@ class Judge(CompactNet):
         self.verdict.forward = verdict  # type: ignore[method-assign]
 
 
-def loss_of(made: ListBatch, said: Spans, *likely: tuple[int, int], articles: Any = NO_ARTICLES) -> float:
-    output = {"span": scores(made, *likely), "relevance": torch.zeros(1), "states": torch.zeros(1, LONGEST, 8)}
+def loss_of(
+    made: ListBatch, said: Spans, *likely: tuple[int, int], articles: Any = NO_ARTICLES
+) -> float:
+    output = {
+        "span": scores(made, *likely),
+        "relevance": torch.zeros(1),
+        "states": torch.zeros(1, LONGEST, 8),
+    }
     return float(verdicts.loss(Judge(said), output, made, articles))
 
 
@@ -83,7 +103,9 @@ def test_both_answers_of_a_passage_are_right() -> None:
     both = loss_of(made, {one, two}, one, two)
     assert both < 0.01
     assert loss_of(made, {one}, one, two) > 0.5 > 50 * both
-    assert loss_of(made, {one, two}, one) < 0.01  # gold ones are asked about, likely or not
+    assert (
+        loss_of(made, {one, two}, one) < 0.01
+    )  # gold ones are asked about, likely or not
 
 
 def test_a_gold_span_that_is_found_and_hardly_believed_is_asked_about() -> None:
@@ -94,11 +116,17 @@ def test_a_gold_span_that_is_found_and_hardly_believed_is_asked_about() -> None:
     believed[0, one[0], 0] += 2.0
     believed[0, one[1], 1] += 2.0
     first, last, chances = verdicts.likely(believed, made.pairs.region)
-    output = {"span": believed, "relevance": torch.zeros(1), "states": torch.zeros(1, LONGEST, 8)}
+    output = {
+        "span": believed,
+        "relevance": torch.zeros(1),
+        "states": torch.zeros(1, LONGEST, 8),
+    }
     assert (
         float(verdicts.loss(Judge(set()), output, made, NO_ARTICLES)) > 1
     )  # nothing is right but it, and it is denied
-    assert max(chances[(first == one[0]) & (last == one[1])].tolist(), default=0.0) < 1e-3
+    assert (
+        max(chances[(first == one[0]) & (last == one[1])].tolist(), default=0.0) < 1e-3
+    )
 
 
 def test_what_else_is_likely_is_wrong() -> None:
@@ -125,23 +153,45 @@ def test_an_article_in_front_changes_nothing() -> None:
     longer = (first - 1, last)
     said = {(first, last), longer}
     article = made.pairs.ids[0, first - 1 : first]
-    assert loss_of(made, said, longer, articles=article) < 0.05 < loss_of(made, said, longer)
+    assert (
+        loss_of(made, said, longer, articles=article)
+        < 0.05
+        < loss_of(made, said, longer)
+    )
 
 
 def test_no_teacher_is_heard_where_answers_are_complete() -> None:
-    taught = Scores(np.array([3.0]), np.zeros((1, 2, 6), np.int64), np.zeros((1, 2, 6), np.float32))
+    taught = Scores(
+        np.array([3.0]), np.zeros((1, 2, 6), np.int64), np.zeros((1, 2, 6), np.float32)
+    )
     found = []
     for complete in (False, True):
         made = batch(complete=complete)
         made = made._replace(taught=_taught(made, taught))
-        output = {"span": scores(made, *gold(made)), "relevance": torch.zeros(1), "exit": torch.zeros(1)}
-        found.append({name: float(part) for name, part in losses.read(output, made).items() if "taught" in name})
-    assert all(value > 0 for value in found[0].values()) and set(found[1].values()) == {0.0}
-    assert found[0].keys() == found[1].keys() == {"taught", "taught_exit", "taught_span"}
+        output = {
+            "span": scores(made, *gold(made)),
+            "relevance": torch.zeros(1),
+            "exit": torch.zeros(1),
+        }
+        found.append(
+            {
+                name: float(part)
+                for name, part in losses.read(output, made).items()
+                if "taught" in name
+            }
+        )
+    assert all(value > 0 for value in found[0].values()) and set(found[1].values()) == {
+        0.0
+    }
+    assert (
+        found[0].keys() == found[1].keys() == {"taught", "taught_exit", "taught_span"}
+    )
 
 
 def _taught(made: ListBatch, said: Scores) -> Any:
-    from whichsense.train.compact.batch import Taught
+    from whichsense.train.compact.data.batch import Taught
 
     places = torch.tensor(said.places) + int(made.pairs.heads[0, 0])
-    return Taught(torch.tensor(said.relevance[None]), places, torch.tensor(np.exp(said.chances)))
+    return Taught(
+        torch.tensor(said.relevance[None]), places, torch.tensor(np.exp(said.chances))
+    )

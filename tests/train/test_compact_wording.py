@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 
 from whichsense.datasets import Annotation, QAPair, Question
-from whichsense.train.compact.wording import fit_wording
+from whichsense.train.compact.scorer.wording import fit_wording
 
 
 def asked(number: int, text: str, *, ambiguous: bool) -> Question:
-    pairs = tuple(QAPair((f"{text} {part}",), (f"a{part}",)) for part in range(1 + ambiguous))
+    pairs = tuple(
+        QAPair((f"{text} {part}",), (f"a{part}",)) for part in range(1 + ambiguous)
+    )
     kind = "multipleQAs" if ambiguous else "singleAnswer"
     return Question(str(number), text, (Annotation(kind, pairs),))
 
@@ -28,13 +30,21 @@ def drawn(count: int, seed: int) -> list[Question]:
 
 def test_it_learns_what_such_questions_are_asked_of() -> None:
     wording = fit_wording(drawn(400, seed=1))
-    assert wording("who sang the song ax") > 1.5 > -2 > wording("what is the capital of ax")
+    assert (
+        wording("who sang the song ax")
+        > 1.5
+        > -2
+        > wording("what is the capital of ax")
+    )
     assert wording("who sang ballads") > 0 > wording("what is the capital")
     assert wording.weights["who sang"] > 0 > wording.weights["#6"]
 
 
 def test_words_that_say_nothing_leave_the_share_of_ambiguous_questions() -> None:
-    same = [asked(number, f"when did x{number} end", ambiguous=number % 4 == 0) for number in range(200)]
+    same = [
+        asked(number, f"when did x{number} end", ambiguous=number % 4 == 0)
+        for number in range(200)
+    ]
     chance = fit_wording(same)("when did anything end")
     assert -1.3 < chance < -0.9  # log odds of a quarter: -1.1
     assert abs(fit_wording(same, fewest=500)("when did anything end") - chance) < 0.1

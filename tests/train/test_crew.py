@@ -15,9 +15,11 @@ import pytest
 pytest.importorskip("torch")
 
 from whichsense.errors import BadInput
-from whichsense.train.crew import able, side_by_side
+from whichsense.jobs.workers import able, side_by_side
 
-needs_fork = pytest.mark.skipif(able(2) < 2, reason="one core, or a system on which work is not shared out")
+needs_fork = pytest.mark.skipif(
+    able(2) < 2, reason="one core, or a system on which work is not shared out"
+)
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -45,9 +47,13 @@ list(side_by_side(work, range(9), 2))
 
 @needs_fork
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
-def test_stopped_or_killed_it_leaves_nobody_behind(tmp_path: Path, sign: signal.Signals) -> None:
+def test_stopped_or_killed_it_leaves_nobody_behind(
+    tmp_path: Path, sign: signal.Signals
+) -> None:
     """Two of nine parts, of a minute each, are in hand."""
-    process = subprocess.Popen([sys.executable, "-c", STOPPED, str(tmp_path)], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-c", STOPPED, str(tmp_path)], stderr=subprocess.DEVNULL
+    )
     until(lambda: len(list(tmp_path.iterdir())) == 2)
     process.send_signal(sign)
     process.wait(30)

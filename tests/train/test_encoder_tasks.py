@@ -11,14 +11,14 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from whichsense import sample  # noqa: E402
-from whichsense.detect import AnswersDetector, BertDetector  # noqa: E402
-from whichsense.metrics.retrieval import all_answers_recall, answer_ranks  # noqa: E402
-from whichsense.read import ExtractiveReader  # noqa: E402
-from whichsense.rerank import CrossEncoderReranker, JointReranker  # noqa: E402
-from whichsense.train.extractive_reader import mean_f1  # noqa: E402
-from whichsense.train.loop import Trained, train  # noqa: E402
-from whichsense.train.recipe import load_recipe  # noqa: E402
+from whichsense import sample
+from whichsense.metrics.retrieval import all_answers_recall, answer_ranks
+from whichsense.stages.detect import AnswersDetector, BertDetector
+from whichsense.stages.read import ExtractiveReader
+from whichsense.stages.rerank import CrossEncoderReranker, JointReranker
+from whichsense.train.loop.recipe import load_recipe
+from whichsense.train.loop.run import Trained, train
+from whichsense.train.tasks.encoders.extractive_reader import mean_f1
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 
@@ -35,20 +35,28 @@ def test_extractive_reader_fits(tmp_path: Path) -> None:
     assert trained.metrics["f1_ans"] >= 0.9 and trained.metrics["f1_ans_multi"] >= 0.9
     reader = ExtractiveReader(trained.model)
     hits = [sample.index().search(question.text, 4) for question in task.dev]
-    found = [reader.read(question.text, own) for question, own in zip(task.dev, hits, strict=True)]
+    found = [
+        reader.read(question.text, own)
+        for question, own in zip(task.dev, hits, strict=True)
+    ]
     assert mean_f1(task.dev, found) == pytest.approx(trained.best)
     for candidate in found[0]:
         span = candidate.spans[0]
         assert span.passage.text[span.start : span.end] == candidate.answer
     detector = AnswersDetector(reader)
-    assert [detector.is_ambiguous(q.text, own) for q, own in zip(task.dev, hits, strict=True)] == [
-        len(answers) > 1 for answers in found
-    ]
+    assert [
+        detector.is_ambiguous(q.text, own)
+        for q, own in zip(task.dev, hits, strict=True)
+    ] == [len(answers) > 1 for answers in found]
 
 
 def test_rewrites_are_read_over_the_passages_of_their_question(tmp_path: Path) -> None:
     plain, more = (
-        load_recipe(RECIPES / "extractive-reader-each-ambignq.toml", (f"reading.rewrites={on}",), tiny=True).make()
+        load_recipe(
+            RECIPES / "extractive-reader-each-ambignq.toml",
+            (f"reading.rewrites={on}",),
+            tiny=True,
+        ).make()
         for on in ("false", "true")
     )
     own = {item.question.id: item for item in more.items}  # type: ignore[attr-defined]
@@ -57,12 +65,20 @@ def test_rewrites_are_read_over_the_passages_of_their_question(tmp_path: Path) -
     assert rewrites
     for item in rewrites:
         prompt = own[item.question.id.rpartition("/")[0]]
-        together = [{p.id for p in (*sum(one.homes, ()), *one.others)} for one in (item, prompt)]
-        assert together[0] == together[1] and len(item.question.answers) == 1 and item.homes[0]
+        together = [
+            {p.id for p in (*sum(one.homes, ()), *one.others)} for one in (item, prompt)
+        ]
+        assert (
+            together[0] == together[1]
+            and len(item.question.answers) == 1
+            and item.homes[0]
+        )
 
 
 def test_any_objective_fits_single_answers(tmp_path: Path) -> None:
-    _, trained = fitted("extractive-reader-nq", tmp_path, "data.limit=4", "data.dev_limit=4")
+    _, trained = fitted(
+        "extractive-reader-nq", tmp_path, "data.limit=4", "data.dev_limit=4"
+    )
     assert trained.metrics["f1_ans"] >= 0.9
 
 
@@ -70,8 +86,13 @@ def test_detector_fits(tmp_path: Path) -> None:
     task, trained = fitted("ambiguity-detector-question", tmp_path)
     assert trained.metrics["accuracy"] >= 0.95
     detector = BertDetector(trained.model)
-    decided = [detector.is_ambiguous(question.text) for question in task.options.data.development()]
-    assert sum(map(bool.__eq__, decided, task.dev_labels)) / len(decided) == pytest.approx(trained.best)
+    decided = [
+        detector.is_ambiguous(question.text)
+        for question in task.options.data.development()
+    ]
+    assert sum(map(bool.__eq__, decided, task.dev_labels)) / len(
+        decided
+    ) == pytest.approx(trained.best)
 
 
 def test_reranker_fits(tmp_path: Path) -> None:
@@ -81,20 +102,26 @@ def test_reranker_fits(tmp_path: Path) -> None:
     tops = []
     for question in task.dev:
         hits = sample.index().search(question.text, 6)
-        ranked = reranker.rerank(question.text, hits[::-1])  # the order that it is given them in does not matter
+        ranked = reranker.rerank(
+            question.text, hits[::-1]
+        )  # the order that it is given them in does not matter
         assert {hit.passage.id for hit in ranked} == {hit.passage.id for hit in hits}
         tops.append(any(answer_ranks(question.answers, [ranked[0].passage.text])))
     assert sum(tops) / len(tops) == pytest.approx(trained.metrics["any_at_1"], abs=0.13)
 
 
 def test_joint_reranker_covers_different_answers(tmp_path: Path) -> None:
-    task, trained = fitted("joint-reranker-ambignq", tmp_path, "picking.keep=3", "train.epochs=12")
+    task, trained = fitted(
+        "joint-reranker-ambignq", tmp_path, "picking.keep=3", "train.epochs=12"
+    )
     assert trained.best >= 0.85
     reranker = JointReranker(trained.model, picks=5)
     covered = []
     for question in task.dev:
         ranked = reranker.rerank(question.text, sample.index().search(question.text, 8))
-        assert [hit.score for hit in ranked] == sorted((hit.score for hit in ranked), reverse=True)
+        assert [hit.score for hit in ranked] == sorted(
+            (hit.score for hit in ranked), reverse=True
+        )
         texts = [f"{hit.passage.title} {hit.passage.text}" for hit in ranked[:3]]
         covered.append(all_answers_recall(answer_ranks(question.answers, texts), 3))
     assert sum(covered) / len(covered) == pytest.approx(trained.best)
@@ -110,22 +137,52 @@ def lopsided(tmp_path: Path) -> tuple[str, ...]:
 
     passages, questions = [], []
     for topic in TOPICS:
-        told = [f"The {topic} club was led by Anna Berg in {year}." for year in range(1991, 1996)]
-        told += [f"The {topic} club of the north was led by Carl Dahl.", f"The {topic} club plays on grass."]
-        passages += [{"id": f"{topic}-{n}", "title": f"{topic} club", "text": text} for n, text in enumerate(told)]
-        pairs = [{"question": f"Who led it? {name}", "answer": [name]} for name in ("Anna Berg", "Carl Dahl")]
+        told = [
+            f"The {topic} club was led by Anna Berg in {year}."
+            for year in range(1991, 1996)
+        ]
+        told += [
+            f"The {topic} club of the north was led by Carl Dahl.",
+            f"The {topic} club plays on grass.",
+        ]
+        passages += [
+            {"id": f"{topic}-{n}", "title": f"{topic} club", "text": text}
+            for n, text in enumerate(told)
+        ]
+        pairs = [
+            {"question": f"Who led it? {name}", "answer": [name]}
+            for name in ("Anna Berg", "Carl Dahl")
+        ]
         annotation = {"type": "multipleQAs", "qaPairs": pairs}
-        questions.append({"id": topic, "question": f"Who led the {topic} club?", "annotations": [annotation]})
+        questions.append(
+            {
+                "id": topic,
+                "question": f"Who led the {topic} club?",
+                "annotations": [annotation],
+            }
+        )
     (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, passages)) + "\n")
     (tmp_path / "questions.json").write_text(json.dumps(questions))
     build([tmp_path / "corpus.jsonl"], tmp_path / "index")
     data = f"{tmp_path / 'questions.json'}"
-    return (f"data.train={data}", f"data.dev={data}", f"data.index={tmp_path / 'index'}", "data.limit=0")
+    return (
+        f"data.train={data}",
+        f"data.dev={data}",
+        f"data.index={tmp_path / 'index'}",
+        "data.limit=0",
+    )
 
 
-def test_joint_picks_the_rare_answer_that_others_crowd_out(lopsided: tuple[str, ...], tmp_path: Path) -> None:
+def test_joint_picks_the_rare_answer_that_others_crowd_out(
+    lopsided: tuple[str, ...], tmp_path: Path
+) -> None:
     short = (*lopsided, "model.longest=48")
-    picking = ("picking.batch=6", "picking.keep=2", "picking.candidates=7", "train.epochs=40")
+    picking = (
+        "picking.batch=6",
+        "picking.keep=2",
+        "picking.candidates=7",
+        "train.epochs=40",
+    )
     _, joint = fitted("joint-reranker-ambignq", tmp_path / "joint", *short, *picking)
     lists = ("lists.batch=6", "lists.keep=2", "lists.candidates=7", "train.epochs=30")
     _, alone = fitted("reranker-nq", tmp_path / "alone", *short, *lists)
@@ -136,19 +193,36 @@ def test_joint_picks_the_rare_answer_that_others_crowd_out(lopsided: tuple[str, 
 
 def test_dual_encoder_fits_and_encodes_an_index(tmp_path: Path) -> None:
     from whichsense.index import Index, build
-    from whichsense.models.encoders import load_encoder
+    from whichsense.models.vectors.encoders import load_encoder
 
     task, trained = fitted("dpr-retriever-nq", tmp_path / "run")
     assert trained.metrics["pool_at_1"] >= 0.9
     encoder = load_encoder(str(trained.model))
-    good = {item.question.text: {passage.id for passage in item.good} for item in task.items}
-    pool = {passage.id: passage for item in task.items for passage in (*item.good, *item.bad[:3])}
-    lines = [f'{{"id": "{p.id}", "title": {json.dumps(p.title)}, "text": {json.dumps(p.text)}}}' for p in pool.values()]
+    good = {
+        item.question.text: {passage.id for passage in item.good} for item in task.items
+    }
+    pool = {
+        passage.id: passage
+        for item in task.items
+        for passage in (*item.good, *item.bad[:3])
+    }
+    lines = [
+        f'{{"id": "{p.id}", "title": {json.dumps(p.title)}, "text": {json.dumps(p.text)}}}'
+        for p in pool.values()
+    ]
     (tmp_path / "corpus.jsonl").write_text("\n".join(lines) + "\n")
     build([tmp_path / "corpus.jsonl"], tmp_path / "index", encoder=encoder)
-    index = Index.open(tmp_path / "index")  # finds the encoder again by the name in its manifest
-    found = [index.search(question, 1, "dense")[0].passage.id.split("#")[0] for question in good]
-    right = [top in {key.split("#")[0] for key in keys} for top, keys in zip(found, good.values(), strict=True)]
+    index = Index.open(
+        tmp_path / "index"
+    )  # finds the encoder again by the name in its manifest
+    found = [
+        index.search(question, 1, "dense")[0].passage.id.split("#")[0]
+        for question in good
+    ]
+    right = [
+        top in {key.split("#")[0] for key in keys}
+        for top, keys in zip(found, good.values(), strict=True)
+    ]
     assert sum(right) / len(right) >= 0.8
 
 
@@ -158,7 +232,14 @@ def test_gradient_checkpointing_changes_no_gradient(tmp_path: Path) -> None:
     found = []
     for flag in ("false", "true"):
         short = ("train.epochs=1", "train.log_every=1", "train.evaluate_every=2")
-        fitted("reranker-nq", tmp_path / flag, *short, f"train.gradient_checkpointing={flag}")
+        fitted(
+            "reranker-nq",
+            tmp_path / flag,
+            *short,
+            f"train.gradient_checkpointing={flag}",
+        )
         rows = csv.DictReader((tmp_path / flag / "log.csv").read_text().splitlines())
-        found.append([float(row["value"]) for row in rows if row["name"] in ("loss", "gradient")])
+        found.append(
+            [float(row["value"]) for row in rows if row["name"] in ("loss", "gradient")]
+        )
     assert found[0] == pytest.approx(found[1], rel=1e-4)

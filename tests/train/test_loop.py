@@ -19,20 +19,26 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch import nn  # noqa: E402
+from torch import nn
 
-from whichsense.errors import BadConfig, BadInput  # noqa: E402
-from whichsense.stopping import Stopped  # noqa: E402
-from whichsense.train import checkpoint  # noqa: E402
-from whichsense.train.batches import Lazy, ahead, own_share, shuffled  # noqa: E402
-from whichsense.train.crew import able  # noqa: E402
-from whichsense.train.loop import train  # noqa: E402
-from whichsense.train.processes import current  # noqa: E402
-from whichsense.train.settings import Settings, rate_share  # noqa: E402
+from whichsense.errors import BadConfig, BadInput
+from whichsense.jobs.stopping import Stopped
+from whichsense.jobs.workers import able
+from whichsense.train.loop import checkpoint
+from whichsense.train.loop.batches import Lazy, ahead, own_share, shuffled
+from whichsense.train.loop.processes import current
+from whichsense.train.loop.run import train
+from whichsense.train.loop.settings import Settings, rate_share
 
 HERE = Path(__file__).parent
 SETTINGS = Settings(
-    epochs=6, learning_rate=0.05, warmup=0.1, weight_decay=0.01, accumulate=2, checkpoint_every=1, log_every=1
+    epochs=6,
+    learning_rate=0.05,
+    warmup=0.1,
+    weight_decay=0.01,
+    accumulate=2,
+    checkpoint_every=1,
+    log_every=1,
 )
 
 
@@ -41,17 +47,24 @@ class Curve:
 
     metric, higher_is_better = "error", False
 
-    def __init__(self, pause: float = 0.0, scripted: Sequence[float] = (), interrupt_at: int = 0) -> None:
+    def __init__(
+        self, pause: float = 0.0, scripted: Sequence[float] = (), interrupt_at: int = 0
+    ) -> None:
         self.pause, self.scripted, self.evaluations = pause, list(scripted), 0
         self.interrupt_at, self.losses = interrupt_at, 0
         dots = torch.linspace(-1, 1, 42).unsqueeze(1)
         self.rows = torch.cat([dots, torch.sin(2 * dots)], dim=1)
 
     def build(self) -> nn.Module:
-        return nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Dropout(0.1), nn.Linear(16, 1))
+        return nn.Sequential(
+            nn.Linear(1, 16), nn.Tanh(), nn.Dropout(0.1), nn.Linear(16, 1)
+        )
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], Any]:
-        return Lazy(shuffled(len(self.rows), 4, epoch, seed), lambda places: {"rows": self.rows[places]})
+        return Lazy(
+            shuffled(len(self.rows), 4, epoch, seed),
+            lambda places: {"rows": self.rows[places]},
+        )
 
     def loss(self, model: nn.Module, batch: Any) -> Any:
         time.sleep(self.pause)
@@ -65,7 +78,10 @@ class Curve:
         assert not model.training and not torch.is_grad_enabled()
         self.evaluations += 1
         error = float((model(self.rows[:, :1]) - self.rows[:, 1:]).square().mean())
-        return {"error": self.scripted.pop(0) if self.scripted else error, "true_error": error}
+        return {
+            "error": self.scripted.pop(0) if self.scripted else error,
+            "true_error": error,
+        }
 
     def save(self, model: nn.Module, folder: Path) -> None:
         torch.save(model.state_dict(), folder / "weights.pt")
@@ -96,23 +112,44 @@ def same(a: Any, b: Any) -> bool:
 
 
 def test_learns_and_keeps_the_best(tmp_path: Path) -> None:
-    trained = train(Curve(), SETTINGS, tmp_path, recipe={"about": "a curve", "base": "tiny"})
-    assert trained.steps == 36 and trained.ended == "steps"  # 11 batches in groups of 2, 6 epochs
+    trained = train(
+        Curve(), SETTINGS, tmp_path, recipe={"about": "a curve", "base": "tiny"}
+    )
+    assert (
+        trained.steps == 36 and trained.ended == "steps"
+    )  # 11 batches in groups of 2, 6 epochs
     assert trained.best < 0.03
     selected = json.loads((trained.model / "selected.json").read_text())
     assert selected["step"] == trained.best_step and selected["error"] == trained.best
     run = json.loads((tmp_path / "run.json").read_text())
-    assert run["recipe"] == {"base": "tiny"} and run["starts"][0]["seed"] == 0 and run["starts"][0]["command"]
+    assert (
+        run["recipe"] == {"base": "tiny"}
+        and run["starts"][0]["seed"] == 0
+        and run["starts"][0]["command"]
+    )
     rows = logged(tmp_path)
-    assert [int(row["step"]) for row in rows if row["name"] == "loss"] == list(range(1, 37))
-    assert {row["name"] for row in rows} >= {"loss", "worst", "gradient", "rate", "error"}
+    assert [int(row["step"]) for row in rows if row["name"] == "loss"] == list(
+        range(1, 37)
+    )
+    assert {row["name"] for row in rows} >= {
+        "loss",
+        "worst",
+        "gradient",
+        "rate",
+        "error",
+    }
     assert len(list((tmp_path / "checkpoints").iterdir())) == 1
 
 
 def test_selection_is_by_metric_and_patience_ends(tmp_path: Path) -> None:
     task = Curve(scripted=[0.5, 0.2, 0.3, 0.4, 0.1, 0.1])
     trained = train(task, Settings(epochs=6, patience=2), tmp_path)
-    assert (trained.ended, trained.best, trained.best_step, task.evaluations) == ("patience", 0.2, 22, 4)
+    assert (trained.ended, trained.best, trained.best_step, task.evaluations) == (
+        "patience",
+        0.2,
+        22,
+        4,
+    )
     again = Curve()
     assert train(again, Settings(epochs=6, patience=2), tmp_path).best == 0.2
     assert again.evaluations == 0  # a finished run is not run again
@@ -124,7 +161,9 @@ def spawned(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
         "from test_loop import Curve, SETTINGS, train\n"
         "train(Curve(pause=float(sys.argv[2])), SETTINGS, sys.argv[1])"
     )
-    return subprocess.Popen([sys.executable, "-c", code, str(folder), *arguments], stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, "-c", code, str(folder), *arguments], stderr=subprocess.PIPE
+    )
 
 
 def step_of(folder: Path) -> int:
@@ -139,16 +178,23 @@ def test_killed_and_resumed_gives_the_same_weights(tmp_path: Path) -> None:
     train(Curve(), SETTINGS, whole)
     process = spawned(broken, "0.03")
     deadline = time.monotonic() + 60
-    while step_of(broken) < 15 and process.poll() is None and time.monotonic() < deadline:
+    while (
+        step_of(broken) < 15 and process.poll() is None and time.monotonic() < deadline
+    ):
         time.sleep(0.005)
     process.kill()
     process.communicate()
     assert process.returncode == -signal.SIGKILL and 15 <= step_of(broken) < 36
     train(Curve(), SETTINGS, broken)
     assert same(weights(whole), weights(broken))
-    assert same(torch.load(whole / "model" / "weights.pt"), torch.load(broken / "model" / "weights.pt"))
+    assert same(
+        torch.load(whole / "model" / "weights.pt"),
+        torch.load(broken / "model" / "weights.pt"),
+    )
     first, second = (logged(folder) for folder in (whole, broken))
-    assert [row | {"seconds": ""} for row in first] == [row | {"seconds": ""} for row in second]
+    assert [row | {"seconds": ""} for row in first] == [
+        row | {"seconds": ""} for row in second
+    ]
     assert len(json.loads((broken / "run.json").read_text())["starts"]) == 2
 
 
@@ -166,15 +212,27 @@ def test_ctrl_c_loses_nothing(tmp_path: Path) -> None:
 
 def test_another_recipe_is_refused(tmp_path: Path) -> None:
     train(Curve(), Settings(steps=2), tmp_path)
-    with pytest.raises(BadConfig, match=r"train.learning_rate \(1e-05 before, now 0.1\)"):
+    with pytest.raises(
+        BadConfig, match=r"train.learning_rate \(1e-05 before, now 0.1\)"
+    ):
         train(Curve(), Settings(steps=2, learning_rate=0.1), tmp_path)
     with pytest.raises(BadConfig, match=r"recipe.base"):
         train(Curve(), Settings(steps=2), tmp_path, recipe={"base": "other"})
 
 
 def test_what_changes_no_weight_may_change(tmp_path: Path) -> None:
-    train(Curve(), Settings(steps=2, workers=2), tmp_path, recipe={"about": "a curve", "train": {"workers": 2}})
-    again = train(Curve(), Settings(steps=2, keep=3), tmp_path, recipe={"about": "another", "train": {"keep": 3}})
+    train(
+        Curve(),
+        Settings(steps=2, workers=2),
+        tmp_path,
+        recipe={"about": "a curve", "train": {"workers": 2}},
+    )
+    again = train(
+        Curve(),
+        Settings(steps=2, keep=3),
+        tmp_path,
+        recipe={"about": "another", "train": {"keep": 3}},
+    )
     assert again.steps == 2
 
 
@@ -197,12 +255,15 @@ def test_loss_that_explodes_is_told(tmp_path: Path) -> None:
 
 
 def test_parameter_groups(tmp_path: Path) -> None:
-    from whichsense.train.optimizer import make_optimizer
+    from whichsense.train.loop.optimizer import make_optimizer
 
     model = Curve().build()
-    settings = Settings(steps=1, learning_rate=0.1, learning_rates={"3.": 0.5}, weight_decay=0.01)
+    settings = Settings(
+        steps=1, learning_rate=0.1, learning_rates={"3.": 0.5}, weight_decay=0.01
+    )
     groups = {
-        (g["full_rate"], g["weight_decay"]): len(g["params"]) for g in make_optimizer(model, settings).param_groups
+        (g["full_rate"], g["weight_decay"]): len(g["params"])
+        for g in make_optimizer(model, settings).param_groups
     }
     assert groups == {(0.1, 0.01): 1, (0.1, 0.0): 1, (0.5, 0.01): 1, (0.5, 0.0): 1}
     with pytest.raises(BadConfig, match="'head'"):
@@ -210,7 +271,10 @@ def test_parameter_groups(tmp_path: Path) -> None:
 
 
 def test_bf16_trains(tmp_path: Path) -> None:
-    assert train(Curve(), Settings(epochs=6, learning_rate=0.05, bf16=True), tmp_path).best < 0.03
+    assert (
+        train(Curve(), Settings(epochs=6, learning_rate=0.05, bf16=True), tmp_path).best
+        < 0.03
+    )
 
 
 def test_accumulation_equals_a_larger_batch(tmp_path: Path) -> None:
@@ -228,7 +292,11 @@ def test_accumulation_equals_a_larger_batch(tmp_path: Path) -> None:
             return Lazy(pieces, lambda places: {"rows": self.rows[places]})
 
     train(Plain(8), Settings(epochs=2, learning_rate=0.1), tmp_path / "large")
-    train(Plain(2), Settings(epochs=2, learning_rate=0.1, accumulate=4), tmp_path / "small")
+    train(
+        Plain(2),
+        Settings(epochs=2, learning_rate=0.1, accumulate=4),
+        tmp_path / "small",
+    )
     large, small = (weights(tmp_path / name)["model"] for name in ("large", "small"))
     assert all(torch.allclose(large[name], small[name], atol=1e-6) for name in large)
 
@@ -260,10 +328,17 @@ def test_two_processes_average_their_gradients(tmp_path: Path) -> None:
         for process in both:
             process.kill()
             process.communicate()
-    train(Straight(), Settings(epochs=3, learning_rate=0.1, accumulate=2), tmp_path / "one")
+    train(
+        Straight(),
+        Settings(epochs=3, learning_rate=0.1, accumulate=2),
+        tmp_path / "one",
+    )
     two, one = (weights(tmp_path / name) for name in ("two", "one"))
     assert one["state"]["step"] == two["state"]["step"] == 15
-    assert all(torch.allclose(one["model"][name], two["model"][name], atol=1e-6) for name in one["model"])
+    assert all(
+        torch.allclose(one["model"][name], two["model"][name], atol=1e-6)
+        for name in one["model"]
+    )
 
 
 class Straight(Curve):
@@ -291,11 +366,17 @@ class Gathering(Straight):
             # Each process weighs all rows by its own number; a row's gradient is the sum over the processes.
             (rows.sum() * (here.rank + 1)).backward()
             assert own.grad is not None and own.grad.flatten().tolist() == [9.0, 9.0]
-            assert here.any(here.rank == 1) and not here.any(False) and here.from_first(here.rank) == 0
+            assert (
+                here.any(here.rank == 1)
+                and not here.any(False)
+                and here.from_first(here.rank) == 0
+            )
         return super().loss(model, batch)
 
 
-needs_fork = pytest.mark.skipif(not able(2), reason="batches are made in a thread on this system")
+needs_fork = pytest.mark.skipif(
+    not able(2), reason="batches are made in a thread on this system"
+)
 
 
 @needs_fork
@@ -309,7 +390,9 @@ def test_processes_that_make_batches_change_nothing(tmp_path: Path) -> None:
     train(makers, several, tmp_path / "processes")
     assert same(weights(tmp_path / "thread"), weights(tmp_path / "processes"))
     others = set(makers.makers.tolist()) - {0, os.getpid()}
-    assert len(others) == 4 and not any(map(alive, others))  # two before and two after the stop, and none is left
+    assert len(others) == 4 and not any(
+        map(alive, others)
+    )  # two before and two after the stop, and none is left
 
 
 class Makers(Curve):
@@ -335,19 +418,29 @@ def alive(process: int) -> bool:
 def test_what_fails_in_another_process_is_told_here(tmp_path: Path) -> None:
     class Failing(Curve):
         def batches(self, epoch: int, seed: int) -> Lazy[int, Any]:
-            return Lazy(range(9), lambda number: {"rows": self.rows[[number]]} if number < 7 else 1 // 0)
+            return Lazy(
+                range(9),
+                lambda number: {"rows": self.rows[[number]]} if number < 7 else 1 // 0,
+            )
 
     with pytest.raises(ZeroDivisionError):
         train(Failing(), dataclasses.replace(SETTINGS, workers=2), tmp_path / "ours")
 
     class Empty(Curve):
         def batches(self, epoch: int, seed: int) -> Lazy[int, Any]:
-            return Lazy(range(9), lambda number: {"rows": self.rows[[number]]} if number < 7 else self.missing())
+            return Lazy(
+                range(9),
+                lambda number: (
+                    {"rows": self.rows[[number]]} if number < 7 else self.missing()
+                ),
+            )
 
         def missing(self) -> Any:
             raise BadInput("Nothing is there.")
 
-    with pytest.raises(BadInput, match=r"^Nothing is there\.$"):  # in one line, as a person reads it
+    with pytest.raises(
+        BadInput, match=r"^Nothing is there\.$"
+    ):  # in one line, as a person reads it
         train(Empty(), dataclasses.replace(SETTINGS, workers=2), tmp_path / "theirs")
 
 
@@ -358,17 +451,33 @@ def test_tensorboard_where_it_is_installed(tmp_path: Path) -> None:
 
 
 def test_schedules() -> None:
-    cosine = [rate_share(step, 100, Settings(steps=100, schedule="cosine", warmup=0.1)) for step in (0, 9, 10, 55, 99)]
-    assert cosine[:3] == pytest.approx([0.1, 1.0, 1.0]) and cosine[3] == pytest.approx(0.5) and cosine[4] < 0.01
+    cosine = [
+        rate_share(step, 100, Settings(steps=100, schedule="cosine", warmup=0.1))
+        for step in (0, 9, 10, 55, 99)
+    ]
+    assert (
+        cosine[:3] == pytest.approx([0.1, 1.0, 1.0])
+        and cosine[3] == pytest.approx(0.5)
+        and cosine[4] < 0.01
+    )
     assert rate_share(99, 100, Settings(steps=100, schedule="constant")) == 1.0
 
 
 def test_batches() -> None:
-    assert sorted(place for batch in shuffled(10, 3, 0, 0) for place in batch) == list(range(10))
+    assert sorted(place for batch in shuffled(10, 3, 0, 0) for place in batch) == list(
+        range(10)
+    )
     lengths = [1, 9] * 20
-    assert all(len({lengths[i] for i in batch}) == 1 for batch in shuffled(40, 4, 0, 0, lengths))
+    assert all(
+        len({lengths[i] for i in batch}) == 1
+        for batch in shuffled(40, 4, 0, 0, lengths)
+    )
     whole = Lazy(range(7), str)
-    assert list(own_share(whole, 1, 2, skip=1)) == list(own_share(iter(whole), 1, 2, skip=1)) == ["3", "5"]
+    assert (
+        list(own_share(whole, 1, 2, skip=1))
+        == list(own_share(iter(whole), 1, 2, skip=1))
+        == ["3", "5"]
+    )
     assert list(ahead(range(20))) == list(range(20))
 
     def failing() -> Any:
@@ -382,7 +491,11 @@ def test_batches() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "told"), [({}, "train.epochs or train.steps"), ({"steps": 1, "accumulate": 0}, "train.accumulate")]
+    ("values", "told"),
+    [
+        ({}, "train.epochs or train.steps"),
+        ({"steps": 1, "accumulate": 0}, "train.accumulate"),
+    ],
 )
 def test_settings_that_cannot_be(values: dict[str, int], told: str) -> None:
     with pytest.raises(BadConfig, match=told):

@@ -11,15 +11,21 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from whichsense.datasets import names  # noqa: E402
-from whichsense.errors import BadConfig  # noqa: E402
-from whichsense.train import checkpoint  # noqa: E402
-from whichsense.train.loop import Task, train  # noqa: E402
-from whichsense.train.recipe import Recipe, load_recipe  # noqa: E402
-from whichsense.train.tasks import TASKS  # noqa: E402
+from whichsense.datasets import names
+from whichsense.errors import BadConfig
+from whichsense.train.catalog import TASKS
+from whichsense.train.loop import checkpoint
+from whichsense.train.loop.recipe import Recipe, load_recipe
+from whichsense.train.loop.run import Task, train
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
-SHORT = ("train.epochs=0", "train.steps=2", "train.evaluate_every=2", "train.checkpoint_every=1", "train.patience=0")
+SHORT = (
+    "train.epochs=0",
+    "train.steps=2",
+    "train.evaluate_every=2",
+    "train.checkpoint_every=1",
+    "train.patience=0",
+)
 FEW = ("data.limit=6", "data.dev_limit=2")
 
 
@@ -55,22 +61,37 @@ def test_recipe_trains(path: Path, tmp_path: Path) -> None:
     recipe = load_recipe(path, (*SHORT, *FEW), tiny=True)
     trained = train(recipe.make(), recipe.train, tmp_path, recipe=recipe.table)
     assert trained.steps == 2 and trained.metrics
-    assert (trained.model / "selected.json").exists() and len(list(trained.model.iterdir())) > 1
+    assert (trained.model / "selected.json").exists() and len(
+        list(trained.model.iterdir())
+    ) > 1
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_crash_changes_nothing(name: str, tmp_path: Path) -> None:
     """A run of each task that crashes in its second step and is started again ends with the weights of a whole one."""
     torch.set_num_threads(1)
-    path = next(path for path in RECIPES if f'task = "{name}"' in path.read_text(encoding="utf-8"))
+    path = next(
+        path
+        for path in RECIPES
+        if f'task = "{name}"' in path.read_text(encoding="utf-8")
+    )
     recipe = load_recipe(path, (*SHORT, *FEW), tiny=True)
     train(recipe.make(), recipe.train, tmp_path / "whole")
     with pytest.raises(Crash):
-        train(crashing(recipe.make(), 2 * recipe.train.accumulate), recipe.train, tmp_path / "crashed")
+        train(
+            crashing(recipe.make(), 2 * recipe.train.accumulate),
+            recipe.train,
+            tmp_path / "crashed",
+        )
     assert weights(tmp_path / "crashed")["state"]["step"] == 1
     train(recipe.make(), recipe.train, tmp_path / "crashed")
-    whole, resumed = weights(tmp_path / "whole")["model"], weights(tmp_path / "crashed")["model"]
-    assert whole.keys() == resumed.keys() and all(torch.equal(whole[name], resumed[name]) for name in whole)
+    whole, resumed = (
+        weights(tmp_path / "whole")["model"],
+        weights(tmp_path / "crashed")["model"],
+    )
+    assert whole.keys() == resumed.keys() and all(
+        torch.equal(whole[name], resumed[name]) for name in whole
+    )
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
@@ -98,9 +119,18 @@ GOOD = 'task = "ambiguity-detector"\n[train]\nsteps = 2\n'
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ('task = "rerankr"\n[train]\nsteps = 1', "No task named 'rerankr'. Did you mean 'reranker'?"),
-        (GOOD + "learning_rat = 1.0\n", "unknown key 'train.learning_rat'. Did you mean 'learning_rate'?"),
-        (GOOD + '[model]\nbse = "x"\n', "unknown key 'model.bse'. Did you mean 'base'?"),
+        (
+            'task = "rerankr"\n[train]\nsteps = 1',
+            "No task named 'rerankr'. Did you mean 'reranker'?",
+        ),
+        (
+            GOOD + "learning_rat = 1.0\n",
+            "unknown key 'train.learning_rat'. Did you mean 'learning_rate'?",
+        ),
+        (
+            GOOD + '[model]\nbse = "x"\n',
+            "unknown key 'model.bse'. Did you mean 'base'?",
+        ),
         (GOOD + "[modle]\n", "unknown key 'modle'. Did you mean 'model'?"),
         ('task = "reranker"\n', "train.epochs or train.steps"),
         ("steps = 1\n", "'task' must name what is trained"),
@@ -115,13 +145,28 @@ def test_mistakes_are_told(body: str, told: str, tmp_path: Path) -> None:
 
 def test_changes(tmp_path: Path) -> None:
     path = written(tmp_path, GOOD + '[tiny]\nmodel = { base = "tiny-bert" }\n')
-    recipe: Recipe = load_recipe(path, ["train.steps=7", "model.longest=32", "data.train=sample/questions"], tiny=True)
-    assert (recipe.train.steps, recipe.options.model.longest, recipe.options.model.base) == (7, 32, "tiny-bert")
-    assert recipe.options.data.train == "sample/questions" and recipe.table["train"]["steps"] == 7
+    recipe: Recipe = load_recipe(
+        path,
+        ["train.steps=7", "model.longest=32", "data.train=sample/questions"],
+        tiny=True,
+    )
+    assert (
+        recipe.train.steps,
+        recipe.options.model.longest,
+        recipe.options.model.base,
+    ) == (7, 32, "tiny-bert")
+    assert (
+        recipe.options.data.train == "sample/questions"
+        and recipe.table["train"]["steps"] == 7
+    )
     with pytest.raises(BadConfig, match=r"--set table\.key=value"):
         load_recipe(path, ["train.steps"])
     with pytest.raises(BadConfig, match=r"no recipe .* Did you mean 'reranker-nq'"):
         load_recipe(tmp_path / "reranker-nk.toml")
-    assert load_recipe("reranker-nq").task == load_recipe("reranker-nq.toml").task == "reranker"
+    assert (
+        load_recipe("reranker-nq").task
+        == load_recipe("reranker-nq.toml").task
+        == "reranker"
+    )
     with pytest.raises(BadConfig, match="--tiny"):
         load_recipe(written(tmp_path, GOOD), tiny=True)

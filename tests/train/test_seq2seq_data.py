@@ -13,23 +13,38 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from whichsense.datasets import load  # noqa: E402
-from whichsense.datasets.records import Annotation, Context, LongQuestion, LongReference, QAPair  # noqa: E402
-from whichsense.errors import BadConfig, MissingExtra  # noqa: E402
-from whichsense.models.seq2seq.codec import Form  # noqa: E402
-from whichsense.testing import passage_hit  # noqa: E402
-from whichsense.train import cotraining  # noqa: E402
-from whichsense.train.answer_prediction import Answers, ReadExample, examples_of, held, read_pair  # noqa: E402
-from whichsense.train.clarifications import clarified_questions  # noqa: E402
-from whichsense.train.cotraining import cotrain, load_cotraining  # noqa: E402
-from whichsense.train.evidence import Data, Evidence  # noqa: E402
-from whichsense.train.generation import Generation  # noqa: E402
-from whichsense.train.long_answer import example_of  # noqa: E402
-from whichsense.train.recipe import load_recipe  # noqa: E402
-from whichsense.train.token_deletion import by_list, by_spacy, partial  # noqa: E402
+from whichsense.datasets import load
+from whichsense.datasets.records import (
+    Annotation,
+    Context,
+    LongQuestion,
+    LongReference,
+    QAPair,
+)
+from whichsense.errors import BadConfig, MissingExtra
+from whichsense.models.seq2seq.codec import Form
+from whichsense.testing import passage_hit
+from whichsense.train import cotraining
+from whichsense.train.cotraining import cotrain, load_cotraining
+from whichsense.train.loop.recipe import load_recipe
+from whichsense.train.tasks.evidence import Data, Evidence
+from whichsense.train.tasks.seq2seq.answer_prediction import (
+    Answers,
+    ReadExample,
+    examples_of,
+    held,
+    read_pair,
+)
+from whichsense.train.tasks.seq2seq.clarifications import clarified_questions
+from whichsense.train.tasks.seq2seq.generation import Generation
+from whichsense.train.tasks.seq2seq.long_answer import example_of
+from whichsense.train.tasks.seq2seq.token_deletion import by_list, by_spacy, partial
 
 RECIPES = Path(__file__).parents[2] / "recipes"
-HITS = [passage_hit("Ann Lee won in 2012. Bob Ray won in 2013."), passage_hit("Lee came back in 2014.")]
+HITS = [
+    passage_hit("Ann Lee won in 2012. Bob Ray won in 2013."),
+    passage_hit("Lee came back in 2014."),
+]
 
 
 def task(name: str = "spanseqgen") -> Generation[Any]:
@@ -38,7 +53,11 @@ def task(name: str = "spanseqgen") -> Generation[Any]:
 
 
 def test_only_aliases_in_the_passages_count() -> None:
-    assert held(("Ann Lee", "Ann", "A. Lee", "Lee", "Ann Lee"), HITS) == ("Ann Lee", "Ann", "Lee")
+    assert held(("Ann Lee", "Ann", "A. Lee", "Lee", "Ann Lee"), HITS) == (
+        "Ann Lee",
+        "Ann",
+        "Lee",
+    )
     assert held(("2015",), HITS) == ()
 
 
@@ -46,11 +65,19 @@ def test_aliases_are_drawn_and_orders_hold() -> None:
     codec = task().codec
     example = ReadExample("who won?", HITS, (("Ann Lee", "Lee"), ("Bob Ray",)))
     form = Form(fusion=False, passages=2, input_tokens=120)
-    drawn = {tuple(codec.texts(read_pair(codec, form, example, random.Random(seed)).target)) for seed in range(30)}
+    drawn = {
+        tuple(codec.texts(read_pair(codec, form, example, random.Random(seed)).target))
+        for seed in range(30)
+    }
     assert drawn == {("ann lee", "bob ray"), ("lee", "bob ray")}
     late = ReadExample("who won?", HITS, (("2014", "2012"), ("2013",)))
     found = {
-        tuple(codec.texts(read_pair(codec, form, late, random.Random(seed), "found").target)) for seed in range(20)
+        tuple(
+            codec.texts(
+                read_pair(codec, form, late, random.Random(seed), "found").target
+            )
+        )
+        for seed in range(20)
     }
     assert found == {("2012", "2013")}
 
@@ -61,9 +88,14 @@ def test_questions_without_any_found_answer_are_left_out() -> None:
     hits = [evidence.hits(question.text) for question in questions]
     pairs = list(zip(questions, hits, strict=True))
     kept = [len(list(examples_of(question, own, Answers()))) for question, own in pairs]
-    every = [len(list(examples_of(question, own, Answers(discard_missing=False)))) for question, own in pairs]
+    every = [
+        len(list(examples_of(question, own, Answers(discard_missing=False))))
+        for question, own in pairs
+    ]
     assert sum(kept) < sum(every) == 40
-    single = next(examples_of(questions[0], hits[0], Answers(single=True, discard_missing=False)))
+    single = next(
+        examples_of(questions[0], hits[0], Answers(single=True, discard_missing=False))
+    )
     assert len(single.answers) == 1
 
 
@@ -77,8 +109,17 @@ def test_deleted_spans_are_informative_and_short() -> None:
             assert left is not None
             remaining = left.rstrip("?. ").split()
             gone = len(words) - len(remaining)
-            start = next((i for i, (a, b) in enumerate(zip(words, remaining, strict=False)) if a != b), len(remaining))
-            assert words[:start] + words[start + gone :] == remaining  # one span, nothing else
+            start = next(
+                (
+                    i
+                    for i, (a, b) in enumerate(zip(words, remaining, strict=False))
+                    if a != b
+                ),
+                len(remaining),
+            )
+            assert (
+                words[:start] + words[start + gone :] == remaining
+            )  # one span, nothing else
             assert any(by_list(words[start : start + gone]))
             assert left[-1:] == question[-1:] or question[-1] not in "?.!"
             lengths.add(gone)
@@ -103,12 +144,18 @@ def test_clarifications_are_derived_from_rewrites() -> None:
     found = clarified_questions(list(load("sample/questions")))
     assert len(found) > 100
     for one in found:
-        assert one.asks.startswith("Which one: ") and len(one.options) == len(one.answers) >= 2
+        assert (
+            one.asks.startswith("Which one: ")
+            and len(one.options) == len(one.answers) >= 2
+        )
         assert all("," not in option for option in one.options)
 
 
 def test_the_oracle_sees_what_annotators_saw_and_is_scored_by_the_other_one() -> None:
-    pairs = (QAPair(("Ann",), ("Who won in 2012?",)), QAPair(("Bob",), ("Who won in 2013?",)))
+    pairs = (
+        QAPair(("Ann",), ("Who won in 2012?",)),
+        QAPair(("Bob",), ("Who won in 2013?",)),
+    )
     question = LongQuestion(
         "1", "Who won?", (Annotation("multipleQAs", pairs),),
         long_answers=(
@@ -125,7 +172,11 @@ def test_the_oracle_sees_what_annotators_saw_and_is_scored_by_the_other_one() ->
     )
     assert found.scored == ("Ann won.",) and len(found.references) == 2
     closed = example_of(question, evidence, Form(fusion=False), "closed")
-    assert closed is not None and closed.text == "Who won?" and closed.scored == closed.references
+    assert (
+        closed is not None
+        and closed.text == "Who won?"
+        and closed.scored == closed.references
+    )
 
 
 def test_evidence_is_reranked() -> None:
@@ -136,21 +187,35 @@ def test_evidence_is_reranked() -> None:
     question = next(iter(load("sample/questions"))).text
     plain = Data(train="sample/questions").evidence(8).hits(question)
     made = Evidence(None, 3, reranker=Backwards(), candidates=8)
-    assert [hit.passage for hit in made.hits(question)] == [hit.passage for hit in plain[::-1][:3]]
+    assert [hit.passage for hit in made.hits(question)] == [
+        hit.passage for hit in plain[::-1][:3]
+    ]
 
 
 def test_cotraining_settings(tmp_path: Path) -> None:
     settings = load_cotraining(RECIPES / "cotraining" / "spanseqgen.toml")
-    assert (settings.models, settings.iterations, settings.partial) == (6, 2, "nq_open/train")
+    assert (settings.models, settings.iterations, settings.partial) == (
+        6,
+        2,
+        "nq_open/train",
+    )
     path = tmp_path / "x.toml"
     path.write_text('reader = "y.toml"\nmodel = 3\n')
     with pytest.raises(BadConfig, match="Did you mean 'models'"):
         load_cotraining(path)
     with pytest.raises(BadConfig, match="answer-prediction"):
-        cotrain(cotraining.CoTraining(reader="verification.toml", models=1, iterations=1, tiny=True), RECIPES, tmp_path)
+        cotrain(
+            cotraining.CoTraining(
+                reader="verification.toml", models=1, iterations=1, tiny=True
+            ),
+            RECIPES,
+            tmp_path,
+        )
 
 
-def test_cotraining_goes_on_between_iterations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cotraining_goes_on_between_iterations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Stopped in the second iteration, it resumes there; nothing of the first is done twice; silver data is used."""
     torch.set_num_threads(1)
     settings = load_cotraining(RECIPES / "cotraining" / "spanseqgen.toml", tiny=True)
@@ -159,7 +224,10 @@ def test_cotraining_goes_on_between_iterations(tmp_path: Path, monkeypatch: pyte
 
     def counted(made: Any, options: Any, folder: Path, **rest: Any) -> Any:
         trained.append(f"{folder.parent.name}/{folder.name}")
-        if trained.count("iteration-2/model-1") == 1 and trained[-1] == "iteration-2/model-1":
+        if (
+            trained.count("iteration-2/model-1") == 1
+            and trained[-1] == "iteration-2/model-1"
+        ):
             raise KeyboardInterrupt
         return real(made, options, folder, **rest)
 
@@ -168,13 +236,23 @@ def test_cotraining_goes_on_between_iterations(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(KeyboardInterrupt):
         cotrain(settings, where, tmp_path)
     silver = tmp_path / "iteration-1" / "silver.jsonl"
-    before = silver.stat().st_mtime_ns, sorted(p.stat().st_mtime_ns for p in tmp_path.glob("iteration-1/*/model/*"))
+    before = (
+        silver.stat().st_mtime_ns,
+        sorted(p.stat().st_mtime_ns for p in tmp_path.glob("iteration-1/*/model/*")),
+    )
     rows = [json.loads(line) for line in silver.read_text().splitlines()]
-    assert rows  # the models have learnt the questions that they are asked: they agree on some
+    assert (
+        rows
+    )  # the models have learnt the questions that they are asked: they agree on some
     done = cotrain(settings, where, tmp_path)
-    after = silver.stat().st_mtime_ns, sorted(p.stat().st_mtime_ns for p in tmp_path.glob("iteration-1/*/model/*"))
+    after = (
+        silver.stat().st_mtime_ns,
+        sorted(p.stat().st_mtime_ns for p in tmp_path.glob("iteration-1/*/model/*")),
+    )
     assert before == after
-    assert 2 <= len(done.models) <= 3 and all("iteration-2" in str(model) for model in done.models)
+    assert 2 <= len(done.models) <= 3 and all(
+        "iteration-2" in str(model) for model in done.models
+    )
     assert 0.0 < done.f1_ans <= 1.0 and sum(done.silver) > 0
     record = json.loads((tmp_path / "iteration-2" / "model-1" / "run.json").read_text())
     assert "silver.jsonl" in record["data"]
@@ -184,9 +262,13 @@ def test_cotraining_goes_on_between_iterations(tmp_path: Path, monkeypatch: pyte
     from whichsense.cli.cotrain import command
 
     recipe = str(where / "spanseqgen.toml")
-    told = CliRunner().invoke(command, [recipe, "--tiny", "--out", str(tmp_path), "--json"])
+    told = CliRunner().invoke(
+        command, [recipe, "--tiny", "--out", str(tmp_path), "--json"]
+    )
     assert json.loads(told.stdout)["f1_ans"] == done.f1_ans
-    shown = CliRunner().invoke(command, [recipe, "--tiny", "--out", str(tmp_path)]).stdout
+    shown = (
+        CliRunner().invoke(command, [recipe, "--tiny", "--out", str(tmp_path)]).stdout
+    )
     assert f"F1ans {done.f1_ans:.4f}" in shown and str(done.models[0]) in shown
     with pytest.raises(BadConfig, match="other settings"):
         cotrain(dataclasses.replace(settings, models=2), where, tmp_path)

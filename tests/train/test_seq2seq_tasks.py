@@ -15,22 +15,22 @@ from click.testing import CliRunner
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from whichsense import sample  # noqa: E402
-from whichsense.clarify import SeqClarifier  # noqa: E402
-from whichsense.cli.tune import command  # noqa: E402
-from whichsense.disambiguate import FirstRewriter, SeqDisambiguator  # noqa: E402
-from whichsense.errors import BadConfig  # noqa: E402
-from whichsense.metrics.ambignq import f1_answers  # noqa: E402
-from whichsense.models.seq2seq.generator import Generator  # noqa: E402
-from whichsense.pipeline import Pipeline  # noqa: E402
-from whichsense.read import SeqReader  # noqa: E402
-from whichsense.retrieve import IndexRetriever  # noqa: E402
-from whichsense.summarize import SeqSummarizer  # noqa: E402
-from whichsense.train.loop import Trained, train  # noqa: E402
-from whichsense.train.recipe import load_recipe  # noqa: E402
-from whichsense.tune import tune  # noqa: E402
-from whichsense.types import Candidate, Reading  # noqa: E402
-from whichsense.verify import LMVerifier  # noqa: E402
+from whichsense import sample
+from whichsense.cli.tune import command
+from whichsense.errors import BadConfig
+from whichsense.evaluation.tune import tune
+from whichsense.metrics.ambignq import f1_answers
+from whichsense.models.seq2seq.generator import Generator
+from whichsense.pipeline import Pipeline
+from whichsense.stages.clarify import SeqClarifier
+from whichsense.stages.disambiguate import FirstRewriter, SeqDisambiguator
+from whichsense.stages.read import SeqReader
+from whichsense.stages.retrieve import IndexRetriever
+from whichsense.stages.summarize import SeqSummarizer
+from whichsense.stages.verify import LMVerifier
+from whichsense.train.loop.recipe import load_recipe
+from whichsense.train.loop.run import Trained, train
+from whichsense.types import Candidate, Reading
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 
@@ -79,10 +79,15 @@ def test_fused_reader_and_rewriter_make_a_pipeline(tmp_path: Path) -> None:
     asked = questions(4)
     found = pipeline.readings([question.text for question in asked])
     for question, readings in zip(asked, found, strict=True):
-        best = max(f1_answers(gold, [one.answer for one in readings]) for gold in question.answer_sets)
+        best = max(
+            f1_answers(gold, [one.answer for one in readings])
+            for gold in question.answer_sets
+        )
         assert best >= 0.6, question.text
         spans = [span for one in readings for span in one.evidence]
-        assert spans and all(span.passage.text[span.start : span.end].strip() for span in spans)
+        assert spans and all(
+            span.passage.text[span.start : span.end].strip() for span in spans
+        )
     assert any(one.question != asked[0].text for one in found[0])
 
 
@@ -91,17 +96,30 @@ def test_decoder_only_models_fit_and_make_a_pipeline(tmp_path: Path) -> None:
     _, rewritten = fitted("causal-disambiguation", tmp_path / "rewriter")
     assert read.metrics["f1_ans"] >= 0.9 and rewritten.metrics["f1_edit"] >= 0.8
     rewriter = SeqDisambiguator(rewritten.model, beams=4)
-    pipeline = Pipeline(IndexRetriever(sample.index()), reader=SeqReader(read.model), disambiguator=rewriter, keep=4)
+    pipeline = Pipeline(
+        IndexRetriever(sample.index()),
+        reader=SeqReader(read.model),
+        disambiguator=rewriter,
+        keep=4,
+    )
     asked = questions(2)  # what the reader has learnt
     together = pipeline.readings([question.text for question in asked])
     for question, readings in zip(asked, together, strict=True):
-        assert max(f1_answers(gold, [one.answer for one in readings]) for gold in question.answer_sets) >= 0.6
+        assert (
+            max(
+                f1_answers(gold, [one.answer for one in readings])
+                for gold in question.answer_sets
+            )
+            >= 0.6
+        )
         assert len({one.question.lower() for one in readings}) == len(readings)
         alone = pipeline.readings([question.text])[0]
         assert [dataclasses.replace(one, confidence=0.0) for one in alone] == [
             dataclasses.replace(one, confidence=0.0) for one in readings
         ]
-        assert [one.confidence for one in alone] == pytest.approx([one.confidence for one in readings], abs=1e-4)
+        assert [one.confidence for one in alone] == pytest.approx(
+            [one.confidence for one in readings], abs=1e-4
+        )
 
 
 def test_zero_shot_by_threshold(tmp_path: Path) -> None:
@@ -128,34 +146,62 @@ def test_verifier_tells_right_from_wrong(verification: tuple[Any, Trained]) -> N
     assert trained.metrics["em"] >= 0.9
     examples = [one for one in task.examples if one.hits is task.examples[0].hits]
     right = [Reading(one.question, one.answers[0][0]) for one in examples]
-    wrong = [Reading(one.question, other.answers[0][0]) for one, other in pairwise(examples)]
+    wrong = [
+        Reading(one.question, other.answers[0][0]) for one, other in pairwise(examples)
+    ]
     verifier = LMVerifier(trained.model, threshold=-4.0)
     kept = verifier.verify("", [*wrong, *right], examples[0].hits)
-    assert {(one.question, one.answer) for one in kept} <= {(one.question, one.answer) for one in right}
+    assert {(one.question, one.answer) for one in kept} <= {
+        (one.question, one.answer) for one in right
+    }
     assert len(kept) >= 2 and kept == sorted(kept, key=lambda one: -one.confidence)
-    strict = LMVerifier(trained.model, threshold=0.0).verify("", right, examples[0].hits)
+    strict = LMVerifier(trained.model, threshold=0.0).verify(
+        "", right, examples[0].hits
+    )
     assert len(strict) == 1  # one stays in any case
     assert verifier.verify("", [], examples[0].hits) == []
 
 
-def test_the_threshold_of_a_system_is_tuned(tmp_path: Path, verification: tuple[Any, Trained]) -> None:
+def test_the_threshold_of_a_system_is_tuned(
+    tmp_path: Path, verification: tuple[Any, Trained]
+) -> None:
     """A reader that also gives a wrong answer: the tuned threshold drops it, the given one keeps everything."""
     _, trained = verification
     asked = questions(3)
-    right = {question.text: [aliases[0] for aliases in question.answers] for question in asked}
+    right = {
+        question.text: [aliases[0] for aliases in question.answers]
+        for question in asked
+    }
 
     class Overeager:
         def read(self, question: str, hits: Sequence[Any]) -> list[Candidate]:
-            return [*scripted(right[question]), Candidate("somewhere else entirely", 0.1)]
+            return [
+                *scripted(right[question]),
+                Candidate("somewhere else entirely", 0.1),
+            ]
 
     class Gold:
-        def disambiguate(self, question: str, answers: Sequence[Candidate], hits: Sequence[Any]) -> list[Reading]:
-            pairs = {p.answers[0]: p.question for q in asked if q.text == question for p in q.annotations[0].pairs}
-            return [Reading(pairs.get(one.answer) or question, one.answer) for one in answers]
+        def disambiguate(
+            self, question: str, answers: Sequence[Candidate], hits: Sequence[Any]
+        ) -> list[Reading]:
+            pairs = {
+                p.answers[0]: p.question
+                for q in asked
+                if q.text == question
+                for p in q.annotations[0].pairs
+            }
+            return [
+                Reading(pairs.get(one.answer) or question, one.answer)
+                for one in answers
+            ]
 
     verifier = LMVerifier(trained.model, threshold=-1e9)
     pipeline = Pipeline(
-        IndexRetriever(sample.index()), reader=Overeager(), disambiguator=Gold(), verifier=verifier, keep=4
+        IndexRetriever(sample.index()),
+        reader=Overeager(),
+        disambiguator=Gold(),
+        verifier=verifier,
+        keep=4,
     )
     found = tune(pipeline, asked)
     assert found.f1_ans > found.f1_ans_given == found.f1_ans_unverified
@@ -164,8 +210,18 @@ def test_the_threshold_of_a_system_is_tuned(tmp_path: Path, verification: tuple[
         tune(dataclasses.replace(pipeline, verifier=None), asked)
 
     files = tmp_path / "system.toml"
-    files.write_text(f'[reader]\nmodel = "{trained.model}"\n[verifier]\nmodel = "{trained.model}"\n')
-    arguments = ["--system", str(files), "--dataset", "sample/questions", "--limit", "3", "--json"]
+    files.write_text(
+        f'[reader]\nmodel = "{trained.model}"\n[verifier]\nmodel = "{trained.model}"\n'
+    )
+    arguments = [
+        "--system",
+        str(files),
+        "--dataset",
+        "sample/questions",
+        "--limit",
+        "3",
+        "--json",
+    ]
     told = json.loads(CliRunner().invoke(command, arguments).stdout)
     assert told["questions"] == 3 and 0.0 <= told["f1_ans"] <= 1.0
 
@@ -175,11 +231,15 @@ def test_rewriting_first_fits(tmp_path: Path) -> None:
     assert trained.metrics["edit_f1"] >= 0.8
     question = task.examples[0]
     found = FirstRewriter(trained.model, beams=2).rewrites(question.text)
-    assert set(found) == {pair.question.lower() for pair in question.annotations[0].pairs}
+    assert set(found) == {
+        pair.question.lower() for pair in question.annotations[0].pairs
+    }
 
 
 def test_clarification_questions_fit(tmp_path: Path) -> None:
-    task, trained = fitted("clarification-gold-answers", tmp_path, "data.limit=3", "data.dev_limit=3")
+    task, trained = fitted(
+        "clarification-gold-answers", tmp_path, "data.limit=3", "data.dev_limit=3"
+    )
     assert trained.metrics["bleu4"] >= 0.8 and trained.metrics["category_em"] == 1.0
     example = task.examples[0]
     pairs = example.question.annotations[0].pairs
@@ -189,17 +249,25 @@ def test_clarification_questions_fit(tmp_path: Path) -> None:
     )
     assert asked == [example.asks]
     readings = [Reading(pair.question, pair.answers[0]) for pair in pairs]
-    found = SeqClarifier(trained.model, beams=2).clarify(example.question.text, readings)
-    assert len(found.options) == len(found.readings) and set(found.readings) <= set(readings)
+    found = SeqClarifier(trained.model, beams=2).clarify(
+        example.question.text, readings
+    )
+    assert len(found.options) == len(found.readings) and set(found.readings) <= set(
+        readings
+    )
 
 
 def test_clarified_reader_fits(tmp_path: Path) -> None:
-    _, trained = fitted("clarified-reader", tmp_path, "data.limit=3", "data.dev_limit=3")
+    _, trained = fitted(
+        "clarified-reader", tmp_path, "data.limit=3", "data.dev_limit=3"
+    )
     assert trained.metrics["f1"] >= 0.9
 
 
 def test_long_answers_fit(tmp_path: Path) -> None:
-    task, trained = fitted("t5-open-book-1", tmp_path, "data.limit=3", "data.dev_limit=3")
+    task, trained = fitted(
+        "t5-open-book-1", tmp_path, "data.limit=3", "data.dev_limit=3"
+    )
     assert trained.metrics["rouge_l"] >= 0.8
     question = task.examples[0].question
     hits = sample.index().search(question.text, 4)
@@ -217,16 +285,26 @@ def test_ablations_hide_what_they_say(tmp_path: Path) -> None:
         import random
 
         pair = task.pair(task.codec, task.examples[0], random.Random(0))
-        return str(task.codec.tokenizer.decode([token for one in pair.inputs for token in one]))
+        return str(
+            task.codec.tokenizer.decode([token for one in pair.inputs for token in one])
+        )
 
     full = seen("question-disambiguation", "form.input_tokens=300")
     question = questions(1)[0]
     others = [pair.answers[0] for pair in question.annotations[0].pairs][1:]
     head = full.split("</s>")[0]
-    assert question.text.lower() in head and all(other.lower() in head for other in others)
-    assert question.text.lower() not in seen("question-disambiguation-without-prompt", "form.input_tokens=300")
-    alone = seen("question-disambiguation-without-others", "form.input_tokens=300").split("</s>")[0]
-    assert question.text.lower() in alone and not any(other.lower() in alone for other in others)
+    assert question.text.lower() in head and all(
+        other.lower() in head for other in others
+    )
+    assert question.text.lower() not in seen(
+        "question-disambiguation-without-prompt", "form.input_tokens=300"
+    )
+    alone = seen(
+        "question-disambiguation-without-others", "form.input_tokens=300"
+    ).split("</s>")[0]
+    assert question.text.lower() in alone and not any(
+        other.lower() in alone for other in others
+    )
 
 
 def scripted(answers: Sequence[str]) -> list[Candidate]:
@@ -236,7 +314,9 @@ def scripted(answers: Sequence[str]) -> list[Candidate]:
 def test_a_stage_refuses_another_stages_model(tmp_path: Path) -> None:
     from whichsense.errors import BadInput
 
-    _, trained = fitted("clarification", tmp_path, "train.steps=1", "train.evaluate_every=1")
+    _, trained = fitted(
+        "clarification", tmp_path, "train.steps=1", "train.evaluate_every=1"
+    )
     assert Generator(trained.model).options == {"answers": "none"}
     with pytest.raises(BadInput, match="trained as 'clarification'"):
         SeqDisambiguator(trained.model).disambiguate("who?", scripted(["a", "b"]), [])

@@ -10,24 +10,37 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from whichsense.errors import BadConfig  # noqa: E402
-from whichsense.models.static import Static  # noqa: E402
-from whichsense.train.loop import train  # noqa: E402
-from whichsense.train.recipe import load_recipe  # noqa: E402
-from whichsense.train.static import FILE, StaticTask, make  # noqa: E402
-from whichsense.train.static_net import Bags, StaticNet  # noqa: E402
+from whichsense.errors import BadConfig
+from whichsense.models.vectors.static import Static
+from whichsense.train.loop.recipe import load_recipe
+from whichsense.train.loop.run import train
+from whichsense.train.tasks.encoders.static import FILE, StaticTask, make
+from whichsense.train.tasks.encoders.static_net import Bags, StaticNet
 
-FEW = ("data.limit=8", "data.dev_limit=8", "objective.batch=8", "train.steps=6", "train.evaluate_every=6")
+FEW = (
+    "data.limit=8",
+    "data.dev_limit=8",
+    "objective.batch=8",
+    "train.steps=6",
+    "train.evaluate_every=6",
+)
 
 
 @pytest.fixture(scope="module")
 def distilled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.set_num_threads(1)
     recipe = load_recipe("static-distil", FEW, tiny=True)
-    return train(recipe.make(), recipe.train, tmp_path_factory.mktemp("distil"), recipe=recipe.table).model
+    return train(
+        recipe.make(),
+        recipe.train,
+        tmp_path_factory.mktemp("distil"),
+        recipe=recipe.table,
+    ).model
 
 
-def test_what_is_saved_computes_what_was_trained(distilled: Path, tmp_path: Path) -> None:
+def test_what_is_saved_computes_what_was_trained(
+    distilled: Path, tmp_path: Path
+) -> None:
     recipe = load_recipe("static", (*FEW, f"model.start={distilled}"), tiny=True)
     task = recipe.make()
     assert isinstance(task, StaticTask)
@@ -36,17 +49,32 @@ def test_what_is_saved_computes_what_was_trained(distilled: Path, tmp_path: Path
     net.load_state_dict(torch.load(trained.model / "net.pt", weights_only=True))
     encoder = Static(trained.model / FILE)
     questions = ["Who founded Puma, and when?", "where is the"]
-    texts = [("Puma (brand)", "Rudolf Dassler founded Puma in 1948."), ("", "A lynx has tufted ears.")]
+    texts = [
+        ("Puma (brand)", "Rudolf Dassler founded Puma in 1948."),
+        ("", "A lynx has tufted ears."),
+    ]
     with torch.inference_mode():
-        asked = net.questions(Bags(**Bags.of([task.words.tokens(question) for question in questions]))).numpy()
-        parts = (Bags(**Bags.of([task.words.tokens(pair[which]) for pair in texts])) for which in (1, 0))
+        asked = net.questions(
+            Bags(**Bags.of([task.words.tokens(question) for question in questions]))
+        ).numpy()
+        parts = (
+            Bags(**Bags.of([task.words.tokens(pair[which]) for pair in texts]))
+            for which in (1, 0)
+        )
         read = net.passages(*parts).numpy()
     assert np.sum(encoder.encode_questions(questions) * asked, axis=1).min() > 0.99
-    assert np.sum(encoder.encode_passages(["\n".join(pair) for pair in texts]) * read, axis=1).min() > 0.99
+    assert (
+        np.sum(
+            encoder.encode_passages(["\n".join(pair) for pair in texts]) * read, axis=1
+        ).min()
+        > 0.99
+    )
 
 
 def test_the_second_recipe_goes_on_from_the_first(distilled: Path) -> None:
-    begun = make(load_recipe("static", (*FEW, f"model.start={distilled}"), tiny=True).options).build()
+    begun = make(
+        load_recipe("static", (*FEW, f"model.start={distilled}"), tiny=True).options
+    ).build()
     before = torch.load(distilled / "net.pt", weights_only=True)
     assert torch.equal(begun.vectors, before["vectors"])
     assert begun.net is not None and not any(name.startswith("net.") for name in before)
@@ -54,7 +82,10 @@ def test_the_second_recipe_goes_on_from_the_first(distilled: Path) -> None:
 
 def test_question_layers_begin_by_adding_nothing() -> None:
     torch.manual_seed(0)
-    plain, layered = (StaticNet(torch.randn(9, 8), torch.full((9,), 1 / 9), 4, 5, layers) for layers in (0, 2))
+    plain, layered = (
+        StaticNet(torch.randn(9, 8), torch.full((9,), 1 / 9), 4, 5, layers)
+        for layers in (0, 2)
+    )
     layered.vectors.data.copy_(plain.vectors.data)
     asked = Bags(**Bags.of([[1, 2, 3], [], [4]]))
     assert torch.allclose(plain.questions(asked), layered.questions(asked))

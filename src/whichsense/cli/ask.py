@@ -18,7 +18,7 @@ from whichsense.errors import BadInput
 
 if TYPE_CHECKING:
     from whichsense.compact import Asked
-    from whichsense.models.compact.system import Compact
+    from whichsense.models.compact.scene import Compact
     from whichsense.types import Reading, Span
 
 _WIDTH = 100
@@ -26,9 +26,17 @@ _TOGETHER = 32  # questions of a file that are searched for at once
 _LONGEST_SENTENCE = 300
 
 
-@click.command(context_settings={"ignore_unknown_options": True})  # "-5 degrees" is a question
+@click.command(
+    context_settings={"ignore_unknown_options": True}
+)  # "-5 degrees" is a question
 @click.argument("question", required=False)
-@click.option("--file", "path", type=click.Path(path_type=Path), metavar="FILE", help="Ask every line of a file.")
+@click.option(
+    "--file",
+    "path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Ask every line of a file.",
+)
 @evidence_options
 @click.option(
     "--threshold",
@@ -36,11 +44,36 @@ _LONGEST_SENTENCE = 300
     help="Give every answer that is at least this probable; the best one in any case.",
 )
 @click.option("--k", type=click.IntRange(1, 100), help="At most so many readings.")
-@click.option("--depth", default=40, show_default=True, type=click.IntRange(1, 1000), help="Passages to look at.")
-@click.option("--keep", default=20, show_default=True, type=click.IntRange(1, 100), help="Passages to read to the end.")
-@click.option("--threads", default=2, show_default=True, type=click.IntRange(1, 64), help="Processor cores to use.")
-@click.option("--weights", type=click.Path(path_type=Path), metavar="DIR", help="[default: the model that is shipped]")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, one line for each question.")
+@click.option(
+    "--depth",
+    default=40,
+    show_default=True,
+    type=click.IntRange(1, 1000),
+    help="Passages to look at.",
+)
+@click.option(
+    "--keep",
+    default=20,
+    show_default=True,
+    type=click.IntRange(1, 100),
+    help="Passages to read to the end.",
+)
+@click.option(
+    "--threads",
+    default=2,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="Processor cores to use.",
+)
+@click.option(
+    "--weights",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="[default: the model that is shipped]",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON, one line for each question."
+)
 def command(
     question: str | None,
     path: Path | None,
@@ -59,10 +92,14 @@ def command(
     A '-' reads questions from standard input, one a line. Without --threshold the answers are given that together have
     the highest expected F1; a low threshold finds more of them, a high one only the surest.
     """
-    if question and question.startswith("--") and len(question.split()) == 1:  # a single '-' may begin a number
+    if (
+        question and question.startswith("--") and len(question.split()) == 1
+    ):  # a single '-' may begin a number
         raise click.NoSuchOption(question)
     if (question is None) == (path is None):
-        raise click.UsageError("Give a QUESTION, '-' for standard input, or --file FILE.")
+        raise click.UsageError(
+            "Give a QUESTION, '-' for standard input, or --file FILE."
+        )
     alone = [" ".join(question.split())] if question not in (None, "-") else []
     lines = {} if alone else _lines(path)
     model = _begun(weights, threads, keep)
@@ -70,7 +107,9 @@ def command(
 
     questions = iter(alone or _usable(lines, path))
     index, chosen = open_evidence(folder, method)
-    pipeline = compact.load(index, method=chosen, depth=depth, keep=keep, threshold=threshold, model=model)
+    pipeline = compact.load(
+        index, method=chosen, depth=depth, keep=keep, threshold=threshold, model=model
+    )
     if lines:
         model.load()  # what is damaged is told now, not after hours
     while batch := list(islice(questions, _TOGETHER)):
@@ -81,8 +120,8 @@ def command(
 def _begun(weights: Path | None, threads: int, keep: int) -> Compact:
     """The model, which begins to load before the index and all that searches it is even imported: that takes as long,
     and leaves a core free."""
-    from whichsense.models.compact.runtime import WEIGHTS
-    from whichsense.models.compact.system import Compact, Settings
+    from whichsense.models.compact.encoder.runtime import WEIGHTS
+    from whichsense.models.compact.scene import Compact, Settings
 
     model = Compact(weights or WEIGHTS, threads, Settings(keep=keep))
     model.prepare()
@@ -92,14 +131,24 @@ def _begun(weights: Path | None, threads: int, keep: int) -> Compact:
 def _lines(path: Path | None) -> dict[int, str]:
     """The questions of a file or of standard input by the number of their line; empty lines are passed over."""
     try:
-        text = (path.read_bytes() if path else sys.stdin.buffer.read()).decode("utf-8-sig")
+        text = (path.read_bytes() if path else sys.stdin.buffer.read()).decode(
+            "utf-8-sig"
+        )
     except FileNotFoundError:
         raise BadInput(f"There is no file '{path}'. Check the path.") from None
     except IsADirectoryError:
-        raise BadInput(f"'{path}' is a folder; a file with one question a line is needed.") from None
+        raise BadInput(
+            f"'{path}' is a folder; a file with one question a line is needed."
+        ) from None
     except UnicodeDecodeError as error:
-        raise BadInput(f"{_name(path)} is not valid UTF-8 (byte {error.start:,}). Convert it with iconv.") from None
-    found = {number: line.strip() for number, line in enumerate(text.splitlines(), 1) if line.strip()}
+        raise BadInput(
+            f"{_name(path)} is not valid UTF-8 (byte {error.start:,}). Convert it with iconv."
+        ) from None
+    found = {
+        number: line.strip()
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip()
+    }
     if not found:
         raise BadInput(f"{_name(path)} holds no question. Write one on each line.")
     return found
@@ -128,19 +177,40 @@ def _shown(asked: Asked, k: int | None, as_json: bool, chosen_by_hand: bool) -> 
     head = click.style(printable(asked.question), bold=True)
     if not asked.readings:
         nearest = [
-            _indented(f"{printable(hit.passage.title)}: {_beginning(hit.passage.text)}") for hit in asked.nearest
+            _indented(f"{printable(hit.passage.title)}: {_beginning(hit.passage.text)}")
+            for hit in asked.nearest
         ]
-        return "\n".join([head, "No answer found." + " Nearest passages:" * bool(nearest), *nearest, ""])
+        return "\n".join(
+            [
+                head,
+                "No answer found." + " Nearest passages:" * bool(nearest),
+                *nearest,
+                "",
+            ]
+        )
     note = ""
     if len(asked.readings) == 1:
         alone = asked.ambiguous and not chosen_by_hand
-        note = "  (the only reading that is answered here)" if alone else "  (one reading)"
-    return "\n".join([head + note, *(_reading(rank, one) for rank, one in enumerate(asked.first(k).readings, 1))])
+        note = (
+            "  (the only reading that is answered here)" if alone else "  (one reading)"
+        )
+    return "\n".join(
+        [
+            head + note,
+            *(
+                _reading(rank, one)
+                for rank, one in enumerate(asked.first(k).readings, 1)
+            ),
+        ]
+    )
 
 
 def _reading(rank: int, reading: Reading) -> str:
     answer = click.style(printable(reading.answer), bold=True)
-    lines = [f"{rank:>3}. {answer}  {reading.confidence:.0%}", _indented(printable(reading.question))]
+    lines = [
+        f"{rank:>3}. {answer}  {reading.confidence:.0%}",
+        _indented(printable(reading.question)),
+    ]
     if reading.evidence:
         best = reading.evidence[0]
         lines.append(_indented(f"{_marked(best)}  [{printable(best.passage.title)}]"))
@@ -149,7 +219,7 @@ def _reading(rank: int, reading: Reading) -> str:
 
 def _marked(span: Span) -> str:
     """The sentence in which an answer stands, with the answer between stars."""
-    from whichsense.text import sentence_spans
+    from whichsense.text.words import sentence_spans
 
     text = span.passage.text
     if span.start == span.end:  # the answer is the title
@@ -166,8 +236,16 @@ def _marked(span: Span) -> str:
 
 
 def _beginning(text: str) -> str:
-    return printable(textwrap.shorten(" ".join(text.split()), _LONGEST_SENTENCE, placeholder=" …"))
+    return printable(
+        textwrap.shorten(" ".join(text.split()), _LONGEST_SENTENCE, placeholder=" …")
+    )
 
 
 def _indented(text: str) -> str:
-    return textwrap.fill(text, _WIDTH, initial_indent="     ", subsequent_indent="     ", break_long_words=False)
+    return textwrap.fill(
+        text,
+        _WIDTH,
+        initial_indent="     ",
+        subsequent_indent="     ",
+        break_long_words=False,
+    )

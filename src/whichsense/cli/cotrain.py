@@ -10,8 +10,17 @@ import click
 
 @click.command()
 @click.argument("recipe", type=click.Path(path_type=Path), metavar="RECIPE.toml")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="[default: runs/ and the recipe's name]")
-@click.option("--tiny", is_flag=True, help="At its tiny size: minutes on a CPU, over the embedded sample.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="[default: runs/ and the recipe's name]",
+)
+@click.option(
+    "--tiny",
+    is_flag=True,
+    help="At its tiny size: minutes on a CPU, over the embedded sample.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(recipe: Path, out: Path | None, tiny: bool, as_json: bool) -> None:
     """Co-train readers as RECIPE.toml describes. The same command resumes a run that was stopped or killed."""
@@ -19,10 +28,22 @@ def command(recipe: Path, out: Path | None, tiny: bool, as_json: bool) -> None:
 
     settings = load_cotraining(recipe, tiny=tiny)
     folder = out or Path("runs") / (f"{recipe.stem}-tiny" if tiny else recipe.stem)
-    done = cotrain(settings, recipe.parent, folder, say=lambda line: click.echo(line, err=True))
+    done = cotrain(
+        settings, recipe.parent, folder, say=lambda line: click.echo(line, err=True)
+    )
     if as_json:
-        print(json.dumps({"models": [str(one) for one in done.models], "f1_ans": done.f1_ans, "silver": done.silver}))
+        print(
+            json.dumps(
+                {
+                    "models": [str(one) for one in done.models],
+                    "f1_ans": done.f1_ans,
+                    "silver": done.silver,
+                }
+            )
+        )
         return
     several, single = done.silver
     print(f"F1ans {done.f1_ans:.4f} by the vote of:", *done.models, sep="\n  ")
-    print(f"Added from single answers: {several:,} questions with several answers, {single:,} with one.")
+    print(
+        f"Added from single answers: {several:,} questions with several answers, {single:,} with one."
+    )

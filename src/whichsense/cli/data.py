@@ -30,15 +30,25 @@ def list_(as_json: bool, data_dir: Path | None) -> None:
     """All datasets, and where those lie that are here."""
     from whichsense import datasets
 
-    places = {name: datasets.find(datasets.entry(name), data_dir) for name in datasets.names()}
+    places = {
+        name: datasets.find(datasets.entry(name), data_dir) for name in datasets.names()
+    }
     if as_json:
-        _print_json([{"name": name, "path": str(path) if path else None} for name, path in places.items()])
+        _print_json(
+            [
+                {"name": name, "path": str(path) if path else None}
+                for name, path in places.items()
+            ]
+        )
         return
     wide = max(map(len, places))
     for name, path in places.items():
         click.echo(f"{name:<{wide}}  {path or '–'}")
     here = sum(path is not None for path in places.values())
-    click.echo(f"{here} of {len(places)} are here. Data folder: {datasets.data_folder(data_dir)}", err=True)
+    click.echo(
+        f"{here} of {len(places)} are here. Data folder: {datasets.data_folder(data_dir)}",
+        err=True,
+    )
 
 
 @command.command()
@@ -57,10 +67,13 @@ def info(name: str, as_json: bool, data_dir: Path | None) -> None:
         _print_json({**asdict(about), "path": str(path) if path else None})
         return
     click.echo(
-        f"{about.name}: {about.family.title}\n{about.family.about}" + (f"\n{about.about}" if about.about else "")
+        f"{about.name}: {about.family.title}\n{about.family.about}"
+        + (f"\n{about.about}" if about.about else "")
     )
     click.echo(f"\nhomepage  {about.family.homepage}\nlicence   {about.family.licence}")
-    click.echo(f"download  {about.download.url if about.download else 'not automatically: see the homepage'}")
+    click.echo(
+        f"download  {about.download.url if about.download else 'not automatically: see the homepage'}"
+    )
     click.echo(f"here      {path or 'no'}\n\nreleases")
     for release in about.releases:
         count = "" if release.count is None else f", {release.count:,} records"
@@ -73,30 +86,49 @@ def info(name: str, as_json: bool, data_dir: Path | None) -> None:
 @command.command()
 @click.argument("name")
 @_JSON
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the charts: FILE.svg or FILE.html.")
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw the charts: FILE.svg or FILE.html.",
+)
 @_DATA_DIR
 def stats(name: str, as_json: bool, plot: Path | None, data_dir: Path | None) -> None:
     """Count what the papers print: answers per question, edits, categories, lengths, agreement."""
     if plot and plot.suffix not in (".svg", ".html"):
-        raise click.UsageError(f"--plot takes a file that ends in .svg or .html, not '{plot}'.")
+        raise click.UsageError(
+            f"--plot takes a file that ends in .svg or .html, not '{plot}'."
+        )
+    from whichsense.evaluation.report.charts import to_html, to_svg
+    from whichsense.evaluation.stats import statistics
     from whichsense.files import write_atomically
-    from whichsense.stats import statistics, to_html, to_svg
 
     found = statistics(name, data_dir)
     if plot:
-        write_atomically(plot, to_svg(found) if plot.suffix == ".svg" else to_html(found))
+        write_atomically(
+            plot, to_svg(found) if plot.suffix == ".svg" else to_html(found)
+        )
     if as_json:
         _print_json(found.to_json())
         return
-    from whichsense.stats.draw import shown
+    from whichsense.evaluation.report.charts import shown
 
     click.echo(f"{found.name} (release: {found.release})")
     for table in found.tables:
         click.echo(f"\n{table.title}" + (f"  [{table.note}]" if table.note else ""))
-        _print_table([table.columns, *([shown(cell) for cell in row] for row in table.rows)])
+        _print_table(
+            [table.columns, *([shown(cell) for cell in row] for row in table.rows)]
+        )
     for chart in found.charts:
-        click.echo(f"\n{chart.title}, {chart.unit}" + (f"  [{chart.note}]" if chart.note else ""))
-        _print_table([[label, shown(value), _bar(value, chart.bars)] for label, value in chart.bars])
+        click.echo(
+            f"\n{chart.title}, {chart.unit}"
+            + (f"  [{chart.note}]" if chart.note else "")
+        )
+        _print_table(
+            [
+                [label, shown(value), _bar(value, chart.bars)]
+                for label, value in chart.bars
+            ]
+        )
     if plot:
         click.echo(f"\nThe charts are in {plot}.")
 
@@ -109,19 +141,31 @@ def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
     """Compare files with the catalog: checksum, count, schema of every record. Without NAMES: all that are here."""
     from whichsense import datasets
 
-    chosen = names or [n for n in datasets.names() if datasets.find(datasets.entry(n), data_dir)]
+    chosen = names or [
+        n for n in datasets.names() if datasets.find(datasets.entry(n), data_dir)
+    ]
     if not chosen:
-        click.echo(f"No dataset is in '{datasets.data_folder(data_dir)}'. See: whichsense data list", err=True)
+        click.echo(
+            f"No dataset is in '{datasets.data_folder(data_dir)}'. See: whichsense data list",
+            err=True,
+        )
     reports = []
     for name in chosen:
         report = datasets.check(name, data_dir)
         reports.append(report)
         if not as_json:
             told = f"{report.count:,} records, {report.release} release, checksum {report.checksum}"
-            click.echo(f"{'ok  ' if report.ok else 'BAD '} {name}: {report.problem or told}")
+            click.echo(
+                f"{'ok  ' if report.ok else 'BAD '} {name}: {report.problem or told}"
+            )
     if as_json:
         fields = ("name", "ok", "count", "release", "checksum", "problem")
-        _print_json([{f: getattr(r, f) for f in fields} | {"path": r.path and str(r.path)} for r in reports])
+        _print_json(
+            [
+                {f: getattr(r, f) for f in fields} | {"path": r.path and str(r.path)}
+                for r in reports
+            ]
+        )
     if not all(report.ok for report in reports):
         sys.exit(1)
 
@@ -133,7 +177,7 @@ def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
 def fetch(name: str, force: bool, data_dir: Path | None) -> None:
     """Download a dataset into the data folder."""
     from whichsense import datasets
-    from whichsense.progress import shown
+    from whichsense.jobs.progress import shown
 
     with shown(name, "kB") as progress:
         path = datasets.fetch(name, data_dir, force=force, progress=progress)
@@ -153,7 +197,11 @@ def _print_table(rows: Sequence[Sequence[str]]) -> None:
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> Iterable[str]:
     for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
-        yield cell.ljust(width) if column == 0 or cell.startswith("█") else cell.rjust(width)
+        yield (
+            cell.ljust(width)
+            if column == 0 or cell.startswith("█")
+            else cell.rjust(width)
+        )
 
 
 def _bar(value: float, bars: Sequence[tuple[str, float]]) -> str:

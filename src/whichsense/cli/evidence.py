@@ -10,17 +10,23 @@ import click
 
 if TYPE_CHECKING:
     from whichsense.index import Index
-    from whichsense.index.kept import KeptHits
+    from whichsense.index.saved_hits import KeptHits
     from whichsense.types import Method
 
 
 def evidence_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """--index and --method."""
     folder = click.option(
-        "--index", "folder", type=click.Path(path_type=Path), metavar="DIR", help="[default: the embedded sample]"
+        "--index",
+        "folder",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="[default: the embedded sample]",
     )
     method = click.option(
-        "--method", type=click.Choice(["bm25", "dense", "hybrid"]), help="[default: hybrid if there are vectors]"
+        "--method",
+        type=click.Choice(["bm25", "dense", "hybrid"]),
+        help="[default: hybrid if there are vectors]",
     )
     return folder(method(command))
 
@@ -54,6 +60,6 @@ def open_hits_or_index(
         return open_evidence(folder, method)
     if folder is not None:
         raise click.UsageError("Give either --hits FILE or --index DIR.")
-    from whichsense.index.kept import KeptHits
+    from whichsense.index.saved_hits import KeptHits
 
     return KeptHits.open(hits), cast("Method | None", method)

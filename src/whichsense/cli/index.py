@@ -10,17 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whichsense.progress import shown
+from whichsense.jobs.progress import shown
 
 if TYPE_CHECKING:
     from whichsense.index import Manifest
-    from whichsense.stages import Encoder
+    from whichsense.protocols import Encoder
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-folder_argument = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-sources_argument = click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-format_option = click.option("--format", "format_", metavar="NAME", help="How to read the sources, if not by name.")
-encoding_option = click.option("--encoding", metavar="NAME", help="Of text that is not UTF-8, for example cp1252.")
+folder_argument = click.argument(
+    "folder", type=click.Path(path_type=Path), metavar="DIR"
+)
+sources_argument = click.argument(
+    "sources", nargs=-1, required=True, metavar="SOURCE..."
+)
+format_option = click.option(
+    "--format",
+    "format_",
+    metavar="NAME",
+    help="How to read the sources, if not by name.",
+)
+encoding_option = click.option(
+    "--encoding", metavar="NAME", help="Of text that is not UTF-8, for example cp1252."
+)
 
 
 @click.group(help="Build, extend and check the folder that a corpus is searched in.")
@@ -30,11 +41,33 @@ def command() -> None:
 
 @command.command()
 @sources_argument
-@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="Where the index goes.")
-@click.option("--words", default=100, show_default=True, type=click.IntRange(10, 1000), help="Words in a passage.")
-@click.option("--sentences", is_flag=True, help="Cut at sentence ends instead of in mid-sentence.")
-@click.option("--dense", is_flag=True, help="Encode passages as vectors too, for search by meaning.")
-@click.option("--encoder", metavar="NAME", help="Which encoder for --dense: static, minilm, or a model folder.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="Where the index goes.",
+)
+@click.option(
+    "--words",
+    default=100,
+    show_default=True,
+    type=click.IntRange(10, 1000),
+    help="Words in a passage.",
+)
+@click.option(
+    "--sentences", is_flag=True, help="Cut at sentence ends instead of in mid-sentence."
+)
+@click.option(
+    "--dense",
+    is_flag=True,
+    help="Encode passages as vectors too, for search by meaning.",
+)
+@click.option(
+    "--encoder",
+    metavar="NAME",
+    help="Which encoder for --dense: static, minilm, or a model folder.",
+)
 @format_option
 @encoding_option
 @as_json
@@ -77,21 +110,44 @@ def build(
 @format_option
 @encoding_option
 @as_json
-def add(folder: Path, sources: tuple[str, ...], format_: str | None, encoding: str | None, as_json: bool) -> None:
+def add(
+    folder: Path,
+    sources: tuple[str, ...],
+    format_: str | None,
+    encoding: str | None,
+    as_json: bool,
+) -> None:
     """Add SOURCE... to the index at DIR, cut and encoded as the rest of it was."""
     from whichsense import index
 
     with shown("adding", "passages") as progress:
-        manifest = index.add(sources, folder, format=format_, encoding=encoding, progress=progress, say=_say)
+        manifest = index.add(
+            sources,
+            folder,
+            format=format_,
+            encoding=encoding,
+            progress=progress,
+            say=_say,
+        )
     _print_built(manifest, folder, as_json)
 
 
 @command.command()
 @folder_argument
-@click.option("--id", "ids", multiple=True, metavar="ID", help="A document's or a passage's id.")
-@click.option("--source", "sources", multiple=True, metavar="NAME", help="Everything that came from this source.")
+@click.option(
+    "--id", "ids", multiple=True, metavar="ID", help="A document's or a passage's id."
+)
+@click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    metavar="NAME",
+    help="Everything that came from this source.",
+)
 @as_json
-def delete(folder: Path, ids: tuple[str, ...], sources: tuple[str, ...], as_json: bool) -> None:
+def delete(
+    folder: Path, ids: tuple[str, ...], sources: tuple[str, ...], as_json: bool
+) -> None:
     """Remove passages from the index at DIR."""
     from whichsense import index
 
@@ -99,7 +155,15 @@ def delete(folder: Path, ids: tuple[str, ...], sources: tuple[str, ...], as_json
         raise click.UsageError("Say what to delete: --id ID or --source NAME.")
     manifest, gone = index.delete(folder, ids, sources)
     if as_json:
-        print(json.dumps({"deleted": gone, "passages": manifest.passages, "generation": manifest.generation}))
+        print(
+            json.dumps(
+                {
+                    "deleted": gone,
+                    "passages": manifest.passages,
+                    "generation": manifest.generation,
+                }
+            )
+        )
     else:
         print(f"{gone:,} passages deleted, {manifest.passages:,} left")
     if not gone:
@@ -117,7 +181,17 @@ def info(folder: Path, as_json: bool) -> None:
     manifest = read_manifest(folder)
     table = _summary(manifest)
     if as_json:
-        print(json.dumps(table | {"files": {name: dataclasses.asdict(f) for name, f in manifest.files.items()}}))
+        print(
+            json.dumps(
+                table
+                | {
+                    "files": {
+                        name: dataclasses.asdict(f)
+                        for name, f in manifest.files.items()
+                    }
+                }
+            )
+        )
     else:
         _print_table(table)
 
@@ -132,23 +206,45 @@ def check(folder: Path, as_json: bool) -> None:
     health = index.check(folder)
     served = health.manifest
     if as_json:
-        serving = {"generation": served.generation, "passages": served.passages} if served else None
-        table = {"sound": health.sound, "served": serving, "problems": health.problems, "notes": health.notes}
+        serving = (
+            {"generation": served.generation, "passages": served.passages}
+            if served
+            else None
+        )
+        table = {
+            "sound": health.sound,
+            "served": serving,
+            "problems": health.problems,
+            "notes": health.notes,
+        }
         print(json.dumps(table))
     else:
         if served:
-            print(f"served: generation {served.generation}, {served.passages:,} passages, from {served.created}")
+            print(
+                f"served: generation {served.generation}, {served.passages:,} passages, from {served.created}"
+            )
         for problem in health.problems:
             print(f"damage: {problem}")
         for note in health.notes:
             print(f"note:   {note}")
-        print("sound" if health.sound else "DAMAGED: build the index again, or restore the files named above")
+        print(
+            "sound"
+            if health.sound
+            else "DAMAGED: build the index again, or restore the files named above"
+        )
     sys.exit(0 if health.sound else 1)
 
 
 @command.command()
 @click.argument("name")
-@click.option("--index", "folder", type=click.Path(path_type=Path), required=True, metavar="DIR", help="The index.")
+@click.option(
+    "--index",
+    "folder",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="The index.",
+)
 @as_json
 def senses(name: str, folder: Path, as_json: bool) -> None:
     """List what NAME may mean, from the corpus's disambiguation pages."""
@@ -156,12 +252,18 @@ def senses(name: str, folder: Path, as_json: bool) -> None:
 
     found = index.Index.open(folder).senses(name)
     if as_json:
-        print(json.dumps([dataclasses.asdict(sense) for sense in found], ensure_ascii=False))
+        print(
+            json.dumps(
+                [dataclasses.asdict(sense) for sense in found], ensure_ascii=False
+            )
+        )
         return
     for sense in found:
         print(f"{sense.title}: {sense.gloss}")
     if not found:
-        click.echo(f"No disambiguation page in this corpus is about '{name}'.", err=True)
+        click.echo(
+            f"No disambiguation page in this corpus is about '{name}'.", err=True
+        )
 
 
 def _say(line: str) -> None:
@@ -169,7 +271,7 @@ def _say(line: str) -> None:
 
 
 def _encoder(name: str | None) -> Encoder:
-    from whichsense.models import encoders
+    from whichsense.models.vectors import encoders
 
     return encoders.load_encoder(name or encoders.DEFAULT)
 
@@ -205,7 +307,11 @@ def _print_table(table: dict[str, Any]) -> None:
 def _readable(name: str, value: Any) -> str:
     if name == "sources":
         paths = [path for source in value for path in source["paths"]]
-        return ", ".join(paths[:5]) + (f" and {len(paths) - 5:,} more" if len(paths) > 5 else "")
+        return ", ".join(paths[:5]) + (
+            f" and {len(paths) - 5:,} more" if len(paths) > 5 else ""
+        )
     if isinstance(value, dict):
-        return ", ".join(f"{key} {item}" for key, item in value.items() if not isinstance(item, list))
+        return ", ".join(
+            f"{key} {item}" for key, item in value.items() if not isinstance(item, list)
+        )
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -9,23 +9,65 @@ from pathlib import Path
 import click
 
 from whichsense.cli.evidence import evidence_options, hits_option, open_hits_or_index
-from whichsense.progress import shown
+from whichsense.jobs.progress import shown
 
 
 @click.command()
-@click.option("--system", type=click.Path(path_type=Path), metavar="FILE.toml", help="Which model does each stage.")
-@click.option("--provider", metavar="NAME", help="In place of --system: a provider's own system, such as compact.")
 @click.option(
-    "--weights", type=click.Path(path_type=Path), metavar="DIR", help="Another compact model than the shipped."
+    "--system",
+    type=click.Path(path_type=Path),
+    metavar="FILE.toml",
+    help="Which model does each stage.",
 )
-@click.option("--dataset", required=True, metavar="NAME|FILE", help="For example ambignq/dev, or a file of that form.")
+@click.option(
+    "--provider",
+    metavar="NAME",
+    help="In place of --system: a provider's own system, such as compact.",
+)
+@click.option(
+    "--weights",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Another compact model than the shipped.",
+)
+@click.option(
+    "--dataset",
+    required=True,
+    metavar="NAME|FILE",
+    help="For example ambignq/dev, or a file of that form.",
+)
 @evidence_options
 @hits_option
-@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The predictions.")
-@click.option("--data-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where the datasets lie.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions.")
-@click.option("--batch", default=8, show_default=True, type=click.IntRange(1), metavar="N", help="Questions at once.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with where the predictions come from.")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The predictions.",
+)
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where the datasets lie.",
+)
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions."
+)
+@click.option(
+    "--batch",
+    default=8,
+    show_default=True,
+    type=click.IntRange(1),
+    metavar="N",
+    help="Questions at once.",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print JSON, with where the predictions come from.",
+)
 def command(
     system: Path | None,
     provider: str | None,
@@ -44,7 +86,7 @@ def command(
 
     A run that was stopped or killed goes on where it was when the same command is given again.
     """
-    from whichsense.predict import predict
+    from whichsense.evaluation.predict import predict
     from whichsense.systems import described, load_system, made, provided_system
 
     if (system is None) == (provider is None):
@@ -52,7 +94,10 @@ def command(
     index, chosen = open_hits_or_index(hits, folder, method)
     table = load_system(system) if system else provided_system(str(provider))
     table = dataclasses.replace(table, weights=str(weights)) if weights else table
-    ready = made(dataclasses.replace(table, method=chosen if method else table.method or chosen), index)
+    ready = made(
+        dataclasses.replace(table, method=chosen if method else table.method or chosen),
+        index,
+    )
     with shown("answering", "questions") as progress:
         done = predict(
             ready.answerer,
@@ -68,4 +113,6 @@ def command(
     if as_json:
         print(json.dumps(dataclasses.asdict(done) | {"path": str(done.path)}))
         return
-    print(f"{done.path}: {done.questions:,} questions, {done.seconds_per_question:.3f} s each")
+    print(
+        f"{done.path}: {done.questions:,} questions, {done.seconds_per_question:.3f} s each"
+    )

@@ -11,10 +11,23 @@ _FILE = click.Path(path_type=Path)
 
 @click.command()
 @click.argument("results", nargs=-1, required=True, type=_FILE)
-@click.option("--out", required=True, type=_FILE, metavar="FILE", help="Where to write the page.")
-@click.option("--title", default="Results", show_default=True, metavar="TEXT", help="The page's heading.")
 @click.option(
-    "--differences", type=click.IntRange(0), default=50, show_default=True, metavar="N", help="Questions shown."
+    "--out", required=True, type=_FILE, metavar="FILE", help="Where to write the page."
+)
+@click.option(
+    "--title",
+    default="Results",
+    show_default=True,
+    metavar="TEXT",
+    help="The page's heading.",
+)
+@click.option(
+    "--differences",
+    type=click.IntRange(0),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="Questions shown.",
 )
 def command(results: tuple[Path, ...], out: Path, title: str, differences: int) -> None:
     """Turn result files into one page with tables and plots.
@@ -23,9 +36,9 @@ def command(results: tuple[Path, ...], out: Path, title: str, differences: int) 
     two systems were scored on the same questions it tests whether the difference is luck, and shows the questions
     where they differ, side by side.
     """
+    from whichsense.evaluation.report.page import build_page
+    from whichsense.evaluation.scoring import load_result
     from whichsense.files import write_atomically
-    from whichsense.scoring import load_result
-    from whichsense.scoring.page import build_page
 
     page = build_page([load_result(path) for path in results], title, differences)
     write_atomically(out, page)

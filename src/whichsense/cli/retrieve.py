@@ -7,17 +7,41 @@ from pathlib import Path
 import click
 
 from whichsense.cli.evidence import evidence_options, open_evidence
-from whichsense.progress import shown
+from whichsense.jobs.progress import shown
 
 
 @click.command()
 @click.argument("datasets", nargs=-1, required=True, metavar="NAME|FILE…")
 @evidence_options
-@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="FILE", help="hits.jsonl.zst, .gz, .xz")
-@click.option("--k", default=100, show_default=True, type=click.IntRange(1, 10_000), help="Passages of each question.")
-@click.option("--rewrites", is_flag=True, help="The annotators' rewrites are questions, too.")
-@click.option("--data-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where the datasets lie.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions of each.")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="hits.jsonl.zst, .gz, .xz",
+)
+@click.option(
+    "--k",
+    default=100,
+    show_default=True,
+    type=click.IntRange(1, 10_000),
+    help="Passages of each question.",
+)
+@click.option(
+    "--rewrites", is_flag=True, help="The annotators' rewrites are questions, too."
+)
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where the datasets lie.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Only the first N questions of each.",
+)
 def command(
     datasets: tuple[str, ...],
     folder: Path | None,
@@ -34,10 +58,14 @@ def command(
     """
     from whichsense.datasets.given import given_questions
     from whichsense.datasets.records import rewrites_of
-    from whichsense.index.kept import keep_hits
+    from whichsense.index.saved_hits import keep_hits
 
     index, chosen = open_evidence(folder, method)
-    found = [question for name in datasets for question in given_questions(name, data_dir)[0][:limit]]
+    found = [
+        question
+        for name in datasets
+        for question in given_questions(name, data_dir)[0][:limit]
+    ]
     asked = [question.text for question in found]
     if rewrites:
         asked += [one.text for question in found for one in rewrites_of(question)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from whichsense.scoring import Result
+    from whichsense.evaluation.scoring import Result
 
 _FILE = click.Path(path_type=Path)
 
@@ -33,15 +33,26 @@ def _with_json(context: click.Context, parameter: click.Parameter, value: bool) 
 def _scored(function: Callable[..., None]) -> Callable[..., None]:
     """The arguments and options that every dataset has."""
     for decorate in (
-        click.option("--name", default="", metavar="TEXT", help="What to call the system. [default: PRED's file name]"),
-        click.option("--allow-missing", is_flag=True, help="Score missing and empty predictions as zero."),
+        click.option(
+            "--name",
+            default="",
+            metavar="TEXT",
+            help="What to call the system. [default: PRED's file name]",
+        ),
+        click.option(
+            "--allow-missing",
+            is_flag=True,
+            help="Score missing and empty predictions as zero.",
+        ),
         click.option(
             "--per-question",
             is_flag=True,
             callback=_with_json,
             help="Add every question's own scores (with --json).",
         ),
-        click.option("--json", "as_json", is_flag=True, is_eager=True, help="Print JSON."),
+        click.option(
+            "--json", "as_json", is_flag=True, is_eager=True, help="Print JSON."
+        ),
         click.argument("pred", type=_FILE),
         click.argument("gold", type=_FILE),
     ):
@@ -58,25 +69,29 @@ def _scored(function: Callable[..., None]) -> Callable[..., None]:
     show_default=True,
     help="The official script; the paper's formula (no 1:1 matching); REFUEL's wording.",
 )
-def ambignq(gold: Path, pred: Path, as_json: bool, per_question: bool, **options: Any) -> None:
+def ambignq(
+    gold: Path, pred: Path, as_json: bool, per_question: bool, **options: Any
+) -> None:
     """F1 over answers; with questions, F1 by BLEU and EDIT-F1.
 
     PRED is {id: [answer…]} or {id: [{question, answer}…]}.
     """
-    from whichsense.scoring.ambignq import score_ambignq
+    from whichsense.evaluation.scoring.ambignq import score_ambignq
 
     _show(score_ambignq(gold, pred, **options), as_json, per_question)
 
 
 @command.command()
 @_scored
-def nq(gold: Path, pred: Path, as_json: bool, per_question: bool, **options: Any) -> None:
+def nq(
+    gold: Path, pred: Path, as_json: bool, per_question: bool, **options: Any
+) -> None:
     """Exact match, for NQ-open, TriviaQA and their like.
 
     GOLD is NQ-open's JSON lines, TriviaQA's official JSON, or records with question and answer. PRED is {id or
     question: answer or [answer…]}, or a list in the order of GOLD.
     """
-    from whichsense.scoring.nq import score_nq
+    from whichsense.evaluation.scoring.nq import score_nq
 
     _show(score_nq(gold, pred, **options), as_json, per_question)
 
@@ -91,12 +106,14 @@ def nq(gold: Path, pred: Path, as_json: bool, per_question: bool, **options: Any
     help="Two assignments of options, as released, or the paper's single one.",
 )
 @click.option("--bert", type=_FILE, metavar="DIR", help="A local model, for BERTScore.")
-def cambignq(gold: Path, pred: Path, as_json: bool, per_question: bool, **options: Any) -> None:
+def cambignq(
+    gold: Path, pred: Path, as_json: bool, per_question: bool, **options: Any
+) -> None:
     """Clarification questions: BLEU, category and options.
 
     PRED is {id: text of the clarification question}.
     """
-    from whichsense.scoring.cambignq import score_cambignq
+    from whichsense.evaluation.scoring.cambignq import score_cambignq
 
     _show(score_cambignq(gold, pred, **options), as_json, per_question)
 
@@ -110,9 +127,25 @@ def cambignq(gold: Path, pred: Path, as_json: bool, per_question: bool, **option
     show_default=True,
     help="ROUGE-L by the better reference of each question, or (until 2022) by the better average.",
 )
-@click.option("--split", default="dev", show_default=True, metavar="NAME", help="Of an ASQA.json with several.")
-@click.option("--reader", type=_FILE, metavar="DIR", help="A local SQuAD 2.0 model, for Disambig-F1 and DR.")
-@click.option("--reader-answers", type=_FILE, metavar="FILE", help="The official reader's answers, in its place.")
+@click.option(
+    "--split",
+    default="dev",
+    show_default=True,
+    metavar="NAME",
+    help="Of an ASQA.json with several.",
+)
+@click.option(
+    "--reader",
+    type=_FILE,
+    metavar="DIR",
+    help="A local SQuAD 2.0 model, for Disambig-F1 and DR.",
+)
+@click.option(
+    "--reader-answers",
+    type=_FILE,
+    metavar="FILE",
+    help="The official reader's answers, in its place.",
+)
 def asqa(
     gold: Path,
     pred: Path,
@@ -126,7 +159,7 @@ def asqa(
 
     PRED is {id: text}.
     """
-    from whichsense.scoring.asqa import score_asqa
+    from whichsense.evaluation.scoring.asqa import score_asqa
 
     if reader and reader_answers:
         raise click.UsageError("--reader and --reader-answers exclude each other.")
@@ -135,7 +168,9 @@ def asqa(
         from whichsense.models.squad_reader import SquadReader
 
         model = SquadReader(reader)
-    result = score_asqa(gold, pred, reader=model, reader_answers=reader_answers, **options)
+    result = score_asqa(
+        gold, pred, reader=model, reader_answers=reader_answers, **options
+    )
     _show(result, as_json, per_question)
 
 
@@ -148,22 +183,26 @@ def compare(a: Path, b: Path, as_json: bool) -> None:
 
     A and B are results: whichsense score … --json --per-question > a.json
     """
-    from whichsense.scoring import compare as run
-    from whichsense.scoring import load_result
+    from whichsense.evaluation.scoring import compare as run
+    from whichsense.evaluation.scoring import load_result
 
     found = run(load_result(a), load_result(b))
     if as_json:
         print(json.dumps(found.as_dict()))
         return
     print(f"A = {found.a}, B = {found.b}: {found.dataset}, {found.n:,} questions")
-    print(f"{'':<18}{'A':>8}{'B':>8}{'B - A':>9}   {'95% interval':<18}{'p':>7}  {'B wins/loses':<14}")
+    print(
+        f"{'':<18}{'A':>8}{'B':>8}{'B - A':>9}   {'95% interval':<18}{'p':>7}  {'B wins/loses':<14}"
+    )
     for name, test in found.tests.items():
         mine, theirs = found.means[name]
         span = f"[{test.low:+.4f}, {test.high:+.4f}]"
         wins = f"{test.better:,}/{test.worse:,}"
         row = f"{name:<18}{mine:>8.4f}{theirs:>8.4f}{test.difference:>+9.4f}   {span:<18}{test.p_permutation:>7.4f}"
         print(f"{row}  {wins:<14}{found.verdict(name)}")
-    print("Paired: 95% bootstrap interval of the difference, p of a sign-flip permutation test (10,000 samples).")
+    print(
+        "Paired: 95% bootstrap interval of the difference, p of a sign-flip permutation test (10,000 samples)."
+    )
 
 
 def _show(result: Result, as_json: bool, per_question: bool) -> None:
@@ -176,8 +215,14 @@ def _show(result: Result, as_json: bool, per_question: bool) -> None:
     width = max(22, *(len(result.label(name)) for name in result.metrics))
     for name, value in result.metrics.items():
         low_high = result.intervals.get(name)
-        span = f"   [{low_high[0]:.4f}, {low_high[1]:.4f}]" if low_high and value is not None else ""
-        print(f"{result.label(name):<{width}}{'–' if value is None else f'{value:.4f}':>8}{span}")
+        span = (
+            f"   [{low_high[0]:.4f}, {low_high[1]:.4f}]"
+            if low_high and value is not None
+            else ""
+        )
+        print(
+            f"{result.label(name):<{width}}{'–' if value is None else f'{value:.4f}':>8}{span}"
+        )
     print("In brackets: 95% bootstrap intervals.")
     for note in result.notes:
         print(note)

@@ -14,12 +14,27 @@ from whichsense.cli.evidence import evidence_options, open_evidence
 from whichsense.types import Hit
 
 
-@click.command(context_settings={"ignore_unknown_options": True})  # "-5 degrees" is a question
+@click.command(
+    context_settings={"ignore_unknown_options": True}
+)  # "-5 degrees" is a question
 @click.argument("question")
 @evidence_options
-@click.option("--k", default=100, show_default=True, type=click.IntRange(1, 10_000), help="How many passages.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: {question, method, hits: [...]}.")
-def command(question: str, folder: Path | None, method: str | None, k: int, as_json: bool) -> None:
+@click.option(
+    "--k",
+    default=100,
+    show_default=True,
+    type=click.IntRange(1, 10_000),
+    help="How many passages.",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print JSON: {question, method, hits: [...]}.",
+)
+def command(
+    question: str, folder: Path | None, method: str | None, k: int, as_json: bool
+) -> None:
     """Find the passages that may answer QUESTION, best first. A '-' reads the question from standard input."""
     if question == "-":
         question = sys.stdin.read().strip()
@@ -27,7 +42,12 @@ def command(question: str, folder: Path | None, method: str | None, k: int, as_j
     hits = index.search(question, k, chosen)
     if as_json:
         found = [dataclasses.asdict(hit.passage) | {"score": hit.score} for hit in hits]
-        print(json.dumps({"question": question, "method": chosen, "hits": found}, ensure_ascii=not utf8()))
+        print(
+            json.dumps(
+                {"question": question, "method": chosen, "hits": found},
+                ensure_ascii=not utf8(),
+            )
+        )
         return
     for rank, hit in enumerate(hits, 1):
         print(_shown(rank, hit))
@@ -53,4 +73,8 @@ def printable(text: str) -> str:
     >>> printable("Who\\tsang\\nit\\x1b[0m?")
     'Who sang it[0m?'
     """
-    return "".join(one if one.isprintable() else " " for one in text if one.isprintable() or one.isspace())
+    return "".join(
+        one if one.isprintable() else " "
+        for one in text
+        if one.isprintable() or one.isspace()
+    )

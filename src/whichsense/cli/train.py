@@ -10,24 +10,48 @@ import click
 
 @click.command()
 @click.argument("recipe", type=click.Path(path_type=Path), metavar="RECIPE")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="[default: runs/ and the recipe's name]")
-@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a setting: --set train.steps=100.")
-@click.option("--tiny", is_flag=True, help="At the recipe's tiny size: a minute on a CPU, over the embedded sample.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="[default: runs/ and the recipe's name]",
+)
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a setting: --set train.steps=100.",
+)
+@click.option(
+    "--tiny",
+    is_flag=True,
+    help="At the recipe's tiny size: a minute on a CPU, over the embedded sample.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(recipe: Path, out: Path | None, changes: tuple[str, ...], tiny: bool, as_json: bool) -> None:
+def command(
+    recipe: Path, out: Path | None, changes: tuple[str, ...], tiny: bool, as_json: bool
+) -> None:
     """Train what RECIPE describes: a TOML file, or the name of a recipe that ships.
 
     The same command resumes a run that was stopped or killed. On several GPUs:
     torchrun --nproc-per-node 8 -m whichsense train RECIPE
     """
-    from whichsense.train.processes import speaks
-    from whichsense.train.stages import train_recipe
+    from whichsense.train.loop.chain import train_recipe
+    from whichsense.train.loop.processes import speaks
 
-    done = train_recipe(recipe, out, changes, tiny=tiny, say=lambda line: click.echo(line, err=True))
+    done = train_recipe(
+        recipe, out, changes, tiny=tiny, say=lambda line: click.echo(line, err=True)
+    )
     if not speaks():
         return
     if as_json:
-        found = {"model": str(done.model), "steps": done.steps, "best_step": done.best_step, "ended": done.ended}
+        found = {
+            "model": str(done.model),
+            "steps": done.steps,
+            "best_step": done.best_step,
+            "ended": done.ended,
+        }
         print(json.dumps(found | {"metrics": dict(done.metrics)}))
         return
     numbers = ", ".join(f"{name} {value:.4f}" for name, value in done.metrics.items())

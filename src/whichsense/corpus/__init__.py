@@ -1,10 +1,20 @@
 """Any text becomes records and passages: Wikipedia dumps, JSON lines, tables, Parquet, folders of documents."""
 
+from whichsense.corpus.cutting import cut, pieces, title_line
 from whichsense.corpus.duplicates import Seen
 from whichsense.corpus.feed import Record
-from whichsense.corpus.formats import FORMATS
-from whichsense.corpus.passages import cut, pieces, title_line
+from whichsense.corpus.formats.detection import FORMATS
 from whichsense.corpus.reading import Corpus
 from whichsense.corpus.report import Broken, Report
 
-__all__ = ["FORMATS", "Broken", "Corpus", "Record", "Report", "Seen", "cut", "pieces", "title_line"]
+__all__ = [
+    "FORMATS",
+    "Broken",
+    "Corpus",
+    "Record",
+    "Report",
+    "Seen",
+    "cut",
+    "pieces",
+    "title_line",
+]

@@ -13,7 +13,9 @@ _SMALLEST = 16
 
 def fingerprint(title: str, text: str) -> int:
     """64 bits that stand for a passage; never 0, which marks a free place in the table below."""
-    digest = blake2b(f"{title}\n{text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    digest = blake2b(
+        f"{title}\n{text}".encode("utf-8", "surrogatepass"), digest_size=8
+    ).digest()
     return int.from_bytes(digest, "big") or 1
 
 
@@ -73,7 +75,9 @@ class Seen:
         ranks = np.arange(len(hashes), dtype=np.int64)
         places = (hashes >> np.uint64(self._shift)).astype(np.int64) - ranks
         places = np.maximum.accumulate(places) + ranks if len(hashes) else places
-        room = max(homes, int(places[-1]) if len(hashes) else 0) + 256  # a run at the end may go beyond the last home
+        room = (
+            max(homes, int(places[-1]) if len(hashes) else 0) + 256
+        )  # a run at the end may go beyond the last home
         self._last = room - 8
         self._table = array("Q", bytes(8 * room))
         np.frombuffer(self._table, np.uint64)[places] = hashes

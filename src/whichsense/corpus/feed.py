@@ -10,7 +10,7 @@ from pathlib import Path
 from whichsense import files
 from whichsense.corpus.report import Broken, Report
 from whichsense.errors import BadInput
-from whichsense.text import whole_characters
+from whichsense.text.words import whole_characters
 from whichsense.types import Document, Redirect, Sense
 
 Record = Document | Redirect | Sense
@@ -72,8 +72,13 @@ class Feed:
         """A record with its names on one line and within reason; the id may stand for others, so it is never cut."""
         key = " ".join(f"{self.prefix}{key}".split())
         if len(key) > LONGEST_NAME:
-            return self.broken(where, f"the id is over {LONGEST_NAME:,} characters long. Give it a shorter one.")
-        headings = tuple([(at, short(name)) for at, name in sections]) if sections else ()
+            return self.broken(
+                where,
+                f"the id is over {LONGEST_NAME:,} characters long. Give it a shorter one.",
+            )
+        headings = (
+            tuple([(at, short(name)) for at, name in sections]) if sections else ()
+        )
         source = (short(source) if source else "") or self.name
         return Document(key, short(title), text, source, headings, whole)
 
@@ -92,13 +97,17 @@ class Feed:
             raise
         if not head:
             reader.close()
-            raise self.fault("is empty. Check that it was written or fetched to the end.")
+            raise self.fault(
+                "is empty. Check that it was written or fetched to the end."
+            )
         return reader
 
     def open_text(self) -> io.BufferedReader:
         """As `open`, for formats made of lines of text."""
         if self.encoding and not "a\n".encode(self.encoding).endswith(b"a\n"):
-            raise self.fault(f"is read line by line, which cannot be done in {self.encoding}. Save it as UTF-8.")
+            raise self.fault(
+                f"is read line by line, which cannot be done in {self.encoding}. Save it as UTF-8."
+            )
         reader = self.open()
         head = reader.peek(1)[:4096]
         if head.startswith((b"\xff\xfe", b"\xfe\xff")) and not self.encoding:
@@ -106,7 +115,9 @@ class Feed:
             raise self.fault("is UTF-16. Save it as UTF-8.")
         if b"\0" in head and not self.encoding:
             reader.close()
-            raise self.fault("is binary, not text. Give a file of a known format, or name it with --format.")
+            raise self.fault(
+                "is binary, not text. Give a file of a known format, or name it with --format."
+            )
         return reader
 
     def lines(self, reader: io.BufferedReader) -> Iterator[tuple[int, bytes | None]]:
@@ -117,7 +128,9 @@ class Feed:
         with self.open() as reader:
             body = reader.read(LARGEST_DOCUMENT + 1)
         if len(body) > LARGEST_DOCUMENT:
-            raise self.fault(f"is over {LARGEST_DOCUMENT // 2**20} MB. Split it, or give it as JSON lines.")
+            raise self.fault(
+                f"is over {LARGEST_DOCUMENT // 2**20} MB. Split it, or give it as JSON lines."
+            )
         return body
 
 
@@ -141,7 +154,9 @@ def numbered(number: int) -> str:
 
 
 def not_in(encoding: str) -> str:
-    return f"not {encoding}. Save the file as UTF-8, or name its encoding with --encoding."
+    return (
+        f"not {encoding}. Save the file as UTF-8, or name its encoding with --encoding."
+    )
 
 
 def too_long() -> str:

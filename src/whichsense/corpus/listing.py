@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from whichsense import files
-from whichsense.corpus import formats
-from whichsense.corpus.jsonlines import as_lines
+from whichsense.corpus.formats import detection as formats
+from whichsense.corpus.formats.jsonlines import as_lines
 from whichsense.errors import BadInput
-from whichsense.text import whole_characters
+from whichsense.text.words import whole_characters
 
 
 @dataclass
@@ -31,7 +31,9 @@ class Entry:
 
     @property
     def relative(self) -> str:
-        return whole_characters(self.path.relative_to(self.root).as_posix() if self.root else self.path.name)
+        return whole_characters(
+            self.path.relative_to(self.root).as_posix() if self.root else self.path.name
+        )
 
     @property
     def label(self) -> str:
@@ -59,10 +61,14 @@ def listed(sources: Iterable[Path], format: str | None) -> Listing:
             kept = [entry for entry in found if entry.format or entry.wrong]
             listing.passed_over += len(found) - len(kept)
             if [entry.path for entry in found] == [source]:
-                raise BadInput(f"The folder '{source}' is an index. Give the text that it was made from.")
+                raise BadInput(
+                    f"The folder '{source}' is an index. Give the text that it was made from."
+                )
             if not any(entry.format for entry in kept):
                 kinds = ".jsonl .csv .tsv .parquet .xml .txt .md .html .pdf .docx"
-                raise BadInput(f"The folder '{source}' holds no file that can be read. Kinds that can: {kinds}.")
+                raise BadInput(
+                    f"The folder '{source}' holds no file that can be read. Kinds that can: {kinds}."
+                )
             listing.entries += kept
         else:
             listing.entries.append(_single(source, format))
@@ -74,20 +80,30 @@ def _single(path: Path, format: str | None) -> Entry:
     try:
         status = path.stat()
     except FileNotFoundError:
-        raise BadInput(f"There is no file or folder '{path}'. Check the path.") from None
+        raise BadInput(
+            f"There is no file or folder '{path}'. Check the path."
+        ) from None
     except OSError as error:
-        raise BadInput(f"'{path}' cannot be read: {error.strerror}. Check the path and its rights.") from None
+        raise BadInput(
+            f"'{path}' cannot be read: {error.strerror}. Check the path and its rights."
+        ) from None
     except ValueError as error:  # a NUL in the name
         raise BadInput(f"{str(path)!r} is not a path: {error}.") from None
     if not stat.S_ISREG(status.st_mode):
-        raise BadInput(f"'{path}' is neither a file nor a folder. Write its content to a file first.")
+        raise BadInput(
+            f"'{path}' is neither a file nor a folder. Write its content to a file first."
+        )
     if not status.st_size:
-        raise BadInput(f"'{path}' is empty. Check that it was written or fetched to the end.")
+        raise BadInput(
+            f"'{path}' is empty. Check that it was written or fetched to the end."
+        )
     if not format and files.plain_suffix(path) in formats.ARCHIVES:
         raise BadInput(f"'{path}' is an archive. Unpack it and give the folder.")
     kind = format or formats.by_name(path) or formats.by_content(path)
     if kind is None:
-        raise BadInput(f"'{path}' is binary, in no known format. Known: {', '.join(formats.FORMATS)}.")
+        raise BadInput(
+            f"'{path}' is binary, in no known format. Known: {', '.join(formats.FORMATS)}."
+        )
     if kind == "json":
         kind = "jsonl"  # whose reader says what to run
     if format is None:
@@ -104,8 +120,12 @@ def _walk(root: Path, format: str | None) -> Iterator[Entry]:
     for folder, folders, names in os.walk(root, onerror=_unreadable):
         here = Path(folder)
         linked = [name for name in folders if (here / name).is_symlink()]
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in linked)
-        if _is_index(folders, names):  # what was made from text is not text: passed over as one thing
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and name not in linked
+        )
+        if _is_index(
+            folders, names
+        ):  # what was made from text is not text: passed over as one thing
             folders.clear()
             yield Entry(here, root)
             continue
@@ -114,7 +134,11 @@ def _walk(root: Path, format: str | None) -> Iterator[Entry]:
             if not path.is_symlink():
                 yield _found(path, root, format)
             elif not Path(os.path.realpath(path)).is_relative_to(real):
-                yield Entry(path, root, wrong="path outside the folder: the link is not followed. Copy the file in.")
+                yield Entry(
+                    path,
+                    root,
+                    wrong="path outside the folder: the link is not followed. Copy the file in.",
+                )
             elif not path.exists():
                 yield Entry(path, root, wrong="the link leads nowhere.")
             # A link to a place inside is passed by: what it leads to is read where it stands.
@@ -122,12 +146,16 @@ def _walk(root: Path, format: str | None) -> Iterator[Entry]:
 
 def _is_index(folders: list[str], names: list[str]) -> bool:
     """Whether a folder with these in it is an index of ours, or one that is being built."""
-    served = "manifest.json" in names and any(name.startswith("generation-") for name in folders)
+    served = "manifest.json" in names and any(
+        name.startswith("generation-") for name in folders
+    )
     return served or ("staging" in folders and "writer.lock" in names)
 
 
 def _unreadable(error: OSError) -> None:
-    raise BadInput(f"The folder '{error.filename}' cannot be read: {error.strerror}. Check its rights.")
+    raise BadInput(
+        f"The folder '{error.filename}' cannot be read: {error.strerror}. Check its rights."
+    )
 
 
 def _found(path: Path, root: Path, format: str | None) -> Entry:
@@ -162,7 +190,14 @@ def _name(entries: list[Entry]) -> None:
     counts = [Counter(names) for names in zip(*forms, strict=True)]
     taken: set[str] = set()
     for entry, names in zip(entries, forms, strict=True):
-        name = next((name for name, count in zip(names, counts, strict=True) if count[name] == 1), names[-1])
+        name = next(
+            (
+                name
+                for name, count in zip(names, counts, strict=True)
+                if count[name] == 1
+            ),
+            names[-1],
+        )
         while name in taken:  # the same file given twice
             name += "+"
         taken.add(name)
@@ -172,7 +207,9 @@ def _name(entries: list[Entry]) -> None:
 def _names(entry: Entry) -> tuple[str, ...]:
     relative = entry.relative
     whole = whole_characters(str(entry.path.resolve()))
-    folder = whole_characters(entry.root.resolve().name if entry.root else entry.path.resolve().parent.name)
+    folder = whole_characters(
+        entry.root.resolve().name if entry.root else entry.path.resolve().parent.name
+    )
     if entry.document:
         return relative, relative, f"{folder}/{relative}", whole
     own = whole_characters(entry.path.name)

@@ -7,12 +7,12 @@ from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 
-from whichsense.corpus import formats
 from whichsense.corpus.feed import Feed, Reader, Record, Step
+from whichsense.corpus.formats import detection as formats
 from whichsense.corpus.listing import Entry, Listing, listed
 from whichsense.corpus.report import Broken, Report
 from whichsense.errors import BadInput
-from whichsense.text import whole_characters
+from whichsense.text.words import whole_characters
 from whichsense.types import Document, Redirect
 
 
@@ -58,8 +58,13 @@ class Corpus:
     def fingerprint(self) -> str:
         """Changes when a file is added, removed, resized or touched: a resumed build must read the same thing."""
         parts = [f"{self.format}|{self.encoding}|{self.prefix}"]
-        parts += [f"{e.relative}|{e.format}|{e.wrong}|{e.size}|{e.mtime}" for e in self._listing.entries]
-        return blake2b("\n".join(parts).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+        parts += [
+            f"{e.relative}|{e.format}|{e.wrong}|{e.size}|{e.mtime}"
+            for e in self._listing.entries
+        ]
+        return blake2b(
+            "\n".join(parts).encode("utf-8", "surrogateescape"), digest_size=16
+        ).hexdigest()
 
     @property
     def position(self) -> int:
@@ -72,7 +77,9 @@ class Corpus:
         total = sum(entry.size for entry in self._listing.entries)
         if self._ended or not total:
             return 1.0
-        return min(0.999, (self._bytes_before + self._feed_size * self._feed.done()) / total)
+        return min(
+            0.999, (self._bytes_before + self._feed_size * self._feed.done()) / total
+        )
 
     def records(
         self, report: Report, skip: int = 0, idle: Callable[[], None] | None = None
@@ -83,13 +90,18 @@ class Corpus:
         `idle` is called about every thousand records that are not handed over: broken, passed over, or skipped.
         What it raises ends the reading; `position` and `report` agree there too.
         """
-        readers = {name: formats.reader_of(name) for name in self._formats()}  # a missing extra is told at once
+        readers = {
+            name: formats.reader_of(name) for name in self._formats()
+        }  # a missing extra is told at once
         report.passed_over = self._listing.passed_over
         self._position, self._bytes_before, self._ended = skip, 0, False
         self._feed = Feed(Path(), "", "")
         usable = skip > 0
         for entry in self._listing.entries:
-            self._feed, self._feed_size = self._fed(entry, report, skip, idle), entry.size
+            self._feed, self._feed_size = (
+                self._fed(entry, report, skip, idle),
+                entry.size,
+            )
             for step in self._steps(entry, readers):
                 self._position += 1
                 if isinstance(step, Broken):
@@ -106,16 +118,30 @@ class Corpus:
         if not usable:
             first = f" First: {report.named[0]}" if report.named else ""
             where = ", ".join(f"'{source}'" for source in self.sources[:3])
-            raise BadInput(f"Nothing in {where} could be used: {report.broken:,} broken.{first}")
+            raise BadInput(
+                f"Nothing in {where} could be used: {report.broken:,} broken.{first}"
+            )
 
     def _formats(self) -> list[str]:
-        return sorted({entry.format for entry in self._listing.entries if not entry.wrong})
+        return sorted(
+            {entry.format for entry in self._listing.entries if not entry.wrong}
+        )
 
-    def _fed(self, entry: Entry, report: Report, skip: int, idle: Callable[[], None] | None) -> Feed:
+    def _fed(
+        self, entry: Entry, report: Report, skip: int, idle: Callable[[], None] | None
+    ) -> Feed:
         several = len(self._listing.entries) > 1 if self.prefix is None else self.prefix
         prefix = f"{entry.name}:" if several and not entry.document else ""
         return Feed(
-            entry.path, entry.label, entry.name, prefix, self.encoding, skip, report, idle=idle, ticks=self._feed.ticks
+            entry.path,
+            entry.label,
+            entry.name,
+            prefix,
+            self.encoding,
+            skip,
+            report,
+            idle=idle,
+            ticks=self._feed.ticks,
         )
 
     def _steps(self, entry: Entry, readers: dict[str, Reader]) -> Iterator[Step]:
@@ -141,16 +167,26 @@ class Corpus:
                 yield feed.broken("", _without_name(str(error), entry.path))
             return
         if not good and not resumed and not lenient:
-            raise feed.fault(f"holds nothing usable. {first or 'It has no records at all.'}")
+            raise feed.fault(
+                f"holds nothing usable. {first or 'It has no records at all.'}"
+            )
 
     @cached_property
     def _mixed(self) -> set[Path | None]:
         """The folders that hold documents."""
-        return {entry.root for entry in self._listing.entries if entry.document and entry.root}
+        return {
+            entry.root
+            for entry in self._listing.entries
+            if entry.document and entry.root
+        }
 
     def _lenient(self, entry: Entry) -> bool:
         """One bad page does not spoil a folder of documents; a dump that is missing from a folder of dumps does."""
-        return len(self._listing.entries) > 1 if entry.document else entry.root in self._mixed
+        return (
+            len(self._listing.entries) > 1
+            if entry.document
+            else entry.root in self._mixed
+        )
 
 
 def _count(report: Report, record: Record) -> None:
@@ -175,6 +211,11 @@ def _known(encoding: str | None) -> str | None:
     if encoding is not None:
         try:
             "".encode(encoding)
-        except (LookupError, ValueError):  # "undefined" is a codec that refuses everything
-            raise BadInput(f"No encoding named '{encoding}'. Try cp1252 or latin-1.") from None
+        except (
+            LookupError,
+            ValueError,
+        ):  # "undefined" is a codec that refuses everything
+            raise BadInput(
+                f"No encoding named '{encoding}'. Try cp1252 or latin-1."
+            ) from None
     return encoding

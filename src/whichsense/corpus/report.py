@@ -17,7 +17,11 @@ class Broken(NamedTuple):
     why: str
 
     def __str__(self) -> str:
-        return f"{self.file}, {self.where}: {self.why}" if self.where else f"{self.file}: {self.why}"
+        return (
+            f"{self.file}, {self.where}: {self.why}"
+            if self.where
+            else f"{self.file}: {self.why}"
+        )
 
 
 @dataclass
@@ -62,10 +66,28 @@ class Report:
         left out: 1 broken record
           a.jsonl, line 3: not valid JSON
         """
-        read = [_counted(self.documents, "document"), _counted(self.passages, "passage")]
-        read += [_counted(n, what) for n, what in ((self.redirects, "redirect"), (self.senses, "sense")) if n]
-        out = [_counted(n, what) for n, what in ((self.broken, "broken record"), (self.duplicates, "duplicate")) if n]
-        out += [f"{self.passed_over:,} of a kind that is not read"] if self.passed_over else []
+        read = [
+            _counted(self.documents, "document"),
+            _counted(self.passages, "passage"),
+        ]
+        read += [
+            _counted(n, what)
+            for n, what in ((self.redirects, "redirect"), (self.senses, "sense"))
+            if n
+        ]
+        out = [
+            _counted(n, what)
+            for n, what in (
+                (self.broken, "broken record"),
+                (self.duplicates, "duplicate"),
+            )
+            if n
+        ]
+        out += (
+            [f"{self.passed_over:,} of a kind that is not read"]
+            if self.passed_over
+            else []
+        )
         lines = [", ".join(read)]
         if out:
             lines.append(f"left out: {', '.join(out)}")
@@ -73,7 +95,9 @@ class Report:
         if self.broken > examples:
             lines.append(f"  … and {self.broken - examples:,} more")
         if self.rough:
-            lines.append(f"markup too tangled for the parser, stripped roughly: {_counted(self.rough, 'page')}")
+            lines.append(
+                f"markup too tangled for the parser, stripped roughly: {_counted(self.rough, 'page')}"
+            )
         return "\n".join(lines)
 
 

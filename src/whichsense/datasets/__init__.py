@@ -33,7 +33,7 @@ from whichsense.datasets.records import (
     SearchQuery,
     SituatedQuestion,
 )
-from whichsense.progress import Progress, silent
+from whichsense.jobs.progress import Progress, silent
 
 __all__ = [
     "Annotation",
@@ -68,7 +68,12 @@ __all__ = [
 ]
 
 
-def fetch(name: str, data_dir: str | Path | None = None, force: bool = False, progress: Progress = silent) -> Path:
+def fetch(
+    name: str,
+    data_dir: str | Path | None = None,
+    force: bool = False,
+    progress: Progress = silent,
+) -> Path:
     """Download a dataset into the data folder, check it, and put it in its place in one step.
 
     What is there already is not fetched again, unless `force` says so. An interrupted download goes on where it

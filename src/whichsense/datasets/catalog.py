@@ -85,7 +85,9 @@ def entry(name: str) -> Entry:
         return known[name]
     splits = [other for other in known if other.startswith(f"{name}/")]
     if splits:
-        raise NoDataset(f"'{name}' has several splits: name one of {', '.join(splits)}.")
+        raise NoDataset(
+            f"'{name}' has several splits: name one of {', '.join(splits)}."
+        )
     raise NoDataset(f"No dataset named '{name}'. {did_you_mean(name, known)}")
 
 
@@ -109,7 +111,9 @@ def _read(path: Path) -> dict[str, Entry]:
         raise BadConfig(f"{path}: no [splits.…] table.")
     family = from_table(Family, {"name": path.stem, **table}, str(path))
     return {
-        f"{family.name}/{split}": _entry(family, split, {"reader": reader, **fields}, str(path))
+        f"{family.name}/{split}": _entry(
+            family, split, {"reader": reader, **fields}, str(path)
+        )
         for split, fields in splits.items()
     }
 
@@ -118,7 +122,9 @@ def _entry(family: Family, split: str, fields: dict[str, Any], where: str) -> En
     from whichsense.config import from_table
 
     where = f"{where}, splits.{split}"
-    releases = tuple(from_table(Release, release, where) for release in fields.pop("releases", []))
+    releases = tuple(
+        from_table(Release, release, where) for release in fields.pop("releases", [])
+    )
     download = fields.pop("download", None)
     if not releases:
         raise BadConfig(f"{where}: no releases.")

@@ -43,7 +43,9 @@ def check(name: str, data_dir: str | Path | None = None) -> Report:
         for record in read_file(about, path, _fix(about)):
             count += 1
             if record.id in seen:
-                raise DamagedData(f"'{path}', record {count}: the id '{record.id}' occurs twice. {_fix(about)}")
+                raise DamagedData(
+                    f"'{path}', record {count}: the id '{record.id}' occurs twice. {_fix(about)}"
+                )
             seen.add(record.id)
         release = release or _by_count(about, path, count)
     except WhichsenseError as error:
@@ -84,6 +86,13 @@ def _by_count(about: Entry, path: Path, count: int) -> Release:
     return unknown[0]
 
 
-def _wrong_checksum(about: Entry, path: Path, digest: str, claims: list[Release]) -> DamagedData:
-    known = "; ".join(f"{release.name}: {release.sha256 or f'{release.count:,} records'}" for release in claims)
-    return DamagedData(f"'{path}' has the wrong checksum {digest} (known: {known}). {_fix(about)}")
+def _wrong_checksum(
+    about: Entry, path: Path, digest: str, claims: list[Release]
+) -> DamagedData:
+    known = "; ".join(
+        f"{release.name}: {release.sha256 or f'{release.count:,} records'}"
+        for release in claims
+    )
+    return DamagedData(
+        f"'{path}' has the wrong checksum {digest} (known: {known}). {_fix(about)}"
+    )

@@ -39,8 +39,19 @@ READERS: dict[str, Reader] = {
 class Dataset(Generic[Record_co]):
     """The records of a dataset, as often as they are wanted. Iterating streams them; `len` reads and keeps them."""
 
-    def __init__(self, about: Entry, kind: type[Record_co], folder: Path | None, without: Sequence[str]) -> None:
-        self.about, self._kind, self._folder, self._without = about, kind, folder, tuple(without)
+    def __init__(
+        self,
+        about: Entry,
+        kind: type[Record_co],
+        folder: Path | None,
+        without: Sequence[str],
+    ) -> None:
+        self.about, self._kind, self._folder, self._without = (
+            about,
+            kind,
+            folder,
+            tuple(without),
+        )
         self._kept: tuple[Record_co, ...] | None = None
 
     @property
@@ -56,7 +67,9 @@ class Dataset(Generic[Record_co]):
         return iter(self._kept) if self._kept is not None else self._filtered()
 
     def __len__(self) -> int:
-        if self._kept is None:  # `list` asks for the length first: keeping the records spares it a second reading
+        if (
+            self._kept is None
+        ):  # `list` asks for the length first: keeping the records spares it a second reading
             self._kept = tuple(self._filtered())
         return len(self._kept)
 
@@ -71,16 +84,30 @@ class Dataset(Generic[Record_co]):
         if not self._without:
             yield from self._read()
             return
-        others = [question for name in self._without for question in load(name, data_dir=self._folder)]
+        others = [
+            question
+            for name in self._without
+            for question in load(name, data_dir=self._folder)
+        ]
         everything = list(self._read())
-        repeated = near_duplicates([q.text for q in everything], [q.text for q in others])
-        yield from (question for number, question in enumerate(everything) if number not in repeated)
+        repeated = near_duplicates(
+            [q.text for q in everything], [q.text for q in others]
+        )
+        yield from (
+            question
+            for number, question in enumerate(everything)
+            if number not in repeated
+        )
 
     def _read(self) -> Iterator[Record_co]:
-        for record in read_file(self.about, self.path, f"Get the file again ({how_again(self.about)})."):
+        for record in read_file(
+            self.about, self.path, f"Get the file again ({how_again(self.about)})."
+        ):
             if not isinstance(record, self._kind):
                 found = type(record).__name__
-                raise BadInput(f"'{self.name}' holds {found} records, not {self._kind.__name__}. Ask for kind={found}.")
+                raise BadInput(
+                    f"'{self.name}' holds {found} records, not {self._kind.__name__}. Ask for kind={found}."
+                )
             yield record
 
 
@@ -90,10 +117,16 @@ def read_file(about: Entry, path: Path, fix: str) -> Iterator[Question]:
 
 
 @overload
-def load(name: str, *, data_dir: str | Path | None = None, without: Sequence[str] = ()) -> Dataset[Question]: ...
+def load(
+    name: str, *, data_dir: str | Path | None = None, without: Sequence[str] = ()
+) -> Dataset[Question]: ...
 @overload
 def load(
-    name: str, kind: type[Record_co], *, data_dir: str | Path | None = None, without: Sequence[str] = ()
+    name: str,
+    kind: type[Record_co],
+    *,
+    data_dir: str | Path | None = None,
+    without: Sequence[str] = (),
 ) -> Dataset[Record_co]: ...
 def load(
     name: str,

@@ -21,13 +21,15 @@ from whichsense.datasets.catalog import Download, Entry, entry, names
 from whichsense.datasets.faults import DamagedData, MissingData
 from whichsense.datasets.folder import find, home, how_to_get, plain_name
 from whichsense.files import sha256
-from whichsense.progress import Progress
+from whichsense.jobs.progress import Progress
 
 _TIMEOUT = 60
 _CHUNK = 2**18
 
 
-def fetch(name: str, data_dir: str | Path | None, force: bool, progress: Progress) -> Path:
+def fetch(
+    name: str, data_dir: str | Path | None, force: bool, progress: Progress
+) -> Path:
     """The work of `datasets.fetch`."""
     about = entry(name)
     present = find(about, data_dir)
@@ -48,19 +50,34 @@ def fetch(name: str, data_dir: str | Path | None, force: bool, progress: Progres
             part.unlink(missing_ok=True)
 
 
-_HERE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EIO}
+_HERE = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOTDIR,
+    errno.EIO,
+}
 """What can be wrong with a disk. A network has other numbers, or comes as URLError."""
 
 
 @contextmanager
-def _explained(about: Entry, source: Download, data_dir: str | Path | None) -> Iterator[None]:
+def _explained(
+    about: Entry, source: Download, data_dir: str | Path | None
+) -> Iterator[None]:
     """Errors of disk and network in words, each with its own advice."""
     try:
         yield
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
-        if isinstance(error, OSError) and not isinstance(error, urllib.error.URLError) and error.errno in _HERE:
+        if (
+            isinstance(error, OSError)
+            and not isinstance(error, urllib.error.URLError)
+            and error.errno in _HERE
+        ):
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             raise MissingData(
                 f"'{about.name}' could not be written to '{home(about, data_dir)}': {error.strerror}. "
@@ -81,7 +98,9 @@ def _download(source: Download, part: Path, progress: Progress) -> None:
     resumed = _receive(source.url, part, progress)
     if source.sha256 and sha256(part) != source.sha256:
         part.unlink()
-        if resumed:  # the rest may belong to a newer file: once more, from the beginning
+        if (
+            resumed
+        ):  # the rest may belong to a newer file: once more, from the beginning
             _receive(source.url, part, progress)
             if sha256(part) == source.sha256:
                 return
@@ -144,7 +163,10 @@ def _put_in_place(about: Entry, part: Path, data_dir: str | Path | None) -> Path
             continue
         beside = folder / f".{plain_name(other)}.{os.getpid()}.tmp"
         try:
-            with _member(part, other.download, url) as source, open(beside, "wb") as file:
+            with (
+                _member(part, other.download, url) as source,
+                open(beside, "wb") as file,
+            ):
                 shutil.copyfileobj(source, file)
             os.replace(beside, folder / plain_name(other))
         finally:
@@ -157,21 +179,42 @@ def _member(archive: Path, download: Download, url: str) -> Iterator[IO[bytes]]:
     """One file of an archive, found by its name wherever it lies in it; nothing else is unpacked."""
     wanted = download.member.rsplit("/", 1)[-1]
     try:
-        with zipfile.ZipFile(archive) if url.endswith(".zip") else tarfile.open(archive) as packed:
-            file = _zipped(packed, wanted) if isinstance(packed, zipfile.ZipFile) else _tarred(packed, wanted)
+        with (
+            zipfile.ZipFile(archive)
+            if url.endswith(".zip")
+            else tarfile.open(archive) as packed
+        ):
+            file = (
+                _zipped(packed, wanted)
+                if isinstance(packed, zipfile.ZipFile)
+                else _tarred(packed, wanted)
+            )
             if file is None:
-                raise DamagedData(f"{url} does not hold '{wanted}'. It has a new version: report it.")
+                raise DamagedData(
+                    f"{url} does not hold '{wanted}'. It has a new version: report it."
+                )
             with file:
                 yield file
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error):
-        raise DamagedData(f"{url} is not a whole archive. Nothing was changed: try again.") from None
+        raise DamagedData(
+            f"{url} is not a whole archive. Nothing was changed: try again."
+        ) from None
 
 
 def _zipped(packed: zipfile.ZipFile, wanted: str) -> IO[bytes] | None:
-    inside = next((item for item in packed.namelist() if item.rsplit("/", 1)[-1] == wanted), None)
+    inside = next(
+        (item for item in packed.namelist() if item.rsplit("/", 1)[-1] == wanted), None
+    )
     return packed.open(inside) if inside else None
 
 
 def _tarred(packed: tarfile.TarFile, wanted: str) -> IO[bytes] | None:
-    inside = next((item for item in packed if item.isfile() and item.name.rsplit("/", 1)[-1] == wanted), None)
+    inside = next(
+        (
+            item
+            for item in packed
+            if item.isfile() and item.name.rsplit("/", 1)[-1] == wanted
+        ),
+        None,
+    )
     return packed.extractfile(inside) if inside else None

@@ -22,7 +22,10 @@ def data_folder(given: str | Path | None = None) -> Path:
 
 def find(entry: Entry, folder: str | Path | None = None) -> Path | None:
     """The file of a dataset, or None. Releases are looked for in the catalog's order."""
-    return next((path for path in _candidates(entry, data_folder(folder)) if path.is_file()), None)
+    return next(
+        (path for path in _candidates(entry, data_folder(folder)) if path.is_file()),
+        None,
+    )
 
 
 def located(entry: Entry, folder: str | Path | None = None) -> Path:
@@ -43,7 +46,11 @@ def how_to_get(entry: Entry, folder: str | Path | None = None) -> str:
     if entry.download is None:
         get = f"It cannot be downloaded automatically: get it from {entry.family.homepage} and put it at '{place}'"
     else:
-        what = f" (the file '{entry.download.member}' in it)" if entry.download.member else ""
+        what = (
+            f" (the file '{entry.download.member}' in it)"
+            if entry.download.member
+            else ""
+        )
         get = (
             f"Run: whichsense data fetch {entry.name}, or download {entry.download.url}{what} "
             f"where there is a network and put it at '{place}'"
@@ -53,7 +60,11 @@ def how_to_get(entry: Entry, folder: str | Path | None = None) -> str:
 
 def how_again(entry: Entry) -> str:
     """What a person does when the file that is there is no good."""
-    return f"run: whichsense data fetch --force {entry.name}" if entry.download else f"from {entry.family.homepage}"
+    return (
+        f"run: whichsense data fetch --force {entry.name}"
+        if entry.download
+        else f"from {entry.family.homepage}"
+    )
 
 
 def home(entry: Entry, folder: str | Path | None = None) -> Path:
@@ -71,14 +82,18 @@ def plain_name(entry: Entry) -> str:
 def claimed(entry: Entry, path: Path) -> list[Release]:
     """The releases that a file claims to be, by its name; a name that tells its compression is the stronger claim."""
     exact = [release for release in entry.releases if path.name in release.files]
-    plain = [release for release in entry.releases if _unpacked(path.name) in release.files]
+    plain = [
+        release for release in entry.releases if _unpacked(path.name) in release.files
+    ]
     return exact if exact and path.suffix in COMPRESSED else plain or exact
 
 
 def _candidates(entry: Entry, root: Path) -> Iterator[Path]:
     base = _PACKAGE if entry.family.packaged else root
     for release in entry.releases:
-        places = [base / folder for folder in entry.family.folders] + ([base] if release.anywhere else [])
+        places = [base / folder for folder in entry.family.folders] + (
+            [base] if release.anywhere else []
+        )
         for place in places:
             for name in release.files:
                 yield from (place / variant for variant in _variants(name))
@@ -91,4 +106,7 @@ def _variants(name: str) -> Iterator[str]:
 
 
 def _unpacked(name: str) -> str:
-    return next((name.removesuffix(suffix) for suffix in COMPRESSED if name.endswith(suffix)), name)
+    return next(
+        (name.removesuffix(suffix) for suffix in COMPRESSED if name.endswith(suffix)),
+        name,
+    )

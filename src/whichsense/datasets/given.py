@@ -18,11 +18,23 @@ def given_questions(
 ) -> tuple[list[Question], Path]:
     """The questions, and the file that they are from. `without` names others, none of which may be among them."""
     if not Path(name).is_file():
-        return list(load(name, data_dir=data_dir, without=without)), given_file(name, data_dir)
+        return list(load(name, data_dir=data_dir, without=without)), given_file(
+            name, data_dir
+        )
     found = list(ambignq(Path(name), "", _FIX))
-    others = [question.text for other in without for question in given_questions(other, data_dir)[0]]
-    repeated = near_duplicates([question.text for question in found], others) if others else set()
-    return [question for number, question in enumerate(found) if number not in repeated], Path(name)
+    others = [
+        question.text
+        for other in without
+        for question in given_questions(other, data_dir)[0]
+    ]
+    repeated = (
+        near_duplicates([question.text for question in found], others)
+        if others
+        else set()
+    )
+    return [
+        question for number, question in enumerate(found) if number not in repeated
+    ], Path(name)
 
 
 def given_file(name: str, data_dir: str | Path | None = None) -> Path:

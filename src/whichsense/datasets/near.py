@@ -6,12 +6,14 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from whichsense.text import words
+from whichsense.text.words import words
 
 THRESHOLD = 0.75
 
 
-def near_duplicates(questions: Sequence[str], against: Sequence[str], threshold: float = THRESHOLD) -> dict[int, int]:
+def near_duplicates(
+    questions: Sequence[str], against: Sequence[str], threshold: float = THRESHOLD
+) -> dict[int, int]:
     """The questions that repeat one of `against`: position → position of the first that they repeat there.
 
     Two questions repeat each other when their sets of words overlap by `threshold` (Jaccard) or more. Exact, and
@@ -32,9 +34,15 @@ def near_duplicates(questions: Sequence[str], against: Sequence[str], threshold:
             index[word].append(number)
     found: dict[int, int] = {}
     for number, tokens in enumerate(asked):
-        candidates = {other for word in _rarest(tokens, count, threshold) for other in index[word]}
-        hits = [other for other in candidates if _repeats(tokens, known[other], threshold)]
-        if not tokens and empty is not None:  # nothing but punctuation equals nothing but punctuation
+        candidates = {
+            other for word in _rarest(tokens, count, threshold) for other in index[word]
+        }
+        hits = [
+            other for other in candidates if _repeats(tokens, known[other], threshold)
+        ]
+        if (
+            not tokens and empty is not None
+        ):  # nothing but punctuation equals nothing but punctuation
             hits = [empty]
         if hits:
             found[number] = min(hits)
@@ -52,4 +60,8 @@ def _repeats(one: frozenset[str], other: frozenset[str], threshold: float) -> bo
 def _rarest(tokens: frozenset[str], count: Counter[str], threshold: float) -> list[str]:
     """The prefix: of n words, so many that the rest alone could not reach the threshold."""
     needed = math.ceil(threshold * len(tokens) - 1e-9)
-    return sorted(tokens, key=lambda word: (count[word], word))[: len(tokens) - needed + 1] if tokens else []
+    return (
+        sorted(tokens, key=lambda word: (count[word], word))[: len(tokens) - needed + 1]
+        if tokens
+        else []
+    )

@@ -7,16 +7,28 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from whichsense.datasets.records import Annotation, EntityQuestion, JudgedQuestion, QAPair, Question
+from whichsense.datasets.records import (
+    Annotation,
+    EntityQuestion,
+    JudgedQuestion,
+    QAPair,
+    Question,
+)
 from whichsense.datasets.rows import Row, records
 
 Reader = Callable[[Path, str, str], Iterator[Question]]
 """(file, the split's name inside a file that holds several, what to advise on an error) → records."""
 
 
-def single(answers: tuple[str, ...], evidence: tuple[str, ...] = ()) -> tuple[Annotation, ...]:
+def single(
+    answers: tuple[str, ...], evidence: tuple[str, ...] = ()
+) -> tuple[Annotation, ...]:
     """The annotations of a question that has one answer; none where there is no answer."""
-    return (Annotation("singleAnswer", (QAPair(answers, evidence=evidence),)),) if answers else ()
+    return (
+        (Annotation("singleAnswer", (QAPair(answers, evidence=evidence),)),)
+        if answers
+        else ()
+    )
 
 
 class Ids:
@@ -26,7 +38,9 @@ class Ids:
         self.seen: Counter[str] = Counter()
 
     def of_text(self, text: str) -> str:
-        return self.distinct(hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16])
+        return self.distinct(
+            hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16]
+        )
 
     def distinct(self, key: str) -> str:
         """The key itself the first time, then `key#2`, `key#3` …"""
@@ -37,13 +51,22 @@ class Ids:
 def ambignq(path: Path, split: str, fix: str) -> Iterator[Question]:
     """AmbigNQ's light release, and our sample, which adds `kinds` and `evidence`."""
     for row in records(path, fix):
-        yield Question(row.text("id"), row.text("question"), annotated(row), row.texts("kinds", optional=True))
+        yield Question(
+            row.text("id"),
+            row.text("question"),
+            annotated(row),
+            row.texts("kinds", optional=True),
+        )
 
 
 def unanswerable(path: Path, split: str, fix: str) -> Iterator[Question]:
     """Questions that nothing answers."""
     for row in records(path, fix):
-        yield Question(row.text("id"), row.text("question"), kinds=row.texts("kinds", optional=True))
+        yield Question(
+            row.text("id"),
+            row.text("question"),
+            kinds=row.texts("kinds", optional=True),
+        )
 
 
 def annotated(row: Row) -> tuple[Annotation, ...]:
@@ -59,7 +82,10 @@ def _annotation(row: Row) -> Annotation:
     if kind == "singleAnswer":
         if not (answers := row.texts("answer")):
             raise row.bad("'answer' is empty")
-        return Annotation("singleAnswer", (QAPair(answers, evidence=row.texts("evidence", optional=True)),))
+        return Annotation(
+            "singleAnswer",
+            (QAPair(answers, evidence=row.texts("evidence", optional=True)),),
+        )
     if kind == "multipleQAs":
         if not (pairs := tuple(_pair(item) for item in row.rows("qaPairs"))):
             raise row.bad("'qaPairs' is empty")
@@ -89,7 +115,9 @@ def nq_open(path: Path, split: str, fix: str) -> Iterator[Question]:
     for row in records(path, fix):
         text = row.text("question")
         key = ids.distinct(row.text("id")) if row.has("id") else ids.of_text(text)
-        yield Question(key, text, single(row.texts("answer", "golden_answers", "answers")))
+        yield Question(
+            key, text, single(row.texts("answer", "golden_answers", "answers"))
+        )
 
 
 def efficientqa_test(path: Path, split: str, fix: str) -> Iterator[Question]:
@@ -118,7 +146,11 @@ def trivia_answers(row: Row, *more: str) -> tuple[str, ...]:
     """A TriviaQA answer with its aliases, the main one first; `more` names other lists of them in the file."""
     answer = row.row("Answer")
     lists = (answer.texts(key, optional=True) for key in ("Aliases", *more))
-    return tuple(dict.fromkeys((answer.text("Value"), *(alias for names in lists for alias in names))))
+    return tuple(
+        dict.fromkeys(
+            (answer.text("Value"), *(alias for names in lists for alias in names))
+        )
+    )
 
 
 def webquestions(path: Path, split: str, fix: str) -> Iterator[Question]:
@@ -136,7 +168,9 @@ def _target(row: Row) -> tuple[str, ...]:
     import re
 
     pattern = r'\(description (?:"((?:[^"\\]|\\.)*)"|([^()]*))\)'
-    return tuple(quoted or bare for quoted, bare in re.findall(pattern, row.text("targetValue")))
+    return tuple(
+        quoted or bare for quoted, bare in re.findall(pattern, row.text("targetValue"))
+    )
 
 
 def popqa(path: Path, split: str, fix: str) -> Iterator[Question]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from whichsense.clarification import parse
 from whichsense.datasets.readers import Ids, annotated, references, single
 from whichsense.datasets.records import (
     Annotation,
@@ -22,6 +21,7 @@ from whichsense.datasets.records import (
     SituatedQuestion,
 )
 from whichsense.datasets.rows import Row, records
+from whichsense.text.clarification import parse
 from whichsense.types import Clarification
 
 
@@ -43,7 +43,10 @@ def _searches(row: Row) -> tuple[SearchQuery, ...]:
     return tuple(
         SearchQuery(
             item.text("query"),
-            tuple(Context(hit.text("title"), hit.text("snippet", default="")) for hit in item.rows("results")),
+            tuple(
+                Context(hit.text("title"), hit.text("snippet", default=""))
+                for hit in item.rows("results")
+            ),
         )
         for item in row.rows("used_queries", optional=True)
     )
@@ -55,12 +58,17 @@ def cambignq(path: Path, split: str, fix: str) -> Iterator[Question]:
     The release has `dqs`, the rewrites that the options stand for, in place of AmbigNQ's annotations.
     """
     for row in records(path, fix):
-        question, answers = row.text("clarification_question"), _answer_lists(row, "clarification_answers")
+        question, answers = (
+            row.text("clarification_question"),
+            _answer_lists(row, "clarification_answers"),
+        )
         asked = parse(question, expected=len(answers)) or Clarification("", ())
         yield ClarifiedQuestion(
             row.text("id"),
             row.text("question"),
-            annotated(row) if row.has("annotations") else _folded(row.texts("dqs"), answers),
+            annotated(row)
+            if row.has("annotations")
+            else _folded(row.texts("dqs"), answers),
             viewed_titles=row.texts("viewed_doc_titles", optional=True),
             searches=_searches(row),
             nq_answers=row.texts("nq_answer", optional=True),
@@ -72,11 +80,19 @@ def cambignq(path: Path, split: str, fix: str) -> Iterator[Question]:
         )
 
 
-def _folded(rewrites: tuple[str, ...], answers: tuple[tuple[str, ...], ...]) -> tuple[Annotation, ...]:
+def _folded(
+    rewrites: tuple[str, ...], answers: tuple[tuple[str, ...], ...]
+) -> tuple[Annotation, ...]:
     wordings = [references(rewrite) for rewrite in rewrites]
-    if len(wordings) != len(answers):  # which rewrite belongs to which answer cannot be told then
+    if len(wordings) != len(
+        answers
+    ):  # which rewrite belongs to which answer cannot be told then
         wordings = [()] * len(answers)
-    return (Annotation("multipleQAs", tuple(map(QAPair, answers, wordings))),) if answers else ()
+    return (
+        (Annotation("multipleQAs", tuple(map(QAPair, answers, wordings))),)
+        if answers
+        else ()
+    )
 
 
 def _answer_lists(row: Row, key: str) -> tuple[tuple[str, ...], ...]:
@@ -100,7 +116,9 @@ def asqa(path: Path, split: str, fix: str) -> Iterator[Question]:
             long_answers=long_answers,
             contexts=tuple(_given(pair.text("context", default="")) for pair in pairs),
             context_pages=tuple(pair.text("wikipage", default="") for pair in pairs),
-            pages=tuple(page.text("title") for page in row.rows("wikipages", optional=True)),
+            pages=tuple(
+                page.text("title") for page in row.rows("wikipages", optional=True)
+            ),
         )
 
 
@@ -150,16 +168,24 @@ def condambigqa(path: Path, split: str, fix: str) -> Iterator[Question]:
         conditions = tuple(_condition(item) for item in row.rows("properties"))
         if not conditions:
             raise row.bad("'properties' is empty")
-        pairs = tuple(QAPair((" ".join(c.statements),), (c.condition,)) for c in conditions)
+        pairs = tuple(
+            QAPair((" ".join(c.statements),), (c.condition,)) for c in conditions
+        )
         yield ConditionalQuestion(
             row.text("id"),
             row.text("question"),
             (Annotation("multipleQAs" if len(pairs) > 1 else "singleAnswer", pairs),),
-            passages=tuple(Context(item.text("title"), item.text("text")) for item in row.rows("ctxs")),
+            passages=tuple(
+                Context(item.text("title"), item.text("text"))
+                for item in row.rows("ctxs")
+            ),
             conditions=conditions,
         )
 
 
 def _condition(row: Row) -> Condition:
-    citations = tuple(Context(item.text("title"), item.text("text")) for item in row.rows("citations", optional=True))
+    citations = tuple(
+        Context(item.text("title"), item.text("text"))
+        for item in row.rows("citations", optional=True)
+    )
     return Condition(row.text("condition"), row.texts("groundtruth"), citations)

@@ -18,7 +18,10 @@ def squad(path: Path, split: str, fix: str) -> Iterator[Question]:
             passage = (Context(title, paragraph.text("context"), gold=True),)
             for row in paragraph.rows("qas"):
                 yield GroundedQuestion(
-                    row.text("id"), row.text("question"), single(_squad_answers(row)), passages=passage
+                    row.text("id"),
+                    row.text("question"),
+                    single(_squad_answers(row)),
+                    passages=passage,
                 )
 
 
@@ -40,10 +43,13 @@ def gold_passages(path: Path, split: str, fix: str) -> Iterator[Question]:
     ids = Ids()
     for row in records(path, fix):
         passages = tuple(
-            Context(item.text("title"), item.text("text"), bool(item.field("isgold"))) for item in row.rows("ctxs")
+            Context(item.text("title"), item.text("text"), bool(item.field("isgold")))
+            for item in row.rows("ctxs")
         )
         text = row.text("question")
-        yield GroundedQuestion(ids.of_text(text), text, single(row.texts("answers")), passages=passages)
+        yield GroundedQuestion(
+            ids.of_text(text), text, single(row.texts("answers")), passages=passages
+        )
 
 
 def hotpotqa(path: Path, split: str, fix: str) -> Iterator[Question]:
@@ -52,12 +58,16 @@ def hotpotqa(path: Path, split: str, fix: str) -> Iterator[Question]:
         supporting = {str(title) for title, _ in row.field("supporting_facts")}
         try:
             passages = tuple(
-                Context(title, "".join(sentences), title in supporting) for title, sentences in row.field("context")
+                Context(title, "".join(sentences), title in supporting)
+                for title, sentences in row.field("context")
             )
         except (TypeError, ValueError):
             raise row.bad("'context' must be a list of [title, sentences]") from None
         yield GroundedQuestion(
-            row.text("_id", "id"), row.text("question"), single((row.text("answer"),)), passages=passages
+            row.text("_id", "id"),
+            row.text("question"),
+            single((row.text("answer"),)),
+            passages=passages,
         )
 
 
@@ -65,8 +75,14 @@ def musique(path: Path, split: str, fix: str) -> Iterator[Question]:
     """MuSiQue: twenty paragraphs, some of them supporting."""
     for row in records(path, fix):
         passages = tuple(
-            Context(item.text("title"), item.text("paragraph_text"), bool(item.value.get("is_supporting")))
+            Context(
+                item.text("title"),
+                item.text("paragraph_text"),
+                bool(item.value.get("is_supporting")),
+            )
             for item in row.rows("paragraphs")
         )
         answers = (row.text("answer"), *row.texts("answer_aliases", optional=True))
-        yield GroundedQuestion(row.text("id"), row.text("question"), single(answers), passages=passages)
+        yield GroundedQuestion(
+            row.text("id"), row.text("question"), single(answers), passages=passages
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from whichsense.text import normalize
+from whichsense.text.words import normalize
 
 AnnotationKind = Literal["singleAnswer", "multipleQAs"]
 
@@ -66,12 +66,21 @@ class Question:
     @property
     def is_ambiguous(self) -> bool:
         """True where no annotator was content with one answer: the official script's "multi" questions."""
-        return bool(self.annotations) and not any(annotation.is_single for annotation in self.annotations)
+        return bool(self.annotations) and not any(
+            annotation.is_single for annotation in self.annotations
+        )
 
     @property
     def several(self) -> Annotation | None:
         """The first annotation with several readings, each with a rewrite."""
-        return next((one for one in self.annotations if not one.is_single and len(one.pairs) > 1), None)
+        return next(
+            (
+                one
+                for one in self.annotations
+                if not one.is_single and len(one.pairs) > 1
+            ),
+            None,
+        )
 
     @property
     def answer_sets(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
@@ -101,7 +110,9 @@ def merged(answers: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
         for group in [*others, (names, keys)]:
             first[0].update(group[0])
             first[1].update(group[1])
-        groups = [group for group in groups if not any(group is other for other in others)]
+        groups = [
+            group for group in groups if not any(group is other for other in others)
+        ]
     return tuple(tuple(names) for names, _ in groups)
 
 
@@ -113,10 +124,24 @@ def rewrites_of(question: Question) -> list[Question]:
     >>> [(one.id, one.text, one.answers) for one in rewrites_of(asked)]
     [('7/0', 'When did the winter games begin?', (('1924',),))]
     """
-    pairs = [pair for annotation in question.annotations if not annotation.is_single for pair in annotation.pairs]
-    found = dict.fromkeys((text, pair.answers) for pair in pairs for text in pair.questions if text and pair.answers)
+    pairs = [
+        pair
+        for annotation in question.annotations
+        if not annotation.is_single
+        for pair in annotation.pairs
+    ]
+    found = dict.fromkeys(
+        (text, pair.answers)
+        for pair in pairs
+        for text in pair.questions
+        if text and pair.answers
+    )
     return [
-        Question(f"{question.id}/{number}", text, (Annotation("singleAnswer", (QAPair(answers),)),))
+        Question(
+            f"{question.id}/{number}",
+            text,
+            (Annotation("singleAnswer", (QAPair(answers),)),),
+        )
         for number, (text, answers) in enumerate(found)
     ]
 

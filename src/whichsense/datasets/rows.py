@@ -47,7 +47,9 @@ class Row:
         value = self._first(keys)
         if value is None and default is not None:
             return default
-        if isinstance(value, int) and not isinstance(value, bool):  # ids are numbers in some releases
+        if isinstance(value, int) and not isinstance(
+            value, bool
+        ):  # ids are numbers in some releases
             return str(value)
         if not isinstance(value, str):
             raise self._wrong(keys, value, "a text")
@@ -67,12 +69,21 @@ class Row:
         value = self._first(keys)
         if value is None and optional:
             return []
-        if isinstance(value, dict):  # Hugging Face turns a list of objects into an object of lists
+        if isinstance(
+            value, dict
+        ):  # Hugging Face turns a list of objects into an object of lists
             value = _transposed(value)
         if not isinstance(value, list):
             raise self._wrong(keys, value, "a list")
-        flat = [part for item in value for part in (item if isinstance(item, list) else [item])]
-        return [Row(item, f"{self.where}, {keys[0]}[{number}]", self.fix) for number, item in enumerate(flat)]
+        flat = [
+            part
+            for item in value
+            for part in (item if isinstance(item, list) else [item])
+        ]
+        return [
+            Row(item, f"{self.where}, {keys[0]}[{number}]", self.fix)
+            for number, item in enumerate(flat)
+        ]
 
     def _wrong(self, keys: tuple[str, ...], value: Any, wanted: str) -> DamagedData:
         if value is None:
@@ -95,7 +106,9 @@ def _transposed(columns: dict[str, Any]) -> Any:
     lists = [column for column in columns.values() if isinstance(column, list)]
     if len(lists) != len(columns) or len({len(column) for column in lists}) > 1:
         return columns
-    return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
+    return [
+        dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)
+    ]
 
 
 @contextmanager
@@ -124,11 +137,16 @@ def _whole(path: Path, fix: str) -> Any:
 
 
 def _table(path: Path) -> Any:
-    arrow, parquet = require("pyarrow", "documents"), require("pyarrow.parquet", "documents")
+    arrow, parquet = (
+        require("pyarrow", "documents"),
+        require("pyarrow.parquet", "documents"),
+    )
     try:
         return parquet.read_table(path).to_pylist()
     except (arrow.ArrowException, OSError) as error:
-        raise BadInput(f"'{path}' is not a Parquet file, or is broken: {str(error)[:200]}.") from None
+        raise BadInput(
+            f"'{path}' is not a Parquet file, or is broken: {str(error)[:200]}."
+        ) from None
 
 
 _SPLITS = frozenset(("train", "dev", "test", "val", "validation"))
@@ -149,12 +167,17 @@ def records(path: Path, fix: str, *inside: str, plain: str = "") -> Iterator[Row
             value = value[key]
     if isinstance(value, dict):
         if inside and value and _SPLITS.issuperset(value):
-            raise DamagedData(f"'{path}' has no '{inside[0]}'. It has: {', '.join(value)}.")
+            raise DamagedData(
+                f"'{path}' has no '{inside[0]}'. It has: {', '.join(value)}."
+            )
         for key, item in value.items():
             named = {plain: item} if plain and not isinstance(item, dict) else item
             found = {"id": key, **named} if isinstance(named, dict) else named
             yield Row(found, f"'{path}', record '{key}'", fix)
     elif isinstance(value, list):
-        yield from (Row(item, f"'{path}', record {number}", fix) for number, item in enumerate(value, 1))
+        yield from (
+            Row(item, f"'{path}', record {number}", fix)
+            for number, item in enumerate(value, 1)
+        )
     else:
         raise DamagedData(f"'{path}': a list of records was expected. {fix}")

@@ -11,8 +11,8 @@ import numpy as np
 from whichsense.errors import IndexFault
 from whichsense.index import folder as folders
 from whichsense.index.folder import Manifest
+from whichsense.index.lexical.generation import Texts
 from whichsense.index.names import Names
-from whichsense.index.texts import Texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def _fingerprints(root: Path, manifest: Manifest) -> Iterator[str]:
 
 def _vectors(root: Path, manifest: Manifest) -> Iterator[str]:
     if manifest.encoder:
-        from whichsense.index.vectors import Vectors
+        from whichsense.index.dense.vectors import Vectors
 
         vectors = Vectors.open(root / "vectors")
         yield from vectors.check()

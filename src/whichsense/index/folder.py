@@ -75,18 +75,24 @@ def read_manifest(folder: Path) -> Manifest:
     except NotADirectoryError:
         raise NoIndex(f"'{folder}' is a file; an index is a folder.") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise DamagedIndex(f"'{path}' is not a manifest ({error}). Build the index again.") from None
+        raise DamagedIndex(
+            f"'{path}' is not a manifest ({error}). Build the index again."
+        ) from None
     try:
         if table["format"] not in _READABLE:
             raise DamagedIndex(
                 f"'{folder}' has index format {table['format']}; this version reads {FORMAT}. "
                 "Build it again, or use the version of whichsense that wrote it."
             )
-        table["files"] = {name: FileRecord(**record) for name, record in table["files"].items()}
+        table["files"] = {
+            name: FileRecord(**record) for name, record in table["files"].items()
+        }
         table["sources"] = tuple(table["sources"])
         return Manifest(**table)
     except (KeyError, TypeError, AttributeError) as error:
-        raise DamagedIndex(f"'{path}' lacks what a manifest has ({error}). Build the index again.") from None
+        raise DamagedIndex(
+            f"'{path}' lacks what a manifest has ({error}). Build the index again."
+        ) from None
 
 
 def read_changeable(folder: Path) -> Manifest:
@@ -115,7 +121,9 @@ def verify_sizes(folder: Path, manifest: Manifest) -> None:
         try:
             size = path.stat().st_size
         except FileNotFoundError:
-            raise DamagedIndex(f"'{path}' is missing. Build the index again or restore the file.") from None
+            raise DamagedIndex(
+                f"'{path}' is missing. Build the index again or restore the file."
+            ) from None
         if size != record.size:
             raise DamagedIndex(
                 f"'{path}' has {size:,} bytes, not {record.size:,}. Build the index again or restore the file."
@@ -142,7 +150,11 @@ def damaged_files(folder: Path, manifest: Manifest) -> Iterator[str]:
 def leftovers(folder: Path, manifest: Manifest | None) -> list[str]:
     """What an interrupted writer left beside the served generation. Harmless."""
     served = manifest.folder if manifest else None
-    names = [path.name for path in folder.glob("generation-*") if path.name != served and path.name[11:].isdigit()]
+    names = [
+        path.name
+        for path in folder.glob("generation-*")
+        if path.name != served and path.name[11:].isdigit()
+    ]
     names += [path.name for path in folder.glob(f".{MANIFEST}.*.tmp")]
     return sorted(names) + ([STAGING] if (folder / STAGING).exists() else [])
 
@@ -154,7 +166,9 @@ def writing(folder: Path, what: str) -> Iterator[None]:
         with _locked(folder, what):
             yield
     except (OSError, sqlite3.OperationalError) as error:
-        if getattr(error, "errno", None) == errno.ENOSPC or "disk is full" in str(error):
+        if getattr(error, "errno", None) == errno.ENOSPC or "disk is full" in str(
+            error
+        ):
             raise DiskFull(folder) from error
         raise
 
@@ -164,9 +178,13 @@ def _locked(folder: Path, what: str) -> Iterator[None]:
     _ensure_usable(folder)
     with open(folder / LOCK, "a+", encoding="utf-8") as lock:
         if not locked(lock):
-            raise IndexBusy(f"'{folder}' is being written by {_holder(lock)}. Wait until it ends, or stop it.")
+            raise IndexBusy(
+                f"'{folder}' is being written by {_holder(lock)}. Wait until it ends, or stop it."
+            )
         lock.truncate(0)
-        lock.write(f"process {os.getpid()} ({what}, since {time.strftime('%Y-%m-%d %H:%M:%S')})\n")
+        lock.write(
+            f"process {os.getpid()} ({what}, since {time.strftime('%Y-%m-%d %H:%M:%S')})\n"
+        )
         lock.flush()
         yield
 
@@ -190,4 +208,6 @@ def _ensure_usable(folder: Path) -> None:
         return
     strangers = sorted(path.name for path in folder.glob("*"))
     if strangers:
-        raise BadInput(f"'{folder}' holds other files ({strangers[0]}, …). Choose a new or empty folder for the index.")
+        raise BadInput(
+            f"'{folder}' holds other files ({strangers[0]}, …). Choose a new or empty folder for the index."
+        )

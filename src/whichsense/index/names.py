@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from whichsense.errors import DamagedIndex
-from whichsense.text import whole_characters
+from whichsense.text.words import whole_characters
 from whichsense.types import Redirect, Sense
 
 _SCHEMA = """
@@ -35,10 +35,14 @@ class NamesWriter:
     def add(self, record: Redirect | Sense) -> None:
         if isinstance(record, Redirect):
             row = (_key(record.name), record.name, record.target)
-            self._database.execute("INSERT OR REPLACE INTO redirect VALUES (?, ?, ?)", row)
+            self._database.execute(
+                "INSERT OR REPLACE INTO redirect VALUES (?, ?, ?)", row
+            )
         else:
             entry = (_key(record.name), record.title, record.gloss, record.name)
-            self._database.execute("INSERT OR REPLACE INTO sense VALUES (?, ?, ?, ?)", entry)
+            self._database.execute(
+                "INSERT OR REPLACE INTO sense VALUES (?, ?, ?, ?)", entry
+            )
 
     def commit(self) -> None:
         self._database.commit()
@@ -55,10 +59,14 @@ class Names:
         self.path = path
         try:
             self._database = sqlite3.connect(
-                f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
+                f"{path.resolve().as_uri()}?mode=ro&immutable=1",
+                uri=True,
+                check_same_thread=False,
             )
         except sqlite3.OperationalError as error:
-            raise DamagedIndex(f"'{path}' cannot be opened ({error}). Build the index again.") from None
+            raise DamagedIndex(
+                f"'{path}' cannot be opened ({error}). Build the index again."
+            ) from None
 
     def redirect(self, name: str) -> str | None:
         """Where a name is redirected to, if it is."""
@@ -85,4 +93,6 @@ class Names:
         try:
             return self._database.execute(query, (_key(name),)).fetchall()
         except sqlite3.DatabaseError as error:
-            raise DamagedIndex(f"'{self.path}' cannot be read ({error}). Build the index again.") from None
+            raise DamagedIndex(
+                f"'{self.path}' cannot be read ({error}). Build the index again."
+            ) from None

@@ -51,7 +51,9 @@ def discard_staging(folder: Path) -> None:
 
 def next_generation(folder: Path) -> int:
     """One more than any that is there, served or not: a damaged manifest must not stand in the way of a new build."""
-    numbers = [path.name.removeprefix("generation-") for path in folder.glob("generation-*")]
+    numbers = [
+        path.name.removeprefix("generation-") for path in folder.glob("generation-*")
+    ]
     return 1 + max((int(number) for number in numbers if number.isdigit()), default=0)
 
 
@@ -106,7 +108,9 @@ def sweep(folder: Path, manifest: Manifest) -> None:
             (folder / name).unlink(missing_ok=True)
 
 
-def _records(content: Path, folder: Path, base: Manifest | None) -> dict[str, FileRecord]:
+def _records(
+    content: Path, folder: Path, base: Manifest | None
+) -> dict[str, FileRecord]:
     records = {}
     for path in sorted(content.rglob("*")):
         if not path.is_file():

@@ -15,17 +15,21 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from whichsense.index.query import QUESTION_WORDS, content_words, stem
+from whichsense.index.lexical.query import QUESTION_WORDS, content_words, stem
 
 # Title and text of a hit, in UTF-8: lower-casing bytes is many times faster, and question words are ASCII here.
 Text = tuple[bytes, bytes]
 
 _WHO, _WHEN = {"who", "whom", "whose"}, {"when", "year", "date"}
-_HOW = set("many much old long far tall high large big deep fast often heavy wide".split())
+_HOW = set(
+    "many much old long far tall high large big deep fast often heavy wide".split()
+)
 _NUMBER = {"number", "population", "percentage", "percent", "age"}
 # Capitals become A and digits 0, so that plain counting finds names and numbers, many times faster than patterns; where
 # only digits are left, it finds years.
-_KINDS = bytes(65 if 65 <= byte <= 90 else 48 if 48 <= byte <= 57 else byte for byte in range(256))
+_KINDS = bytes(
+    65 if 65 <= byte <= 90 else 48 if 48 <= byte <= 57 else byte for byte in range(256)
+)
 _DIGITS = bytes(48 if 48 <= byte <= 57 else 32 for byte in range(256))
 
 
@@ -104,29 +108,57 @@ def rescored(
     return new + _hints(set(words), texts, weights)
 
 
-def _hints(asked: set[str], texts: Sequence[Text], weights: Weights) -> NDArray[np.float64]:
+def _hints(
+    asked: set[str], texts: Sequence[Text], weights: Weights
+) -> NDArray[np.float64]:
     """What the kind of question asks for."""
     hints = np.zeros(len(texts))
-    if names := weights.names if asked & _WHO else weights.places if "where" in asked else 0.0:
-        hints += [names / 20 * min((b"%b\n%b" % text).translate(_KINDS).count(b" A"), 20) for text in texts]
+    if (
+        names := weights.names
+        if asked & _WHO
+        else weights.places
+        if "where" in asked
+        else 0.0
+    ):
+        hints += [
+            names / 20 * min((b"%b\n%b" % text).translate(_KINDS).count(b" A"), 20)
+            for text in texts
+        ]
     if weights.year and asked & _WHEN:
-        hints += [weights.year if _has_year(b"%b\n%b" % text) else 0.0 for text in texts]
+        hints += [
+            weights.year if _has_year(b"%b\n%b" % text) else 0.0 for text in texts
+        ]
     if weights.numbers and (asked & _NUMBER or ("how" in asked and asked & _HOW)):
-        hints += [weights.numbers / 10 * min((b"%b\n%b" % text).translate(_KINDS).count(b" 0"), 10) for text in texts]
+        hints += [
+            weights.numbers
+            / 10
+            * min((b"%b\n%b" % text).translate(_KINDS).count(b" 0"), 10)
+            for text in texts
+        ]
     return hints
 
 
 def _word_signs(
-    words: Sequence[str], rarity: Callable[[str], float], texts: Sequence[Text], weights: Weights
+    words: Sequence[str],
+    rarity: Callable[[str], float],
+    texts: Sequence[Text],
+    weights: Weights,
 ) -> list[float]:
     rare = [(_prefix(word), rarity(word)) for word in content_words(words)]
     total = sum(value for _, value in rare) or 1.0
     keys = [(prefix, weights.coverage * value / total) for prefix, value in rare]
-    pairs = [f"{a} {b}".encode() for a, b in itertools.pairwise(words) if not QUESTION_WORDS & {a, b}]
+    pairs = [
+        f"{a} {b}".encode()
+        for a, b in itertools.pairwise(words)
+        if not QUESTION_WORDS & {a, b}
+    ]
     per_pair = weights.pairs / (len(pairs) or 1)
     known = {word.encode() for word in (*words, *map(stem, words))}
     signs = []
-    for title, text in texts:  # the hot loop of a search: plain statements, no generators
+    for (
+        title,
+        text,
+    ) in texts:  # the hot loop of a search: plain statements, no generators
         both = b" %b  %b" % (title, text)
         both = both.lower()
         sign = 0.0

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from whichsense.errors import BadInput, DamagedIndex, NoIndex, did_you_mean
 from whichsense.index import folder as folders
-from whichsense.index.encode import encoder_of
+from whichsense.index.dense.encode import encoder_of
 from whichsense.index.folder import Manifest
+from whichsense.index.lexical.generation import Texts
 from whichsense.index.names import Names
-from whichsense.index.passages import unpacked
-from whichsense.index.texts import Texts
-from whichsense.stages import Encoder
+from whichsense.index.store import unpacked
+from whichsense.protocols import Encoder
 from whichsense.types import Hit, Method, Passage, Sense
 
 if TYPE_CHECKING:
-    from whichsense.index.vectors import Vectors
+    from whichsense.index.dense.vectors import Vectors
 
 LONGEST_QUESTION = 10_000
 # How deep each half is searched before both are joined.
@@ -32,7 +32,9 @@ _COSINE_COUNTS, _COSINE_COUNTS_ELSE = {"static-1": 60.0}, 90.0
 class Index:
     """Open with `Index.open(folder)`. Many may be open at once, in one process or in many."""
 
-    def __init__(self, folder: Path, manifest: Manifest, encoder: Encoder | None = None) -> None:
+    def __init__(
+        self, folder: Path, manifest: Manifest, encoder: Encoder | None = None
+    ) -> None:
         root = folder / manifest.folder
         self.folder, self.manifest = folder, manifest
         self._texts = Texts(root)
@@ -64,11 +66,15 @@ class Index:
     def __len__(self) -> int:
         return self.manifest.passages
 
-    def search(self, question: str, k: int = 100, method: Method | None = None) -> list[Hit]:
+    def search(
+        self, question: str, k: int = 100, method: Method | None = None
+    ) -> list[Hit]:
         """The best k passages for a question."""
         return self.search_many([question], k, method)[0]
 
-    def search_many(self, questions: Sequence[str], k: int = 100, method: Method | None = None) -> list[list[Hit]]:
+    def search_many(
+        self, questions: Sequence[str], k: int = 100, method: Method | None = None
+    ) -> list[list[Hit]]:
         """The best k passages for each question; questions are encoded together."""
         if k < 1:
             raise BadInput(f"k is {k}; ask for at least one passage.")
@@ -76,12 +82,18 @@ class Index:
         asked = [usable(question) for question in questions]
         method = self.method(method)
         if method == "bm25":
-            return [[hit for _, hit in self._texts.search(question, k)] for question in asked]
+            return [
+                [hit for _, hit in self._texts.search(question, k)]
+                for question in asked
+            ]
         assert self._vectors is not None
         encoded = self._loaded_encoder().encode_questions(asked)
         if method == "dense":
             return [self._by_meaning(vector, k) for vector in encoded]
-        return [self._by_both(question, vector, k) for question, vector in zip(asked, encoded, strict=True)]
+        return [
+            self._by_both(question, vector, k)
+            for question, vector in zip(asked, encoded, strict=True)
+        ]
 
     def passage(self, passage_id: str) -> Passage:
         """A passage by its id."""
@@ -107,7 +119,9 @@ class Index:
         if method is None:
             return "hybrid" if self._vectors else "bm25"
         if method not in get_args(Method):
-            raise BadInput(f"There is no method '{method}'. {did_you_mean(method, get_args(Method))}")
+            raise BadInput(
+                f"There is no method '{method}'. {did_you_mean(method, get_args(Method))}"
+            )
         if method != "bm25" and self._vectors is None:
             raise BadInput(
                 f"'{self.folder}' has no vectors, so it cannot be searched by '{method}'. "
@@ -128,7 +142,10 @@ class Index:
     def _by_meaning(self, vector: NDArray[np.float32], k: int) -> list[Hit]:
         ranked = self._nearest(vector, k)
         passages = self._texts.fetch([row for row, _ in ranked])
-        return [Hit(passage, score) for passage, (_, score) in zip(passages, ranked, strict=True)]
+        return [
+            Hit(passage, score)
+            for passage, (_, score) in zip(passages, ranked, strict=True)
+        ]
 
     def _by_both(self, question: str, vector: NDArray[np.float32], k: int) -> list[Hit]:
         """What either search finds, scored by its words and by its meaning together."""
@@ -139,11 +156,14 @@ class Index:
         weight = _COSINE_COUNTS.get(self.manifest.encoder, _COSINE_COUNTS_ELSE)
         scores = by_words + weight * self._vectors.similarities(vector, rows)
         best = np.argsort(-scores, kind="stable")[:k]
-        return [Hit(unpacked(stored[place]), float(scores[place])) for place in best.tolist()]
+        return [
+            Hit(unpacked(stored[place]), float(scores[place]))
+            for place in best.tolist()
+        ]
 
 
 def _vectors(folder: Path) -> Vectors:
-    from whichsense.index.vectors import Vectors  # loaded only where it is used
+    from whichsense.index.dense.vectors import Vectors  # loaded only where it is used
 
     return Vectors.open(folder)
 
@@ -153,7 +173,11 @@ def usable(question: str) -> str:
     if not question.strip():
         raise BadInput("The question is empty. Ask something.")
     if len(question) > LONGEST_QUESTION:
-        raise BadInput(f"The question has {len(question):,} characters; at most {LONGEST_QUESTION:,} are read.")
+        raise BadInput(
+            f"The question has {len(question):,} characters; at most {LONGEST_QUESTION:,} are read."
+        )
     if any("\ud800" <= character <= "\udfff" for character in question):
-        raise BadInput("The question is not valid UTF-8. Check the terminal's or the file's encoding.")
+        raise BadInput(
+            "The question is not valid UTF-8. Check the terminal's or the file's encoding."
+        )
     return question

@@ -25,10 +25,10 @@ from whichsense.errors import WriteFault
 from whichsense.files import write_atomically
 from whichsense.index import publish
 from whichsense.index.folder import STAGING, Manifest
-from whichsense.index.lexical import LexicalWriter
+from whichsense.index.lexical.engine import LexicalWriter
+from whichsense.index.lexical.generation import DELETED, load_deleted
 from whichsense.index.names import NamesWriter
-from whichsense.index.passages import PassagesWriter, packed
-from whichsense.index.texts import DELETED, load_deleted
+from whichsense.index.store import PassagesWriter, packed
 from whichsense.types import Document, Redirect, Sense
 
 _STATE, _NEXT_STATE = "state.json", "state.next.json"
@@ -50,7 +50,9 @@ class State:
 class Staging:
     """Takes records in, drops duplicates, and can stop after any of them without losing or doubling one."""
 
-    def __init__(self, root: Path, state: State, lexical: LexicalWriter, id_prefix: str) -> None:
+    def __init__(
+        self, root: Path, state: State, lexical: LexicalWriter, id_prefix: str
+    ) -> None:
         self.root, self.state, self.content = root, state, root / "content"
         self._id_prefix = id_prefix
         self.report = Report.from_dict(dict(state.report)) if state.report else Report()
@@ -61,20 +63,36 @@ class Staging:
 
     @classmethod
     def resume_or_start(
-        cls, folder: Path, base: Manifest | None, job: Mapping[str, Any], id_prefix: str = ""
+        cls,
+        folder: Path,
+        base: Manifest | None,
+        job: Mapping[str, Any],
+        id_prefix: str = "",
     ) -> Staging:
         """Go on with the same job if it was stopped; otherwise begin anew on top of `base`."""
         root = folder / STAGING
-        states = [state for name in (_STATE, _NEXT_STATE) if (state := _load(root / name)) and state.job == job]
-        with contextlib.suppress(*_DAMAGE):  # of a staging folder that a power cut left half-written: begin anew
+        states = [
+            state
+            for name in (_STATE, _NEXT_STATE)
+            if (state := _load(root / name)) and state.job == job
+        ]
+        with contextlib.suppress(
+            *_DAMAGE
+        ):  # of a staging folder that a power cut left half-written: begin anew
             if states and (resumed := cls._resumed(root, states, id_prefix)):
                 return resumed
         root = publish.stage(folder, base)
-        state = State(job, next_row=base.next_row if base else 0, passages=base.passages if base else 0)
+        state = State(
+            job,
+            next_row=base.next_row if base else 0,
+            passages=base.passages if base else 0,
+        )
         return cls(root, state, LexicalWriter(root / "content" / "lexical"), id_prefix)
 
     @classmethod
-    def _resumed(cls, root: Path, states: Sequence[State], id_prefix: str) -> Staging | None:
+    def _resumed(
+        cls, root: Path, states: Sequence[State], id_prefix: str
+    ) -> Staging | None:
         lexical = LexicalWriter(root / "content" / "lexical")
         try:
             for state in states:
@@ -86,18 +104,31 @@ class Staging:
         lexical.close()
         return None
 
-    def put(self, record: Document | Redirect | Sense, words: int, sentences: bool) -> None:
+    def put(
+        self, record: Document | Redirect | Sense, words: int, sentences: bool
+    ) -> None:
         if not isinstance(record, Document):
             self._names.add(record)
             return
         if self._id_prefix:
             record = dataclasses.replace(record, id=f"{self._id_prefix}{record.id}")
-        title, whole, source, state = title_line(record), record.text, record.source, self.state
-        for name, section, start, end in pieces(record, words, sentences):  # the hot loop of a build
+        title, whole, source, state = (
+            title_line(record),
+            record.text,
+            record.source,
+            self.state,
+        )
+        for name, section, start, end in pieces(
+            record, words, sentences
+        ):  # the hot loop of a build
             text = whole[start:end]
             if self._seen.new(title, text):
                 self._lexical.add(state.next_row, title, text)
-                self._passages.add(packed((name, title, source, section), start, end, text), record.id, source)
+                self._passages.add(
+                    packed((name, title, source, section), start, end, text),
+                    record.id,
+                    source,
+                )
                 state.next_row += 1
                 state.passages += 1
                 self.report.passages += 1
@@ -119,13 +150,17 @@ class Staging:
                 stale.unlink()
 
     def finish_reading(self, position: int) -> None:
-        save_fingerprints(self.content, self._seen)  # first: once `read_all` is written nobody comes back here
+        save_fingerprints(
+            self.content, self._seen
+        )  # first: once `read_all` is written nobody comes back here
         self.state.read_all = True
         self.checkpoint(position)
 
     def close(self) -> None:
         """Let merges end and files close, so that the content can be moved."""
-        with contextlib.ExitStack() as parts:  # each is closed even if another cannot be
+        with (
+            contextlib.ExitStack() as parts
+        ):  # each is closed even if another cannot be
             for part in (self._names, self._passages, self._lexical):
                 parts.callback(part.close)
 
@@ -143,7 +178,10 @@ def save_fingerprints(content: Path, seen: Seen) -> None:
 
 def save_deleted(content: Path, rows: Iterable[int]) -> None:
     """Rows whose passages are no more, those of earlier generations too: packed text stays until a rebuild."""
-    _save(content / DELETED, np.union1d(load_deleted(content), np.fromiter(rows, dtype=np.uint64)))
+    _save(
+        content / DELETED,
+        np.union1d(load_deleted(content), np.fromiter(rows, dtype=np.uint64)),
+    )
 
 
 def load_fingerprints(content: Path) -> Seen:
@@ -164,7 +202,11 @@ def _load_seen(root: Path, state: State) -> Seen:
     if (path := _seen_path(root, state)).exists():
         return Seen.from_array(np.load(path))
     content = root / "content"
-    return load_fingerprints(content) if (content / "fingerprints.npy").exists() else Seen()
+    return (
+        load_fingerprints(content)
+        if (content / "fingerprints.npy").exists()
+        else Seen()
+    )
 
 
 def _load(path: Path) -> State | None:

@@ -15,15 +15,21 @@ from whichsense.corpus import Corpus, Seen
 from whichsense.corpus.duplicates import fingerprint
 from whichsense.index import folder as folders
 from whichsense.index import publish
-from whichsense.index.encode import encode_rows, encoder_of
+from whichsense.index.dense.encode import encode_rows, encoder_of
 from whichsense.index.folder import Manifest
-from whichsense.index.lexical import LexicalWriter
-from whichsense.index.staging import Staging, load_fingerprints, save_deleted, save_fingerprints, staged_job
-from whichsense.index.texts import Texts
-from whichsense.progress import Progress, silent, unsaid
-from whichsense.stages import Encoder
-from whichsense.stopping import Stopped, stop_requested
-from whichsense.text import whole_characters
+from whichsense.index.lexical.engine import LexicalWriter
+from whichsense.index.lexical.generation import Texts
+from whichsense.index.staging import (
+    Staging,
+    load_fingerprints,
+    save_deleted,
+    save_fingerprints,
+    staged_job,
+)
+from whichsense.jobs.progress import Progress, silent, unsaid
+from whichsense.jobs.stopping import Stopped, stop_requested
+from whichsense.protocols import Encoder
+from whichsense.text.words import whole_characters
 from whichsense.types import Passage
 
 CHECKPOINT_SECONDS, PROGRESS_SECONDS = 60.0, 0.2
@@ -52,7 +58,15 @@ def build(
     out, corpus = Path(out), Corpus(sources, format=format, encoding=encoding)
     corpus.fingerprint  # noqa: B018 (looks for the files: a wrong path is told before a folder is made)
     with folders.writing(out, "index build"):
-        return _grow(out, corpus, cutting or Cutting(), encoder=encoder, base=None, progress=progress, say=say)
+        return _grow(
+            out,
+            corpus,
+            cutting or Cutting(),
+            encoder=encoder,
+            base=None,
+            progress=progress,
+            say=say,
+        )
 
 
 def add(
@@ -67,17 +81,32 @@ def add(
 ) -> Manifest:
     """Add sources to an index, cut and encoded as the rest of it was."""
     # The file's name goes into the ids, so that document 1 of this file is not document 1 of another.
-    index, corpus = Path(index), Corpus(sources, format=format, encoding=encoding, prefix=True)
-    folders.read_changeable(index)  # before the lock, so that a mistyped folder is not made
+    index, corpus = (
+        Path(index),
+        Corpus(sources, format=format, encoding=encoding, prefix=True),
+    )
+    folders.read_changeable(
+        index
+    )  # before the lock, so that a mistyped folder is not made
     corpus.fingerprint  # noqa: B018 (nor for a mistyped source)
     with folders.writing(index, "index add"):
         base = folders.read_changeable(index)
         encoder = encoder_of(base.encoder, encoder)
         cutting = Cutting(**base.settings)
-        return _grow(index, corpus, cutting, encoder=encoder, base=base, progress=progress, say=say)
+        return _grow(
+            index,
+            corpus,
+            cutting,
+            encoder=encoder,
+            base=base,
+            progress=progress,
+            say=say,
+        )
 
 
-def delete(index: str | Path, ids: Iterable[str] = (), sources: Iterable[str] = ()) -> tuple[Manifest, int]:
+def delete(
+    index: str | Path, ids: Iterable[str] = (), sources: Iterable[str] = ()
+) -> tuple[Manifest, int]:
     """Remove passages by document id, passage id or source; says how many went."""
     index = Path(index)
     folders.read_changeable(index)
@@ -94,7 +123,12 @@ def delete(index: str | Path, ids: Iterable[str] = (), sources: Iterable[str] = 
         writer.close()
         _forget(content, gone)
         left = base.passages - len(gone)
-        draft = dataclasses.replace(base, generation=publish.next_generation(index), passages=left, created=_now())
+        draft = dataclasses.replace(
+            base,
+            generation=publish.next_generation(index),
+            passages=left,
+            created=_now(),
+        )
         return publish.publish(index, base, draft), len(gone)
 
 
@@ -110,11 +144,13 @@ def _ranges(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
 def _forget(content: Path, gone: Mapping[int, Passage]) -> None:
     """A deleted passage may be added again later, and is not found by its vector any more."""
     hashes = [fingerprint(passage.title, passage.text) for passage in gone.values()]
-    kept = np.setdiff1d(load_fingerprints(content).to_array(), np.array(hashes, dtype=np.uint64))
+    kept = np.setdiff1d(
+        load_fingerprints(content).to_array(), np.array(hashes, dtype=np.uint64)
+    )
     save_fingerprints(content, Seen.from_array(kept))
     save_deleted(content, gone)
     if (content / "vectors").exists():
-        from whichsense.index.vectors import VectorsWriter
+        from whichsense.index.dense.vectors import VectorsWriter
 
         with VectorsWriter(content / "vectors") as vectors:
             vectors.remove(np.fromiter(gone, dtype=np.uint64))
@@ -148,7 +184,13 @@ def _grow(
         staging.close()
     state = staging.state
     if encoder is not None:
-        encode_rows(staging.content, encoder, range(base.next_row if base else 0, state.next_row), progress, say)
+        encode_rows(
+            staging.content,
+            encoder,
+            range(base.next_row if base else 0, state.next_row),
+            progress,
+            say,
+        )
     draft = Manifest(
         generation=publish.next_generation(out),
         passages=state.passages,
@@ -157,7 +199,10 @@ def _grow(
         settings=dataclasses.asdict(cutting),
         sources=(
             *(base.sources if base else ()),
-            {"paths": [whole_characters(str(path)) for path in corpus.files], "fingerprint": corpus.fingerprint},
+            {
+                "paths": [whole_characters(str(path)) for path in corpus.files],
+                "fingerprint": corpus.fingerprint,
+            },
         ),
         encoder=encoder.name if encoder else None,
         report=state.report,
@@ -167,11 +212,21 @@ def _grow(
 
 def _id_prefix(corpus: Corpus, base: Manifest | None) -> str:
     """Ids stay unique: where a file of the same name was read before, the generation goes before them."""
-    before = {Path(path).name for source in (base.sources if base else ()) for path in source["paths"]}
-    return f"{base.generation + 1}/" if base and before & {path.name for path in corpus.files} else ""
+    before = {
+        Path(path).name
+        for source in (base.sources if base else ())
+        for path in source["paths"]
+    }
+    return (
+        f"{base.generation + 1}/"
+        if base and before & {path.name for path in corpus.files}
+        else ""
+    )
 
 
-def _read(corpus: Corpus, cutting: Cutting, staging: Staging, progress: Progress) -> None:
+def _read(
+    corpus: Corpus, cutting: Cutting, staging: Staging, progress: Progress
+) -> None:
     saved = shown = time.monotonic()
     with stop_requested() as stop, contextlib.ExitStack() as stack:
 
@@ -182,7 +237,9 @@ def _read(corpus: Corpus, cutting: Cutting, staging: Staging, progress: Progress
                 raise _stopped()
 
         records = corpus.records(staging.report, skip=staging.state.position, idle=idle)
-        stack.enter_context(contextlib.closing(records))  # a dump's reader has processes to end
+        stack.enter_context(
+            contextlib.closing(records)
+        )  # a dump's reader has processes to end
         progress(0.0, staging.state.passages)
         for record in records:
             staging.put(record, cutting.words, cutting.sentences)

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from whichsense.errors import BadInput
 from whichsense.metrics.ambignq import f1_answers
-from whichsense.metrics.rouge import rouge_l
+from whichsense.metrics.overlap.rouge import rouge_l
 
 
 def kappa(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
@@ -18,7 +18,9 @@ def kappa(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
     0.5
     """
     if len(one) != len(other) or not one:
-        raise BadInput(f"Kappa needs two labels for each item: {len(one)} and {len(other)} given.")
+        raise BadInput(
+            f"Kappa needs two labels for each item: {len(one)} and {len(other)} given."
+        )
     agreed = sum(a == b for a, b in zip(one, other, strict=True)) / len(one)
     mine, theirs = Counter(one), Counter(other)
     chance = sum(count * theirs[label] for label, count in mine.items()) / len(one) ** 2

@@ -14,8 +14,8 @@ from typing import Literal
 
 from whichsense.errors import BadInput
 from whichsense.metrics.answers import normal_form
-from whichsense.metrics.bleu import sentence_bleu
-from whichsense.metrics.ptb import question_words
+from whichsense.metrics.overlap.bleu import sentence_bleu
+from whichsense.metrics.tokens.ptb import question_words
 
 Variant = Literal["released", "paper", "in_order"]
 QUESTION_METRICS = ("f1_bleu1", "f1_bleu2", "f1_bleu3", "f1_bleu4", "f1_edit")
@@ -23,7 +23,9 @@ METRICS = ("f1_ans", *QUESTION_METRICS)
 
 Aliases = Sequence[str]
 Words = tuple[str, ...]
-Pair = tuple[int, int, Sequence[float]]  # gold index, prediction index, scores of that pair
+Pair = tuple[
+    int, int, Sequence[float]
+]  # gold index, prediction index, scores of that pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,9 @@ class Prediction:
     questions: tuple[str, ...] = ()
 
 
-def f1_answers(gold: Sequence[Aliases], predicted: Sequence[str], variant: Variant = "released") -> float:
+def f1_answers(
+    gold: Sequence[Aliases], predicted: Sequence[str], variant: Variant = "released"
+) -> float:
     """F1 between gold answers, each a list of aliases, and predicted ones.
 
     >>> f1_answers([["S5"], ["S7"]], ["S5", "S5", "S7"])
@@ -58,9 +62,13 @@ def f1_answers(gold: Sequence[Aliases], predicted: Sequence[str], variant: Varia
     return _TAKE[variant](pairs, 0, len(gold), len(predicted))
 
 
-def _matching(gold: Sequence[Aliases], predicted: Sequence[str]) -> list[tuple[int, int]]:
+def _matching(
+    gold: Sequence[Aliases], predicted: Sequence[str]
+) -> list[tuple[int, int]]:
     if not gold or not predicted:
-        raise BadInput("F1 over answers needs at least one gold and one predicted answer.")
+        raise BadInput(
+            "F1 over answers needs at least one gold and one predicted answer."
+        )
     forms = [normal_form(answer) for answer in predicted]
     pairs = []
     for i, aliases in enumerate(gold):
@@ -69,13 +77,23 @@ def _matching(gold: Sequence[Aliases], predicted: Sequence[str]) -> list[tuple[i
     return pairs
 
 
-def _take_best(pairs: Sequence[Pair], metric: int, n_gold: int, n_predicted: int) -> float:
+def _take_best(
+    pairs: Sequence[Pair], metric: int, n_gold: int, n_predicted: int
+) -> float:
     """Greedy 1:1 matching, best score first; among equals the gold order, then the predicted order."""
-    return _greedy(sorted(pairs, key=lambda pair: pair[2][metric], reverse=True), metric, n_gold + n_predicted)
+    return _greedy(
+        sorted(pairs, key=lambda pair: pair[2][metric], reverse=True),
+        metric,
+        n_gold + n_predicted,
+    )
 
 
-def _take_in_order(pairs: Sequence[Pair], metric: int, n_gold: int, n_predicted: int) -> float:
-    return _greedy(sorted(pairs, key=lambda pair: pair[1]), metric, n_gold + n_predicted)
+def _take_in_order(
+    pairs: Sequence[Pair], metric: int, n_gold: int, n_predicted: int
+) -> float:
+    return _greedy(
+        sorted(pairs, key=lambda pair: pair[1]), metric, n_gold + n_predicted
+    )
 
 
 def _greedy(pairs: Sequence[Pair], metric: int, size: int) -> float:
@@ -92,7 +110,9 @@ def _greedy(pairs: Sequence[Pair], metric: int, size: int) -> float:
     return 2 * total / size
 
 
-def _take_all(pairs: Sequence[Pair], metric: int, n_gold: int, n_predicted: int) -> float:
+def _take_all(
+    pairs: Sequence[Pair], metric: int, n_gold: int, n_predicted: int
+) -> float:
     best: dict[int, float] = {}
     for _, j, scores in pairs:
         best[j] = max(best.get(j, 0.0), scores[metric])
@@ -142,7 +162,9 @@ def references(question: str) -> tuple[Words, ...]:
     >>> references("Who was king?|Who was the ruler?")
     (('who', 'was', 'king'), ('who', 'was', 'ruler'))
     """
-    return tuple(question_words(part.strip()) for part in question.split("|") if part.strip()) or ((),)
+    return tuple(
+        question_words(part.strip()) for part in question.split("|") if part.strip()
+    ) or ((),)
 
 
 def question_scores(prompt: str, gold: str, predicted: str) -> tuple[float, ...]:
@@ -152,12 +174,22 @@ def question_scores(prompt: str, gold: str, predicted: str) -> tuple[float, ...]
     >>> [round(score, 6) for score in question_scores(prompt, gold, "Who wrote the play crucible in 1953?")]
     [0.666667, 0.632456, 0.584804, 0.508133, 0.666667]
     """
-    golds, ours, before = references(gold), question_words(predicted), question_words(prompt)
-    return (*sentence_bleu(golds, ours), max(edit_f1(before, reference, ours) for reference in golds))
+    golds, ours, before = (
+        references(gold),
+        question_words(predicted),
+        question_words(prompt),
+    )
+    return (
+        *sentence_bleu(golds, ours),
+        max(edit_f1(before, reference, ours) for reference in golds),
+    )
 
 
 def score_question(
-    prompt: str, annotations: Sequence[Annotation], prediction: Prediction, variant: Variant = "released"
+    prompt: str,
+    annotations: Sequence[Annotation],
+    prediction: Prediction,
+    variant: Variant = "released",
 ) -> dict[str, float]:
     """Every metric of one question: for each the best over the annotations. Without questions: F1 over answers only.
 
@@ -179,11 +211,15 @@ def score_question(
     return best
 
 
-def _scored_pairs(prompt: str, annotation: Annotation, prediction: Prediction) -> list[Pair]:
+def _scored_pairs(
+    prompt: str, annotation: Annotation, prediction: Prediction
+) -> list[Pair]:
     pairs: list[Pair] = []
     for i, j in _matching(annotation.answers, prediction.answers):
         scores: tuple[float, ...] = (1.0,)
         if prediction.questions and not annotation.single:
-            scores += question_scores(prompt, annotation.questions[i], prediction.questions[j])
+            scores += question_scores(
+                prompt, annotation.questions[i], prediction.questions[j]
+            )
         pairs.append((i, j, scores))
     return pairs

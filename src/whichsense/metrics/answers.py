@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from whichsense.text import normalize
+from whichsense.text.words import normalize
 
 normal_form = lru_cache(maxsize=2**16)(normalize)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from whichsense.metrics.answers import matches, normal_form, token_f1
-from whichsense.metrics.rouge import rouge_l
+from whichsense.metrics.overlap.rouge import rouge_l
 
 Reader = Callable[[Sequence[tuple[str, str]]], Sequence[str]]
 """Answers (question, text) pairs with a span of the text each, or with nothing."""
@@ -62,11 +62,15 @@ def str_em(answers: Sequence[Sequence[str]], prediction: str) -> float:
     0.5
     """
     text = normal_form(prediction)
-    found = [any(normal_form(alias) in text for alias in aliases) for aliases in answers]
+    found = [
+        any(normal_form(alias) in text for alias in aliases) for aliases in answers
+    ]
     return sum(found) / len(found)
 
 
-def reader_scores(questions: Sequence[Disambiguation], short_answers: Sequence[str]) -> ReaderScores:
+def reader_scores(
+    questions: Sequence[Disambiguation], short_answers: Sequence[str]
+) -> ReaderScores:
     """How well the answers that a reader took from a long answer agree with the gold ones.
 
     >>> questions = [Disambiguation("When did it open?", ("1977",)), Disambiguation("Who led?", ("Ann Lee", "Lee"))]
@@ -77,15 +81,24 @@ def reader_scores(questions: Sequence[Disambiguation], short_answers: Sequence[s
         max(token_f1(answer, alias) for alias in question.aliases)
         for question, answer in zip(questions, short_answers, strict=True)
     ]
-    em = [matches(answer, question.aliases) for question, answer in zip(questions, short_answers, strict=True)]
+    em = [
+        matches(answer, question.aliases)
+        for question, answer in zip(questions, short_answers, strict=True)
+    ]
     return ReaderScores(sum(f1) / len(f1), sum(em) / len(em), float(all(em)))
 
 
 def read_all(
-    questions: Sequence[Sequence[Disambiguation]], predictions: Sequence[str], reader: Reader
+    questions: Sequence[Sequence[Disambiguation]],
+    predictions: Sequence[str],
+    reader: Reader,
 ) -> list[ReaderScores]:
     """Let a reader answer every disambiguated question from the long answers, in one call, and score it."""
-    pairs = [(one.question, text) for group, text in zip(questions, predictions, strict=True) for one in group]
+    pairs = [
+        (one.question, text)
+        for group, text in zip(questions, predictions, strict=True)
+        for one in group
+    ]
     answers = iter(reader(pairs))
     return [reader_scores(group, [next(answers) for _ in group]) for group in questions]
 

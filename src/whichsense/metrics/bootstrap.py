@@ -45,7 +45,9 @@ def middle(scores: Sequence[float], samples: int = SAMPLES, seed: int = SEED) ->
 
     if not len(scores):
         raise BadInput("A bootstrap needs at least one score.")
-    means = resampled_sums(np.asarray(scores, dtype=np.float64)[:, None], samples, seed)[:, 0] / len(scores)
+    means = resampled_sums(
+        np.asarray(scores, dtype=np.float64)[:, None], samples, seed
+    )[:, 0] / len(scores)
     return quantile(means, 0.5)
 
 
@@ -94,12 +96,16 @@ def _flipped_sums(table: Array, samples: int, seed: int) -> Array:
     rows = max(1, min(samples, _CHUNK // n))
     parts = []
     for start in range(0, samples, rows):
-        signs = generator.integers(0, 2, size=(min(rows, samples - start), n), dtype=np.int8)
+        signs = generator.integers(
+            0, 2, size=(min(rows, samples - start), n), dtype=np.int8
+        )
         parts.append((2.0 * signs - 1.0) @ table)
     return np.concatenate(parts)
 
 
-def paired_test(a: Sequence[float], b: Sequence[float], samples: int = 10_000, seed: int = SEED) -> PairedTest:
+def paired_test(
+    a: Sequence[float], b: Sequence[float], samples: int = 10_000, seed: int = SEED
+) -> PairedTest:
     """Compare two systems, question by question: paired bootstrap and sign-flip permutation.
 
     >>> result = paired_test([0.0] * 30 + [1.0] * 10, [1.0] * 30 + [1.0] * 10)
@@ -110,16 +116,24 @@ def paired_test(a: Sequence[float], b: Sequence[float], samples: int = 10_000, s
 
 
 def paired_tests(
-    a: Mapping[str, Sequence[float]], b: Mapping[str, Sequence[float]], samples: int = 10_000, seed: int = SEED
+    a: Mapping[str, Sequence[float]],
+    b: Mapping[str, Sequence[float]],
+    samples: int = 10_000,
+    seed: int = SEED,
 ) -> dict[str, PairedTest]:
     """The same for several metrics of the same questions, with the same resamples for all."""
     import numpy as np
 
     sizes = {len(scores) for side in (a, b) for scores in side.values()}
     if len(sizes) != 1 or not min(sizes):
-        raise BadInput(f"A paired test needs the same questions on both sides; there are {sorted(sizes)} scores.")
+        raise BadInput(
+            f"A paired test needs the same questions on both sides; there are {sorted(sizes)} scores."
+        )
     n = sizes.pop()
-    table = np.array([b[name] for name in a], dtype=np.float64).T - np.array(list(a.values()), dtype=np.float64).T
+    table = (
+        np.array([b[name] for name in a], dtype=np.float64).T
+        - np.array(list(a.values()), dtype=np.float64).T
+    )
     observed = table.mean(axis=0)
     means = resampled_sums(table, samples, seed) / n
     flips = _flipped_sums(table, samples, seed + 1) / n

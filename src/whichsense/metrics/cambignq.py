@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from whichsense.metrics.answers import normal_form
-from whichsense.metrics.assignment import best_assignment, best_total
-from whichsense.metrics.bleu import corpus_bleu
 from whichsense.metrics.clarification import parse_released
+from whichsense.metrics.overlap.bleu import corpus_bleu
+from whichsense.text.assignment import best_assignment, best_total
 
 Table = list[list[float]]
 
@@ -43,10 +43,16 @@ def common_substring(one: str, other: str) -> int:
     >>> common_substring("2002 film", "the film")
     5
     """
-    return SequenceMatcher(None, one, other).find_longest_match(0, len(one), 0, len(other)).size
+    return (
+        SequenceMatcher(None, one, other)
+        .find_longest_match(0, len(one), 0, len(other))
+        .size
+    )
 
 
-def option_overlap(gold: Sequence[str], predicted: Sequence[str], one_assignment: bool = False) -> Overlap:
+def option_overlap(
+    gold: Sequence[str], predicted: Sequence[str], one_assignment: bool = False
+) -> Overlap:
     """How well predicted options cover gold ones.
 
     >>> overlap = option_overlap(["ab", "abcdef"], ["abcdefgh", "ab"])
@@ -54,12 +60,21 @@ def option_overlap(gold: Sequence[str], predicted: Sequence[str], one_assignment
     (1.75, 2.0)
     """
     lengths = [[common_substring(one, other) for other in predicted] for one in gold]
-    precision = [[_share(n, other) for n, other in zip(row, predicted, strict=True)] for row in lengths]
-    recall = [[_share(n, one) for n in row] for row, one in zip(lengths, gold, strict=True)]
+    precision = [
+        [_share(n, other) for n, other in zip(row, predicted, strict=True)]
+        for row in lengths
+    ]
+    recall = [
+        [_share(n, one) for n in row] for row, one in zip(lengths, gold, strict=True)
+    ]
     return _overlap(precision, recall, len(predicted), len(gold), one_assignment)
 
 
-def answer_overlap(gold: Sequence[Sequence[str]], predicted: Sequence[str], one_assignment: bool = False) -> Overlap:
+def answer_overlap(
+    gold: Sequence[Sequence[str]],
+    predicted: Sequence[str],
+    one_assignment: bool = False,
+) -> Overlap:
     """The same for clarified answers: normalized, and for each pair the alias with the longest common substring.
 
     >>> overlap = answer_overlap([["mj", "michael jordan"], ["lebron"]], ["jordan"])
@@ -71,8 +86,13 @@ def answer_overlap(gold: Sequence[Sequence[str]], predicted: Sequence[str], one_
     recall: Table = []
     for aliases in gold:
         names = [normal_form(alias) for alias in aliases]
-        best = [max(((common_substring(name, guess), -i) for i, name in enumerate(names))) for guess in guesses]
-        precision.append([_share(n, guess) for (n, _), guess in zip(best, guesses, strict=True)])
+        best = [
+            max(((common_substring(name, guess), -i) for i, name in enumerate(names)))
+            for guess in guesses
+        ]
+        precision.append(
+            [_share(n, guess) for (n, _), guess in zip(best, guesses, strict=True)]
+        )
         recall.append([_share(n, names[-i]) for n, i in best])
     return _overlap(precision, recall, len(guesses), len(gold), one_assignment)
 
@@ -81,15 +101,25 @@ def _share(length: int, text: str) -> float:
     return length / len(text) if length else 0.0
 
 
-def _overlap(precision: Table, recall: Table, predicted: int, gold: int, one_assignment: bool) -> Overlap:
+def _overlap(
+    precision: Table, recall: Table, predicted: int, gold: int, one_assignment: bool
+) -> Overlap:
     if not predicted or not gold:
         both_empty = float(predicted == gold)
         return Overlap(both_empty, both_empty, max(predicted, 1), max(gold, 1))
     if not one_assignment:
         return Overlap(best_total(precision), best_total(recall), predicted, gold)
-    both = [[p + r for p, r in zip(*rows, strict=True)] for rows in zip(precision, recall, strict=True)]
+    both = [
+        [p + r for p, r in zip(*rows, strict=True)]
+        for rows in zip(precision, recall, strict=True)
+    ]
     pairs = best_assignment(both)
-    return Overlap(sum(precision[i][j] for i, j in pairs), sum(recall[i][j] for i, j in pairs), predicted, gold)
+    return Overlap(
+        sum(precision[i][j] for i, j in pairs),
+        sum(recall[i][j] for i, j in pairs),
+        predicted,
+        gold,
+    )
 
 
 def ratio(overlaps: Sequence[Overlap]) -> Ratio:
@@ -99,9 +129,17 @@ def ratio(overlaps: Sequence[Overlap]) -> Ratio:
     >>> round(result.precision, 4), round(result.recall, 4), round(result.f1, 4)
     (0.7778, 0.375, 0.506)
     """
-    precision = sum(one.precision_sum for one in overlaps) / max(sum(one.predicted for one in overlaps), 1)
-    recall = sum(one.recall_sum for one in overlaps) / max(sum(one.gold for one in overlaps), 1)
-    return Ratio(precision, recall, 2 * precision * recall / (precision + recall) if precision + recall else 0.0)
+    precision = sum(one.precision_sum for one in overlaps) / max(
+        sum(one.predicted for one in overlaps), 1
+    )
+    recall = sum(one.recall_sum for one in overlaps) / max(
+        sum(one.gold for one in overlaps), 1
+    )
+    return Ratio(
+        precision,
+        recall,
+        2 * precision * recall / (precision + recall) if precision + recall else 0.0,
+    )
 
 
 def category_exact_match(gold: str, predicted: str) -> float:
@@ -119,10 +157,16 @@ def category_bleu(golds: Sequence[str], predictions: Sequence[str]) -> float:
     >>> category_bleu(["Which one: a, or b?"], ["Which year: a, or b?"])
     0.5
     """
-    return corpus_bleu([parse_released(g)[0] for g in golds], [parse_released(p)[0] for p in predictions], order=1)
+    return corpus_bleu(
+        [parse_released(g)[0] for g in golds],
+        [parse_released(p)[0] for p in predictions],
+        order=1,
+    )
 
 
-def answers_per_question(predictions: Sequence[Sequence[str]], released: bool = True) -> float:
+def answers_per_question(
+    predictions: Sequence[Sequence[str]], released: bool = True
+) -> float:
     """ "# Ans.": distinct answers divided by questions. Released: distinct over the whole set, not in each question.
 
     >>> answers_per_question([["a", "b"], ["a"]]), answers_per_question([["a", "b"], ["a"]], released=False)

@@ -17,7 +17,9 @@ class CitationScores:
     precision: float
 
 
-def citation_scores(sentences: Sequence[tuple[str, Sequence[str]]], entails: Entails) -> CitationScores:
+def citation_scores(
+    sentences: Sequence[tuple[str, Sequence[str]]], entails: Entails
+) -> CitationScores:
     """Score sentences, each with the texts that it cites.
 
     A sentence is supported if its cited texts together entail it. A citation counts as precise if the sentence is
@@ -34,7 +36,10 @@ def citation_scores(sentences: Sequence[tuple[str, Sequence[str]]], entails: Ent
             continue
         supported += 1
         precise += sum(_needed(i, texts, sentence, entails) for i in range(len(texts)))
-    return CitationScores(supported / len(sentences) if sentences else 0.0, precise / cited if cited else 0.0)
+    return CitationScores(
+        supported / len(sentences) if sentences else 0.0,
+        precise / cited if cited else 0.0,
+    )
 
 
 def _needed(index: int, texts: Sequence[str], sentence: str, entails: Entails) -> bool:

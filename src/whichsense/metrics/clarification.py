@@ -1,4 +1,4 @@
-"""A clarification question as the released scorer reads it, traps included; `whichsense.clarification` is right."""
+"""A clarification question as the released scorer parses it, with its bugs; `text.clarification` is correct."""
 
 from __future__ import annotations
 
@@ -20,4 +20,6 @@ def parse_released(question: str) -> tuple[str, list[str]]:
     category, colon, rest = question.partition(":")
     if not colon:
         return INVALID, [INVALID]
-    return category, [option.strip(" ?") for part in rest.split(", or") for option in part.split(",")]
+    return category, [
+        option.strip(" ?") for part in rest.split(", or") for option in part.split(",")
+    ]

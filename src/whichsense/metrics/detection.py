@@ -25,7 +25,9 @@ def detection(gold: Sequence[bool], predicted: Sequence[bool]) -> Detection:
     Detection(accuracy=0.5, precision=0.5, recall=0.5, f1=0.5)
     """
     if len(gold) != len(predicted) or not gold:
-        raise BadInput(f"Detection needs one decision per question: {len(gold)} gold, {len(predicted)} predicted.")
+        raise BadInput(
+            f"Detection needs one decision per question: {len(gold)} gold, {len(predicted)} predicted."
+        )
     hits = sum(g and p for g, p in zip(gold, predicted, strict=True))
     right = sum(g == p for g, p in zip(gold, predicted, strict=True))
     precision = hits / sum(predicted) if any(predicted) else 0.0

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from whichsense.metrics.answers import normal_form
-from whichsense.text import normalize
+from whichsense.text.words import normalize
 
 
-def answer_ranks(answers: Sequence[Sequence[str]], texts: Sequence[str]) -> list[int | None]:
+def answer_ranks(
+    answers: Sequence[Sequence[str]], texts: Sequence[str]
+) -> list[int | None]:
     """For each gold answer the rank, from 1, of the first text that holds one of its aliases; None if none does.
 
     An alias is held where it stands as whole words after normalization. Every text is normalized once, and only as
@@ -20,7 +22,10 @@ def answer_ranks(answers: Sequence[Sequence[str]], texts: Sequence[str]) -> list
     [2]
     """
     ranks: list[int | None] = [None] * len(answers)
-    forms = [[f" {form} " for alias in aliases if (form := normal_form(alias))] for aliases in answers]
+    forms = [
+        [f" {form} " for alias in aliases if (form := normal_form(alias))]
+        for aliases in answers
+    ]
     missing = [i for i, aliases in enumerate(forms) if aliases]
     for rank, text in enumerate(texts, 1):
         if not missing:
@@ -39,7 +44,11 @@ def answer_recall(ranks: Sequence[int | None], k: int) -> float:
     >>> answer_recall([1, 7, None, 3], k=5)
     0.5
     """
-    return sum(rank is not None and rank <= k for rank in ranks) / len(ranks) if ranks else 0.0
+    return (
+        sum(rank is not None and rank <= k for rank in ranks) / len(ranks)
+        if ranks
+        else 0.0
+    )
 
 
 def any_answer_recall(ranks: Sequence[int | None], k: int) -> float:

@@ -21,7 +21,9 @@ def load_base(base: str | Path, kind: str = "AutoModel", **options: Any) -> Any:
     torch = require("torch", "train")
     quietly(transformers)
     with _Told(base, "model"):
-        model = getattr(transformers, kind).from_pretrained(**_place(base), dtype=torch.float32, **options)
+        model = getattr(transformers, kind).from_pretrained(
+            **_place(base), dtype=torch.float32, **options
+        )
         return _dense(model) if is_gguf(base) else model
 
 
@@ -42,7 +44,10 @@ def _place(base: str | Path) -> dict[str, str]:
     if not is_gguf(base):
         return {"pretrained_model_name_or_path": str(base)}
     require("gguf", "gguf")
-    return {"pretrained_model_name_or_path": str(Path(base).parent), "gguf_file": Path(base).name}
+    return {
+        "pretrained_model_name_or_path": str(Path(base).parent),
+        "gguf_file": Path(base).name,
+    }
 
 
 def _dense(model: Any) -> Any:

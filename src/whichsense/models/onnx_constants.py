@@ -18,7 +18,14 @@ from whichsense.errors import BadInput
 _GRAPH, _INITIALIZER = 7, 5  # of a model, of a graph
 _DIMENSION, _TYPE, _NAME, _RAW = 1, 2, 8, 9  # of an initializer
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_TYPES: dict[int, Any] = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 10: np.float16}
+_TYPES: dict[int, Any] = {
+    1: np.float32,
+    2: np.uint8,
+    3: np.int8,
+    6: np.int32,
+    7: np.int64,
+    10: np.float16,
+}
 Field = tuple[int, Any]
 
 
@@ -29,9 +36,16 @@ def constants(path: Path) -> dict[str, NDArray[Any]]:
         graphs = [value for number, value in _fields(body) if number == _GRAPH]
         if not graphs:
             raise ValueError("it holds no graph")
-        return dict(_array(value) for graph in graphs for number, value in _fields(graph) if number == _INITIALIZER)
+        return dict(
+            _array(value)
+            for graph in graphs
+            for number, value in _fields(graph)
+            if number == _INITIALIZER
+        )
     except (OSError, IndexError, KeyError, ValueError, TypeError) as error:
-        raise BadInput(f"'{path}' is no ONNX file with constants that can be read: {error}") from None
+        raise BadInput(
+            f"'{path}' is no ONNX file with constants that can be read: {error}"
+        ) from None
 
 
 def _array(message: memoryview) -> tuple[str, NDArray[Any]]:
@@ -41,7 +55,9 @@ def _array(message: memoryview) -> tuple[str, NDArray[Any]]:
     for number, value in fields:
         if number == _DIMENSION:
             dimensions += [value] if isinstance(value, int) else _packed(value)
-    values = np.frombuffer(single[_RAW], np.dtype(_TYPES[single[_TYPE]]).newbyteorder("<"))
+    values = np.frombuffer(
+        single[_RAW], np.dtype(_TYPES[single[_TYPE]]).newbyteorder("<")
+    )
     return bytes(single[_NAME]).decode(), values.reshape(dimensions)
 
 
@@ -54,7 +70,9 @@ def _fields(message: memoryview) -> Iterator[Field]:
             value, place = _varint(message, place)
             yield number, value
             continue
-        size, place = {_FIXED64: (8, place), _FIXED32: (4, place)}.get(kind) or _varint(message, place)
+        size, place = {_FIXED64: (8, place), _FIXED32: (4, place)}.get(kind) or _varint(
+            message, place
+        )
         if kind not in (_FIXED64, _BYTES, _FIXED32) or place + size > len(message):
             raise ValueError("it is damaged")
         yield number, message[place : place + size]

@@ -24,7 +24,9 @@ class SquadReader:
     def __init__(self, path: str | Path, batch: int = 16, device: str = "cpu") -> None:
         self.path, self.batch, self.device = Path(path), batch, device
         if not (self.path / "config.json").is_file():
-            raise BadInput(f"'{path}' holds no model: a folder with config.json, weights and tokenizer is needed.")
+            raise BadInput(
+                f"'{path}' holds no model: a folder with config.json, weights and tokenizer is needed."
+            )
 
     @property
     def name(self) -> str:
@@ -33,9 +35,16 @@ class SquadReader:
 
     @cached_property
     def _parts(self) -> tuple[Any, Any, Any]:
-        torch, transformers = require("torch", "train"), require("transformers", "train")
+        torch, transformers = (
+            require("torch", "train"),
+            require("transformers", "train"),
+        )
         tokenizer = transformers.AutoTokenizer.from_pretrained(self.path, use_fast=True)
-        model = transformers.AutoModelForQuestionAnswering.from_pretrained(self.path).to(self.device).eval()
+        model = (
+            transformers.AutoModelForQuestionAnswering.from_pretrained(self.path)
+            .to(self.device)
+            .eval()
+        )
         return torch, tokenizer, model
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[str]:
@@ -47,10 +56,15 @@ class SquadReader:
 
     def _read(self, pairs: Sequence[tuple[str, str]]) -> list[str]:
         windows = sorted(self._windows(pairs), key=lambda window: window[0])
-        found = {pair: [window[1:] for window in group] for pair, group in groupby(windows, key=lambda w: w[0])}
+        found = {
+            pair: [window[1:] for window in group]
+            for pair, group in groupby(windows, key=lambda w: w[0])
+        }
         return [_best_span(text, found.get(i, [])) for i, (_, text) in enumerate(pairs)]
 
-    def _windows(self, pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[int, float, list[tuple[float, int, int]]]]:
+    def _windows(
+        self, pairs: Sequence[tuple[str, str]]
+    ) -> Iterator[tuple[int, float, list[tuple[float, int, int]]]]:
         """For each window: its pair, the score of "no answer", and its best spans as (score, start, end)."""
         torch, tokenizer, model = self._parts
         encoded = tokenizer(
@@ -64,19 +78,31 @@ class SquadReader:
             padding=True,
             return_tensors="pt",
         )
-        offsets, owner = encoded.pop("offset_mapping"), encoded.pop("overflow_to_sample_mapping")
+        offsets, owner = (
+            encoded.pop("offset_mapping"),
+            encoded.pop("overflow_to_sample_mapping"),
+        )
         with torch.inference_mode():
-            output = model(**{key: value.to(self.device) for key, value in encoded.items()})
-        starts, ends = output.start_logits.float().cpu().numpy(), output.end_logits.float().cpu().numpy()
+            output = model(
+                **{key: value.to(self.device) for key, value in encoded.items()}
+            )
+        starts, ends = (
+            output.start_logits.float().cpu().numpy(),
+            output.end_logits.float().cpu().numpy(),
+        )
         for row in range(len(starts)):
             places = {
-                i: tuple(map(int, offsets[row][i])) for i, part in enumerate(encoded.sequence_ids(row)) if part == 1
+                i: tuple(map(int, offsets[row][i]))
+                for i, part in enumerate(encoded.sequence_ids(row))
+                if part == 1
             }
             null = float(starts[row][0] + ends[row][0])
             yield int(owner[row]), null, list(_spans(starts[row], ends[row], places))
 
 
-def _spans(starts: Any, ends: Any, places: dict[int, tuple[int, ...]]) -> Iterator[tuple[float, int, int]]:
+def _spans(
+    starts: Any, ends: Any, places: dict[int, tuple[int, ...]]
+) -> Iterator[tuple[float, int, int]]:
     best_ends = [int(i) for i in ends.argsort()[::-1][:_BEST]]
     for begin in (int(i) for i in starts.argsort()[::-1][:_BEST]):
         for end in best_ends:
@@ -84,7 +110,9 @@ def _spans(starts: Any, ends: Any, places: dict[int, tuple[int, ...]]) -> Iterat
                 yield float(starts[begin] + ends[end]), places[begin][0], places[end][1]
 
 
-def _best_span(text: str, windows: Sequence[tuple[float, list[tuple[float, int, int]]]]) -> str:
+def _best_span(
+    text: str, windows: Sequence[tuple[float, list[tuple[float, int, int]]]]
+) -> str:
     spans = [span for _, found in windows for span in found]
     if not spans:
         return ""

@@ -10,7 +10,13 @@ from typing import Any
 from whichsense.errors import BadInput, require
 
 # The layer that agreed best with people, by kind and depth of the model (Zhang et al., 2020).
-_BEST_LAYER = {("roberta", 24): 17, ("roberta", 12): 10, ("bert", 24): 18, ("bert", 12): 9, ("distilbert", 6): 5}
+_BEST_LAYER = {
+    ("roberta", 24): 17,
+    ("roberta", 12): 10,
+    ("bert", 24): 18,
+    ("bert", 12): 9,
+    ("distilbert", 6): 5,
+}
 
 
 class TokenVectors:
@@ -22,11 +28,16 @@ class TokenVectors:
     def __init__(self, path: str | Path, layer: int | None = None) -> None:
         self.path, self.layer = Path(path), layer
         if not (self.path / "config.json").is_file():
-            raise BadInput(f"'{path}' holds no model: a folder with config.json, weights and tokenizer is needed.")
+            raise BadInput(
+                f"'{path}' holds no model: a folder with config.json, weights and tokenizer is needed."
+            )
 
     @cached_property
     def _parts(self) -> tuple[Any, Any, Any, int]:
-        torch, transformers = require("torch", "train"), require("transformers", "train")
+        torch, transformers = (
+            require("torch", "train"),
+            require("transformers", "train"),
+        )
         tokenizer = transformers.AutoTokenizer.from_pretrained(self.path)
         network = transformers.AutoModel.from_pretrained(self.path).eval()
         depth = network.config.num_hidden_layers
@@ -42,7 +53,9 @@ class TokenVectors:
             [text.strip() for text in texts],
             padding=True,
             truncation=True,
-            max_length=min(tokenizer.model_max_length, network.config.max_position_embeddings - 2),
+            max_length=min(
+                tokenizer.model_max_length, network.config.max_position_embeddings - 2
+            ),
             return_special_tokens_mask=True,
             return_tensors="pt",
         )

@@ -34,29 +34,40 @@ def pieces(word: str, vocabulary: Mapping[str, int]) -> list[int]:
     return [number for number, _, _ in placed_pieces(word, vocabulary)]
 
 
-def placed_pieces(word: str, vocabulary: Mapping[str, int]) -> list[tuple[int, int, int]]:
+def placed_pieces(
+    word: str, vocabulary: Mapping[str, int]
+) -> list[tuple[int, int, int]]:
     """The same, each with where it stands in the word as it was written.
 
     >>> vocabulary = {UNKNOWN: 0, "cafe": 1, "##s": 2, ",": 3}
     >>> placed_pieces("Cafe\u0301s,", vocabulary)
     [(1, 0, 5), (2, 5, 6), (3, 6, 7)]
     """
-    if word.isascii() and word.isalnum():  # most words: nothing to take off, nowhere to cut
+    if (
+        word.isascii() and word.isalnum()
+    ):  # most words: nothing to take off, nowhere to cut
         return _longest_first(word.lower(), vocabulary)
     found: list[tuple[int, int, int]] = []
     for part, starts, ends in _parts(word):
-        found += [(number, starts[first], ends[last - 1]) for number, first, last in _longest_first(part, vocabulary)]
+        found += [
+            (number, starts[first], ends[last - 1])
+            for number, first, last in _longest_first(part, vocabulary)
+        ]
     return found
 
 
-def _longest_first(part: str, vocabulary: Mapping[str, int]) -> list[tuple[int, int, int]]:
+def _longest_first(
+    part: str, vocabulary: Mapping[str, int]
+) -> list[tuple[int, int, int]]:
     unknown = [(vocabulary[UNKNOWN], 0, len(part))]
     if len(part) > LONGEST_WORD:
         return unknown
     found, start = [], 0
     while start < len(part):
         for end in range(len(part), start, -1):
-            token = vocabulary.get(part[start:end] if start == 0 else "##" + part[start:end])
+            token = vocabulary.get(
+                part[start:end] if start == 0 else "##" + part[start:end]
+            )
             if token is not None:
                 found.append((token, start, end))
                 start = end
@@ -85,7 +96,9 @@ def _parts(word: str) -> Iterator[tuple[str, list[int], list[int]]]:
                 ends.append(place + 1)
             elif kind[0] != "Z":
                 yield character, [place], [place + 1]
-        if ends and unicodedata.category(original) == "Mn":  # an accent on its own belongs to what it stands on
+        if (
+            ends and unicodedata.category(original) == "Mn"
+        ):  # an accent on its own belongs to what it stands on
             ends[-1] = place + 1
     if current:
         yield current, starts, ends
@@ -95,7 +108,11 @@ def _plain(character: str) -> str:
     """A character without its accents and in lower case; nothing for an accent or a control character."""
     if unicodedata.category(character) in _CONTROL or character == "\ufffd":
         return ""
-    bare = (part for part in unicodedata.normalize("NFD", character) if unicodedata.category(part) != "Mn")
+    bare = (
+        part
+        for part in unicodedata.normalize("NFD", character)
+        if unicodedata.category(part) != "Mn"
+    )
     return "".join(bare).lower()
 
 

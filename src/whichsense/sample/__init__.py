@@ -18,13 +18,20 @@ from whichsense.files import cache_folder
 from whichsense.index.folder import FORMAT
 
 HERE = Path(__file__).parent
-PASSAGES, QUESTIONS, UNANSWERABLE = HERE / "passages.jsonl", HERE / "questions.jsonl", HERE / "unanswerable.jsonl"
+PASSAGES, QUESTIONS, UNANSWERABLE = (
+    HERE / "passages.jsonl",
+    HERE / "questions.jsonl",
+    HERE / "unanswerable.jsonl",
+)
 
 
 @cache
 def index() -> indexes.Index:
     """The sample's index, built in a second on first use and kept in the user's cache."""
-    folder = cache_folder() / f"sample-{FORMAT}-{hashlib.sha256(PASSAGES.read_bytes()).hexdigest()[:12]}"
+    folder = (
+        cache_folder()
+        / f"sample-{FORMAT}-{hashlib.sha256(PASSAGES.read_bytes()).hexdigest()[:12]}"
+    )
     try:
         return indexes.Index.open(folder)
     except IndexFault:
@@ -32,7 +39,10 @@ def index() -> indexes.Index:
     try:
         indexes.build([PASSAGES], folder)
         return indexes.Index.open(folder)
-    except (IndexBusy, OSError):  # another process builds it in this moment, or the home cannot be written to
+    except (
+        IndexBusy,
+        OSError,
+    ):  # another process builds it in this moment, or the home cannot be written to
         temporary = Path(tempfile.mkdtemp(prefix="whichsense-sample-"))
         atexit.register(shutil.rmtree, temporary, ignore_errors=True)
         indexes.build([PASSAGES], temporary)
@@ -46,4 +56,6 @@ def is_learnt(question_id: str) -> bool:
     True
     """
     topic = question_id.rpartition("-")[0]
-    return int(hashlib.md5(topic.encode(), usedforsecurity=False).hexdigest(), 16) % 2 == 0
+    return (
+        int(hashlib.md5(topic.encode(), usedforsecurity=False).hexdigest(), 16) % 2 == 0
+    )

@@ -1,6 +1,6 @@
 """Training: one loop for every model, and a task for each of them.
 
-A task is any object with the verbs of `whichsense.train.loop.Task`; there is nothing to inherit or register:
+A task is any object with the verbs of `whichsense.train.loop.run.Task`; there is nothing to inherit or register:
 
     class Fit:
         metric, higher_is_better = "accuracy", True        # the best model is chosen by this number of evaluate()
@@ -24,9 +24,11 @@ checkpoints, exact resume, logs, early stopping, Ctrl-C. Three rules keep resumi
 - What training changes lives in the model's `state_dict`, nowhere else.
 
 To train it from a recipe, put the task into a module of `whichsense.train` that has `Options` (a frozen dataclass: the
-recipe's tables other than `[train]`) and `make(options) -> Task`, and name it in `whichsense.train.tasks`.
+recipe's tables other than `[train]`) and `make(options) -> Task`, and name it in `whichsense.train.catalog`.
 """
 
 from whichsense.errors import require
 
-require("torch", "train")  # every module here imports it: said once, with the way to get it
+require(
+    "torch", "train"
+)  # every module here imports it: said once, with the way to get it

@@ -23,15 +23,15 @@ from whichsense.datasets import Question, load
 from whichsense.datasets.records import Annotation, QAPair
 from whichsense.errors import BadConfig
 from whichsense.files import read_json, read_jsonl, write_atomically
+from whichsense.jobs.progress import unsaid
 from whichsense.metrics.ambignq import f1_answers
-from whichsense.progress import unsaid
-from whichsense.read import SeqReader
-from whichsense.text import normalize
-from whichsense.train.answer_prediction import Options, make_with
-from whichsense.train.checkpoint import MODEL
-from whichsense.train.generation import mean
-from whichsense.train.loop import train
-from whichsense.train.recipe import Recipe, load_recipe
+from whichsense.stages.read import SeqReader
+from whichsense.text.words import normalize
+from whichsense.train.loop.checkpoint import MODEL
+from whichsense.train.loop.recipe import Recipe, load_recipe
+from whichsense.train.loop.run import train
+from whichsense.train.tasks.seq2seq.answer_prediction import Options, make_with
+from whichsense.train.tasks.seq2seq.generation import mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,9 @@ class CoTrained:
     """Questions that were added in the last iteration: with several answers, with one."""
 
 
-def cotrain(settings: CoTraining, where: Path, folder: Path, say: Callable[[str], None] = unsaid) -> CoTrained:
+def cotrain(
+    settings: CoTraining, where: Path, folder: Path, say: Callable[[str], None] = unsaid
+) -> CoTrained:
     """Run all iterations, or those that are missing. `where`: the folder that the reader's recipe is named from."""
     _same_as_before(settings, folder)
     recipes = [_recipe(settings, where, number) for number in range(settings.models)]
@@ -81,17 +83,31 @@ def cotrain(settings: CoTraining, where: Path, folder: Path, say: Callable[[str]
     for iteration in range(1, settings.iterations + 1):
         place = folder / f"iteration-{iteration}"
         silver = place / "silver.jsonl"
-        models = [place / f"model-{number}" / MODEL for number in range(1, settings.models + 1)]
-        if not silver.exists():  # it is written last: where it is, the models are trained
-            for number, (recipe, model) in enumerate(zip(recipes, models, strict=True), 1):
+        models = [
+            place / f"model-{number}" / MODEL
+            for number in range(1, settings.models + 1)
+        ]
+        if (
+            not silver.exists()
+        ):  # it is written last: where it is, the models are trained
+            for number, (recipe, model) in enumerate(
+                zip(recipes, models, strict=True), 1
+            ):
                 say(f"iteration {iteration}, model {number} of {settings.models}")
-                train(make_with(recipe.options, added, files), recipe.train, model.parent, recipe=recipe.table)
+                train(
+                    make_with(recipe.options, added, files),
+                    recipe.train,
+                    model.parent,
+                    recipe=recipe.table,
+                )
             _write_silver(silver, settings, recipes[0].options, models)
         added, files = list(_read_silver(silver)), [silver]
         say(f"iteration {iteration}: {len(added):,} questions added")
     several = sum(question.is_ambiguous for question in added)
     chosen, score = _best_ensemble(settings, recipes[0].options, models)
-    return CoTrained(tuple(models[place] for place in chosen), score, (several, len(added) - several))
+    return CoTrained(
+        tuple(models[place] for place in chosen), score, (several, len(added) - several)
+    )
 
 
 def _same_as_before(settings: CoTraining, folder: Path) -> None:
@@ -99,7 +115,9 @@ def _same_as_before(settings: CoTraining, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     path, now = folder / "cotraining.json", json.loads(json.dumps(asdict(settings)))
     if path.exists() and read_json(path) != now:
-        raise BadConfig(f"'{folder}' holds a run with other settings. Take those of {path}, or another --out.")
+        raise BadConfig(
+            f"'{folder}' holds a run with other settings. Take those of {path}, or another --out."
+        )
     write_atomically(path, json.dumps(now, indent=2) + "\n")
 
 
@@ -113,15 +131,23 @@ def load_cotraining(path: Path, *, tiny: bool = False) -> CoTraining:
         raise BadConfig(f"'{path}' is not valid TOML: {error}") from None
     small = table.pop("tiny", {})
     table.pop("about", "")
-    return from_table(CoTraining, table | ({**small, "tiny": True} if tiny else {}), where=str(path))
+    return from_table(
+        CoTraining, table | ({**small, "tiny": True} if tiny else {}), where=str(path)
+    )
 
 
 def _recipe(settings: CoTraining, where: Path, number: int) -> Recipe:
-    variant = [settings.variants[number % len(settings.variants)]] if settings.variants else []
+    variant = (
+        [settings.variants[number % len(settings.variants)]]
+        if settings.variants
+        else []
+    )
     changes = [*settings.changes, *variant, f"train.seed={number}"]
     recipe = load_recipe(where / settings.reader, changes, tiny=settings.tiny)
     if not isinstance(recipe.options, Options):
-        raise BadConfig(f"'{settings.reader}' trains '{recipe.task}'; co-training needs an answer-prediction recipe.")
+        raise BadConfig(
+            f"'{settings.reader}' trains '{recipe.task}'; co-training needs an answer-prediction recipe."
+        )
     return recipe
 
 
@@ -139,13 +165,21 @@ def agreed(known: Sequence[str], predictions: Sequence[Sequence[str]]) -> list[s
             if form and form not in names:
                 votes[form] += 1
                 written.setdefault(form, answer)
-    return [written[form] for form, count in votes.items() if count > len(predictions) / 2]
+    return [
+        written[form] for form, count in votes.items() if count > len(predictions) / 2
+    ]
 
 
-def _write_silver(path: Path, settings: CoTraining, options: Options, models: Sequence[Path]) -> None:
+def _write_silver(
+    path: Path, settings: CoTraining, options: Options, models: Sequence[Path]
+) -> None:
     """What the models agree on, as lines of AmbigNQ's kind."""
     data = options.data
-    partial = [question for question in load(settings.partial, data_dir=data.folder or None) if question.answers]
+    partial = [
+        question
+        for question in load(settings.partial, data_dir=data.folder or None)
+        if question.answers
+    ]
     partial = partial[: settings.partial_limit or None]
     evidence = data.evidence(options.form.passages)
     texts = [question.text for question in partial]
@@ -160,24 +194,48 @@ def _write_silver(path: Path, settings: CoTraining, options: Options, models: Se
         free = reader.read_many(texts, hits) if settings.agreement == "free" else read
         for place, candidates in enumerate(read):
             found[place].append([one.answer for one in candidates])
-            alone[place] &= not agreed(known[place : place + 1], [[one.answer for one in free[place]]])
+            alone[place] &= not agreed(
+                known[place : place + 1], [[one.answer for one in free[place]]]
+            )
     rows = []
-    for question, answer, predictions, single in zip(partial, known, found, alone, strict=True):
+    for question, answer, predictions, single in zip(
+        partial, known, found, alone, strict=True
+    ):
         if more := agreed(question.answers[0], predictions):
-            rows.append({"id": question.id, "question": question.text, "answers": [[answer], *([one] for one in more)]})
+            rows.append(
+                {
+                    "id": question.id,
+                    "question": question.text,
+                    "answers": [[answer], *([one] for one in more)],
+                }
+            )
         elif single:
-            rows.append({"id": question.id, "question": question.text, "answers": [list(question.answers[0])]})
-    write_atomically(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+            rows.append(
+                {
+                    "id": question.id,
+                    "question": question.text,
+                    "answers": [list(question.answers[0])],
+                }
+            )
+    write_atomically(
+        path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    )
 
 
 def _read_silver(path: Path) -> Iterator[Question]:
     for _, row in read_jsonl(path):
         pairs = tuple(QAPair(tuple(aliases)) for aliases in row["answers"])
-        kind: Literal["singleAnswer", "multipleQAs"] = "singleAnswer" if len(pairs) == 1 else "multipleQAs"
-        yield Question(f"silver-{row['id']}", row["question"], (Annotation(kind, pairs),))
+        kind: Literal["singleAnswer", "multipleQAs"] = (
+            "singleAnswer" if len(pairs) == 1 else "multipleQAs"
+        )
+        yield Question(
+            f"silver-{row['id']}", row["question"], (Annotation(kind, pairs),)
+        )
 
 
-def _best_ensemble(settings: CoTraining, options: Options, models: Sequence[Path]) -> tuple[tuple[int, ...], float]:
+def _best_ensemble(
+    settings: CoTraining, options: Options, models: Sequence[Path]
+) -> tuple[tuple[int, ...], float]:
     """The combination of models whose vote scores best on the development questions (appendix D)."""
     questions = options.data.development()
     evidence = options.data.evidence(options.form.passages)
@@ -185,7 +243,12 @@ def _best_ensemble(settings: CoTraining, options: Options, models: Sequence[Path
     evidence.search(texts)
     hits = [evidence.hits(text) for text in texts]
     found = [
-        [[one.answer for one in own] for own in SeqReader(model, beams=options.model.beams).read_many(texts, hits)]
+        [
+            [one.answer for one in own]
+            for own in SeqReader(model, beams=options.model.beams).read_many(
+                texts, hits
+            )
+        ]
         for model in models
     ]
     sizes = [size for size in settings.ensemble if size <= len(models)] or [len(models)]
@@ -198,10 +261,15 @@ def _best_ensemble(settings: CoTraining, options: Options, models: Sequence[Path
     return chosen, score
 
 
-def _voted_f1(found: Sequence[Sequence[Sequence[str]]], questions: Sequence[Question]) -> float:
+def _voted_f1(
+    found: Sequence[Sequence[Sequence[str]]], questions: Sequence[Question]
+) -> float:
     return mean(
         [
-            max(f1_answers(gold, voted([own[place] for own in found]) or [""]) for gold in question.answer_sets)
+            max(
+                f1_answers(gold, voted([own[place] for own in found]) or [""])
+                for gold in question.answer_sets
+            )
             for place, question in enumerate(questions)
         ]
     )
@@ -216,7 +284,9 @@ def voted(predictions: Sequence[Sequence[str]]) -> list[str]:
     votes: Counter[str] = Counter()
     written: dict[str, str] = {}
     for answers in predictions:
-        for form, answer in {normalize(answer): answer for answer in reversed(answers)}.items():
+        for form, answer in {
+            normalize(answer): answer for answer in reversed(answers)
+        }.items():
             votes[form] += 1
             written.setdefault(form, answer)
     most = max(votes.values(), default=0)

@@ -13,20 +13,34 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from whichsense.errors import BadInput  # noqa: E402
-from whichsense.models.bases import load_base, load_tokenizer  # noqa: E402
-from whichsense.models.bert import cross_encoder, detector, dual_encoder, joint, published, running, saved  # noqa: E402
-from whichsense.models.bert.cross_encoder import CrossEncoder, relevances  # noqa: E402
-from whichsense.models.bert.inputs import Inputs, by_length  # noqa: E402
-from whichsense.models.bert.span_reader import find_answers, over_threshold  # noqa: E402
-from whichsense.read import ExtractiveReader  # noqa: E402
-from whichsense.train.tiny import located  # noqa: E402
-from whichsense.types import Candidate, Hit, Passage  # noqa: E402
+from whichsense.errors import BadInput
+from whichsense.models.bases import load_base, load_tokenizer
+from whichsense.models.bert import (
+    cross_encoder,
+    detector,
+    dual_encoder,
+    joint,
+    published,
+    running,
+    saved,
+)
+from whichsense.models.bert.cross_encoder import CrossEncoder, relevances
+from whichsense.models.bert.inputs import Inputs, by_length
+from whichsense.models.bert.span_reader import find_answers, over_threshold
+from whichsense.stages.read import ExtractiveReader
+from whichsense.train.tiny.encoders import located
+from whichsense.types import Candidate, Hit, Passage
 
 PASSAGES = [
-    Passage("1", "Dune (novel)", "Frank Herbert wrote the novel Dune, which came out in 1965."),
+    Passage(
+        "1",
+        "Dune (novel)",
+        "Frank Herbert wrote the novel Dune, which came out in 1965.",
+    ),
     Passage("2", "", "Sand."),
-    Passage("3", "Dune (1984 film)", "The film Dune was made by David Lynch in 1984. " * 4),
+    Passage(
+        "3", "Dune (1984 film)", "The film Dune was made by David Lynch in 1984. " * 4
+    ),
     Passage("4", "Empty", ""),
 ]
 QUESTION = "Who made Dune?"
@@ -45,12 +59,29 @@ def seeded(seed: int = 0) -> Any:
 def test_rows_hold_question_title_and_text(inputs: Inputs) -> None:
     tokens = inputs.tokenizer.convert_ids_to_tokens
     whole, untitled, cut, empty = inputs.pairs(QUESTION, PASSAGES)
-    assert tokens(whole.ids)[:12] == "[CLS] who made dune ? [SEP] dune ( novel ) [SEP] frank".split()
-    assert tokens(whole.ids)[-1] == "[SEP]" and whole.segments[:7] == (0, 0, 0, 0, 0, 0, 1)
-    assert [PASSAGES[0].text[start:end] for start, end in whole.places][:3] == ["Frank", "Herbert", "wrote"]
+    assert (
+        tokens(whole.ids)[:12]
+        == "[CLS] who made dune ? [SEP] dune ( novel ) [SEP] frank".split()
+    )
+    assert tokens(whole.ids)[-1] == "[SEP]" and whole.segments[:7] == (
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        1,
+    )
+    assert [PASSAGES[0].text[start:end] for start, end in whole.places][:3] == [
+        "Frank",
+        "Herbert",
+        "wrote",
+    ]
     assert tokens(untitled.ids) == "[CLS] who made dune ? [SEP] sand . [SEP]".split()
     assert len(cut) == 48 and tokens(cut.ids)[-1] == "[SEP]" and empty.places == ()
-    assert inputs.tokenizer(QUESTION)["input_ids"] == list(inputs.single([QUESTION])[0].ids)
+    assert inputs.tokenizer(QUESTION)["input_ids"] == list(
+        inputs.single([QUESTION])[0].ids
+    )
     assert len(inputs.pairs("why " * 500, PASSAGES)[2]) == 48
     assert inputs.pairs(QUESTION, []) == []
 
@@ -59,28 +90,46 @@ def test_batches_by_length_hold_everything_once(inputs: Inputs) -> None:
     rows = inputs.pairs(QUESTION, PASSAGES) * 5
     batches = list(by_length(rows, 150))
     assert sorted(place for batch in batches for place in batch) == list(range(20))
-    assert all(len(batch) * max(len(rows[place]) for place in batch) <= 150 for batch in batches)
+    assert all(
+        len(batch) * max(len(rows[place]) for place in batch) <= 150
+        for batch in batches
+    )
 
 
-def test_relevance_one_by_one_equals_batched(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relevance_one_by_one_equals_batched(
+    inputs: Inputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = CrossEncoder(seeded(), reads=False)
     together = relevances(model, inputs, QUESTION, PASSAGES * 3)
-    alone = [relevances(model, inputs, QUESTION, [passage])[0] for passage in PASSAGES] * 3
-    assert together == pytest.approx(alone, abs=1e-5) and len(set(map(str, together[:4]))) == 4
+    alone = [
+        relevances(model, inputs, QUESTION, [passage])[0] for passage in PASSAGES
+    ] * 3
+    assert (
+        together == pytest.approx(alone, abs=1e-5)
+        and len(set(map(str, together[:4]))) == 4
+    )
     monkeypatch.setattr(running, "_CPU_TOKENS", 60)
-    assert relevances(model, inputs, QUESTION, PASSAGES * 3) == pytest.approx(alone, abs=1e-5)
+    assert relevances(model, inputs, QUESTION, PASSAGES * 3) == pytest.approx(
+        alone, abs=1e-5
+    )
     assert relevances(model, inputs, QUESTION, []) == []
 
 
-def test_spans_one_batch_equals_many(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spans_one_batch_equals_many(
+    inputs: Inputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = CrossEncoder(seeded(), reads=True)
     torch.nn.init.normal_(model.span.weight)  # type: ignore[union-attr]
     found = find_answers(model, inputs, QUESTION, PASSAGES)
     monkeypatch.setattr(running, "_CPU_TOKENS", 1)
     again = find_answers(model, inputs, QUESTION, PASSAGES)
     assert [one.answer for one in found] == [one.answer for one in again]
-    assert [one.score for one in found] == pytest.approx([one.score for one in again], rel=1e-4)
-    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    assert [one.score for one in found] == pytest.approx(
+        [one.score for one in again], rel=1e-4
+    )
+    assert [one.score for one in found] == sorted(
+        (one.score for one in found), reverse=True
+    )
     assert 0 < sum(one.score for one in found) <= 1 + 1e-5
     for answer in found:
         assert all(span.passage.text[span.start : span.end] for span in answer.spans)
@@ -95,30 +144,58 @@ def test_likelihood_is_that_of_the_definition(inputs: Inputs) -> None:
     rows = inputs.pairs(QUESTION, two)
     logits = []
     for row in rows:
-        batch = {"input_ids": torch.tensor([row.ids]), "token_type_ids": torch.tensor([row.segments])}
+        batch = {
+            "input_ids": torch.tensor([row.ids]),
+            "token_type_ids": torch.tensor([row.segments]),
+        }
         with torch.no_grad():
-            read = model(batch | {"attention_mask": torch.ones(1, len(row), dtype=torch.long)})
+            read = model(
+                batch | {"attention_mask": torch.ones(1, len(row), dtype=torch.long)}
+            )
         inside = slice(row.text_start, row.text_start + len(row.places))
-        logits.append((float(read.relevance), read.starts[0, inside].softmax(-1), read.ends[0, inside].softmax(-1)))
+        logits.append(
+            (
+                float(read.relevance),
+                read.starts[0, inside].softmax(-1),
+                read.ends[0, inside].softmax(-1),
+            )
+        )
     passage = torch.tensor([one[0] for one in logits]).softmax(-1)
     text = "sand"
-    place = [two[1].text[start:end].lower() for start, end in rows[1].places].index(text)
+    place = [two[1].text[start:end].lower() for start, end in rows[1].places].index(
+        text
+    )
     # "Sand" and "Sand." say the same, so that both spans count.
-    expected = float(passage[1]) * float(logits[1][1][place] * (logits[1][2][place] + logits[1][2][place + 1]))
-    found = next(one for one in find_answers(model, inputs, QUESTION, two) if one.answer.lower().startswith(text))
+    expected = float(passage[1]) * float(
+        logits[1][1][place] * (logits[1][2][place] + logits[1][2][place + 1])
+    )
+    found = next(
+        one
+        for one in find_answers(model, inputs, QUESTION, two)
+        if one.answer.lower().startswith(text)
+    )
     assert found.score == pytest.approx(expected, rel=1e-4)
 
 
 def test_scores_are_computed_in_full_under_bf16(inputs: Inputs) -> None:
     questions, passages = torch.randn(4, 64) * 3, torch.randn(5, 64) * 3
     with torch.autocast("cpu", torch.bfloat16):
-        rounded, kept = questions @ passages.T, dual_encoder.similarity(questions, passages)
-    assert torch.equal(kept, questions @ passages.T) and not torch.allclose(rounded.float(), kept, atol=1e-3)
+        rounded, kept = (
+            questions @ passages.T,
+            dual_encoder.similarity(questions, passages),
+        )
+    assert torch.equal(kept, questions @ passages.T) and not torch.allclose(
+        rounded.float(), kept, atol=1e-3
+    )
     model = joint.JointReranker(seeded(), layers=1, heads=4, most=4).eval()
-    row = running.padded(inputs.pairs(QUESTION, PASSAGES), inputs.tokenizer.pad_token_id)
+    row = running.padded(
+        inputs.pairs(QUESTION, PASSAGES), inputs.tokenizer.pad_token_id
+    )
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         vectors, relevance = model(row)
-        scores = model.next_scores(vectors[None], relevance[None], torch.ones(1, 4).bool(), torch.tensor([[1]]))
+        scores = model.next_scores(
+            vectors[None], relevance[None], torch.ones(1, 4).bool(), torch.tensor([[1]])
+        )
     assert vectors.dtype == relevance.dtype == scores.dtype == torch.float32
 
 
@@ -134,25 +211,40 @@ def test_joint_picks_do_not_depend_on_later_ones(inputs: Inputs) -> None:
     model = joint.JointReranker(seeded(), layers=2, heads=4, most=4).eval()
     vectors, relevance = torch.randn(2, 5, 64), torch.randn(2, 5)
     present = torch.tensor([[True] * 5, [True, True, True, False, False]])
-    whole = model.next_scores(vectors, relevance, present, torch.tensor([[0, 1, 2], [2, 0, 1]]))
+    whole = model.next_scores(
+        vectors, relevance, present, torch.tensor([[0, 1, 2], [2, 0, 1]])
+    )
     for steps in range(3):
-        part = model.next_scores(vectors, relevance, present, torch.tensor([[0, 1, 2], [2, 0, 1]])[:, :steps])
+        part = model.next_scores(
+            vectors, relevance, present, torch.tensor([[0, 1, 2], [2, 0, 1]])[:, :steps]
+        )
         assert torch.allclose(part[:, -1], whole[:, steps], atol=1e-5)
-    assert whole[0, 1, 0] == -torch.inf and whole[1, 0, 3] == -torch.inf and whole[0, 0].isfinite().all()
+    assert (
+        whole[0, 1, 0] == -torch.inf
+        and whole[1, 0, 3] == -torch.inf
+        and whole[0, 0].isfinite().all()
+    )
     # Another history, another score: that is what makes the choice a joint one.
     other = model.next_scores(vectors, relevance, present, torch.tensor([[3], [0]]))
     assert not torch.allclose(other[0, 1, 4], whole[0, 1, 4])
     order = joint.picked_order(model, inputs, QUESTION, PASSAGES, picks=2)
-    assert sorted(place for place, _ in order) == [0, 1, 2, 3] and joint.picked_order(model, inputs, "q", [], 2) == []
+    assert (
+        sorted(place for place, _ in order) == [0, 1, 2, 3]
+        and joint.picked_order(model, inputs, "q", [], 2) == []
+    )
 
 
 def test_detector_reads_passages(inputs: Inputs) -> None:
     model = detector.Detector(seeded())
-    alone, beside = (detector.detector_row(inputs, QUESTION, passages) for passages in ((), PASSAGES[:2]))
+    alone, beside = (
+        detector.detector_row(inputs, QUESTION, passages)
+        for passages in ((), PASSAGES[:2])
+    )
     assert len(alone) < len(beside) and beside.ids[: len(alone)] == alone.ids
     together = detector.probabilities(model, inputs, [alone, beside])
     assert together == pytest.approx(
-        [detector.probabilities(model, inputs, [row])[0] for row in (alone, beside)], abs=1e-5
+        [detector.probabilities(model, inputs, [row])[0] for row in (alone, beside)],
+        abs=1e-5,
     )
 
 
@@ -160,8 +252,13 @@ def test_cosine_ranks_as_the_inner_product(tmp_path: Path, inputs: Inputs) -> No
     model = dual_encoder.DualEncoder(seeded(0), seeded(1))
     for tower, factor in ((model.question, 1.0), (model.passage, 2.0)):
         with torch.no_grad():
-            tower.encoder.layer[-1].output.LayerNorm.weight.mul_(factor).add_(torch.randn(64))
-    texts = [(f"title {n}", f"{word} sand dune film novel " * (n % 5 + 1)) for n, word in enumerate("abcdefghij")]
+            tower.encoder.layer[-1].output.LayerNorm.weight.mul_(factor).add_(
+                torch.randn(64)
+            )
+    texts = [
+        (f"title {n}", f"{word} sand dune film novel " * (n % 5 + 1))
+        for n, word in enumerate("abcdefghij")
+    ]
     dual_encoder.save(tmp_path, model, inputs, texts)
     encoder = dual_encoder.DPR(str(tmp_path))
     passages = encoder.encode_passages([f"{title}\n{text}" for title, text in texts])
@@ -171,21 +268,32 @@ def test_cosine_ranks_as_the_inner_product(tmp_path: Path, inputs: Inputs) -> No
     assert np.allclose(np.linalg.norm(questions, axis=1), 1, atol=1e-5)
     pad = inputs.tokenizer.pad_token_id
     plain = dual_encoder.encode(model, "passage", inputs.passages(texts), pad)
-    asked = dual_encoder.encode(model, "question", inputs.single([QUESTION, "sand?", "Which film?"]), pad)
-    assert len({round(float(length), 3) for length in np.linalg.norm(plain, axis=1)}) > 3
+    asked = dual_encoder.encode(
+        model, "question", inputs.single([QUESTION, "sand?", "Which film?"]), pad
+    )
+    assert (
+        len({round(float(length), 3) for length in np.linalg.norm(plain, axis=1)}) > 3
+    )
     products = asked @ plain.T
-    assert (np.argsort(-products, axis=1) == np.argsort(-(questions @ passages.T), axis=1)).all()
+    assert (
+        np.argsort(-products, axis=1) == np.argsort(-(questions @ passages.T), axis=1)
+    ).all()
     alone = encoder.encode_passages([f"{texts[4][0]}\n{texts[4][1]}"])
     assert np.allclose(alone[0], passages[4], atol=1e-5)
 
 
 def weights_of(model: Any, before: str) -> dict[str, Any]:
-    return {f"{before}{name}": tensor.clone() for name, tensor in model.state_dict().items()}
+    return {
+        f"{before}{name}": tensor.clone() for name, tensor in model.state_dict().items()
+    }
 
 
 def with_leftovers(found: dict[str, Any], before: str) -> dict[str, Any]:
     """Published files also hold position numbers and a pooler."""
-    extra = {"embeddings.position_ids": torch.arange(256)[None], "pooler.dense.bias": torch.zeros(64)}
+    extra = {
+        "embeddings.position_ids": torch.arange(256)[None],
+        "pooler.dense.bias": torch.zeros(64),
+    }
     return found | {f"{before}{name}": tensor for name, tensor in extra.items()}
 
 
@@ -195,31 +303,61 @@ def test_published_dpr_retriever_of_facebook_research(tmp_path: Path) -> None:
         passage.embeddings.word_embeddings.weight.add_(1.0)
     body = with_leftovers(weights_of(question, "question_model."), "question_model.")
     body |= with_leftovers(weights_of(passage, "ctx_model."), "ctx_model.")
-    state = {"model_dict": OrderedDict(body), "optimizer_dict": {}, "scheduler_dict": {}, "offset": 0, "epoch": 39}
-    torch.save(state | {"encoder_params": {"encoder_model_type": "hf_bert"}}, tmp_path / "bert-base-encoder.cp")
+    state = {
+        "model_dict": OrderedDict(body),
+        "optimizer_dict": {},
+        "scheduler_dict": {},
+        "offset": 0,
+        "epoch": 39,
+    }
+    torch.save(
+        state | {"encoder_params": {"encoder_model_type": "hf_bert"}},
+        tmp_path / "bert-base-encoder.cp",
+    )
     base = located("tiny-bert")
     made = published.import_retriever(
-        [tmp_path / "bert-base-encoder.cp"], base, tmp_path / "made", [(p.title, p.text) for p in PASSAGES]
+        [tmp_path / "bert-base-encoder.cp"],
+        base,
+        tmp_path / "made",
+        [(p.title, p.text) for p in PASSAGES],
     )
     model, _, longest = dual_encoder.opened(made)
     assert longest > 0
-    assert torch.equal(model.passage.embeddings.word_embeddings.weight, passage.embeddings.word_embeddings.weight)
-    assert torch.equal(model.question.embeddings.word_embeddings.weight, question.embeddings.word_embeddings.weight)
+    assert torch.equal(
+        model.passage.embeddings.word_embeddings.weight,
+        passage.embeddings.word_embeddings.weight,
+    )
+    assert torch.equal(
+        model.question.embeddings.word_embeddings.weight,
+        question.embeddings.word_embeddings.weight,
+    )
     with pytest.raises(BadInput, match="no DPR checkpoint of this kind"):
-        published.import_reader(tmp_path / "bert-base-encoder.cp", base, tmp_path / "reader")
+        published.import_reader(
+            tmp_path / "bert-base-encoder.cp", base, tmp_path / "reader"
+        )
 
 
 def test_published_dpr_retriever_of_the_hub(tmp_path: Path) -> None:
     """The hub's own classes write the files, so that the layout is theirs."""
     config = transformers.DPRConfig(
-        **{k: v for k, v in load_base(located("tiny-bert")).config.to_dict().items() if k in SHAPE}
+        **{
+            k: v
+            for k, v in load_base(located("tiny-bert")).config.to_dict().items()
+            if k in SHAPE
+        }
     )
     towers = []
-    for name, kind in (("question", transformers.DPRQuestionEncoder), ("passage", transformers.DPRContextEncoder)):
+    for name, kind in (
+        ("question", transformers.DPRQuestionEncoder),
+        ("passage", transformers.DPRContextEncoder),
+    ):
         towers.append(kind(config).eval())
         towers[-1].save_pretrained(tmp_path / name)
     made = published.import_retriever(
-        [tmp_path / "question", tmp_path / "passage"], located("tiny-bert"), tmp_path / "made", [("a", "b")]
+        [tmp_path / "question", tmp_path / "passage"],
+        located("tiny-bert"),
+        tmp_path / "made",
+        [("a", "b")],
     )
     model, inputs, _ = dual_encoder.opened(made)
     row = inputs.single([QUESTION])[0]
@@ -227,35 +365,74 @@ def test_published_dpr_retriever_of_the_hub(tmp_path: Path) -> None:
     ours = dual_encoder.encode(model, "question", [row], inputs.tokenizer.pad_token_id)
     assert np.allclose(ours, theirs.detach().numpy(), atol=1e-5)
     with pytest.raises(BadInput, match="both towers"):
-        published.import_retriever([tmp_path / "question"], located("tiny-bert"), tmp_path / "half", [("a", "b")])
+        published.import_retriever(
+            [tmp_path / "question"],
+            located("tiny-bert"),
+            tmp_path / "half",
+            [("a", "b")],
+        )
 
 
-SHAPE = {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"}
-SHAPE |= {"max_position_embeddings", "hidden_dropout_prob", "attention_probs_dropout_prob"}
+SHAPE = {
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+}
+SHAPE |= {
+    "max_position_embeddings",
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+}
 
 
 def test_published_dpr_reader_of_the_hub(tmp_path: Path) -> None:
     config = transformers.DPRConfig(
-        **{k: v for k, v in load_base(located("tiny-bert")).config.to_dict().items() if k in SHAPE}
+        **{
+            k: v
+            for k, v in load_base(located("tiny-bert")).config.to_dict().items()
+            if k in SHAPE
+        }
     )
     theirs = transformers.DPRReader(config).eval()
     theirs.save_pretrained(tmp_path / "theirs")
-    made = published.import_reader(tmp_path / "theirs", located("tiny-bert"), tmp_path / "made", longest=48)
+    made = published.import_reader(
+        tmp_path / "theirs", located("tiny-bert"), tmp_path / "made", longest=48
+    )
     model, inputs = cross_encoder.opened(made, "extractive-reader", reads=True)
     row = inputs.pairs(QUESTION, PASSAGES[:1])[0]
-    asked = {"input_ids": torch.tensor([row.ids]), "attention_mask": torch.ones(1, len(row), dtype=torch.long)}
+    asked = {
+        "input_ids": torch.tensor([row.ids]),
+        "attention_mask": torch.ones(1, len(row), dtype=torch.long),
+    }
     with torch.no_grad():
-        found = model(asked | {"token_type_ids": torch.zeros(1, len(row), dtype=torch.long)})
+        found = model(
+            asked | {"token_type_ids": torch.zeros(1, len(row), dtype=torch.long)}
+        )
         expected = theirs(**asked)
-    assert torch.allclose(found.relevance, expected.relevance_logits.flatten(), atol=1e-5)
+    assert torch.allclose(
+        found.relevance, expected.relevance_logits.flatten(), atol=1e-5
+    )
     assert torch.allclose(found.starts, expected.start_logits, atol=1e-5)
-    assert len(ExtractiveReader(made).read(QUESTION, [Hit(passage, 1.0) for passage in PASSAGES])) == 1
+    assert (
+        len(
+            ExtractiveReader(made).read(
+                QUESTION, [Hit(passage, 1.0) for passage in PASSAGES]
+            )
+        )
+        == 1
+    )
 
 
 def test_folders_of_another_kind_are_told(tmp_path: Path, inputs: Inputs) -> None:
     model = CrossEncoder(seeded(), reads=False)
-    saved.save(tmp_path, model, inputs, task="reranker", config=model.config, options={})
-    with pytest.raises(BadInput, match="trained as 'reranker', and 'extractive-reader' is needed"):
+    saved.save(
+        tmp_path, model, inputs, task="reranker", config=model.config, options={}
+    )
+    with pytest.raises(
+        BadInput, match="trained as 'reranker', and 'extractive-reader' is needed"
+    ):
         ExtractiveReader(tmp_path).read(QUESTION, [])
     with pytest.raises(BadInput, match="no trained model"):
         cross_encoder.opened(tmp_path / "none", "reranker", reads=False)
@@ -266,9 +443,15 @@ def test_folders_of_another_kind_are_told(tmp_path: Path, inputs: Inputs) -> Non
 
 
 OTHERS = {
-    "roberta": ("RobertaConfig", {"max_position_embeddings": 66, "type_vocab_size": 1, "pad_token_id": 0}),
+    "roberta": (
+        "RobertaConfig",
+        {"max_position_embeddings": 66, "type_vocab_size": 1, "pad_token_id": 0},
+    ),
     "mpnet": ("MPNetConfig", {"max_position_embeddings": 66, "pad_token_id": 0}),
-    "distilbert": ("DistilBertConfig", {"dim": 32, "hidden_dim": 64, "n_layers": 1, "n_heads": 2}),
+    "distilbert": (
+        "DistilBertConfig",
+        {"dim": 32, "hidden_dim": 64, "n_layers": 1, "n_heads": 2},
+    ),
     "electra": ("ElectraConfig", {"embedding_size": 32}),
 }
 
@@ -278,27 +461,73 @@ def test_other_architectures(kind: str, tmp_path: Path) -> None:
     """Any encoder of transformers will do: two separators between the parts, no segments, no pooler."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-    words = ["<pad>", "<s>", "</s>", "<unk>", "who", "made", "dune", "?", "frank", "herbert", "wrote", "a", "novel"]
-    raw = Tokenizer(models.WordLevel({word: place for place, word in enumerate(words)}, unk_token="<unk>"))
+    words = [
+        "<pad>",
+        "<s>",
+        "</s>",
+        "<unk>",
+        "who",
+        "made",
+        "dune",
+        "?",
+        "frank",
+        "herbert",
+        "wrote",
+        "a",
+        "novel",
+    ]
+    raw = Tokenizer(
+        models.WordLevel(
+            {word: place for place, word in enumerate(words)}, unk_token="<unk>"
+        )
+    )
     raw.pre_tokenizer = pre_tokenizers.Whitespace()
     raw.post_processor = processors.RobertaProcessing(
         ("</s>", 2), ("<s>", 1), trim_offsets=False, add_prefix_space=False
     )
-    names = {"pad_token": "<pad>", "cls_token": "<s>", "sep_token": "</s>", "unk_token": "<unk>"}
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=raw, model_max_length=64, **names)
+    names = {
+        "pad_token": "<pad>",
+        "cls_token": "<s>",
+        "sep_token": "</s>",
+        "unk_token": "<unk>",
+    }
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=raw, model_max_length=64, **names
+    )
     config, rest = OTHERS[kind]
-    shape = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+    shape = {
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+    }
     settings = (shape if kind != "distilbert" else {}) | rest
-    made = transformers.AutoModel.from_config(getattr(transformers, config)(vocab_size=len(words), **settings))
+    made = transformers.AutoModel.from_config(
+        getattr(transformers, config)(vocab_size=len(words), **settings)
+    )
     made.save_pretrained(tmp_path / "base")
     tokenizer.save_pretrained(tmp_path / "base")
     inputs = Inputs(load_tokenizer(tmp_path / "base"), 24)
-    row = inputs.pairs("who made dune ?", [Passage("1", "dune", "frank herbert wrote dune")])[0]
+    row = inputs.pairs(
+        "who made dune ?", [Passage("1", "dune", "frank herbert wrote dune")]
+    )[0]
     said = inputs.tokenizer.convert_ids_to_tokens(row.ids)
-    assert said == "<s> who made dune ? </s> </s> dune </s> frank herbert wrote dune </s>".split()
+    assert (
+        said
+        == "<s> who made dune ? </s> </s> dune </s> frank herbert wrote dune </s>".split()
+    )
     assert set(row.segments) == {0}
     model = CrossEncoder(saved.encoder(tmp_path / "base"), reads=True)
     scores = relevances(model, inputs, "who made dune ?", PASSAGES)
-    saved.save(tmp_path / "ours", model, inputs, task="reranker", config=model.config, options={})
+    saved.save(
+        tmp_path / "ours",
+        model,
+        inputs,
+        task="reranker",
+        config=model.config,
+        options={},
+    )
     again, read_inputs = cross_encoder.opened(tmp_path / "ours", "reranker", reads=True)
-    assert relevances(again, read_inputs, "who made dune ?", PASSAGES) == pytest.approx(scores, abs=1e-5)
+    assert relevances(again, read_inputs, "who made dune ?", PASSAGES) == pytest.approx(
+        scores, abs=1e-5
+    )

@@ -5,4 +5,6 @@ Loaded only by those who ask for them: everything here needs the extra `train` (
 
 from whichsense.errors import require
 
-require("torch", "train")  # every module here imports it: said once, with the way to get it
+require(
+    "torch", "train"
+)  # every module here imports it: said once, with the way to get it

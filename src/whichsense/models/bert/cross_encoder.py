@@ -11,7 +11,13 @@ from torch import Tensor, nn
 
 from whichsense.models.bert import saved
 from whichsense.models.bert.inputs import Inputs
-from whichsense.models.bert.running import best_device, compile_layers, in_full, inference, outputs
+from whichsense.models.bert.running import (
+    best_device,
+    compile_layers,
+    in_full,
+    inference,
+    outputs,
+)
 from whichsense.types import Passage
 
 
@@ -61,7 +67,9 @@ def fitting(config: Any, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in batch.items() if name != "token_type_ids"}
 
 
-def opened(folder: str | Path, task: str, *, reads: bool, device: str = "") -> tuple[CrossEncoder, Inputs]:
+def opened(
+    folder: str | Path, task: str, *, reads: bool, device: str = ""
+) -> tuple[CrossEncoder, Inputs]:
     """A trained cross encoder from its folder."""
     place = saved.described(folder, task).folder
     model = CrossEncoder(saved.empty_encoder(place), reads=reads)
@@ -69,7 +77,9 @@ def opened(folder: str | Path, task: str, *, reads: bool, device: str = "") -> t
     return model.to(device or best_device()).eval(), saved.tokenizer_of(place)
 
 
-def relevances(model: CrossEncoder, inputs: Inputs, question: str, passages: Sequence[Passage]) -> list[float]:
+def relevances(
+    model: CrossEncoder, inputs: Inputs, question: str, passages: Sequence[Passage]
+) -> list[float]:
     """How relevant each passage is to the question: logits, in the order of the passages."""
     rows = inputs.pairs(question, passages, places=False)
     found = torch.zeros(len(rows))

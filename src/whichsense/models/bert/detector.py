@@ -31,7 +31,10 @@ def detector_row(inputs: Inputs, question: str, passages: Sequence[Passage]) -> 
     """`[CLS] question [SEP]`, or `[CLS] question [SEP] passage passage … [SEP]` as far as there is room."""
     if not passages:
         return inputs.single([question])[0]
-    evidence = " ".join(f"{passage.title}. {passage.text}" if passage.title else passage.text for passage in passages)
+    evidence = " ".join(
+        f"{passage.title}. {passage.text}" if passage.title else passage.text
+        for passage in passages
+    )
     return inputs.pairs(question, [Passage("", "", evidence)], places=False)[0]
 
 
@@ -40,7 +43,11 @@ def opened(folder: str | Path, device: str = "") -> tuple[Detector, Inputs, int]
     about = saved.described(folder, "ambiguity-detector")
     model = Detector(saved.empty_encoder(about.folder))
     saved.fill(model, about.folder)
-    return model.to(device or best_device()).eval(), saved.tokenizer_of(about.folder), int(about.options["passages"])
+    return (
+        model.to(device or best_device()).eval(),
+        saved.tokenizer_of(about.folder),
+        int(about.options["passages"]),
+    )
 
 
 def probabilities(model: Detector, inputs: Inputs, rows: Sequence[Row]) -> list[float]:

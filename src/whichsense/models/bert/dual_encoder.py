@@ -35,12 +35,18 @@ class DualEncoder(nn.Module):
         config: Any = question.config
         self.config = config
 
-    def forward(self, batch: Mapping[str, Mapping[str, Tensor]]) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, batch: Mapping[str, Mapping[str, Tensor]]
+    ) -> tuple[Tensor, Tensor]:
         """Vectors of the questions and of the passages of a batch."""
-        return self.vectors("question", batch["questions"]), self.vectors("passage", batch["passages"])
+        return self.vectors("question", batch["questions"]), self.vectors(
+            "passage", batch["passages"]
+        )
 
     def vectors(self, tower: str, batch: Mapping[str, Tensor]) -> Tensor:
-        found: Tensor = getattr(self, tower)(**fitting(self.config, batch)).last_hidden_state[:, 0]
+        found: Tensor = getattr(self, tower)(
+            **fitting(self.config, batch)
+        ).last_hidden_state[:, 0]
         return found.float()
 
 
@@ -55,7 +61,9 @@ class _Tower(nn.Module):
         return self.model.vectors(self.name, batch)
 
 
-def encode(model: DualEncoder, tower: str, rows: Sequence[Row], pad: int) -> NDArray[np.float32]:
+def encode(
+    model: DualEncoder, tower: str, rows: Sequence[Row], pad: int
+) -> NDArray[np.float32]:
     """Plain vectors of rows, batched by length."""
     found = np.zeros((len(rows), int(model.config.hidden_size)), dtype=np.float32)
     half = _Tower(model, tower)
@@ -76,7 +84,9 @@ def with_rest(vectors: NDArray[np.float32], longest: float) -> NDArray[np.float3
 def without_rest(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Questions' vectors at length 1, with a zero in that place."""
     lengths = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-    return np.concatenate([vectors / lengths, np.zeros_like(lengths)], axis=1).astype(np.float32)
+    return np.concatenate([vectors / lengths, np.zeros_like(lengths)], axis=1).astype(
+        np.float32
+    )
 
 
 @dataclass(frozen=True)
@@ -97,12 +107,27 @@ class DPR:
     def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """A first line is the title."""
         model, inputs, longest = self._parts
-        pairs = [(title, text) if found else ("", title) for title, found, text in (t.partition("\n") for t in texts)]
-        return with_rest(encode(model, "passage", inputs.passages(pairs), inputs.tokenizer.pad_token_id), longest)
+        pairs = [
+            (title, text) if found else ("", title)
+            for title, found, text in (t.partition("\n") for t in texts)
+        ]
+        return with_rest(
+            encode(
+                model, "passage", inputs.passages(pairs), inputs.tokenizer.pad_token_id
+            ),
+            longest,
+        )
 
     def encode_questions(self, questions: Sequence[str]) -> NDArray[np.float32]:
         model, inputs, _ = self._parts
-        return without_rest(encode(model, "question", inputs.single(questions), inputs.tokenizer.pad_token_id))
+        return without_rest(
+            encode(
+                model,
+                "question",
+                inputs.single(questions),
+                inputs.tokenizer.pad_token_id,
+            )
+        )
 
     @cached_property
     def _parts(self) -> tuple[DualEncoder, Inputs, float]:
@@ -112,17 +137,36 @@ class DPR:
 def opened(folder: str | Path, device: str = "") -> tuple[DualEncoder, Inputs, float]:
     """A dual encoder, its inputs, and the length of its longest passage vector."""
     about = saved.described(folder, TASK)
-    model = DualEncoder(saved.empty_encoder(about.folder), saved.empty_encoder(about.folder))
+    model = DualEncoder(
+        saved.empty_encoder(about.folder), saved.empty_encoder(about.folder)
+    )
     saved.fill(model, about.folder)
-    inputs, longest = saved.tokenizer_of(about.folder), float(about.options["longest_vector"])
+    inputs, longest = (
+        saved.tokenizer_of(about.folder),
+        float(about.options["longest_vector"]),
+    )
     return model.to(device or best_device()).eval(), inputs, longest
 
 
-def save(folder: Path, model: DualEncoder, inputs: Inputs, passages: Sequence[tuple[str, str]]) -> None:
+def save(
+    folder: Path,
+    model: DualEncoder,
+    inputs: Inputs,
+    passages: Sequence[tuple[str, str]],
+) -> None:
     """Write a folder; the vectors of `passages` (title and text) tell how long vectors are."""
-    vectors = encode(model, "passage", inputs.passages(passages), inputs.tokenizer.pad_token_id)
+    vectors = encode(
+        model, "passage", inputs.passages(passages), inputs.tokenizer.pad_token_id
+    )
     longest = ROOM * float(np.linalg.norm(vectors, axis=1).max())
-    saved.save(folder, model, inputs, task=TASK, config=model.config, options={"longest_vector": longest})
+    saved.save(
+        folder,
+        model,
+        inputs,
+        task=TASK,
+        config=model.config,
+        options={"longest_vector": longest},
+    )
 
 
 def build(base: str) -> DualEncoder:

@@ -38,26 +38,40 @@ class Inputs:
 
     tokenizer: Any
     longest: int
-    _remembered: dict[str, tuple[list[int], Places]] = field(default_factory=dict, repr=False, compare=False)
+    _remembered: dict[str, tuple[list[int], Places]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
     """Texts that were cut up last: round-trip prediction asks several questions over the same passages."""
 
     def single(self, texts: Sequence[str]) -> list[Row]:
         """A text alone: `[CLS] text [SEP]`."""
         before, after = self._frame
         room = self.longest - len(before) - len(after)
-        return [self._row([*before, *ids[:room], *after]) for ids in self._tokens(texts)]
+        return [
+            self._row([*before, *ids[:room], *after]) for ids in self._tokens(texts)
+        ]
 
-    def pairs(self, question: str, passages: Sequence[Passage], *, places: bool = True) -> list[Row]:
+    def pairs(
+        self, question: str, passages: Sequence[Passage], *, places: bool = True
+    ) -> list[Row]:
         """The question with each passage. Where tokens stand in the text is left out if nobody asks."""
         asked = self._tokens([question])[0][: min(LONGEST_QUESTION, self.longest // 2)]
         titles = self._tokens([passage.title for passage in passages])
         bodies = [passage.text for passage in passages]
-        texts = self._with_places(bodies) if places else ((ids, ()) for ids in self._tokens(bodies))
+        texts = (
+            self._with_places(bodies)
+            if places
+            else ((ids, ()) for ids in self._tokens(bodies))
+        )
         before, between, after = self._pair_frame
         lead = [*before, *asked, *between]
         rows = []
         for title, (ids, where) in zip(titles, texts, strict=True):
-            head = [*lead, *title[: self.longest // 4], *([self.tokenizer.sep_token_id] if title else [])]
+            head = [
+                *lead,
+                *title[: self.longest // 4],
+                *([self.tokenizer.sep_token_id] if title else []),
+            ]
             room = max(0, self.longest - len(head) - len(after))
             body = [*head, *ids[:room], *after]
             rows.append(self._row(body, len(lead), len(head), where[:room]))
@@ -68,15 +82,25 @@ class Inputs:
         before, between, after = self._pair_frame
         bodies = self._tokens([text for _, text in texts])
         rows = []
-        for title, body in zip(self._tokens([title for title, _ in texts]), bodies, strict=True):
-            head = [*before, *title[: self.longest // 4], *between] if title else list(before)
+        for title, body in zip(
+            self._tokens([title for title, _ in texts]), bodies, strict=True
+        ):
+            head = (
+                [*before, *title[: self.longest // 4], *between]
+                if title
+                else list(before)
+            )
             room = max(0, self.longest - len(head) - len(after))
             rows.append(self._row([*head, *body[:room], *after], len(head)))
         return rows
 
-    def _row(self, ids: list[int], first: int = 0, text_start: int = 0, places: Places = ()) -> Row:
+    def _row(
+        self, ids: list[int], first: int = 0, text_start: int = 0, places: Places = ()
+    ) -> Row:
         second = len(ids) - first if first and self._has_segments else 0
-        return Row(tuple(ids), (0,) * (len(ids) - second) + (1,) * second, text_start, places)
+        return Row(
+            tuple(ids), (0,) * (len(ids) - second) + (1,) * second, text_start, places
+        )
 
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
         if not texts:
@@ -91,8 +115,13 @@ class Inputs:
             found = self._called(new, return_offsets_mapping=True)
             if len(self._remembered) + len(new) > _REMEMBERED:
                 self._remembered.clear()
-            for text, ids, offsets in zip(new, found["input_ids"], found["offset_mapping"], strict=True):
-                own[text] = self._remembered[text] = ids, tuple((int(start), int(end)) for start, end in offsets)
+            for text, ids, offsets in zip(
+                new, found["input_ids"], found["offset_mapping"], strict=True
+            ):
+                own[text] = self._remembered[text] = (
+                    ids,
+                    tuple((int(start), int(end)) for start, end in offsets),
+                )
         for text in texts:
             known = own[text]
             assert known is not None
@@ -113,7 +142,9 @@ class Inputs:
     def _frame(self) -> tuple[list[int], list[int]]:
         """The tokens that a tokenizer puts around a text, learnt from what it does: BERT and RoBERTa differ."""
         encoded = self.tokenizer("a")
-        inside = [place for place, part in enumerate(encoded.sequence_ids(0)) if part == 0]
+        inside = [
+            place for place, part in enumerate(encoded.sequence_ids(0)) if part == 0
+        ]
         ids = encoded["input_ids"]
         return ids[: inside[0]], ids[inside[-1] + 1 :]
 
@@ -139,7 +170,10 @@ def padded(rows: Sequence[Row], pad: int) -> dict[str, Tensor]:
         "token_type_ids": [row.segments + (0,) * (wide - len(row)) for row in rows],
     }
     # By way of numpy, which reads tuples of numbers many times faster than torch does.
-    return {name: torch.from_numpy(np.array(body, dtype=np.int64)) for name, body in found.items()}
+    return {
+        name: torch.from_numpy(np.array(body, dtype=np.int64))
+        for name, body in found.items()
+    }
 
 
 def text_mask(rows: Sequence[Row]) -> Tensor:

@@ -27,7 +27,9 @@ class JointReranker(nn.Module):
         super().__init__()
         self.reader = CrossEncoder(encoder, reads=False)
         width = int(self.reader.config.hidden_size)
-        layer = nn.TransformerDecoderLayer(width, heads, 4 * width, dropout=0.1, batch_first=True, norm_first=True)
+        layer = nn.TransformerDecoderLayer(
+            width, heads, 4 * width, dropout=0.1, batch_first=True, norm_first=True
+        )
         self.decoder = nn.TransformerDecoder(layer, layers, nn.LayerNorm(width))
         self.begin = nn.Parameter(torch.zeros(width))
         self.position = nn.Embedding(most, width)
@@ -39,7 +41,9 @@ class JointReranker(nn.Module):
         read = self.reader(batch)
         return read.vectors, read.relevance
 
-    def next_scores(self, vectors: Tensor, relevance: Tensor, present: Tensor, picked: Tensor) -> Tensor:
+    def next_scores(
+        self, vectors: Tensor, relevance: Tensor, present: Tensor, picked: Tensor
+    ) -> Tensor:
         """For each step (none picked, one, …) how good each passage would be as the next one.
 
         `vectors` [questions, passages, width], `present` marks real passages, `picked` [questions, steps] are the
@@ -48,10 +52,16 @@ class JointReranker(nn.Module):
         asked, steps = picked.shape
         wide = vectors.shape[-1]
         chosen = vectors.gather(1, picked[..., None].expand(asked, steps, wide))
-        history = torch.cat([self.begin.expand(asked, 1, wide).to(chosen.dtype), chosen], dim=1)
+        history = torch.cat(
+            [self.begin.expand(asked, 1, wide).to(chosen.dtype), chosen], dim=1
+        )
         history = history + self.position.weight[: steps + 1]
-        later = torch.ones(steps + 1, steps + 1, dtype=torch.bool, device=vectors.device).triu(1)
-        state = self.decoder(history, vectors, tgt_mask=later, memory_key_padding_mask=~present)
+        later = torch.ones(
+            steps + 1, steps + 1, dtype=torch.bool, device=vectors.device
+        ).triu(1)
+        state = self.decoder(
+            history, vectors, tgt_mask=later, memory_key_padding_mask=~present
+        )
         with in_full(vectors):
             keys = self.key(vectors.float()).transpose(1, 2)
             scores = state.float() @ keys / math.sqrt(wide) + relevance[:, None]
@@ -62,7 +72,9 @@ class JointReranker(nn.Module):
 def _gone(picked: Tensor, present: Tensor) -> Tensor:
     """[questions, steps + 1, passages]: which passages cannot be pointed at in each step."""
     asked, steps = picked.shape
-    hot = torch.zeros(asked, steps + 1, present.shape[1], dtype=torch.bool, device=picked.device)
+    hot = torch.zeros(
+        asked, steps + 1, present.shape[1], dtype=torch.bool, device=picked.device
+    )
     if steps:
         hot[:, 1:].scatter_(2, picked[..., None], True)
     return hot.long().cumsum(1).bool() | ~present[:, None]
@@ -77,19 +89,28 @@ def opened(folder: str | Path, device: str = "") -> tuple[JointReranker, Inputs]
     return model.to(device or best_device()).eval(), saved.tokenizer_of(about.folder)
 
 
-def encoded(model: JointReranker, inputs: Inputs, question: str, passages: Sequence[Passage]) -> tuple[Tensor, Tensor]:
+def encoded(
+    model: JointReranker, inputs: Inputs, question: str, passages: Sequence[Passage]
+) -> tuple[Tensor, Tensor]:
     """Vectors and relevances of passages, batched by length."""
     rows = inputs.pairs(question, passages, places=False)
     width = int(model.reader.config.hidden_size)
     device = model.begin.device
-    vectors, relevance = torch.zeros(len(rows), width, device=device), torch.zeros(len(rows), device=device)
+    vectors, relevance = (
+        torch.zeros(len(rows), width, device=device),
+        torch.zeros(len(rows), device=device),
+    )
     for places, (found, scores) in outputs(model, rows, inputs.tokenizer.pad_token_id):
         vectors[places], relevance[places] = found.float(), scores
     return vectors, relevance
 
 
 def picked_order(
-    model: JointReranker, inputs: Inputs, question: str, passages: Sequence[Passage], picks: int
+    model: JointReranker,
+    inputs: Inputs,
+    question: str,
+    passages: Sequence[Passage],
+    picks: int,
 ) -> list[tuple[int, float]]:
     """The passages picked jointly, then the others by relevance: their numbers, with scores that fall in this order."""
     if not passages:
@@ -100,9 +121,19 @@ def picked_order(
         present = torch.ones(1, len(passages), dtype=torch.bool, device=vectors.device)
         for _ in range(min(picks, len(passages), model.position.num_embeddings)):
             picked = torch.tensor([order], dtype=torch.long, device=vectors.device)
-            order.append(int(model.next_scores(vectors[None], relevance[None], present, picked)[0, -1].argmax()))
+            order.append(
+                int(
+                    model.next_scores(vectors[None], relevance[None], present, picked)[
+                        0, -1
+                    ].argmax()
+                )
+            )
     scores: list[float] = relevance.tolist()
-    rest = sorted(set(range(len(passages))) - set(order), key=lambda place: -scores[place])
+    rest = sorted(
+        set(range(len(passages))) - set(order), key=lambda place: -scores[place]
+    )
     top = max(scores)
-    picked_scores = [(place, top + len(order) - number) for number, place in enumerate(order)]
+    picked_scores = [
+        (place, top + len(order) - number) for number, place in enumerate(order)
+    ]
     return picked_scores + [(place, scores[place]) for place in rest]

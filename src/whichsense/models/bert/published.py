@@ -53,37 +53,65 @@ def import_retriever(
     """
     model = dual_encoder.build(base)
     _fill(model, sources, _RETRIEVER)
-    dual_encoder.save(Path(folder), model.eval(), Inputs(load_tokenizer(base), longest), passages)
+    dual_encoder.save(
+        Path(folder), model.eval(), Inputs(load_tokenizer(base), longest), passages
+    )
     return Path(folder)
 
 
-def import_reader(source: str | Path, base: str, folder: str | Path, *, longest: int = 350, gamma: float = 1.0) -> Path:
+def import_reader(
+    source: str | Path,
+    base: str,
+    folder: str | Path,
+    *,
+    longest: int = 350,
+    gamma: float = 1.0,
+) -> Path:
     """An extractive reader's folder from published weights. At γ = 1 it gives one answer, as it was trained to."""
     model = CrossEncoder(saved.encoder(base), reads=True)
     _fill(model, [source], _READER)
     inputs = Inputs(load_tokenizer(base), longest)
-    saved.save(Path(folder), model, inputs, task="extractive-reader", config=model.config, options={"gamma": gamma})
+    saved.save(
+        Path(folder),
+        model,
+        inputs,
+        task="extractive-reader",
+        config=model.config,
+        options={"gamma": gamma},
+    )
     return Path(folder)
 
 
-def _fill(model: nn.Module, sources: Sequence[str | Path], names: Mapping[str, str]) -> None:
+def _fill(
+    model: nn.Module, sources: Sequence[str | Path], names: Mapping[str, str]
+) -> None:
     found: dict[str, Tensor] = {}
     for source in sources:
         found |= renamed(_weights(Path(source)), names, source)
     missing, unknown = model.load_state_dict(found, strict=False)
     if missing or unknown:
-        told = f"lacks {missing[0]}" if missing else f"holds {unknown[0]}, which the model has not"
+        told = (
+            f"lacks {missing[0]}"
+            if missing
+            else f"holds {unknown[0]}, which the model has not"
+        )
         shown = ", ".join(map(str, sources))
-        raise BadInput(f"'{shown}' {told}. Is it of the same size as the base, and are both towers given?")
+        raise BadInput(
+            f"'{shown}' {told}. Is it of the same size as the base, and are both towers given?"
+        )
 
 
-def renamed(weights: Mapping[str, Tensor], names: Mapping[str, str], source: str | Path) -> dict[str, Tensor]:
+def renamed(
+    weights: Mapping[str, Tensor], names: Mapping[str, str], source: str | Path
+) -> dict[str, Tensor]:
     """Published names → ours; what begins like none of them is an error."""
     found = {}
     for name, tensor in weights.items():
         start = next((start for start in names if name.startswith(start)), None)
         if start is None:
-            raise BadInput(f"'{source}' holds '{name}': that is no DPR checkpoint of this kind.")
+            raise BadInput(
+                f"'{source}' holds '{name}': that is no DPR checkpoint of this kind."
+            )
         rest = name.removeprefix(start)
         if rest not in _LEFT_OUT:
             found[names[start] + rest] = tensor
@@ -94,7 +122,9 @@ def _weights(source: Path) -> dict[str, Tensor]:
     """The tensors of a `.cp`, `.bin`, `.pt` or `.safetensors` file, or of the folder that holds one."""
     if source.is_dir():
         names = ("model.safetensors", "pytorch_model.bin")
-        inside = next((source / name for name in names if (source / name).is_file()), None)
+        inside = next(
+            (source / name for name in names if (source / name).is_file()), None
+        )
         if inside is None:
             raise BadInput(f"'{source}' holds neither of: {', '.join(names)}.")
         source = inside

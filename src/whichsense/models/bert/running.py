@@ -27,7 +27,12 @@ def device_of(model: nn.Module) -> torch.device:
 
 def compile_layers(encoder: nn.Module, *arguments: Any, **options: Any) -> None:
     """Layer by layer, in place: they are alike, so one is compiled and serves all."""
-    for layer in (one for part in encoder.modules() if isinstance(part, nn.ModuleList) for one in part):
+    for layer in (
+        one
+        for part in encoder.modules()
+        if isinstance(part, nn.ModuleList)
+        for one in part
+    ):
         layer.compile(*arguments, **options)
 
 
@@ -46,13 +51,19 @@ def inference(model: nn.Module) -> Iterator[None]:
     model.eval()
     as_it_is = torch.compiler.set_stance("force_eager")
     try:
-        with as_it_is, torch.inference_mode(), torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
+        with (
+            as_it_is,
+            torch.inference_mode(),
+            torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"),
+        ):
             yield
     finally:
         model.train(training)
 
 
-def outputs(model: nn.Module, rows: Sequence[Row], pad: int) -> Iterator[tuple[list[int], Any]]:
+def outputs(
+    model: nn.Module, rows: Sequence[Row], pad: int
+) -> Iterator[tuple[list[int], Any]]:
     """What the model gives for rows, batched by length: the rows' numbers, and the output for them."""
     device = device_of(model)
     for places in by_length(rows, _CPU_TOKENS if device.type == "cpu" else _GPU_TOKENS):

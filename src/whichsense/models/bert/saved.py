@@ -38,12 +38,23 @@ def encoder(base: str | Path) -> nn.Module:
     return found
 
 
-def save(folder: Path, model: nn.Module, inputs: Inputs, *, task: str, config: Any, options: Mapping[str, Any]) -> None:
+def save(
+    folder: Path,
+    model: nn.Module,
+    inputs: Inputs,
+    *,
+    task: str,
+    config: Any,
+    options: Mapping[str, Any],
+) -> None:
     """Everything that `opened` needs, in one folder. `config` is the encoder's own."""
     folder.mkdir(parents=True, exist_ok=True)
     config.save_pretrained(folder)
     inputs.tokenizer.save_pretrained(folder)
-    weights = {name: tensor.detach().to("cpu").contiguous() for name, tensor in model.state_dict().items()}
+    weights = {
+        name: tensor.detach().to("cpu").contiguous()
+        for name, tensor in model.state_dict().items()
+    }
     save_file(weights, folder / WEIGHTS)
     about = {"task": task, "longest": inputs.longest, "options": dict(options)}
     write_atomically(folder / ABOUT, json.dumps(about, indent=2) + "\n")
@@ -53,10 +64,14 @@ def described(folder: str | Path, task: str = "") -> Described:
     """What is in a folder; an error if it is not a model of ours, or was trained for something else."""
     folder = Path(folder)
     if not (folder / ABOUT).is_file():
-        raise BadInput(f"'{folder}' holds no trained model: there is no {ABOUT}. Train one first: whichsense train …")
+        raise BadInput(
+            f"'{folder}' holds no trained model: there is no {ABOUT}. Train one first: whichsense train …"
+        )
     about = read_json(folder / ABOUT)
     if task and about["task"] != task:
-        raise BadInput(f"'{folder}' was trained as '{about['task']}', and '{task}' is needed here.")
+        raise BadInput(
+            f"'{folder}' was trained as '{about['task']}', and '{task}' is needed here."
+        )
     return Described(folder, about["task"], about["options"])
 
 
@@ -70,7 +85,9 @@ def empty_encoder(folder: Path) -> nn.Module:
     config = transformers.AutoConfig.from_pretrained(folder)
     with torch.random.fork_rng():
         try:
-            found: nn.Module = transformers.AutoModel.from_config(config, add_pooling_layer=False)
+            found: nn.Module = transformers.AutoModel.from_config(
+                config, add_pooling_layer=False
+            )
         except TypeError:
             found = transformers.AutoModel.from_config(config)
     return found.to(torch.float32)
@@ -82,4 +99,6 @@ def fill(model: nn.Module, folder: Path) -> None:
         model.load_state_dict(load_file(folder / WEIGHTS))
     except (OSError, RuntimeError) as error:
         why = str(error).strip().splitlines()[0]
-        raise BadInput(f"'{folder / WEIGHTS}' does not fit its config: {why}. Train it again.") from None
+        raise BadInput(
+            f"'{folder / WEIGHTS}' does not fit its config: {why}. Train it again."
+        ) from None

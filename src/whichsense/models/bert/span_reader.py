@@ -14,7 +14,7 @@ from torch.nn import functional
 from whichsense.models.bert.cross_encoder import CrossEncoder, Read
 from whichsense.models.bert.inputs import Inputs, Row, text_mask
 from whichsense.models.bert.running import inference, outputs
-from whichsense.text import normalize
+from whichsense.text.words import normalize
 from whichsense.types import Candidate, Passage, Span
 
 LONGEST_ANSWER = 10  # tokens, as in DPR
@@ -31,7 +31,11 @@ def log_likelihoods(read: Read, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def find_answers(
-    model: CrossEncoder, inputs: Inputs, question: str, passages: Sequence[Passage], longest: int = LONGEST_ANSWER
+    model: CrossEncoder,
+    inputs: Inputs,
+    question: str,
+    passages: Sequence[Passage],
+    longest: int = LONGEST_ANSWER,
 ) -> list[Candidate]:
     """Every answer among the best spans, with its likelihood, best first."""
     rows = inputs.pairs(question, passages)
@@ -44,8 +48,12 @@ def find_answers(
             own = [rows[place] for place in places]
             relevance[places] = read.relevance.cpu()
             alone = read._replace(relevance=read.relevance.new_zeros(1))
-            _, starts, ends = log_likelihoods(alone, text_mask(own).to(read.relevance.device))
-            for place, best in zip(places, _best_spans(starts, ends, own, longest), strict=True):
+            _, starts, ends = log_likelihoods(
+                alone, text_mask(own).to(read.relevance.device)
+            )
+            for place, best in zip(
+                places, _best_spans(starts, ends, own, longest), strict=True
+            ):
                 spans[place] = best
     likely = relevance.log_softmax(-1).tolist()
     return _merged(passages, rows, likely, spans)
@@ -56,13 +64,21 @@ def _best_spans(
 ) -> Iterator[list[tuple[float, int, int]]]:
     """The likeliest spans of each row within the length, as (log likelihood, first token, last token)."""
     # For each first token the next `longest` as last ones: no more is looked at than may be an answer.
-    reach = functional.pad(ends, (0, longest - 1), value=-torch.inf).unfold(1, longest, 1)
+    reach = functional.pad(ends, (0, longest - 1), value=-torch.inf).unfold(
+        1, longest, 1
+    )
     scores = (starts[:, :, None] + reach).flatten(1)
     values, where = scores.topk(min(_BEST, scores.shape[1]))
     firsts, lasts = where // longest, where // longest + where % longest
-    for row, *found in zip(rows, values.tolist(), firsts.tolist(), lasts.tolist(), strict=True):
+    for row, *found in zip(
+        rows, values.tolist(), firsts.tolist(), lasts.tolist(), strict=True
+    ):
         inside = range(row.text_start, row.text_start + len(row.places))
-        yield [span for span in zip(*found, strict=True) if span[1] in inside and span[2] in inside]
+        yield [
+            span
+            for span in zip(*found, strict=True)
+            if span[1] in inside and span[2] in inside
+        ]
 
 
 def _merged(
@@ -75,21 +91,34 @@ def _merged(
     import math
 
     found: dict[str, list[tuple[float, Span]]] = {}
-    for passage, row, log_passage, best in zip(passages, rows, likely, spans, strict=True):
+    for passage, row, log_passage, best in zip(
+        passages, rows, likely, spans, strict=True
+    ):
         for score, first, last in best:
-            start, end = row.places[first - row.text_start][0], row.places[last - row.text_start][1]
+            start, end = (
+                row.places[first - row.text_start][0],
+                row.places[last - row.text_start][1],
+            )
             if form := normalize(passage.text[start:end]):
                 likelihood = math.exp(score + log_passage)
-                found.setdefault(form, []).append((likelihood, Span(passage, start, end, likelihood)))
+                found.setdefault(form, []).append(
+                    (likelihood, Span(passage, start, end, likelihood))
+                )
     answers = []
     for alike in found.values():
         ordered = [span for _, span in sorted(alike, key=lambda item: -item[0])]
         top = ordered[0]
         total = sum(likelihood for likelihood, _ in alike)
-        answers.append(Candidate(top.passage.text[top.start : top.end], total, tuple(ordered)))
+        answers.append(
+            Candidate(top.passage.text[top.start : top.end], total, tuple(ordered))
+        )
     return sorted(answers, key=lambda answer: -answer.score)
 
 
 def over_threshold(answers: Sequence[Candidate], gamma: float) -> list[Candidate]:
     """The answers likelier than γ; the best one in any case."""
-    return [answer for place, answer in enumerate(answers) if place == 0 or answer.score > gamma]
+    return [
+        answer
+        for place, answer in enumerate(answers)
+        if place == 0 or answer.score > gamma
+    ]

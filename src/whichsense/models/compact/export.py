@@ -12,9 +12,9 @@ import numpy as np
 
 from whichsense.errors import BadInput
 from whichsense.files import write_atomically
-from whichsense.models.compact import encoder_onnx
-from whichsense.models.compact.encoder_onnx import Weights
-from whichsense.models.compact.runtime import FORMAT
+from whichsense.models.compact.encoder import graph as encoder_onnx
+from whichsense.models.compact.encoder.graph import Weights
+from whichsense.models.compact.encoder.runtime import FORMAT
 from whichsense.models.compact.writer import graph
 
 GRAPHS = {
@@ -42,24 +42,42 @@ def export(
 
     `settings` joins config.json: name, frequent word pieces, where it was trained.
     """
-    sizes: dict[str, Any] = asdict(shape) if is_dataclass(shape) and not isinstance(shape, type) else dict(shape)
+    sizes: dict[str, Any] = (
+        asdict(shape)
+        if is_dataclass(shape) and not isinstance(shape, type)
+        else dict(shape)
+    )
     if len(vocabulary) != sizes["vocabulary"]:
-        raise BadInput(f"The vocabulary has {len(vocabulary):,} word pieces; the model has {sizes['vocabulary']:,}.")
-    weights = {name: np.asarray(array, dtype=np.float32) for name, array in weights.items()}
+        raise BadInput(
+            f"The vocabulary has {len(vocabulary):,} word pieces; the model has {sizes['vocabulary']:,}."
+        )
+    weights = {
+        name: np.asarray(array, dtype=np.float32) for name, array in weights.items()
+    }
     folder.mkdir(parents=True, exist_ok=True)
     for name, build in GRAPHS.items():
         write_atomically(folder / name, build(weights, sizes, int8=int8))
     _write_embeddings(weights, vocabulary, folder / EMBEDDINGS, int8=int8)
     config = {"format": FORMAT, "shape": sizes, "int8": int8}
-    config |= {name: value for name, value in (settings or {}).items() if name not in config}
-    write_atomically(folder / CONFIG, (json.dumps(config, ensure_ascii=False) + "\n").encode())
+    config |= {
+        name: value for name, value in (settings or {}).items() if name not in config
+    }
+    write_atomically(
+        folder / CONFIG, (json.dumps(config, ensure_ascii=False) + "\n").encode()
+    )
 
 
-def _write_embeddings(weights: Weights, vocabulary: Sequence[str], path: Path, *, int8: bool) -> None:
+def _write_embeddings(
+    weights: Weights, vocabulary: Sequence[str], path: Path, *, int8: bool
+) -> None:
     """Word vectors once, for the encoder, for the writer and for what it writes."""
     words = weights["encoder.words.weight"]
     steps = np.maximum(np.abs(words).max(axis=1, keepdims=True), 1e-8) / WORD_TOP
-    stored = {"codes": np.round(words / steps).astype(np.int8), "steps": steps} if int8 else {"codes": words}
+    stored = (
+        {"codes": np.round(words / steps).astype(np.int8), "steps": steps}
+        if int8
+        else {"codes": words}
+    )
     half = np.float16 if int8 else np.float32
     np.savez_compressed(
         path,

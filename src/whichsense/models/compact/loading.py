@@ -15,9 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whichsense.errors import BadInput
-from whichsense.models.compact.encoder_onnx import WEIGHT_TOP, step_of
+from whichsense.models.compact.encoder.graph import WEIGHT_TOP, step_of
+from whichsense.models.compact.encoder.runtime import (
+    FORMAT,
+    UNREADABLE,
+    Words,
+    mended,
+    read_config,
+)
 from whichsense.models.compact.export import CONFIG, EMBEDDINGS, GRAPHS, WORD_TOP
-from whichsense.models.compact.runtime import FORMAT, UNREADABLE, Words, mended, read_config
 from whichsense.models.onnx_constants import constants
 
 Array = NDArray[Any]
@@ -50,7 +56,9 @@ def load(folder: Path) -> Exported:
             weights |= _of_graph(constants(folder / name), WEIGHT_TOP)
         _share_steps(weights, config["shape"])
     except (BadInput, *UNREADABLE) as error:
-        raise BadInput(f"'{folder}' holds no compact model that can be read: {error}. {mended(folder)}") from None
+        raise BadInput(
+            f"'{folder}' holds no compact model that can be read: {error}. {mended(folder)}"
+        ) from None
     return Exported(weights, config, words.vocabulary)
 
 
@@ -78,7 +86,10 @@ def _of_graph(arrays: Mapping[str, Array], top: int) -> dict[str, Array]:
         elif name.endswith(".step"):
             found[name.removesuffix("step") + "scale"] = _logarithm(array)
         elif name.endswith(".bias"):
-            found |= {f"{layer}.bias": part for layer, part in _apart(name.removesuffix(".bias"), array)}
+            found |= {
+                f"{layer}.bias": part
+                for layer, part in _apart(name.removesuffix(".bias"), array)
+            }
         elif name.endswith(".weight"):
             found[name] = array.T if name == "span.weight" else array
     return found
@@ -93,9 +104,13 @@ def _apart(names: str, array: Array) -> Iterator[tuple[str, Array]]:
 def _decoded(codes: Array, steps: Array, top: int) -> NDArray[np.float32]:
     """Codes times steps. The step is the greatest of a row divided by `top`; the product may be a float beside the one
     whose division gives the step again."""
-    greatest = _beside(steps * np.float32(top), lambda value: value / np.float32(top), steps)
+    greatest = _beside(
+        steps * np.float32(top), lambda value: value / np.float32(top), steps
+    )
     whole = codes.astype(np.float32)
-    return np.where(np.abs(whole) == top, np.sign(whole) * greatest, whole * steps).astype(np.float32)
+    return np.where(
+        np.abs(whole) == top, np.sign(whole) * greatest, whole * steps
+    ).astype(np.float32)
 
 
 def _logarithm(step: Array) -> NDArray[np.float32]:
@@ -106,9 +121,14 @@ def _beside(near: Array, function: Any, wanted: Array) -> NDArray[np.float32]:
     """The floats nearest to some, of which a function gives what is wanted; the nearest at all where none does."""
     best = below = above = np.asarray(near, np.float32)
     for _ in range(_NEAR):
-        below, above = np.nextafter(below, np.float32(-np.inf)), np.nextafter(above, np.float32(np.inf))
+        below, above = (
+            np.nextafter(below, np.float32(-np.inf)),
+            np.nextafter(above, np.float32(np.inf)),
+        )
         for other in (below, above):
-            best = np.where((function(best) != wanted) & (function(other) == wanted), other, best)
+            best = np.where(
+                (function(best) != wanted) & (function(other) == wanted), other, best
+            )
     return best
 
 

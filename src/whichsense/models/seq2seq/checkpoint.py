@@ -22,7 +22,9 @@ def load_codec(source: str | Path, form: Form) -> Codec:
     tokenizer, config = load_tokenizer(source), load_config(source)
     kind = _kind(config, source)
     if kind == "causal" and form.fusion:
-        raise BadInput(f"'{source}' is a '{config.model_type}' model, which reads one input: set form.fusion = false.")
+        raise BadInput(
+            f"'{source}' is a '{config.model_type}' model, which reads one input: set form.fusion = false."
+        )
     if tokenizer.convert_tokens_to_ids(SEPARATOR) in (None, tokenizer.unk_token_id):
         tokenizer.add_special_tokens({"additional_special_tokens": [SEPARATOR]})
     _check_room(config, form, source)
@@ -39,7 +41,10 @@ def _kind(config: Any, source: str | Path) -> Literal["bart", "t5", "causal"]:
     )
 
     # Encoders are in both lists, as transformers can turn them into decoders; of other pairs it would take the decoder.
-    alone = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.keys() - MODEL_FOR_MASKED_LM_MAPPING_NAMES.keys()
+    alone = (
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.keys()
+        - MODEL_FOR_MASKED_LM_MAPPING_NAMES.keys()
+    )
     if config.model_type in alone and not getattr(config, "is_encoder_decoder", False):
         return "causal"
     raise BadInput(
@@ -65,7 +70,9 @@ def _load_causal(source: str | Path, codec: Codec) -> Any:
     model = load_base(source, "AutoModelForCausalLM", attn_implementation="sdpa")
     if len(codec.tokenizer) > model.config.vocab_size:
         # A round number of rows: the matrix product over the vocabulary is much faster so.
-        model.resize_token_embeddings(len(codec.tokenizer), pad_to_multiple_of=64, mean_resizing=False)
+        model.resize_token_embeddings(
+            len(codec.tokenizer), pad_to_multiple_of=64, mean_resizing=False
+        )
     # Some checkpoints name several ends, or no padding: outputs here have one end.
     model.config.eos_token_id = codec.end
     if model.config.pad_token_id is None:
@@ -76,7 +83,11 @@ def _load_causal(source: str | Path, codec: Codec) -> Any:
 def _check_room(config: Any, form: Form, source: str | Path) -> None:
     room = getattr(config, "max_position_embeddings", None)
     # Start, two ends and the separator between title and text stand beside question and passage.
-    longest = form.question_tokens + form.passage_tokens + 4 if form.fusion else form.input_tokens
+    longest = (
+        form.question_tokens + form.passage_tokens + 4
+        if form.fusion
+        else form.input_tokens
+    )
     if not config.is_encoder_decoder:
         longest += form.output_tokens + 1
     if room is not None and max(longest, form.output_tokens + 2) > room:
@@ -87,7 +98,13 @@ def _check_room(config: Any, form: Form, source: str | Path) -> None:
 
 
 def save(
-    folder: Path, model: Any, codec: Codec, form: Form, *, task: str, options: Mapping[str, Any] | None = None
+    folder: Path,
+    model: Any,
+    codec: Codec,
+    form: Form,
+    *,
+    task: str,
+    options: Mapping[str, Any] | None = None,
 ) -> None:
     """Weights and tokenizer in transformers' own layout, and beside them what the model is for."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -101,6 +118,12 @@ def describe(folder: str | Path) -> tuple[str, Form, dict[str, Any]]:
     """The task, form and options of a saved model."""
     path = Path(folder) / ABOUT
     if not path.is_file():
-        raise BadInput(f"'{folder}' holds no trained sequence-to-sequence model: there is no {ABOUT}. Train one first.")
+        raise BadInput(
+            f"'{folder}' holds no trained sequence-to-sequence model: there is no {ABOUT}. Train one first."
+        )
     about = read_json(path)
-    return str(about["task"]), from_table(Form, about["form"], str(path)), dict(about.get("options", {}))
+    return (
+        str(about["task"]),
+        from_table(Form, about["form"], str(path)),
+        dict(about.get("options", {})),
+    )

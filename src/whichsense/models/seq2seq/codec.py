@@ -37,7 +37,13 @@ class Form:
     """Both papers' code lowercases questions, passages and answers."""
 
     def __post_init__(self) -> None:
-        for name in ("passages", "question_tokens", "passage_tokens", "input_tokens", "output_tokens"):
+        for name in (
+            "passages",
+            "question_tokens",
+            "passage_tokens",
+            "input_tokens",
+            "output_tokens",
+        ):
             if getattr(self, name) < (0 if name == "passages" else 1):
                 raise BadInput(f"The form's {name} cannot be {getattr(self, name)}.")
         if self.around < 0:
@@ -51,13 +57,18 @@ class Codec:
     tokenizer: Any
     kind: Literal["bart", "t5", "causal"]
     lowercase: bool = False
-    _bodies: dict[Passage, array[int]] = field(default_factory=dict, repr=False, compare=False)
+    _bodies: dict[Passage, array[int]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def bodies(self, passages: Sequence[Passage]) -> list[array[int]]:
         """The tokens of passages with their titles. Remembered: reading, rewriting and verifying see the same ones."""
         found = {passage: self._bodies.get(passage) for passage in passages}
         new = [passage for passage, body in found.items() if body is None]
-        titles, texts = self.all_ids([one.title for one in new]), self.all_ids([one.text for one in new])
+        titles, texts = (
+            self.all_ids([one.title for one in new]),
+            self.all_ids([one.text for one in new]),
+        )
         made = {
             passage: array("i", self._body(title, text))
             for passage, title, text in zip(new, titles, texts, strict=True)
@@ -76,7 +87,9 @@ class Codec:
 
     def ids(self, text: str) -> list[int]:
         """The tokens of a text, without special ones."""
-        found: list[int] = self.tokenizer.encode(self._plain(text), add_special_tokens=False)
+        found: list[int] = self.tokenizer.encode(
+            self._plain(text), add_special_tokens=False
+        )
         return found
 
     def all_ids(self, texts: Sequence[str]) -> list[list[int]]:
@@ -84,7 +97,9 @@ class Codec:
         if not texts:
             return []
         found: list[list[int]] = self.tokenizer(
-            [self._plain(text) for text in texts], add_special_tokens=False, verbose=False
+            [self._plain(text) for text in texts],
+            add_special_tokens=False,
+            verbose=False,
         )["input_ids"]
         return found
 
@@ -94,7 +109,11 @@ class Codec:
     def text(self, ids: Iterable[int]) -> str:
         """An output as text; the separator stays visible."""
         kept = [token for token in ids if token not in self._silent]
-        return str(self.tokenizer.decode(kept, skip_special_tokens=False, clean_up_tokenization_spaces=False)).strip()
+        return str(
+            self.tokenizer.decode(
+                kept, skip_special_tokens=False, clean_up_tokenization_spaces=False
+            )
+        ).strip()
 
     def texts(self, ids: Iterable[int]) -> list[str]:
         """The parts of an output between separators, each once, in order."""

@@ -38,14 +38,22 @@ class Family(Protocol):
 
     def decoder_layers(self, model: Any) -> list[DecoderLayer]: ...
 
-    def embedded(self, model: Any, side: str, ids: Tensor, position: Tensor, dtype: torch.dtype) -> Tensor: ...
+    def embedded(
+        self, model: Any, side: str, ids: Tensor, position: Tensor, dtype: torch.dtype
+    ) -> Tensor: ...
 
-    def encoder_bias(self, model: Any, length: int, dtype: torch.dtype) -> Tensor | None: ...
+    def encoder_bias(
+        self, model: Any, length: int, dtype: torch.dtype
+    ) -> Tensor | None: ...
 
-    def decoder_bias(self, model: Any, length: int, dtype: torch.dtype) -> Tensor | None:
+    def decoder_bias(
+        self, model: Any, length: int, dtype: torch.dtype
+    ) -> Tensor | None:
         """For all places at once; None: causal and nothing else."""
 
-    def step_bias(self, model: Any, position: Tensor, length: int, dtype: torch.dtype) -> Tensor:
+    def step_bias(
+        self, model: Any, position: Tensor, length: int, dtype: torch.dtype
+    ) -> Tensor:
         """For one place over a cache of `length` places."""
 
     def encoded(self, model: Any, x: Tensor) -> Tensor: ...
@@ -60,14 +68,18 @@ def family_of(model: Any) -> Family:
         return Bart(model.config)
     if kind == "t5":
         return T5(model.config)
-    raise BadInput(f"'{kind}' models are not built in as sequence-to-sequence models. Take a BART or T5 checkpoint.")
+    raise BadInput(
+        f"'{kind}' models are not built in as sequence-to-sequence models. Take a BART or T5 checkpoint."
+    )
 
 
 def _linear(*modules: nn.Linear) -> Linear:
     """One matrix of several that read the same input."""
     if len(modules) == 1:
         return Linear(modules[0].weight, modules[0].bias)
-    biases: list[Tensor] = [module.bias for module in modules if module.bias is not None]
+    biases: list[Tensor] = [
+        module.bias for module in modules if module.bias is not None
+    ]
     weights: list[Tensor] = [module.weight for module in modules]
     return Linear(torch.cat(weights), torch.cat(biases) if biases else None)
 
@@ -93,7 +105,10 @@ class Bart:
         )  # fmt: skip
 
     def encoder_layers(self, model: Any) -> list[EncoderLayer]:
-        return [EncoderLayer(self._attention(layer), self._feed(layer)) for layer in model.model.encoder.layers]
+        return [
+            EncoderLayer(self._attention(layer), self._feed(layer))
+            for layer in model.model.encoder.layers
+        ]
 
     def decoder_layers(self, model: Any) -> list[DecoderLayer]:
         return [
@@ -105,23 +120,35 @@ class Bart:
     def _attention(layer: Any) -> SelfAttention:
         parts = layer.self_attn
         joined = _linear(parts.q_proj, parts.k_proj, parts.v_proj)
-        return SelfAttention(joined, _linear(parts.out_proj), _norm(layer.self_attn_layer_norm))
+        return SelfAttention(
+            joined, _linear(parts.out_proj), _norm(layer.self_attn_layer_norm)
+        )
 
     @staticmethod
     def _cross(layer: Any) -> CrossAttention:
         parts = layer.encoder_attn
-        query, key, value, out = map(_linear, (parts.q_proj, parts.k_proj, parts.v_proj, parts.out_proj))
-        return CrossAttention(query, key, value, out, _norm(layer.encoder_attn_layer_norm))
+        query, key, value, out = map(
+            _linear, (parts.q_proj, parts.k_proj, parts.v_proj, parts.out_proj)
+        )
+        return CrossAttention(
+            query, key, value, out, _norm(layer.encoder_attn_layer_norm)
+        )
 
     @staticmethod
     def _feed(layer: Any) -> FeedForward:
-        return FeedForward(_linear(layer.fc1), None, _linear(layer.fc2), _norm(layer.final_layer_norm))
+        return FeedForward(
+            _linear(layer.fc1), None, _linear(layer.fc2), _norm(layer.final_layer_norm)
+        )
 
-    def embedded(self, model: Any, side: str, ids: Tensor, position: Tensor, dtype: torch.dtype) -> Tensor:
+    def embedded(
+        self, model: Any, side: str, ids: Tensor, position: Tensor, dtype: torch.dtype
+    ) -> Tensor:
         part = getattr(model.model, side)
         places = part.embed_positions
         style = self.encoder_style
-        x = part.embed_tokens(ids) + F.embedding(position + places.offset, places.weight)
+        x = part.embed_tokens(ids) + F.embedding(
+            position + places.offset, places.weight
+        )
         x = normalised(x.to(dtype), _norm(part.layernorm_embedding), style)
         return F.dropout(x, style.dropout, model.training)
 
@@ -132,16 +159,31 @@ class Bart:
         words, places = part.embed_tokens, part.embed_positions
         unlearned = -1 if words.padding_idx is None else words.padding_idx
         scale = float(getattr(words, "embed_scale", 1.0))
-        return Embedding(words.weight, scale, unlearned, places.weight, places.offset, _norm(part.layernorm_embedding))
+        return Embedding(
+            words.weight,
+            scale,
+            unlearned,
+            places.weight,
+            places.offset,
+            _norm(part.layernorm_embedding),
+        )
 
-    def encoder_bias(self, model: Any, length: int, dtype: torch.dtype) -> Tensor | None:
+    def encoder_bias(
+        self, model: Any, length: int, dtype: torch.dtype
+    ) -> Tensor | None:
         return None
 
-    def decoder_bias(self, model: Any, length: int, dtype: torch.dtype) -> Tensor | None:
+    def decoder_bias(
+        self, model: Any, length: int, dtype: torch.dtype
+    ) -> Tensor | None:
         return None
 
-    def step_bias(self, model: Any, position: Tensor, length: int, dtype: torch.dtype) -> Tensor:
-        return (torch.arange(length, device=position.device) <= position)[None, None, None, :]
+    def step_bias(
+        self, model: Any, position: Tensor, length: int, dtype: torch.dtype
+    ) -> Tensor:
+        return (torch.arange(length, device=position.device) <= position)[
+            None, None, None, :
+        ]
 
     def encoded(self, model: Any, x: Tensor) -> Tensor:
         return x
@@ -150,7 +192,9 @@ class Bart:
         bias: Tensor = model.final_logits_bias
         words = model.lm_head.weight
         weight = words.to(x.dtype)
-        if model.training and len(words) % 8:  # products whose rows begin anywhere in memory take thrice as long
+        if (
+            model.training and len(words) % 8
+        ):  # products whose rows begin anywhere in memory take thrice as long
             weight = F.pad(weight, (0, 0, 0, -len(words) % 8))
         return F.linear(x, weight)[..., : len(words)] + bias.to(x.dtype)
 
@@ -166,25 +210,34 @@ class T5:
             rate, rate, rate,
         )  # fmt: skip
         self.encoder_style = self.decoder_style = style
-        self.buckets, self.distance = config.relative_attention_num_buckets, config.relative_attention_max_distance
+        self.buckets, self.distance = (
+            config.relative_attention_num_buckets,
+            config.relative_attention_max_distance,
+        )
         # T5 1.0 shares its output matrix with the embedding and scales for it; 1.1 does neither. Older releases of
         # transformers say so by `tie_word_embeddings` alone.
         scaled = getattr(config, "scale_decoder_outputs", config.tie_word_embeddings)
         self.output_scale = config.d_model**-0.5 if scaled else 1.0
 
     def encoder_layers(self, model: Any) -> list[EncoderLayer]:
-        return [EncoderLayer(self._attention(block), self._feed(block)) for block in model.encoder.block]
+        return [
+            EncoderLayer(self._attention(block), self._feed(block))
+            for block in model.encoder.block
+        ]
 
     def decoder_layers(self, model: Any) -> list[DecoderLayer]:
         return [
-            DecoderLayer(self._attention(block), self._cross(block), self._feed(block)) for block in model.decoder.block
+            DecoderLayer(self._attention(block), self._cross(block), self._feed(block))
+            for block in model.decoder.block
         ]
 
     @staticmethod
     def _attention(block: Any) -> SelfAttention:
         part = block.layer[0]
         inner = part.SelfAttention
-        return SelfAttention(_linear(inner.q, inner.k, inner.v), _linear(inner.o), _norm(part.layer_norm))
+        return SelfAttention(
+            _linear(inner.q, inner.k, inner.v), _linear(inner.o), _norm(part.layer_norm)
+        )
 
     @staticmethod
     def _cross(block: Any) -> CrossAttention:
@@ -198,32 +251,68 @@ class T5:
         part = block.layer[-1]
         dense = part.DenseReluDense
         if hasattr(dense, "wi_0"):
-            return FeedForward(_linear(dense.wi_0), _linear(dense.wi_1), _linear(dense.wo), _norm(part.layer_norm))
-        return FeedForward(_linear(dense.wi), None, _linear(dense.wo), _norm(part.layer_norm))
+            return FeedForward(
+                _linear(dense.wi_0),
+                _linear(dense.wi_1),
+                _linear(dense.wo),
+                _norm(part.layer_norm),
+            )
+        return FeedForward(
+            _linear(dense.wi), None, _linear(dense.wo), _norm(part.layer_norm)
+        )
 
-    def embedded(self, model: Any, side: str, ids: Tensor, position: Tensor, dtype: torch.dtype) -> Tensor:
+    def embedded(
+        self, model: Any, side: str, ids: Tensor, position: Tensor, dtype: torch.dtype
+    ) -> Tensor:
         x = getattr(model, side).embed_tokens(ids).to(dtype)
         return F.dropout(x, self.encoder_style.dropout, model.training)
 
-    def encoder_bias(self, model: Any, length: int, dtype: torch.dtype) -> Tensor | None:
+    def encoder_bias(
+        self, model: Any, length: int, dtype: torch.dtype
+    ) -> Tensor | None:
         places = torch.arange(length, device=model.device)
-        return self._bias(model.encoder, places[:, None], places[None, :], dtype, both_ways=True)
+        return self._bias(
+            model.encoder, places[:, None], places[None, :], dtype, both_ways=True
+        )
 
-    def decoder_bias(self, model: Any, length: int, dtype: torch.dtype) -> Tensor | None:
+    def decoder_bias(
+        self, model: Any, length: int, dtype: torch.dtype
+    ) -> Tensor | None:
         places = torch.arange(length, device=model.device)
         return self._causal(model, places, places, dtype)
 
-    def step_bias(self, model: Any, position: Tensor, length: int, dtype: torch.dtype) -> Tensor:
-        return self._causal(model, position, torch.arange(length, device=position.device), dtype)
+    def step_bias(
+        self, model: Any, position: Tensor, length: int, dtype: torch.dtype
+    ) -> Tensor:
+        return self._causal(
+            model, position, torch.arange(length, device=position.device), dtype
+        )
 
-    def _causal(self, model: Any, queries: Tensor, keys: Tensor, dtype: torch.dtype) -> Tensor:
-        bias = self._bias(model.decoder, queries[:, None], keys[None, :], dtype, both_ways=False)
+    def _causal(
+        self, model: Any, queries: Tensor, keys: Tensor, dtype: torch.dtype
+    ) -> Tensor:
+        bias = self._bias(
+            model.decoder, queries[:, None], keys[None, :], dtype, both_ways=False
+        )
         return bias.masked_fill(keys[None, :] > queries[:, None], float("-inf"))
 
-    def _bias(self, stack: Any, queries: Tensor, keys: Tensor, dtype: torch.dtype, both_ways: bool) -> Tensor:
+    def _bias(
+        self,
+        stack: Any,
+        queries: Tensor,
+        keys: Tensor,
+        dtype: torch.dtype,
+        both_ways: bool,
+    ) -> Tensor:
         """(1, heads, queries, keys); all layers share the first one's table."""
-        table: Tensor = stack.block[0].layer[0].SelfAttention.relative_attention_bias.weight
-        return table[self._bucket(keys - queries, both_ways)].permute(2, 0, 1)[None].to(dtype)
+        table: Tensor = (
+            stack.block[0].layer[0].SelfAttention.relative_attention_bias.weight
+        )
+        return (
+            table[self._bucket(keys - queries, both_ways)]
+            .permute(2, 0, 1)[None]
+            .to(dtype)
+        )
 
     def _bucket(self, distance: Tensor, both_ways: bool) -> Tensor:
         """Near distances have a bucket each, far ones share buckets that grow with the logarithm."""
@@ -237,8 +326,15 @@ class T5:
             distance = (-distance).clamp(min=0)
         exact = count // 2
         growth = math.log(self.distance / exact)
-        far = exact + ((distance.float() / exact).clamp(min=1).log() / growth * (count - exact)).long()
-        return offset + torch.where(distance < exact, distance, far.clamp(max=count - 1))
+        far = (
+            exact
+            + (
+                (distance.float() / exact).clamp(min=1).log() / growth * (count - exact)
+            ).long()
+        )
+        return offset + torch.where(
+            distance < exact, distance, far.clamp(max=count - 1)
+        )
 
     def encoded(self, model: Any, x: Tensor) -> Tensor:
         return self._last(model.encoder, x, model.training)
@@ -254,4 +350,6 @@ class T5:
 
 def _known(activation: str) -> None:
     if activation not in ACTIVATIONS:
-        raise BadInput(f"This checkpoint's activation '{activation}' is not built in. Known: {', '.join(ACTIVATIONS)}.")
+        raise BadInput(
+            f"This checkpoint's activation '{activation}' is not built in. Known: {', '.join(ACTIVATIONS)}."
+        )

@@ -15,7 +15,9 @@ class Source:
 
 
 def _listed(sources: Sequence[Source]) -> str:
-    return " | ".join(f"info: {source.text} wikipedia: {source.title}" for source in sources)
+    return " | ".join(
+        f"info: {source.text} wikipedia: {source.title}" for source in sources
+    )
 
 
 def closed_book(question: str) -> str:

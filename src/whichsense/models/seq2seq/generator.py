@@ -27,13 +27,22 @@ _ENCODED_AT_ONCE = 65_536  # tokens: enough to fill any GPU, little enough to le
 class Generator:
     """Loads on first use. On a GPU it works in bfloat16; `dtype` says otherwise."""
 
-    def __init__(self, folder: str | Path, device: str = "", dtype: str = "", tokens: int = 0) -> None:
+    def __init__(
+        self, folder: str | Path, device: str = "", dtype: str = "", tokens: int = 0
+    ) -> None:
         """`tokens`: of a batch; 0: as many as memory allows."""
-        self.folder, self.device, self.dtype, self.tokens = Path(folder), device, dtype, tokens
+        self.folder, self.device, self.dtype, self.tokens = (
+            Path(folder),
+            device,
+            dtype,
+            tokens,
+        )
         self.task, self.form, self.options = checkpoint.describe(folder)
 
     @classmethod
-    def of(cls, network: Network, codec: Codec, form: Form, tokens: int = 0) -> Generator:
+    def of(
+        cls, network: Network, codec: Codec, form: Form, tokens: int = 0
+    ) -> Generator:
         """Over a network that is there, as in training."""
         self = cls.__new__(cls)
         self.folder, self.task, self.form, self.options = Path(), "", form, {}
@@ -49,8 +58,12 @@ class Generator:
         device = self.device or ("cuda" if torch.cuda.is_available() else "cpu")
         codec = checkpoint.load_codec(self.folder, self.form)
         model = checkpoint.load_model(self.folder, codec)
-        half = self.dtype == "bfloat16" or (not self.dtype and torch.device(device).type == "cuda")
-        return network_of(model.to(device, torch.bfloat16 if half else torch.float32)).eval(), codec
+        half = self.dtype == "bfloat16" or (
+            not self.dtype and torch.device(device).type == "cuda"
+        )
+        return network_of(
+            model.to(device, torch.bfloat16 if half else torch.float32)
+        ).eval(), codec
 
     @property
     def network(self) -> Network:
@@ -65,7 +78,10 @@ class Generator:
         return self.network.layers(self.network.dtype)
 
     def generate(
-        self, inputs: Sequence[Sequences], search: Search, prefixes: Sequence[Sequence[int]] | None = None
+        self,
+        inputs: Sequence[Sequences],
+        search: Search,
+        prefixes: Sequence[Sequence[int]] | None = None,
     ) -> list[list[Found]]:
         """The best outputs for each question's input, best first, in the order of the inputs.
 
@@ -76,13 +92,25 @@ class Generator:
         lead = self.codec.lead
         found: list[list[Found]] = [[] for _ in inputs]
         for places, memory in self._batches(inputs):
-            begin = [[*lead, *(prefixes[place] if prefixes else ())] for place in places]
-            room = replace(search, shortest=search.shortest + len(lead) if search.shortest else 0)
-            for place, outputs in zip(places, searched(self.network, self._layers, memory, room, begin), strict=True):
-                found[place] = [replace(one, tokens=one.tokens[len(lead) :]) for one in outputs]
+            begin = [
+                [*lead, *(prefixes[place] if prefixes else ())] for place in places
+            ]
+            room = replace(
+                search, shortest=search.shortest + len(lead) if search.shortest else 0
+            )
+            for place, outputs in zip(
+                places,
+                searched(self.network, self._layers, memory, room, begin),
+                strict=True,
+            ):
+                found[place] = [
+                    replace(one, tokens=one.tokens[len(lead) :]) for one in outputs
+                ]
         return found
 
-    def score(self, inputs: Sequence[Sequences], targets: Sequence[Sequence[list[int]]]) -> list[list[float]]:
+    def score(
+        self, inputs: Sequence[Sequences], targets: Sequence[Sequence[list[int]]]
+    ) -> list[list[float]]:
         """The summed log probability of each target (with its end) under its input, which is encoded once for all."""
         torch = require("torch", "train")
         found: list[list[float]] = [[] for _ in inputs]
@@ -90,17 +118,26 @@ class Generator:
         for some, memory in self._batches([inputs[place] for place in wanted]):
             places = [wanted[number] for number in some]
             with torch.inference_mode():
-                for place, row in zip(places, self._scored(memory, [targets[p] for p in places]), strict=True):
+                for place, row in zip(
+                    places,
+                    self._scored(memory, [targets[p] for p in places]),
+                    strict=True,
+                ):
                     found[place] = row[: len(targets[place])]
         return found
 
-    def _scored(self, memory: Memory, targets: Sequence[Sequence[list[int]]]) -> list[list[float]]:
+    def _scored(
+        self, memory: Memory, targets: Sequence[Sequence[list[int]]]
+    ) -> list[list[float]]:
         """Targets of one question are hypotheses over one memory, as beams are."""
         torch = require("torch", "train")
         from whichsense.models.seq2seq.decoding import Stepper
 
         device = memory.keys[0].device
-        most, longest = max(map(len, targets)), max(len(one) for several in targets for one in several)
+        most, longest = (
+            max(map(len, targets)),
+            max(len(one) for several in targets for one in several),
+        )
         table = torch.full((len(targets), most, longest), -1, dtype=torch.int64)
         for row, several in enumerate(targets):
             for column, one in enumerate(several):
@@ -111,13 +148,17 @@ class Generator:
         totals = torch.zeros(len(table), device=device)
         for place in range(longest):
             following = table[:, place]
-            scores = stepper.step(tokens, place).gather(1, following.clamp(min=0)[:, None])[:, 0]
+            scores = stepper.step(tokens, place).gather(
+                1, following.clamp(min=0)[:, None]
+            )[:, 0]
             totals += scores.masked_fill(following < 0, 0.0)
             tokens = following.clamp(min=0)
         rows: list[list[float]] = totals.view(len(targets), most).tolist()
         return rows
 
-    def _batches(self, inputs: Sequence[Sequences]) -> Iterator[tuple[list[int], Memory]]:
+    def _batches(
+        self, inputs: Sequence[Sequences]
+    ) -> Iterator[tuple[list[int], Memory]]:
         """Questions of about one length together, and what the decoder reads of each."""
         sizes = [sum(map(len, sequences)) for sequences in inputs]
         for places in planned(sizes, self.tokens or self._room()):
@@ -134,9 +175,13 @@ class Generator:
             for some in _runs(sizes, _ENCODED_AT_ONCE):
                 sequences = [one for place in some for one in inputs[place]]
                 rows = moved(Ragged.of([len(one) for one in sequences]), device)
-                parts.append(self.network.encode(_on(device, sequences), rows, self._layers))
+                parts.append(
+                    self.network.encode(_on(device, sequences), rows, self._layers)
+                )
             memory = parts[0] if len(parts) == 1 else torch.cat(parts)
-            return self.network.remember(memory, moved(Ragged.of(sizes), device), self._layers)
+            return self.network.remember(
+                memory, moved(Ragged.of(sizes), device), self._layers
+            )
 
     def _room(self) -> int:
         """Input tokens that a batch may have: keys and values of all layers are kept for each."""
@@ -153,14 +198,24 @@ class Generator:
 def _on(device: Any, sequences: Sequences) -> Any:
     """Token ids end to end, on the device; to a GPU without waiting for it."""
     torch = require("torch", "train")
-    flat = np.fromiter(chain.from_iterable(sequences), np.int64, sum(map(len, sequences)))
+    flat = np.fromiter(
+        chain.from_iterable(sequences), np.int64, sum(map(len, sequences))
+    )
     ids = torch.from_numpy(flat)
-    return ids.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else ids.to(device)
+    return (
+        ids.pin_memory().to(device, non_blocking=True)
+        if device.type == "cuda"
+        else ids.to(device)
+    )
 
 
 def moved(rows: Any, device: Any) -> Any:
     """Where its sequences lie, on the device."""
-    return rows._replace(starts=rows.starts.to(device), place=rows.place.to(device), position=rows.position.to(device))
+    return rows._replace(
+        starts=rows.starts.to(device),
+        place=rows.place.to(device),
+        position=rows.position.to(device),
+    )
 
 
 def planned(sizes: Sequence[int], room: int) -> list[list[int]]:
@@ -192,11 +247,15 @@ def _runs(sizes: Sequence[int], most: int) -> list[list[int]]:
     return runs
 
 
-def opened(model: str | Path | Generator, tasks: Sequence[str], device: str = "") -> Generator:
+def opened(
+    model: str | Path | Generator, tasks: Sequence[str], device: str = ""
+) -> Generator:
     """The generator behind a stage: one that is there, or a trained model's folder, which must fit the stage."""
     if isinstance(model, Generator):
         return model
     found = Generator(model, device=device)
     if found.task not in tasks:
-        raise BadInput(f"'{model}' was trained as '{found.task}'; here a model for {' or '.join(tasks)} is needed.")
+        raise BadInput(
+            f"'{model}' was trained as '{found.task}'; here a model for {' or '.join(tasks)} is needed."
+        )
     return found

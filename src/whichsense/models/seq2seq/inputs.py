@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from whichsense.models.seq2seq.codec import Codec, Form
-from whichsense.spans import spans_of
+from whichsense.text.spans import spans_of
 from whichsense.types import Hit, Passage
 
 _TOKENIZED_AT_ONCE = 8
@@ -24,7 +24,13 @@ Sequences = list[list[int]]
 """The inputs of one question: one sequence, or one for each passage."""
 
 
-def composed(codec: Codec, form: Form, parts: Sequence[str], hits: Sequence[Hit], answer: str = "") -> Sequences:
+def composed(
+    codec: Codec,
+    form: Form,
+    parts: Sequence[str],
+    hits: Sequence[Hit],
+    answer: str = "",
+) -> Sequences:
     """The inputs for a question (the last of `parts`, or several texts that separators join) over its passages.
 
     `answer` is what passages are cut around, where the form says so.
@@ -37,29 +43,51 @@ def composed(codec: Codec, form: Form, parts: Sequence[str], hits: Sequence[Hit]
         lead = lead[: form.question_tokens]
         if not passages:
             return [_closed(codec, lead, [])]
-        return [_closed(codec, lead, body[: form.passage_tokens]) for body in codec.bodies(passages)]
+        return [
+            _closed(codec, lead, body[: form.passage_tokens])
+            for body in codec.bodies(passages)
+        ]
     tokens: list[int] = []
     for body in _fitting(codec, form, len(lead), passages):
         tokens += [*body, *_between(codec)]
-    if codec.kind == "causal":  # the question last: the nearer to what is written, the better it is remembered
-        room, between = max(0, form.input_tokens - len(codec.start) - len(lead)), _between(codec)
+    if (
+        codec.kind == "causal"
+    ):  # the question last: the nearer to what is written, the better it is remembered
+        room, between = (
+            max(0, form.input_tokens - len(codec.start) - len(lead)),
+            _between(codec),
+        )
         if len(tokens) > room:
-            tokens = [*tokens[: room - len(between)], *between] if room > len(between) else []
+            tokens = (
+                [*tokens[: room - len(between)], *between]
+                if room > len(between)
+                else []
+            )
         return [[*codec.start, *tokens, *lead][: form.input_tokens]]
     whole = _closed(codec, lead, tokens)
-    return [[*whole[: form.input_tokens - 1], codec.end] if len(whole) > form.input_tokens else whole]
+    return [
+        [*whole[: form.input_tokens - 1], codec.end]
+        if len(whole) > form.input_tokens
+        else whole
+    ]
 
 
-def read_by(codec: Codec, form: Form, parts: Sequence[str], hits: Sequence[Hit]) -> list[Hit]:
+def read_by(
+    codec: Codec, form: Form, parts: Sequence[str], hits: Sequence[Hit]
+) -> list[Hit]:
     """The hits of which at least a part is in the input: with all in one input, the first few."""
     given = list(hits[: form.passages])
     if form.fusion:
         return given
     lead = len(joined(codec, parts))
-    return given[: sum(1 for _ in _fitting(codec, form, lead, [hit.passage for hit in given]))]
+    return given[
+        : sum(1 for _ in _fitting(codec, form, lead, [hit.passage for hit in given]))
+    ]
 
 
-def _fitting(codec: Codec, form: Form, lead: int, passages: Sequence[Passage]) -> Iterator[array[int]]:
+def _fitting(
+    codec: Codec, form: Form, lead: int, passages: Sequence[Passage]
+) -> Iterator[array[int]]:
     """Passages while there is room; those behind are not even tokenized."""
     room = form.input_tokens - lead - 3
     for start in range(0, len(passages), _TOKENIZED_AT_ONCE):
@@ -79,19 +107,31 @@ def excerpts(hits: Sequence[Hit], answer: str, around: int) -> list[Hit]:
     >>> [hit.passage.text for hit in found]
     ['novel of 1965 by Frank', 'Dunes move.']
     """
-    places = {span.passage.id: (span.start, span.end) for span in spans_of(answer, hits, most=len(hits))}
+    places = {
+        span.passage.id: (span.start, span.end)
+        for span in spans_of(answer, hits, most=len(hits))
+    }
     holding: list[Hit] = []
     others: list[Hit] = []
     for hit in hits:
         text = hit.passage.text
         if hit.passage.id in places:
             start, end = places[hit.passage.id]
-            before = [word.start() for word in re.finditer(r"\S+", text[:start])][-around:]
+            before = [word.start() for word in re.finditer(r"\S+", text[:start])][
+                -around:
+            ]
             behind = [word.end() for word in re.finditer(r"\S+", text[end:])][:around]
-            body = text[before[0] if before else start : end + (behind[-1] if behind else 0)]
+            body = text[
+                before[0] if before else start : end + (behind[-1] if behind else 0)
+            ]
             holding.append(Hit(replace(hit.passage, text=body), hit.score))
         else:
-            others.append(Hit(replace(hit.passage, text=" ".join(text.split()[: 2 * around])), hit.score))
+            others.append(
+                Hit(
+                    replace(hit.passage, text=" ".join(text.split()[: 2 * around])),
+                    hit.score,
+                )
+            )
     return [*holding, *others]
 
 
@@ -104,7 +144,12 @@ def joined(codec: Codec, parts: Sequence[str]) -> list[int]:
 
 
 def rewriter_parts(
-    question: str, answer: str, others: Sequence[str], *, prompt: bool = True, with_others: bool = True
+    question: str,
+    answer: str,
+    others: Sequence[str],
+    *,
+    prompt: bool = True,
+    with_others: bool = True,
 ) -> list[str]:
     """What a rewriter reads before the passages: the answer first, as in both papers' code.
 
@@ -128,7 +173,9 @@ def clarifier_parts(question: str, answers: Sequence[str]) -> list[str]:
 def plain(codec: Codec, text: str, limit: int) -> Sequences:
     """A text as it stands."""
     end = [] if codec.kind == "causal" else [codec.end]
-    return [[*codec.start, *codec.ids(text)[: limit - len(end) - len(codec.start)], *end]]
+    return [
+        [*codec.start, *codec.ids(text)[: limit - len(end) - len(codec.start)], *end]
+    ]
 
 
 def _between(codec: Codec) -> list[int]:

@@ -21,7 +21,12 @@ from whichsense.models.seq2seq.families import Bart, family_of
 from whichsense.models.seq2seq.fused.absorbed import absorbed, absorbs
 from whichsense.models.seq2seq.fused.casts import cast_together
 from whichsense.models.seq2seq.fused.embedding import fused_embedding
-from whichsense.models.seq2seq.fused.layer import Plan, fused_encoder, has_kernels, is_fusable
+from whichsense.models.seq2seq.fused.layer import (
+    Plan,
+    fused_encoder,
+    has_kernels,
+    is_fusable,
+)
 from whichsense.models.seq2seq.fused.memory import keys_values
 from whichsense.models.seq2seq.fused.trial import failures, reading_failures
 from whichsense.models.seq2seq.ragged import Ragged, has_kernel
@@ -102,11 +107,18 @@ class Network(nn.Module):
     @property
     def signs(self) -> Signs:
         config = self.model.config
-        return Signs(int(config.decoder_start_token_id), int(config.eos_token_id), int(config.pad_token_id))
+        return Signs(
+            int(config.decoder_start_token_id),
+            int(config.eos_token_id),
+            int(config.pad_token_id),
+        )
 
     def token_bytes(self) -> int:
         """Of memory, for the keys and values of one input token in all layers."""
-        style, layers = self.family.decoder_style, len(self.family.decoder_layers(self.model))
+        style, layers = (
+            self.family.decoder_style,
+            len(self.family.decoder_layers(self.model)),
+        )
         return 2 * layers * style.heads * style.width * self.dtype.itemsize
 
     @property
@@ -130,7 +142,9 @@ class Network(nn.Module):
         """Train with the encoder's products in eight bits, where the chip has them."""
         style = getattr(getattr(self, "family", None), "encoder_style", None)
         if style is None or not is_fusable(style):
-            raise BadConfig("train.float8 is built for BART checkpoints. Leave it out, or take one of those.")
+            raise BadConfig(
+                "train.float8 is built for BART checkpoints. Leave it out, or take one of those."
+            )
         device = self.model.device
         if device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 9):
             name = torch.cuda.get_device_name(device)
@@ -146,24 +160,40 @@ class Network(nn.Module):
     def layers(self, dtype: torch.dtype | None = None) -> Layers:
         """The weights as they are; with `dtype`, a copy for use without gradients."""
         if dtype is None:
-            return Layers(self.family.encoder_layers(self.model), self.family.decoder_layers(self.model))
+            return Layers(
+                self.family.encoder_layers(self.model),
+                self.family.decoder_layers(self.model),
+            )
         with torch.no_grad():
             found = self.layers()
-            return Layers([_cast(one, dtype) for one in found.encoder], [_cast(one, dtype) for one in found.decoder])
+            return Layers(
+                [_cast(one, dtype) for one in found.encoder],
+                [_cast(one, dtype) for one in found.decoder],
+            )
 
-    def encode(self, ids: Tensor, passages: Ragged, layers: Layers | None = None) -> Tensor:
+    def encode(
+        self, ids: Tensor, passages: Ragged, layers: Layers | None = None
+    ) -> Tensor:
         """Each passage alone, all in one call: (tokens, size)."""
         dtype = self.dtype
         with torch.autocast(ids.device.type, enabled=False):
             style = self.family.encoder_style
             size = style.heads * style.width  # of BART, for which plans are
-            plan = self._plan(torch.empty((0, size), dtype=dtype, device=ids.device), passages.longest)
+            plan = self._plan(
+                torch.empty((0, size), dtype=dtype, device=ids.device), passages.longest
+            )
             if plan is not None and isinstance(self.family, Bart):
                 tables = self.family.encoder_embedding(self.model)
                 first = fused_embedding(ids, passages.position, tables, plan, dtype)
-                found = self.family.encoder_layers(self.model)  # gathered while the GPU is busy
-                return fused_encoder(first, found, passages, plan, saves_memory=self._saves_memory)
-            x = self.family.embedded(self.model, "encoder", ids, passages.position, dtype)
+                found = self.family.encoder_layers(
+                    self.model
+                )  # gathered while the GPU is busy
+                return fused_encoder(
+                    first, found, passages, plan, saves_memory=self._saves_memory
+                )
+            x = self.family.embedded(
+                self.model, "encoder", ids, passages.position, dtype
+            )
             found = layers.encoder if layers else self.family.encoder_layers(self.model)
             bias = self.family.encoder_bias(self.model, passages.longest, dtype)
             for weights in found:
@@ -181,13 +211,20 @@ class Network(nn.Module):
         `x` is like what the layers read.
         """
         style = self.family.encoder_style
-        if not self.training or not is_fusable(style) or not (self._float8 or (self._compiled and x.is_cuda)):
+        if (
+            not self.training
+            or not is_fusable(style)
+            or not (self._float8 or (self._compiled and x.is_cuda))
+        ):
             return None
         plan = Plan.of(style, float8=self._float8)
         if x.is_cuda and not has_kernels(x, style, longest):
             if self._float8 and not self._told:
                 self._told = True
-                warnings.warn("Passages as long as these are not computed in eight bits (train.float8).", stacklevel=2)
+                warnings.warn(
+                    "Passages as long as these are not computed in eight bits (train.float8).",
+                    stacklevel=2,
+                )
             return None
         return plan if not x.is_cuda or self._passes(plan, x) else None
 
@@ -195,7 +232,10 @@ class Network(nn.Module):
         """Whether the kernels compute on this machine what they should: tried once."""
         if self._tried != plan:
             inner = self.family.encoder_layers(self.model)[0].feed.up.weight.shape[0]
-            self._wrong, self._tried = failures(x.shape[1], inner, plan, x.dtype, x.device), plan
+            self._wrong, self._tried = (
+                failures(x.shape[1], inner, plan, x.dtype, x.device),
+                plan,
+            )
         if self._wrong and plan.float8:
             raise BadConfig(
                 f"train.float8 cannot be used: its kernels, as compiled here, err ({', '.join(self._wrong)}). "
@@ -203,16 +243,29 @@ class Network(nn.Module):
             )
         return not self._wrong
 
-    def logits(self, memory: Tensor, questions: Ragged, inputs: Tensor, layers: Layers | None = None) -> Tensor:
+    def logits(
+        self,
+        memory: Tensor,
+        questions: Ragged,
+        inputs: Tensor,
+        layers: Layers | None = None,
+    ) -> Tensor:
         """Scores of the next token at every place of `inputs`: (questions, length, vocabulary)."""
         dtype, length = memory.dtype, inputs.shape[1]
         with torch.autocast(inputs.device.type, enabled=False):
             place = torch.arange(length, device=inputs.device)[None, :]
             x = self.family.embedded(self.model, "decoder", inputs, place, dtype)
             bias = self.family.decoder_bias(self.model, length, dtype)
-            style, found = self.family.decoder_style, layers.decoder if layers else self._decoder_layers(dtype)
-            for weights, read in zip(found, self._reads(memory, questions, length, found), strict=True):
-                x = decoder_layer(x, weights, read, questions, bias, style, self.training)
+            style, found = (
+                self.family.decoder_style,
+                layers.decoder if layers else self._decoder_layers(dtype),
+            )
+            for weights, read in zip(
+                found, self._reads(memory, questions, length, found), strict=True
+            ):
+                x = decoder_layer(
+                    x, weights, read, questions, bias, style, self.training
+                )
             return self.family.logits(self.model, x)
 
     def _decoder_layers(self, dtype: torch.dtype) -> list[DecoderLayer]:
@@ -220,12 +273,18 @@ class Network(nn.Module):
         return found if self.model.dtype == dtype else cast_together(found, dtype)
 
     def _reads(
-        self, memory: Tensor, questions: Ragged, length: int, layers: Sequence[DecoderLayer]
+        self,
+        memory: Tensor,
+        questions: Ragged,
+        length: int,
+        layers: Sequence[DecoderLayer],
     ) -> Sequence[Tensor | tuple[Tensor, Tensor] | Read]:
         """How each decoder layer reads the memory: in training in the way that is least work."""
         style, cross = self.family.decoder_style, [weights.cross for weights in layers]
         if self.training and (self._float8 or (self._compiled and memory.is_cuda)):
-            if absorbs(memory, questions.longest, length, style) and self._reads_well(memory):
+            if absorbs(memory, questions.longest, length, style) and self._reads_well(
+                memory
+            ):
                 return absorbed(memory, questions, cross, length, style)
             if self._float8 and (self._tried is not None or not memory.is_cuda):
                 return keys_values(memory, cross, style)
@@ -235,13 +294,19 @@ class Network(nn.Module):
         """Whether the kernels of absorbed attention compute on this machine what they should: tried once."""
         if self._misread is None:
             plan = Plan.of(self.family.decoder_style, float8=False)
-            self._misread = reading_failures(plan, memory.dtype, memory.device) if memory.is_cuda else []
+            self._misread = (
+                reading_failures(plan, memory.dtype, memory.device)
+                if memory.is_cuda
+                else []
+            )
         return not self._misread
 
     def forward(self, batch: Batch) -> Tensor:
         """The mean loss over the labels, each weighted if the batch says so."""
         memory = self.encode(batch.ids, batch.passages)
-        return self.mean_loss(self.logits(memory, batch.questions, self.shifted(batch.labels)), batch)
+        return self.mean_loss(
+            self.logits(memory, batch.questions, self.shifted(batch.labels)), batch
+        )
 
     def mean_loss(self, scores: Tensor, batch: Batch) -> Tensor:
         losses = F.cross_entropy(
@@ -273,20 +338,35 @@ class Network(nn.Module):
         keys = [questions.padded(key).transpose(1, 2) for key in keys]
         values = [questions.padded(value).transpose(1, 2) for value in values]
         mask = questions.mask()
-        return Memory(keys, values, None if mask is None else mask[:, None, None, :], questions.rows)
+        return Memory(
+            keys,
+            values,
+            None if mask is None else mask[:, None, None, :],
+            questions.rows,
+        )
 
-    def caches(self, hypotheses: int, length: int, dtype: torch.dtype) -> list[tuple[Tensor, Tensor]]:
+    def caches(
+        self, hypotheses: int, length: int, dtype: torch.dtype
+    ) -> list[tuple[Tensor, Tensor]]:
         """Room for what `length` places of each hypothesis give, in every decoder layer."""
         style = self.family.decoder_style
         shape = (hypotheses, style.heads, length, style.width)
         count, device = len(self.family.decoder_layers(self.model)), self.model.device
         return [
-            (torch.zeros(shape, dtype=dtype, device=device), torch.zeros(shape, dtype=dtype, device=device))
+            (
+                torch.zeros(shape, dtype=dtype, device=device),
+                torch.zeros(shape, dtype=dtype, device=device),
+            )
             for _ in range(count)
         ]
 
     def step(
-        self, tokens: Tensor, position: Tensor, caches: list[tuple[Tensor, Tensor]], memory: Memory, layers: Layers
+        self,
+        tokens: Tensor,
+        position: Tensor,
+        caches: list[tuple[Tensor, Tensor]],
+        memory: Memory,
+        layers: Layers,
     ) -> Tensor:
         """Scores of the token behind `tokens`, one for each hypothesis, which stand at `position` (one number)."""
         dtype, length = caches[0][0].dtype, caches[0][0].shape[2]
@@ -294,8 +374,12 @@ class Network(nn.Module):
             x = self.family.embedded(self.model, "decoder", tokens, position, dtype)
             bias = self.family.step_bias(self.model, position, length, dtype)
             style = self.family.decoder_style
-            for weights, cache, key, value in zip(layers.decoder, caches, memory.keys, memory.values, strict=True):
-                x = decoder_step(x, weights, cache, position, bias, (key, value), memory.mask, style)
+            for weights, cache, key, value in zip(
+                layers.decoder, caches, memory.keys, memory.values, strict=True
+            ):
+                x = decoder_step(
+                    x, weights, cache, position, bias, (key, value), memory.mask, style
+                )
             return self.family.logits(self.model, x).float()
 
 

@@ -40,7 +40,9 @@ class Ragged(NamedTuple):
         longest = int(sizes.max())
         row = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
         position = torch.arange(int(starts[-1])) - starts[row]
-        return cls(starts.int(), row * longest + position, position, longest, len(sizes))
+        return cls(
+            starts.int(), row * longest + position, position, longest, len(sizes)
+        )
 
     @property
     def is_full(self) -> bool:
@@ -74,16 +76,35 @@ class Ragged(NamedTuple):
         """(rows, longest), true where there is a token; None where that is everywhere."""
         if self.is_full:
             return None
-        table = torch.zeros(self.rows * self.longest, dtype=torch.bool, device=self.place.device)
+        table = torch.zeros(
+            self.rows * self.longest, dtype=torch.bool, device=self.place.device
+        )
         return table.index_fill(0, self.place, True).view(self.rows, self.longest)
 
 
 def self_attention(
-    query: Tensor, key: Tensor, value: Tensor, rows: Ragged, *, scale: float, dropout: float, bias: Tensor | None
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    rows: Ragged,
+    *,
+    scale: float,
+    dropout: float,
+    bias: Tensor | None,
 ) -> Tensor:
     """Each token over the tokens of its own sequence: (tokens, heads, width) in and out."""
     if bias is None and not rows.is_full and has_kernel(query):
-        return _ragged_kernel(query, key, value, rows.starts, rows.starts, rows.longest, rows.longest, dropout, scale)
+        return _ragged_kernel(
+            query,
+            key,
+            value,
+            rows.starts,
+            rows.starts,
+            rows.longest,
+            rows.longest,
+            dropout,
+            scale,
+        )
     table = _attention(
         rows.padded(query).transpose(1, 2),
         rows.padded(key).transpose(1, 2),
@@ -95,13 +116,31 @@ def self_attention(
     return rows.flat(table.transpose(1, 2))
 
 
-def cross_attention(query: Tensor, key: Tensor, value: Tensor, rows: Ragged, *, scale: float, dropout: float) -> Tensor:
+def cross_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    rows: Ragged,
+    *,
+    scale: float,
+    dropout: float,
+) -> Tensor:
     """Targets (count, length, heads, width) over the tokens of their own question (tokens, heads, width)."""
     if not rows.is_full and has_kernel(query):
         count, length = query.shape[:2]
-        starts = torch.arange(0, (count + 1) * length, length, dtype=torch.int32, device=query.device)
+        starts = torch.arange(
+            0, (count + 1) * length, length, dtype=torch.int32, device=query.device
+        )
         flat = _ragged_kernel(
-            query.flatten(0, 1), key, value, starts, rows.starts, length, rows.longest, dropout, scale
+            query.flatten(0, 1),
+            key,
+            value,
+            starts,
+            rows.starts,
+            length,
+            rows.longest,
+            dropout,
+            scale,
         )
         return flat.view(query.shape)
     found = _attention(
@@ -123,9 +162,17 @@ def _with_bias(mask: Tensor | None, bias: Tensor | None) -> Tensor | None:
 
 
 def _attention(
-    query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None, scale: float, dropout: float
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    mask: Tensor | None,
+    scale: float,
+    dropout: float,
 ) -> Tensor:
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout, scale=scale)
+    return F.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask, dropout_p=dropout, scale=scale
+    )
 
 
 def has_kernel(query: Tensor) -> bool:
@@ -140,6 +187,16 @@ def _ragged_kernel(
     # PyTorch's public `varlen_attn` has no dropout; this is the operator under it and under nested tensors.
     flash: Any = torch.ops.aten._flash_attention_forward
     found: Tensor = flash(
-        query, key, value, starts_q, starts_k, longest_q, longest_k, dropout, False, False, scale=scale
+        query,
+        key,
+        value,
+        starts_q,
+        starts_k,
+        longest_q,
+        longest_k,
+        dropout,
+        False,
+        False,
+        scale=scale,
     )[0]
     return found

@@ -121,7 +121,9 @@ def normalised(x: Tensor, norm: Norm, style: Style) -> Tensor:
     return F.layer_norm(x, x.shape[-1:], norm.weight.to(x.dtype), bias, style.epsilon)
 
 
-def dropped(x: Tensor, rate: float, training: bool, noise: Tensor | None = None) -> Tensor:
+def dropped(
+    x: Tensor, rate: float, training: bool, noise: Tensor | None = None
+) -> Tensor:
     """Dropout. With `noise`, a random byte for each number, which is cheaper to draw than a random number each.
 
     Eight bits make the rate a multiple of 1/256, as in flash attention: 0.1 becomes 26/256.
@@ -139,7 +141,9 @@ def noise_bytes(count: int, device: torch.device) -> Tensor:
     return words.random_(torch.iinfo(torch.int64).min, None).view(torch.uint8)[:count]
 
 
-def added(x: Tensor, change: Tensor, norm: Norm, style: Style, training: bool) -> Tensor:
+def added(
+    x: Tensor, change: Tensor, norm: Norm, style: Style, training: bool
+) -> Tensor:
     """What a block adds to its input; normalised behind it in the post-norm family."""
     x = x + F.dropout(change, style.dropout, training)
     return x if style.norm_first else normalised(x, norm, style)
@@ -149,7 +153,9 @@ def entry(x: Tensor, norm: Norm, style: Style) -> Tensor:
     return normalised(x, norm, style) if style.norm_first else x
 
 
-def feed_forward(x: Tensor, w: FeedForward, style: Style, training: bool, noise: Tensor | None = None) -> Tensor:
+def feed_forward(
+    x: Tensor, w: FeedForward, style: Style, training: bool, noise: Tensor | None = None
+) -> Tensor:
     h = entry(x, w.norm, style)
     up = ACTIVATIONS[style.activation](apply(w.up, h))
     if w.gate is not None:
@@ -169,10 +175,20 @@ def encoder_layer(
 ) -> Tensor:
     """(tokens, size) → (tokens, size). `noise`: what `encoder_noise` gave for it."""
     h = entry(x, w.attention.norm, style)
-    query, key, value = apply(w.attention.joined, h).view(-1, 3, style.heads, style.width).unbind(1)
+    query, key, value = (
+        apply(w.attention.joined, h).view(-1, 3, style.heads, style.width).unbind(1)
+    )
     dropout = style.attention_dropout if training else 0.0
-    seen = self_attention(query, key, value, rows, scale=style.scale, dropout=dropout, bias=bias)
-    x = added(x, apply(w.attention.out, seen.reshape(x.shape[0], -1)), w.attention.norm, style, training)
+    seen = self_attention(
+        query, key, value, rows, scale=style.scale, dropout=dropout, bias=bias
+    )
+    x = added(
+        x,
+        apply(w.attention.out, seen.reshape(x.shape[0], -1)),
+        w.attention.norm,
+        style,
+        training,
+    )
     return feed_forward(x, w.feed, style, training, noise)
 
 
@@ -209,10 +225,18 @@ def decoder_layer(
     count, length, _ = x.shape
     dropout = style.attention_dropout if training else 0.0
     h = entry(x, w.attention.norm, style)
-    joined = apply(w.attention.joined, h).view(count, length, 3, style.heads, style.width)
+    joined = apply(w.attention.joined, h).view(
+        count, length, 3, style.heads, style.width
+    )
     query, key, value = (part.transpose(1, 2) for part in joined.unbind(2))
     seen = F.scaled_dot_product_attention(
-        query, key, value, attn_mask=bias, is_causal=bias is None, dropout_p=dropout, scale=style.scale
+        query,
+        key,
+        value,
+        attn_mask=bias,
+        is_causal=bias is None,
+        dropout_p=dropout,
+        scale=style.scale,
     )
     change = apply(w.attention.out, seen.transpose(1, 2).reshape(count, length, -1))
     x = added(x, change, w.attention.norm, style, training)
@@ -225,7 +249,13 @@ def decoder_layer(
         seen = cross_attention(query, *memory, rows, scale=style.scale, dropout=dropout)
     else:
         seen = memory(query)
-    x = added(x, apply(w.cross.out, seen.reshape(count, length, -1)), w.cross.norm, style, training)
+    x = added(
+        x,
+        apply(w.cross.out, seen.reshape(count, length, -1)),
+        w.cross.norm,
+        style,
+        training,
+    )
     return feed_forward(x, w.feed, style, training)
 
 
@@ -248,22 +278,40 @@ def decoder_step(
     """
     hypotheses = x.shape[0]
     h = entry(x, w.attention.norm, style)
-    query, key, value = apply(w.attention.joined, h).view(hypotheses, 3, style.heads, 1, style.width).unbind(1)
+    query, key, value = (
+        apply(w.attention.joined, h)
+        .view(hypotheses, 3, style.heads, 1, style.width)
+        .unbind(1)
+    )
     keys, values = cache
     keys.index_copy_(2, position, key)
     values.index_copy_(2, position, value)
-    seen = F.scaled_dot_product_attention(query, keys, values, attn_mask=bias, scale=style.scale)
-    x = added(x, apply(w.attention.out, seen.reshape(hypotheses, -1)), w.attention.norm, style, False)
+    seen = F.scaled_dot_product_attention(
+        query, keys, values, attn_mask=bias, scale=style.scale
+    )
+    x = added(
+        x,
+        apply(w.attention.out, seen.reshape(hypotheses, -1)),
+        w.attention.norm,
+        style,
+        False,
+    )
 
     h = entry(x, w.cross.norm, style)
     keys, values = memory
     questions = memory_mask.rows if isinstance(memory_mask, Ragged) else keys.shape[0]
     query = apply(w.cross.query, h).view(questions, -1, style.heads, style.width)
     if isinstance(memory_mask, Ragged):
-        seen = cross_attention(query, keys, values, memory_mask, scale=style.scale, dropout=0.0)
+        seen = cross_attention(
+            query, keys, values, memory_mask, scale=style.scale, dropout=0.0
+        )
     else:
         seen = F.scaled_dot_product_attention(
-            query.transpose(1, 2), keys, values, attn_mask=memory_mask, scale=style.scale
+            query.transpose(1, 2),
+            keys,
+            values,
+            attn_mask=memory_mask,
+            scale=style.scale,
         ).transpose(1, 2)
     change = apply(w.cross.out, seen.reshape(hypotheses, -1))
     x = added(x, change, w.cross.norm, style, False)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from whichsense.errors import BadInput
-from whichsense.models.compact.net import BERT_PARTS, gelu
+from whichsense.models.compact.encoder.net import BERT_PARTS, gelu
 from whichsense.models.compact.writer.prompts import LONGEST, SIGNS, WRITTEN
 
 
@@ -57,18 +57,30 @@ class WriterLayer(nn.Module):
     def __init__(self, config: WriterConfig) -> None:
         super().__init__()
         self.attention = nn.ModuleDict(
-            {name: nn.Linear(config.width, config.width) for name in ("query", "key", "value", "output")}
+            {
+                name: nn.Linear(config.width, config.width)
+                for name in ("query", "key", "value", "output")
+            }
         )
         self.heads = config.heads
-        self.attention_norm, self.norm = (nn.LayerNorm(config.width, config.epsilon) for _ in range(2))
-        self.wide, self.narrow = nn.Linear(config.width, config.inner), nn.Linear(config.inner, config.width)
+        self.attention_norm, self.norm = (
+            nn.LayerNorm(config.width, config.epsilon) for _ in range(2)
+        )
+        self.wide, self.narrow = (
+            nn.Linear(config.width, config.inner),
+            nn.Linear(config.inner, config.width),
+        )
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, states: Tensor, prompt: int, prompt_mask: Tensor, mask: Tensor) -> Tensor:
+    def forward(
+        self, states: Tensor, prompt: int, prompt_mask: Tensor, mask: Tensor
+    ) -> Tensor:
         """The first `prompt` tokens see each other, those behind them what their mask says."""
         query, key, value = self._parts(states)
         first = slice(None), slice(None), slice(prompt)
-        read = F.scaled_dot_product_attention(query[first], key[first], value[first], prompt_mask)
+        read = F.scaled_dot_product_attention(
+            query[first], key[first], value[first], prompt_mask
+        )
         told = F.scaled_dot_product_attention(query[:, :, prompt:], key, value, mask)
         return self._after(states, torch.cat([read, told], 2))
 
@@ -79,7 +91,9 @@ class WriterLayer(nn.Module):
         query, key, value = self._parts(states)
         if kept is not None:
             key, value = torch.cat([kept[0], key], 2), torch.cat([kept[1], value], 2)
-        return self._after(states, F.scaled_dot_product_attention(query, key, value, mask)), (key, value)
+        return self._after(
+            states, F.scaled_dot_product_attention(query, key, value, mask)
+        ), (key, value)
 
     def _parts(self, states: Tensor) -> list[Tensor]:
         """Query, key and value, by heads."""
@@ -90,7 +104,9 @@ class WriterLayer(nn.Module):
 
     def _after(self, states: Tensor, seen: Tensor) -> Tensor:
         seen = seen.transpose(1, 2).flatten(2)
-        states = self.attention_norm(states + self.dropout(self.attention["output"](seen)))
+        states = self.attention_norm(
+            states + self.dropout(self.attention["output"](seen))
+        )
         inner = gelu(self.wide(states))
         found: Tensor = self.norm(states + self.dropout(self.narrow(inner)))
         return found
@@ -118,7 +134,12 @@ class Writer(nn.Module):
     def embed(self, ids: Tensor, kinds: Tensor, first: int = 0) -> Tensor:
         """`first`: the place of the first token."""
         signs = F.pad(self.signs, (0, 0, 0, 1))[ids.clamp(max=SIGNS)]
-        found: Tensor = self.words[ids] + signs + self.kinds[kinds] + self.places[first : first + ids.shape[1]]
+        found: Tensor = (
+            self.words[ids]
+            + signs
+            + self.kinds[kinds]
+            + self.places[first : first + ids.shape[1]]
+        )
         normed: Tensor = self.dropout(self.norm(found))
         return normed
 
@@ -129,7 +150,9 @@ class Writer(nn.Module):
         states = torch.cat([self.embed(batch.ids, batch.kinds), written], 1)
         told = batch.mask[:, None, None, :]
         before = torch.ones(count, count, dtype=torch.bool, device=told.device).tril()
-        seen = torch.cat([told.expand(-1, 1, count, -1), before.expand(len(told), 1, -1, -1)], -1)
+        seen = torch.cat(
+            [told.expand(-1, 1, count, -1), before.expand(len(told), 1, -1, -1)], -1
+        )
         masks = [
             torch.zeros_like(mask, dtype=states.dtype).masked_fill(~mask, float("-inf"))
             for mask in (told.expand(-1, 1, prompt, -1), seen)
@@ -142,14 +165,20 @@ class Writer(nn.Module):
         """Prompts, read once: what is written behind them goes on from what is remembered."""
         return self._remembered(self.embed(ids, kinds), None, mask)[1]
 
-    def extend(self, memory: Memory, written: Tensor, place: int) -> tuple[Tensor, Memory]:
+    def extend(
+        self, memory: Memory, written: Tensor, place: int
+    ) -> tuple[Tensor, Memory]:
         """The state after one more written token of each sequence, the `place`-th."""
-        states = self.embed(written[:, None], torch.full_like(written[:, None], WRITTEN), place)
+        states = self.embed(
+            written[:, None], torch.full_like(written[:, None], WRITTEN), place
+        )
         mask = F.pad(memory.mask, (0, 1), value=True)
         states, memory = self._remembered(states, memory, mask)
         return states[:, 0], memory
 
-    def _remembered(self, states: Tensor, memory: Memory | None, mask: Tensor) -> tuple[Tensor, Memory]:
+    def _remembered(
+        self, states: Tensor, memory: Memory | None, mask: Tensor
+    ) -> tuple[Tensor, Memory]:
         kept = []
         for place, layer in enumerate(self.layers):
             assert isinstance(layer, WriterLayer)
@@ -169,13 +198,25 @@ class Writer(nn.Module):
         logits = self.scores(self(batch)[there]).float()
         each = F.cross_entropy(logits, batch.wanted[there], reduction="none")
         weights = batch.weights[there]
-        return (each * weights).sum() / weights.sum().clamp(min=1e-6), each.detach().sum(), there.sum()
+        return (
+            (each * weights).sum() / weights.sum().clamp(min=1e-6),
+            each.detach().sum(),
+            there.sum(),
+        )
 
 
-def from_bert(weights: Mapping[str, Any], layers: Sequence[int], config: WriterConfig, words: Tensor) -> Writer:
+def from_bert(
+    weights: Mapping[str, Any],
+    layers: Sequence[int],
+    config: WriterConfig,
+    words: Tensor,
+) -> Writer:
     """A fresh writer with some layers of a plain BERT (names as in its safetensors file)."""
     net = Writer(config, words)
-    table = {name.removeprefix("bert."): torch.as_tensor(value).float() for name, value in weights.items()}
+    table = {
+        name.removeprefix("bert."): torch.as_tensor(value).float()
+        for name, value in weights.items()
+    }
     state = {
         "norm.weight": table["embeddings.LayerNorm.weight"],
         "norm.bias": table["embeddings.LayerNorm.bias"],
@@ -183,16 +224,22 @@ def from_bert(weights: Mapping[str, Any], layers: Sequence[int], config: WriterC
     }
     kinds = table["embeddings.token_type_embeddings.weight"]
     new = net.kinds.detach()[WRITTEN:]
-    state["kinds"] = torch.cat([kinds, kinds[:1] + new]) if kinds.shape[1] == new.shape[1] else kinds
+    state["kinds"] = (
+        torch.cat([kinds, kinds[:1] + new]) if kinds.shape[1] == new.shape[1] else kinds
+    )
     for place, number in enumerate(layers):
         for theirs, ours in BERT_PARTS.items():
             for kind in ("weight", "bias"):
                 name = f"encoder.layer.{number}.{theirs}.{kind}"
                 if name not in table:
-                    raise BadInput(f"The base model has no '{name}'. Give layers that it has, of a BERT.")
+                    raise BadInput(
+                        f"The base model has no '{name}'. Give layers that it has, of a BERT."
+                    )
                 state[f"layers.{place}.{ours}.{kind}"] = table[name]
     own = net.state_dict()
     if odd := [name for name, value in state.items() if value.shape != own[name].shape]:
-        raise BadInput(f"The base model is of another size than the model whose words it is to share ('{odd[0]}').")
+        raise BadInput(
+            f"The base model is of another size than the model whose words it is to share ('{odd[0]}')."
+        )
     net.load_state_dict(own | state)
     return net

@@ -5,20 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from whichsense.models.compact.tokens import BEGIN, END
+from whichsense.models.compact.encoder.tokens import BEGIN, END
 
 # BERT's unused tokens serve as signs: what is to be written, and what parts answers and titles.
 REWRITE, ANSWER, RESTORE, SITUATE, BETWEEN = 61, 62, 63, 64, 65
 WAYS = {"reading": 66, "open": 67, "exact": 68}
 """Signs for ways of asking: of one who has the passage before them, of one who has not, and leaving no reading open."""
 SIGNS = 72  # tokens below this number have vectors of the writer's own
-LONGEST, LONGEST_OUTPUT, LONGEST_ASKED = 144, 28, 44  # of prompts; of what is written; of an answer with its question
-ASKED, TOLD, WRITTEN = 0, 1, 2  # kinds of tokens: the question, what stands beside it, what is written
+LONGEST, LONGEST_OUTPUT, LONGEST_ASKED = (
+    144,
+    28,
+    44,
+)  # of prompts; of what is written; of an answer with its question
+ASKED, TOLD, WRITTEN = (
+    0,
+    1,
+    2,
+)  # kinds of tokens: the question, what stands beside it, what is written
 _STOP = 1012  # the full stop, behind which a sentence begins
 BAR = 1064  # `|`, which parts an answer from its question where both are written
 _LONGEST_ANSWER, _LONGEST_TITLE, _OTHERS = 24, 16, 36
-_WIDTHS = 56, 40  # tokens of the windows that a rewrite is told: of the best passage, of the next
-_NARROW_TITLE, _NARROWEST, _WIDEST = 10, 8, 18  # of the windows that answers are looked for in
+_WIDTHS = (
+    56,
+    40,
+)  # tokens of the windows that a rewrite is told: of the best passage, of the next
+_NARROW_TITLE, _NARROWEST, _WIDEST = (
+    10,
+    8,
+    18,
+)  # of the windows that answers are looked for in
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +49,21 @@ class Window:
     def cut(self, title: int, width: int) -> list[int]:
         """Title and text up to a width: from the beginning of the answer's sentence, where the answer then still fits,
         else with the answer in the middle."""
-        begin = max(0, min((self.first + self.end - width) // 2, len(self.text) - width))
+        begin = max(
+            0, min((self.first + self.end - width) // 2, len(self.text) - width)
+        )
         earliest = max(0, self.end - width)
-        starts = [at + 1 for at in range(earliest, self.first) if self.text[at] == _STOP]
+        starts = [
+            at + 1 for at in range(earliest, self.first) if self.text[at] == _STOP
+        ]
         if earliest == 0:
             starts.append(0)
         if starts:
-            begin = max(start for start in starts) if self.end - max(starts) > width // 3 else min(starts)
+            begin = (
+                max(start for start in starts)
+                if self.end - max(starts) > width // 3
+                else min(starts)
+            )
         return [*self.title[:title], BETWEEN, *self.text[begin : begin + width], END]
 
 

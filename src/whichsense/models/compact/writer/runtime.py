@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whichsense.models.compact.runtime import CompactModel, Floats, once
-from whichsense.models.compact.tokens import END
+from whichsense.models.compact.encoder.runtime import CompactModel, Floats, once
+from whichsense.models.compact.encoder.tokens import END
 from whichsense.models.compact.writer.prompts import REWRITE, WRITTEN, Prompt
 
 Ints = NDArray[np.int64]
 HIDDEN = -1e9  # added to a score that must not count
 _KINDS = ("keys", "values")
-_MOST_CELLS = 2**18  # new tokens × tokens that they see in one call: bounds what a call needs
+_MOST_CELLS = (
+    2**18
+)  # new tokens × tokens that they see in one call: bounds what a call needs
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,10 @@ class Writable:
         places = np.searchsorted(self.ids, tokens).tolist()
         known = self.ids.tolist()
         pairs = zip(places, tokens, strict=True)
-        return [at if at < len(known) and known[at] == token else None for at, token in pairs]
+        return [
+            at if at < len(known) and known[at] == token else None
+            for at, token in pairs
+        ]
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,9 @@ class Sequences:
     def chosen(self, rows: Ints | slice) -> Sequences:
         """Some of the sequences, in that order, any as often as it is named."""
         past = {name: array[rows] for name, array in self.past.items()}
-        return replace(self, mask=self.mask[rows], past=past, following=self.following[rows])
+        return replace(
+            self, mask=self.mask[rows], past=past, following=self.following[rows]
+        )
 
 
 @dataclass(frozen=True)
@@ -86,17 +93,32 @@ class Writer:
     def begin(self, prompts: Sequence[Prompt], writable: Writable) -> Sequences:
         """One sequence for each prompt, with nothing written."""
         sizes = [len(prompt.ids) for prompt in prompts]
-        embedded = np.zeros((len(prompts), max(sizes), self.model.words.vectors([0]).shape[1]), np.float32)
+        embedded = np.zeros(
+            (len(prompts), max(sizes), self.model.words.vectors([0]).shape[1]),
+            np.float32,
+        )
         for row, prompt in enumerate(prompts):
-            embedded[row, : sizes[row]] = self.model.words.prompted(np.array(prompt.ids), np.array(prompt.kinds))
+            embedded[row, : sizes[row]] = self.model.words.prompted(
+                np.array(prompt.ids), np.array(prompt.kinds)
+            )
         there = np.arange(max(sizes)) < np.array(sizes)[:, None]
         self.model.count(len(prompts) * len(self._names) // 2, prompts=len(prompts))
         nothing = self._nothing(len(prompts), writable)
         hidden = np.where(there, 0, HIDDEN).astype(np.float32)
-        reach = np.broadcast_to(hidden[:, None, None, :], (len(prompts), 1, max(sizes), max(sizes)))
-        found = self._run(nothing, embedded, np.ascontiguousarray(reach), np.zeros(1, np.int64))
-        memory = {name: found[f"new_{name}"].transpose(1, 0, 2, 3)[:, there] for name in self._names}
-        own = np.repeat(np.arange(len(prompts)), sizes) == np.arange(len(prompts))[:, None]
+        reach = np.broadcast_to(
+            hidden[:, None, None, :], (len(prompts), 1, max(sizes), max(sizes))
+        )
+        found = self._run(
+            nothing, embedded, np.ascontiguousarray(reach), np.zeros(1, np.int64)
+        )
+        memory = {
+            name: found[f"new_{name}"].transpose(1, 0, 2, 3)[:, there]
+            for name in self._names
+        }
+        own = (
+            np.repeat(np.arange(len(prompts)), sizes)
+            == np.arange(len(prompts))[:, None]
+        )
         mask = np.where(own, 0, HIDDEN).astype(np.float32)[:, None, None, :]
         memory = {name: np.ascontiguousarray(array) for name, array in memory.items()}
         begun = replace(nothing, memory=memory, mask=mask)
@@ -109,29 +131,50 @@ class Writer:
         memory = dict.fromkeys(self._names, np.zeros((heads, 1, each), np.float32))
         past = dict.fromkeys(self._names, np.zeros((rows, heads, 0, each), np.float32))
         unseen = np.full((rows, 1, 1, 1), HIDDEN, np.float32)
-        return Sequences(memory, unseen, past, writable, np.zeros((rows, 0), np.float32))
+        return Sequences(
+            memory, unseen, past, writable, np.zeros((rows, 0), np.float32)
+        )
 
-    def extend(self, old: Sequences, tokens: Ints, *, every: bool = False) -> tuple[Sequences, Floats]:
+    def extend(
+        self, old: Sequences, tokens: Ints, *, every: bool = False
+    ) -> tuple[Sequences, Floats]:
         """The sequences with new tokens behind them (sequences × new), and the log probabilities after the last of
         them, or with `every` after each (sequences × new × writable)."""
         rows, new = tokens.shape
         most = max(1, _MOST_CELLS // (new * (old.mask.shape[-1] + old.length + new)))
         some = [slice(at, at + most) for at in range(0, rows, most)]
-        parts = [self._extended(old.chosen(part), tokens[part], every=every) for part in some]
-        past = {name: np.concatenate([part[f"new_{name}"] for part in parts]) for name in self._names}
-        found = np.concatenate([part["written"] for part in parts]).reshape(rows, new if every else 1, -1)
+        parts = [
+            self._extended(old.chosen(part), tokens[part], every=every) for part in some
+        ]
+        past = {
+            name: np.concatenate([part[f"new_{name}"] for part in parts])
+            for name in self._names
+        }
+        found = np.concatenate([part["written"] for part in parts]).reshape(
+            rows, new if every else 1, -1
+        )
         return replace(old, past=past, following=found[:, -1]), found
 
-    def _extended(self, old: Sequences, tokens: Ints, *, every: bool) -> dict[str, Floats]:
+    def _extended(
+        self, old: Sequences, tokens: Ints, *, every: bool
+    ) -> dict[str, Floats]:
         rows, new = tokens.shape
         kinds = np.full(new, WRITTEN)
         embedded = self.model.words.prompted(tokens, kinds, old.length)
-        before = np.arange(old.length + new) <= np.arange(old.length, old.length + new)[:, None]
-        reach = np.broadcast_to(np.where(before, 0, HIDDEN).astype(np.float32), (rows, 1, new, old.length + new))
+        before = (
+            np.arange(old.length + new)
+            <= np.arange(old.length, old.length + new)[:, None]
+        )
+        reach = np.broadcast_to(
+            np.where(before, 0, HIDDEN).astype(np.float32),
+            (rows, 1, new, old.length + new),
+        )
         take = np.arange(rows * new) if every else np.arange(new - 1, rows * new, new)
         return self._run(old, embedded, np.ascontiguousarray(reach), take)
 
-    def _run(self, old: Sequences, embedded: Floats, reach: Floats, take: Ints) -> dict[str, Floats]:
+    def _run(
+        self, old: Sequences, embedded: Floats, reach: Floats, take: Ints
+    ) -> dict[str, Floats]:
         given = {
             "embedded": embedded,
             "self_mask": reach,

@@ -34,7 +34,15 @@ class _Table:
     A row is a head of a target's token.
     """
 
-    def __init__(self, memory: Tensor, rows: Ragged, layers: int, heads: int, length: int, plan: Plan) -> None:
+    def __init__(
+        self,
+        memory: Tensor,
+        rows: Ragged,
+        layers: int,
+        heads: int,
+        length: int,
+        plan: Plan,
+    ) -> None:
         self.rows = rows.aligned(_ALIGNED)
         self.memory = _padded(memory, self.rows)
         self.lengths = rows.starts.diff()
@@ -48,7 +56,9 @@ class _Table:
         self.unread = layers
         """Of whose gradient nothing is known yet."""
 
-    def attend(self, queries: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def attend(
+        self, queries: Tensor, layer: int
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """(questions, heads, length, size) → weighted sums of that shape; levels, factors, masses (questions, rows)."""
         weights, scores = self.left[:, :, layer].unbind(1)
         asked = self.right[:, 1, layer]
@@ -59,7 +69,9 @@ class _Table:
         )
         return torch.bmm(weights, self.memory).view(queries.shape), *of_rows
 
-    def turn(self, dfound: Tensor, dmass: Tensor, kept: Sequence[Tensor], layer: int) -> Tensor:
+    def turn(
+        self, dfound: Tensor, dmass: Tensor, kept: Sequence[Tensor], layer: int
+    ) -> Tensor:
         """The gradient of a layer's queries; `kept` is what `attend` gave."""
         scores, given = self.left[:, 1, layer], self.right[:, 0, layer]
         found, levels, factors, masses = kept
@@ -67,15 +79,21 @@ class _Table:
         deltas = run.copied_product(dfound, given, found, dmass, masses)
         dweights = torch.bmm(given, self.memory.transpose(1, 2))
         of_rows = RowsOfSoftmax(levels, factors, deltas, dmass.view(levels.shape))
-        run.softmax_backward(scores, dweights, of_rows, self.lengths, self.seeds[layer], **self.options)
+        run.softmax_backward(
+            scores, dweights, of_rows, self.lengths, self.seeds[layer], **self.options
+        )
         self.unread -= 1
         return torch.bmm(scores, self.memory).view(dfound.shape)
 
     def gradient(self) -> Tensor:
         """Of the memory: (tokens, size)."""
         if self.unread:
-            raise RuntimeError("The memory's gradient was asked for before every decoder layer's was known.")
-        table = torch.bmm(self.left.flatten(1, 3).transpose(1, 2), self.right.flatten(1, 3))
+            raise RuntimeError(
+                "The memory's gradient was asked for before every decoder layer's was known."
+            )
+        table = torch.bmm(
+            self.left.flatten(1, 3).transpose(1, 2), self.right.flatten(1, 3)
+        )
         del self.left, self.right  # whoever keeps the loss keeps this
         return self.rows.flat(table)
 
@@ -85,7 +103,9 @@ def _padded(memory: Tensor, rows: Ragged) -> Tensor:
     if rows.is_full:
         return rows.padded(memory)
     token = rows.starts[:-1, None] + torch.arange(rows.longest, device=memory.device)
-    return memory.index_select(0, token.clamp_max(len(memory) - 1).flatten()).view(rows.rows, rows.longest, -1)
+    return memory.index_select(0, token.clamp_max(len(memory) - 1).flatten()).view(
+        rows.rows, rows.longest, -1
+    )
 
 
 class _Shared(torch.autograd.Function):
@@ -109,7 +129,12 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, queries: Tensor, _thread: Tensor, bias: Tensor | None, table: _Table, layer: int
+        ctx: Any,
+        queries: Tensor,
+        _thread: Tensor,
+        bias: Tensor | None,
+        table: _Table,
+        layer: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
         found, levels, factors, masses = table.attend(queries, layer)
         ctx.table, ctx.layer = table, layer
@@ -124,27 +149,56 @@ class _Attend(torch.autograd.Function):
         bias, *kept = ctx.saved_tensors
         dqueries = ctx.table.turn(dfound, dmass, kept, ctx.layer)
         # Nothing flows along the thread; that it has been handed on is all that the memory waits for.
-        return dqueries, None, None if bias is None else torch.zeros_like(bias), None, None
+        return (
+            dqueries,
+            None,
+            None if bias is None else torch.zeros_like(bias),
+            None,
+            None,
+        )
 
 
-def _read(query: Tensor, thread: Tensor, w: CrossAttention, table: _Table, layer: int) -> Tensor:
+def _read(
+    query: Tensor, thread: Tensor, w: CrossAttention, table: _Table, layer: int
+) -> Tensor:
     """(questions, length, heads, width) → the same: queries go through the keys' matrix, sums through the values'."""
     heads, width = query.shape[2:]
-    key, value = (part.weight.to(query.dtype).view(heads, width, -1) for part in (w.key, w.value))
+    key, value = (
+        part.weight.to(query.dtype).view(heads, width, -1) for part in (w.key, w.value)
+    )
     queries = torch.einsum("blhw,hwd->bhld", query, key)
     found, factors, masses = _Attend.apply(queries, thread, w.key.bias, table, layer)  # type: ignore[no-untyped-call]
-    seen: Tensor = torch.einsum("bhld,hwd->blhw", found, value) * factors.transpose(1, 2)[..., None]
+    seen: Tensor = (
+        torch.einsum("bhld,hwd->blhw", found, value)
+        * factors.transpose(1, 2)[..., None]
+    )
     if w.value.bias is not None:
-        seen = seen + masses.transpose(1, 2)[..., None] * w.value.bias.view(heads, width)
+        seen = seen + masses.transpose(1, 2)[..., None] * w.value.bias.view(
+            heads, width
+        )
     return seen.to(query.dtype)
 
 
-def absorbed(memory: Tensor, rows: Ragged, layers: Sequence[CrossAttention], length: int, style: Style) -> list[Read]:
+def absorbed(
+    memory: Tensor,
+    rows: Ragged,
+    layers: Sequence[CrossAttention],
+    length: int,
+    style: Style,
+) -> list[Read]:
     """How each decoder layer's queries, `length` of each question, read the memory."""
-    table = _Table(memory.detach(), rows, len(layers), style.heads, length, Plan.of(style, float8=False))
+    table = _Table(
+        memory.detach(),
+        rows,
+        len(layers),
+        style.heads,
+        length,
+        Plan.of(style, float8=False),
+    )
     thread: Tensor = _Shared.apply(memory, table)  # type: ignore[no-untyped-call]
     return [
-        partial(_read, thread=thread, w=weights, table=table, layer=number) for number, weights in enumerate(layers)
+        partial(_read, thread=thread, w=weights, table=table, layer=number)
+        for number, weights in enumerate(layers)
     ]
 
 
@@ -154,5 +208,7 @@ def absorbs(memory: Tensor, longest: int, length: int, style: Style) -> bool:
     For each column of a head's matrices: longest × width products with the memory, or length × width with the targets
     and longest × length with what these become.
     """
-    able = not memory.is_cuda or (memory.dtype == torch.bfloat16 and find_spec("triton") is not None)
+    able = not memory.is_cuda or (
+        memory.dtype == torch.bfloat16 and find_spec("triton") is not None
+    )
     return able and length * (longest + style.width) < longest * style.width

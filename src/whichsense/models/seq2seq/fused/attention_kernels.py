@@ -9,7 +9,9 @@ import triton.language as tl
 from whichsense.models.seq2seq.fused.elementwise_kernels import is_kept, seeds_at
 
 QUERIES: tl.constexpr = tl.constexpr(64)  # in a block
-SLOTS: tl.constexpr = tl.constexpr(64)  # for the largest value: one alone would be a queue
+SLOTS: tl.constexpr = tl.constexpr(
+    64
+)  # for the largest value: one alone would be a queue
 
 
 @triton.jit(do_not_specialize=["longest"])
@@ -30,7 +32,11 @@ def attention_forward_kernel(
         lane = tl.arange(0, WIDTH)
         step: tl.constexpr = 3 * HEADS * WIDTH
         base = qkv + begin.to(tl.int64) * step + head * WIDTH
-        q = tl.load(base + row[:, None] * step + lane[None, :], mask=(row < length)[:, None], other=0.0)
+        q = tl.load(
+            base + row[:, None] * step + lane[None, :],
+            mask=(row < length)[:, None],
+            other=0.0,
+        )
         high = tl.full((QUERIES,), -float("inf"), tl.float32)
         mass = tl.zeros((QUERIES,), tl.float32)
         line = (tl.program_id(1) * longest + row) * longest
@@ -38,24 +44,43 @@ def attention_forward_kernel(
         for first in range(0, length, KEYS):
             key = first + tl.arange(0, KEYS)
             there = key < length
-            k = tl.load(base + HEADS * WIDTH + key[:, None] * step + lane[None, :], mask=there[:, None], other=0.0)
+            k = tl.load(
+                base + HEADS * WIDTH + key[:, None] * step + lane[None, :],
+                mask=there[:, None],
+                other=0.0,
+            )
             s = tl.where(there[None, :], tl.dot(q, tl.trans(k)), -float("inf"))
             new = tl.maximum(high, tl.max(s, 1) * scale)  # scale is positive
             p = tl.exp2(s * scale - new[:, None])
             fade = tl.exp2(high - new)
             mass = mass * fade + tl.sum(p, 1)
             if DROPPED > 0:
-                p = tl.where(is_kept(line[:, None], key[None, :], start, factor, DROPPED), p, 0.0)
-            v = tl.load(base + 2 * HEADS * WIDTH + key[:, None] * step + lane[None, :], mask=there[:, None], other=0.0)
+                p = tl.where(
+                    is_kept(line[:, None], key[None, :], start, factor, DROPPED), p, 0.0
+                )
+            v = tl.load(
+                base + 2 * HEADS * WIDTH + key[:, None] * step + lane[None, :],
+                mask=there[:, None],
+                other=0.0,
+            )
             found = tl.dot(p.to(v.dtype), v, found * fade[:, None])
             high = new
         found = found * ((4294967296.0 / (4294967296 - DROPPED)) / mass)[:, None]
-        at = (begin + row[:, None]).to(tl.int64) * (HEADS * WIDTH) + head * WIDTH + lane[None, :]
+        at = (
+            (begin + row[:, None]).to(tl.int64) * (HEADS * WIDTH)
+            + head * WIDTH
+            + lane[None, :]
+        )
         tl.store(out + at, found.to(out.dtype.element_ty), mask=(row < length)[:, None])
-        tl.store(levels + head.to(tl.int64) * tokens + begin + row, high + tl.log2(mass), mask=row < length)
+        tl.store(
+            levels + head.to(tl.int64) * tokens + begin + row,
+            high + tl.log2(mass),
+            mask=row < length,
+        )
         if BOUNDED:
             tl.atomic_max(
-                bound + tl.program_id(1) % SLOTS, tl.max(tl.where((row < length)[:, None], tl.abs(found), 0.0))
+                bound + tl.program_id(1) % SLOTS,
+                tl.max(tl.where((row < length)[:, None], tl.abs(found), 0.0)),
             )
 
 
@@ -90,7 +115,9 @@ def query_gradient_kernel(
         o = tl.load(out + apart + near, mask=there, other=0.0)
         of_row = head * tokens.to(tl.int64) + begin + row
         level = tl.load(levels + of_row, mask=row < length, other=float("inf"))
-        delta = tl.sum(g.to(tl.float32) * o.to(tl.float32), 1) * ((4294967296 - DROPPED) / 4294967296)
+        delta = tl.sum(g.to(tl.float32) * o.to(tl.float32), 1) * (
+            (4294967296 - DROPPED) / 4294967296
+        )
         tl.store(deltas + of_row, delta, mask=row < length)
         dq = tl.zeros((QUERIES, WIDTH), tl.float32)
         line = (tl.program_id(1) * longest + row) * longest
@@ -102,12 +129,20 @@ def query_gradient_kernel(
             p = tl.exp2(tl.dot(q, tl.trans(k)) * scale - level[:, None])
             dp = tl.dot(g, tl.trans(v))
             if DROPPED > 0:
-                dp = tl.where(is_kept(line[:, None], key[None, :], start, factor, DROPPED), dp, 0.0)
-            dq = tl.dot((p * (dp - delta[:, None])).to(k.dtype), k, dq)  # keys behind the end are zeros
+                dp = tl.where(
+                    is_kept(line[:, None], key[None, :], start, factor, DROPPED),
+                    dp,
+                    0.0,
+                )
+            dq = tl.dot(
+                (p * (dp - delta[:, None])).to(k.dtype), k, dq
+            )  # keys behind the end are zeros
         dq = dq * (plain_scale * (4294967296.0 / (4294967296 - DROPPED)))
         tl.store(dqkv + begin.to(tl.int64) * step + head * WIDTH + row[:, None] * step + lane[None, :],
                  dq.to(dqkv.dtype.element_ty), mask=there)  # fmt: skip
-        of_block = (sequence * tl.num_programs(0) + block).to(tl.int64) * (2 * side) + head * WIDTH
+        of_block = (sequence * tl.num_programs(0) + block).to(tl.int64) * (
+            2 * side
+        ) + head * WIDTH
         tl.store(sums + of_block + lane, tl.sum(dq, 0))  # rows behind the end are zeros
         if BOUNDED:
             tl.atomic_max(bound + tl.program_id(1) % SLOTS, tl.max(tl.abs(dq)))
@@ -143,9 +178,19 @@ def key_gradient_kernel(
         dv = tl.zeros((QUERIES, WIDTH), tl.float32)
         for top in range(0, length, QUERIES):
             row = top + inner
-            q = tl.load(base + row[:, None] * step + lane[None, :], mask=(row < length)[:, None], other=0.0)
-            g = tl.load(given + row[:, None] * side + lane[None, :], mask=(row < length)[:, None], other=0.0)
-            level = tl.load(levels + of_head + row, mask=row < length, other=float("inf"))
+            q = tl.load(
+                base + row[:, None] * step + lane[None, :],
+                mask=(row < length)[:, None],
+                other=0.0,
+            )
+            g = tl.load(
+                given + row[:, None] * side + lane[None, :],
+                mask=(row < length)[:, None],
+                other=0.0,
+            )
+            level = tl.load(
+                levels + of_head + row, mask=row < length, other=float("inf")
+            )
             delta = tl.load(deltas + of_head + row, mask=row < length, other=0.0)
             p = tl.exp2(tl.dot(q, tl.trans(k)) * scale - level[:, None])
             dp = tl.dot(g, tl.trans(v))
@@ -157,12 +202,21 @@ def key_gradient_kernel(
                 dp = tl.where(keep, dp, 0.0)
             dv = tl.dot(tl.trans(shown.to(g.dtype)), g, dv)
             dk = tl.dot(tl.trans((p * (dp - delta[:, None])).to(g.dtype)), q, dk)
-        dk = tl.where(there, dk * (plain_scale * (4294967296.0 / (4294967296 - DROPPED))), 0.0)
+        dk = tl.where(
+            there, dk * (plain_scale * (4294967296.0 / (4294967296 - DROPPED))), 0.0
+        )
         dv = tl.where(there, dv * (4294967296.0 / (4294967296 - DROPPED)), 0.0)
         grads = dqkv + begin.to(tl.int64) * step + head * WIDTH
         tl.store(grads + side + at, dk.to(dqkv.dtype.element_ty), mask=there)
         tl.store(grads + 2 * side + at, dv.to(dqkv.dtype.element_ty), mask=there)
-        of_block = (sequence * tl.num_programs(0) + block).to(tl.int64) * (2 * side) + side + head * WIDTH
+        of_block = (
+            (sequence * tl.num_programs(0) + block).to(tl.int64) * (2 * side)
+            + side
+            + head * WIDTH
+        )
         tl.store(sums + of_block + lane, tl.sum(dv, 0))
         if BOUNDED:
-            tl.atomic_max(bound + tl.program_id(1) % SLOTS, tl.maximum(tl.max(tl.abs(dk)), tl.max(tl.abs(dv))))
+            tl.atomic_max(
+                bound + tl.program_id(1) % SLOTS,
+                tl.maximum(tl.max(tl.abs(dk)), tl.max(tl.abs(dv))),
+            )

@@ -24,13 +24,20 @@ class _Cast(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        known = [(one.contiguous(), dtype) for one, dtype in zip(gradients, ctx.dtypes, strict=True) if one is not None]
+        known = [
+            (one.contiguous(), dtype)
+            for one, dtype in zip(gradients, ctx.dtypes, strict=True)
+            if one is not None
+        ]
         made = iter(_copied(known))
         return None, *(None if one is None else next(made) for one in gradients)
 
 
 def _copied(wanted: list[tuple[Tensor, torch.dtype]]) -> list[Tensor]:
-    made = [torch.empty(tensor.shape, dtype=dtype, device=tensor.device) for tensor, dtype in wanted]
+    made = [
+        torch.empty(tensor.shape, dtype=dtype, device=tensor.device)
+        for tensor, dtype in wanted
+    ]
     torch._foreach_copy_(made, [tensor for tensor, _ in wanted])
     return made
 

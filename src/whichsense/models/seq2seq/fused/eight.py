@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 FORWARD = torch.float8_e4m3fn  # more digits
-BACKWARD = torch.float8_e5m2  # more range: the gradients of two tokens may differ by powers of ten
+BACKWARD = (
+    torch.float8_e5m2
+)  # more range: the gradients of two tokens may differ by powers of ten
 _ROWS = 64  # of a transpose: at most those of a kernel's tile, which zeroes what is behind the last row
 
 
@@ -34,5 +36,7 @@ class Eight(NamedTuple):
 def empty_eight(rows: int, columns: int, bound: Tensor, kind: torch.dtype) -> Eight:
     """Room for a table whose numbers are at most `bound` in size."""
     straight = torch.empty((rows, columns), dtype=kind, device=bound.device)
-    turned = torch.empty((columns, -(-rows // _ROWS) * _ROWS), dtype=kind, device=bound.device)
+    turned = torch.empty(
+        (columns, -(-rows // _ROWS) * _ROWS), dtype=kind, device=bound.device
+    )
     return Eight(straight, turned, bound / largest(kind))

@@ -54,7 +54,9 @@ def norm_forward_kernel(
         if DROPPED > 0:
             keep = is_kept(row * thin, column, start, factor, DROPPED)
             added = tl.where(keep, added * (4294967296.0 / (4294967296 - DROPPED)), 0.0)
-        s = (tl.load(x + at, mask=inside, other=0.0).to(tl.float32) + added).to(total.dtype.element_ty)
+        s = (tl.load(x + at, mask=inside, other=0.0).to(tl.float32) + added).to(
+            total.dtype.element_ty
+        )
         tl.store(total + at, s, mask=inside)
         s = s.to(tl.float32)
         middle = tl.sum(s, 0) / SIZE
@@ -164,7 +166,9 @@ def eight_bits(value, LARGEST: tl.constexpr):
 
 
 @triton.jit
-def store_eight(value, out, at, mask, packed, PART: tl.constexpr, LARGEST: tl.constexpr):
+def store_eight(
+    value, out, at, mask, packed, PART: tl.constexpr, LARGEST: tl.constexpr
+):
     """A scaled tile in eight bits; its bytes join those of the three other rows of each four."""
     bits = eight_bits(value, LARGEST)
     tl.store(out + at, bits, mask=mask)
@@ -175,7 +179,9 @@ def store_eight(value, out, at, mask, packed, PART: tl.constexpr, LARGEST: tl.co
 def store_turned(packed, out_t, four, column, inside, span):
     """The transposed tile, four rows at a time; those behind the last token are zeros."""
     at = column[:, None].to(tl.int64) * (span // 4) + four[None, :]
-    tl.store(out_t + at, tl.trans(packed), mask=inside[:, None] & (four < span // 4)[None, :])
+    tl.store(
+        out_t + at, tl.trans(packed), mask=inside[:, None] & (four < span // 4)[None, :]
+    )
 
 
 @triton.jit(do_not_specialize=["tokens"])  # one compilation for all batches
@@ -199,7 +205,11 @@ def gelu_forward_kernel(
         value = tl.load(u + at, mask=both, other=0.0).to(tl.float32)
         value = value * normal_share(value, value * value) * more
         if DROPPED > 0:
-            value = tl.where(is_kept(row[:, None] * SIZE, column[None, :], start, factor, DROPPED), value, 0.0)
+            value = tl.where(
+                is_kept(row[:, None] * SIZE, column[None, :], start, factor, DROPPED),
+                value,
+                0.0,
+            )
         if LARGEST > 0:
             packed = store_eight(value, h, at, both, packed, part, LARGEST)
         else:
@@ -237,7 +247,13 @@ def gelu_backward_kernel(
             bell = tl.exp2(square * -0.7213475204444817) * 0.3989422804014327
             g = g * (normal_share(value, square) + value * bell)
             if DROPPED > 0:
-                g = tl.where(is_kept(row[:, None] * SIZE, column[None, :], start, factor, DROPPED), g, 0.0)
+                g = tl.where(
+                    is_kept(
+                        row[:, None] * SIZE, column[None, :], start, factor, DROPPED
+                    ),
+                    g,
+                    0.0,
+                )
             sums += g
             if LARGEST > 0:
                 packed = store_eight(g, du, at, both, packed, part, LARGEST)
@@ -245,7 +261,9 @@ def gelu_backward_kernel(
                 tl.store(du + at, g.to(du.dtype.element_ty), mask=both)
         if LARGEST > 0:
             store_turned(packed, du_t, four, column, inside, span)
-    tl.store(partial + tl.program_id(0) * SIZE + column, tl.sum(sums, 0) * back, mask=inside)
+    tl.store(
+        partial + tl.program_id(0) * SIZE + column, tl.sum(sums, 0) * back, mask=inside
+    )
 
 
 @triton.jit(do_not_specialize=["tokens"])  # one compilation for all batches
@@ -270,15 +288,27 @@ def cast_kernel(
         for part in tl.static_range(4):
             row = four * 4 + part
             both = (row < tokens)[:, None] & inside[None, :]
-            value = tl.load(x + row[:, None].to(tl.int64) * stride + column[None, :], mask=both, other=0.0)
+            value = tl.load(
+                x + row[:, None].to(tl.int64) * stride + column[None, :],
+                mask=both,
+                other=0.0,
+            )
             value = value.to(tl.float32)
             if SUMMED:
                 sums += value
             value = value * more
             if DROPPED > 0:
-                value = tl.where(is_kept(row[:, None] * SIZE, column[None, :], start, factor, DROPPED), value, 0.0)
+                value = tl.where(
+                    is_kept(
+                        row[:, None] * SIZE, column[None, :], start, factor, DROPPED
+                    ),
+                    value,
+                    0.0,
+                )
             at = row[:, None].to(tl.int64) * WIDTH + first + column[None, :]
             packed = store_eight(value, out, at, both, packed, part, LARGEST)
         store_turned(packed, out_t, four, first + column, inside, span)
     if SUMMED:
-        tl.store(partial + tl.program_id(0) * SIZE + column, tl.sum(sums, 0), mask=inside)
+        tl.store(
+            partial + tl.program_id(0) * SIZE + column, tl.sum(sums, 0), mask=inside
+        )

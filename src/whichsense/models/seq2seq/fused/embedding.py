@@ -33,7 +33,11 @@ class _Embedded(torch.autograd.Function):
             **plan.norm,
         )  # fmt: skip
         ctx.save_for_backward(*at, total, mean, spread, weight, seed)
-        ctx.sizes, ctx.w, ctx.plan = (len(words), len(places)), (w.scale, w.offset, w.unlearned), plan
+        ctx.sizes, ctx.w, ctx.plan = (
+            (len(words), len(places)),
+            (w.scale, w.offset, w.unlearned),
+            plan,
+        )
         ctx.mark_non_differentiable(bounds)
         ctx.set_materialize_grads(False)
         return y, y.view_as(y), bounds
@@ -42,14 +46,25 @@ class _Embedded(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         ids, position, *kept, seed = ctx.saved_tensors
         scale, offset, unlearned = ctx.w
-        dy = [gradient.contiguous() for gradient in gradients[:2] if gradient is not None]
+        dy = [
+            gradient.contiguous() for gradient in gradients[:2] if gradient is not None
+        ]
         dtotal, sums = kernels(dy[0]).embedding_backward(
             dy[0], dy[1] if len(dy) > 1 else None, *kept, seed, dropped=ctx.plan.dropped
         )
         spread = torch.ops.aten.embedding_dense_backward
         dwords = spread(dtotal, ids, ctx.sizes[0], unlearned, False)
         dplaces = spread(dtotal, position + offset, ctx.sizes[1], -1, False)
-        return dwords if scale == 1 else dwords * scale, dplaces, sums[0], sums[1], None, None, None, None
+        return (
+            dwords if scale == 1 else dwords * scale,
+            dplaces,
+            sums[0],
+            sums[1],
+            None,
+            None,
+            None,
+            None,
+        )
 
 
 def fused_embedding(
@@ -57,6 +72,13 @@ def fused_embedding(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(tokens, size), the same again, and its bounds: what `fused_encoder` begins with."""
     found: tuple[Tensor, Tensor, Tensor] = _Embedded.apply(  # type: ignore[no-untyped-call]
-        w.words, w.places, w.norm.weight, w.norm.bias, _Places(ids, position), w, plan, dtype
+        w.words,
+        w.places,
+        w.norm.weight,
+        w.norm.bias,
+        _Places(ids, position),
+        w,
+        plan,
+        dtype,
     )
     return found

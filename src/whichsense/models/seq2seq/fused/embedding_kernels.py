@@ -28,7 +28,10 @@ def embedding_forward_kernel(
     for row in range(tl.program_id(0), tokens, tl.num_programs(0)):
         word = tl.load(ids + row).to(tl.int64) * far
         place = (tl.load(position + row) + offset).to(tl.int64) * far
-        s = tl.load(words + word + column, mask=inside, other=0.0).to(tl.float32) * word_scale
+        s = (
+            tl.load(words + word + column, mask=inside, other=0.0).to(tl.float32)
+            * word_scale
+        )
         s += tl.load(places + place + column, mask=inside, other=0.0).to(tl.float32)
         s = s.to(total.dtype.element_ty)
         at = row * far + column
@@ -39,7 +42,9 @@ def embedding_forward_kernel(
         rate = tl.rsqrt(tl.sum(off * off, 0) / SIZE + epsilon)
         out = (off * rate * w + b) * (4294967296.0 / (4294967296 - DROPPED))
         if DROPPED > 0:
-            out = tl.where(is_kept(row * thin, column, start, factor, DROPPED), out, 0.0)
+            out = tl.where(
+                is_kept(row * thin, column, start, factor, DROPPED), out, 0.0
+            )
         tl.store(mean + row, middle)
         tl.store(spread + row, rate)
         tl.store(y + at, out.to(y.dtype.element_ty), mask=inside)

@@ -21,7 +21,10 @@ from whichsense.models.seq2seq.ragged import Ragged
 
 _LOG2E = math.log2(math.e)
 _FORWARD, _BACKWARD = 2048, 2048  # scores of a row that are computed at a time
-_KEYS, _REGISTERS = 32, 168  # of an attention block; with as many registers three blocks share a multiprocessor
+_KEYS, _REGISTERS = (
+    32,
+    168,
+)  # of an attention block; with as many registers three blocks share a multiprocessor
 
 
 class Tile(NamedTuple):
@@ -45,7 +48,11 @@ GELU, CAST = Tile(16, 64, 4, 4), Tile(32, 64, 8, 2)
 
 def _programs(x: Tensor) -> int:
     """Of the norms: each takes many rows, so that what they add up to the weights' gradients is small."""
-    most = torch.cuda.get_device_properties(x.device).multi_processor_count * 16 if x.is_cuda else 3
+    most = (
+        torch.cuda.get_device_properties(x.device).multi_processor_count * 16
+        if x.is_cuda
+        else 3
+    )
     return min(x.shape[0], most)
 
 
@@ -56,7 +63,9 @@ def _block(size: int) -> int:
 def norm_forward(x, change, weight, bias, seed, *, epsilon, dropped, bounded):
     tokens, size = x.shape
     y, total = torch.empty_like(x), torch.empty_like(x)
-    mean, spread = (torch.empty(tokens, dtype=torch.float32, device=x.device) for _ in range(2))
+    mean, spread = (
+        torch.empty(tokens, dtype=torch.float32, device=x.device) for _ in range(2)
+    )
     bounds = torch.zeros(2 if bounded else 0, dtype=torch.float32, device=x.device)
     elementwise.norm_forward_kernel[(_programs(x),)](
         x, change, weight, bias, y, total, mean, spread, bounds, seed, tokens, epsilon,
@@ -81,7 +90,20 @@ def norm_backward(dy, dy2, total, mean, spread, weight, seed, *, dropped, bounde
 
 
 def embedding_forward(
-    ids, position, words, places, weight, bias, seed, *, scale, offset, epsilon, dtype, dropped, bounded
+    ids,
+    position,
+    words,
+    places,
+    weight,
+    bias,
+    seed,
+    *,
+    scale,
+    offset,
+    epsilon,
+    dtype,
+    dropped,
+    bounded,
 ):
     tokens, size = len(ids), words.shape[1]
     y, total = torch.empty((2, tokens, size), dtype=dtype, device=ids.device)
@@ -109,7 +131,9 @@ def embedding_backward(dy, dy2, total, mean, spread, weight, seed, *, dropped):
 
 def gelu_forward(u, seed, *, dropped, bound, kind):
     tokens, size = u.shape
-    made = torch.empty_like(u) if bound is None else empty_eight(tokens, size, bound, kind)
+    made = (
+        torch.empty_like(u) if bound is None else empty_eight(tokens, size, bound, kind)
+    )
     elementwise.gelu_forward_kernel[GELU.grid(tokens, size)](
         u, *_written(made), seed if bound is None else bound, seed, tokens, _span(made),
         SIZE=size, DROPPED=dropped, LARGEST=_largest(made), **GELU.options,
@@ -119,7 +143,9 @@ def gelu_forward(u, seed, *, dropped, bound, kind):
 
 def gelu_backward(dh, u, seed, *, dropped, bound, kind):
     tokens, size = u.shape
-    made = torch.empty_like(u) if bound is None else empty_eight(tokens, size, bound, kind)
+    made = (
+        torch.empty_like(u) if bound is None else empty_eight(tokens, size, bound, kind)
+    )
     grid = GELU.grid(tokens, size, GELU.times)
     partial = torch.empty((grid[0], size), dtype=torch.float32, device=u.device)
     elementwise.gelu_backward_kernel[grid](
@@ -153,9 +179,19 @@ def cast(
     return made
 
 
-def cast_summed(x: Tensor, bound: Tensor, kind: torch.dtype, into: Eight | None = None, first: int = 0):
+def cast_summed(
+    x: Tensor,
+    bound: Tensor,
+    kind: torch.dtype,
+    into: Eight | None = None,
+    first: int = 0,
+):
     made = into or empty_eight(x.shape[0], x.shape[1], bound, kind)
-    partial = torch.empty((CAST.grid(*x.shape, CAST.times)[0], x.shape[1]), dtype=torch.float32, device=x.device)
+    partial = torch.empty(
+        (CAST.grid(*x.shape, CAST.times)[0], x.shape[1]),
+        dtype=torch.float32,
+        device=x.device,
+    )
     _cast(x, made, bound, None, 0, first, partial)
     return made, partial.sum(0)
 
@@ -171,7 +207,9 @@ def _cast(x, made, bound, seed, dropped, first, partial):
     )  # fmt: skip
 
 
-def attention_forward(qkv: Tensor, rows: Ragged, seed, *, heads, scale, dropped, bounded):
+def attention_forward(
+    qkv: Tensor, rows: Ragged, seed, *, heads, scale, dropped, bounded
+):
     tokens, width = qkv.shape[0], qkv.shape[1] // (3 * heads)
     out = torch.empty((tokens, heads * width), dtype=qkv.dtype, device=qkv.device)
     levels = torch.empty((heads, tokens), dtype=torch.float32, device=qkv.device)
@@ -183,11 +221,17 @@ def attention_forward(qkv: Tensor, rows: Ragged, seed, *, heads, scale, dropped,
     return out, levels, bound.max()
 
 
-def attention_backward(dout, qkv, out, levels, rows: Ragged, seed, *, heads, scale, dropped, bounded):
+def attention_backward(
+    dout, qkv, out, levels, rows: Ragged, seed, *, heads, scale, dropped, bounded
+):
     width = qkv.shape[1] // (3 * heads)
     dqkv, deltas = torch.empty_like(qkv), torch.empty_like(levels)
     blocks = _blocks(rows, heads)
-    sums = torch.zeros((rows.rows * blocks[0], 2, heads * width), dtype=torch.float32, device=qkv.device)
+    sums = torch.zeros(
+        (rows.rows * blocks[0], 2, heads * width),
+        dtype=torch.float32,
+        device=qkv.device,
+    )
     bound = torch.zeros(attention.SLOTS.value, dtype=torch.float32, device=qkv.device)
     common = {"HEADS": heads, "WIDTH": width, "DROPPED": dropped, "BOUNDED": bounded}
     attention.query_gradient_kernel[blocks](
@@ -209,7 +253,9 @@ def _blocks(rows: Ragged, heads: int) -> tuple[int, int]:
 def softmax_forward(scores, weights, lengths, seed, *, scale, dropped):
     questions, rows, span = scores.shape
     assert weights.stride() == scores.stride()
-    levels, factors, masses = torch.empty((3, questions, rows), dtype=torch.float32, device=scores.device)
+    levels, factors, masses = torch.empty(
+        (3, questions, rows), dtype=torch.float32, device=scores.device
+    )
     softmax.softmax_forward_kernel[(rows, questions)](
         scores, weights, levels, factors, masses, lengths, seed, scores.stride(0), span, scale * _LOG2E,
         DROPPED=dropped, BLOCK=_FORWARD, num_warps=4,
@@ -229,7 +275,9 @@ def copied_product(x, into, other, lifts, masses):
     return products
 
 
-def softmax_backward(scores, dweights, rows_of_softmax, lengths, seed, *, scale, dropped):
+def softmax_backward(
+    scores, dweights, rows_of_softmax, lengths, seed, *, scale, dropped
+):
     questions, rows, span = scores.shape
     softmax.softmax_backward_kernel[(-(-span // _BACKWARD), rows, questions)](
         scores, dweights, *rows_of_softmax, lengths, seed, scores.stride(0), span, scale * _LOG2E, scale,

@@ -27,7 +27,12 @@ from whichsense.models.seq2seq.fused.products import (
     weight_gradient,
 )
 from whichsense.models.seq2seq.ragged import Ragged
-from whichsense.models.seq2seq.transformer import EncoderLayer, FeedForward, SelfAttention, Style
+from whichsense.models.seq2seq.transformer import (
+    EncoderLayer,
+    FeedForward,
+    SelfAttention,
+    Style,
+)
 
 LONGEST = 256  # tokens of a sequence: longer ones are left to PyTorch's attention
 _ROUNDING = 1.2  # by how much a product of rounded operands may exceed the exact one, and a little more
@@ -49,9 +54,22 @@ class Plan:
     @classmethod
     def of(cls, style: Style, *, float8: bool) -> Plan:
         plain, attention, activation = (
-            round(rate * 2**32) for rate in (style.dropout, style.attention_dropout, style.activation_dropout)
+            round(rate * 2**32)
+            for rate in (
+                style.dropout,
+                style.attention_dropout,
+                style.activation_dropout,
+            )
         )
-        return cls(style.heads, style.scale, style.epsilon, plain, attention, activation, float8)
+        return cls(
+            style.heads,
+            style.scale,
+            style.epsilon,
+            plain,
+            attention,
+            activation,
+            float8,
+        )
 
     @property
     def norm(self) -> dict[str, Any]:
@@ -60,7 +78,12 @@ class Plan:
     @property
     def attention(self) -> dict[str, Any]:
         dropped = self.attention_dropped
-        return {"heads": self.heads, "scale": self.scale, "dropped": dropped, "bounded": self.float8}
+        return {
+            "heads": self.heads,
+            "scale": self.scale,
+            "dropped": dropped,
+            "bounded": self.float8,
+        }
 
     def operand(self, x: Tensor, bound: Tensor, dtype: torch.dtype) -> Operand:
         """As a product reads it."""
@@ -73,12 +96,16 @@ class Plan:
         """The same of a matrix, whose largest number nobody has seen."""
         return self.operand(w, largest_of(w), dtype) if self.float8 else w.to(dtype)
 
-    def gradient(self, dtotal: Tensor, dchange: Tensor | None, bound: Tensor, seed: Tensor) -> Operand:
+    def gradient(
+        self, dtotal: Tensor, dchange: Tensor | None, bound: Tensor, seed: Tensor
+    ) -> Operand:
         """The gradient of what was dropped out and added; in eight bits made here, from that of the sum."""
         if not self.float8:
             assert dchange is not None
             return dchange
-        made: Eight = kernels(dtotal).cast(dtotal, safe(bound), BACKWARD, seed, self.dropped)
+        made: Eight = kernels(dtotal).cast(
+            dtotal, safe(bound), BACKWARD, seed, self.dropped
+        )
         return made
 
 
@@ -128,12 +155,22 @@ def _attention_forward(
     read = plan.operand(seen, safe(bound), dtype)
     change = product(read, out, _bias(w.out.bias), dtype)
     y, total, mean, spread, bounds = run.norm_forward(
-        x, change, w.norm.weight, w.norm.bias, seeds[1], epsilon=plan.epsilon, **plan.norm
+        x,
+        change,
+        w.norm.weight,
+        w.norm.bias,
+        seeds[1],
+        epsilon=plan.epsilon,
+        **plan.norm,
     )
-    return (y, bounds), _Attention(x_, into, qkv, seen, levels, read, out, w.norm.weight, total, mean, spread)
+    return (y, bounds), _Attention(
+        x_, into, qkv, seen, levels, read, out, w.norm.weight, total, mean, spread
+    )
 
 
-def _feed_forward(y: Tensor, bounds: Tensor, w: FeedForward, seeds: Tensor, plan: Plan) -> tuple[Bounded, _Feed]:
+def _feed_forward(
+    y: Tensor, bounds: Tensor, w: FeedForward, seeds: Tensor, plan: Plan
+) -> tuple[Bounded, _Feed]:
     run, dtype = kernels(y), y.dtype
     up, down = (plan.weight(one.weight, dtype) for one in (w.up, w.down))
     y_ = plan.operand(y, bounds[:1], dtype)
@@ -142,13 +179,25 @@ def _feed_forward(y: Tensor, bounds: Tensor, w: FeedForward, seeds: Tensor, plan
     if plan.float8:  # |Wx + b| ≤ |W| |x| + |b|, and GELU makes nothing larger
         widest = torch.linalg.vector_norm(w.up.weight, dim=1).max()
         bound = (bounds[1] * widest * _ROUNDING + _bias(w.up.bias).abs().max()) * more
-        steepest = torch.linalg.vector_norm(w.down.weight, dim=0).max() * (_ROUNDING * _STEEPEST * more)
-    h = run.gelu_forward(inner, seeds[2], dropped=plan.activation_dropped, bound=bound, kind=FORWARD)
+        steepest = torch.linalg.vector_norm(w.down.weight, dim=0).max() * (
+            _ROUNDING * _STEEPEST * more
+        )
+    h = run.gelu_forward(
+        inner, seeds[2], dropped=plan.activation_dropped, bound=bound, kind=FORWARD
+    )
     change = product(h, down, _bias(w.down.bias), dtype)
     z, total, mean, spread, bounds = run.norm_forward(
-        y, change, w.norm.weight, w.norm.bias, seeds[3], epsilon=plan.epsilon, **plan.norm
+        y,
+        change,
+        w.norm.weight,
+        w.norm.bias,
+        seeds[3],
+        epsilon=plan.epsilon,
+        **plan.norm,
     )
-    return (z, bounds), _Feed(y_, up, inner, h, down, steepest, w.norm.weight, total, mean, spread)
+    return (z, bounds), _Feed(
+        y_, up, inner, h, down, steepest, w.norm.weight, total, mean, spread
+    )
 
 
 def _feed_backward(
@@ -163,9 +212,23 @@ def _feed_backward(
     dh = input_gradient(g, kept.down, dtype)
     ddown = weight_gradient(g, kept.h)
     bound = safe(bounds[1] * kept.steepest) if plan.float8 else None
-    g, dbias = run.gelu_backward(dh, kept.inner, seeds[2], dropped=plan.activation_dropped, bound=bound, kind=BACKWARD)
+    g, dbias = run.gelu_backward(
+        dh,
+        kept.inner,
+        seeds[2],
+        dropped=plan.activation_dropped,
+        bound=bound,
+        kind=BACKWARD,
+    )
     dup = weight_gradient(g, kept.y)
-    return (dtotal, input_gradient(g, kept.up, dtype)), [dup, dbias, ddown, sums[2], sums[0], sums[1]]
+    return (dtotal, input_gradient(g, kept.up, dtype)), [
+        dup,
+        dbias,
+        ddown,
+        sums[2],
+        sums[0],
+        sums[1],
+    ]
 
 
 def _attention_backward(
@@ -183,7 +246,14 @@ def _attention_backward(
     )
     g = run.cast(dqkv, safe(bound), BACKWARD) if plan.float8 else dqkv
     dinto = weight_gradient(g, kept.x)
-    return (dtotal, input_gradient(g, kept.into, dtype)), [dinto, dbias, dout, sums[2], sums[0], sums[1]]
+    return (dtotal, input_gradient(g, kept.into, dtype)), [
+        dinto,
+        dbias,
+        dout,
+        sums[2],
+        sums[0],
+        sums[1],
+    ]
 
 
 class _Layer(torch.autograd.Function):
@@ -198,11 +268,17 @@ class _Layer(torch.autograd.Function):
         ctx: Any, x: Tensor, _same: Tensor, bounds: Tensor, seeds: Tensor, rows: Ragged, plan: Plan, w: EncoderLayer,
         *_: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-        (y, bounds), first = _attention_forward(x, bounds, w.attention, rows, seeds, plan)
+        (y, bounds), first = _attention_forward(
+            x, bounds, w.attention, rows, seeds, plan
+        )
         (z, bounds), second = _feed_forward(y, bounds, w.feed, seeds, plan)
         ctx.plan, ctx.rows = plan, rows[3:]
         ctx.eights = [isinstance(one, Eight) for one in (*first, *second)]
-        parts = [part for one in (*first, *second) for part in (one[1:] if isinstance(one, Eight) else (one,))]
+        parts = [
+            part
+            for one in (*first, *second)
+            for part in (one[1:] if isinstance(one, Eight) else (one,))
+        ]
         ctx.save_for_backward(*rows[:3], seeds, *parts)
         ctx.mark_non_differentiable(bounds)
         ctx.set_materialize_grads(False)
@@ -215,10 +291,19 @@ class _Layer(torch.autograd.Function):
         kept: list[Any] = []
         for is_eight in ctx.eights:
             one = next(left)
-            kept.append(Eight(one, one, next(left)) if is_eight else one)  # nobody reads it straight any more
-        first, second = _Attention(*kept[: len(_Attention._fields)]), _Feed(*kept[len(_Attention._fields) :])
-        dz = [gradient.contiguous() for gradient in gradients[:2] if gradient is not None]
-        dy, of_feed = _feed_backward((dz[0], dz[1] if len(dz) > 1 else None), second, seeds, ctx.plan)
+            kept.append(
+                Eight(one, one, next(left)) if is_eight else one
+            )  # nobody reads it straight any more
+        first, second = (
+            _Attention(*kept[: len(_Attention._fields)]),
+            _Feed(*kept[len(_Attention._fields) :]),
+        )
+        dz = [
+            gradient.contiguous() for gradient in gradients[:2] if gradient is not None
+        ]
+        dy, of_feed = _feed_backward(
+            (dz[0], dz[1] if len(dz) > 1 else None), second, seeds, ctx.plan
+        )
         dx, of_attention = _attention_backward(dy, first, rows, seeds, ctx.plan)
         return (*dx, None, None, None, None, None, *of_attention, *of_feed)
 
@@ -229,11 +314,26 @@ def _bias(bias: Tensor | None) -> Tensor:
 
 
 def fused_layer(
-    x: Tensor, same: Tensor, bounds: Tensor, w: EncoderLayer, rows: Ragged, seeds: Tensor, plan: Plan
+    x: Tensor,
+    same: Tensor,
+    bounds: Tensor,
+    w: EncoderLayer,
+    rows: Ragged,
+    seeds: Tensor,
+    plan: Plan,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(tokens, size), the same again, and its bounds → these of the next layer."""
-    tensors = (*w.attention.joined, *w.attention.out, *w.attention.norm, *w.feed.up, *w.feed.down, *w.feed.norm)
-    found: tuple[Tensor, Tensor, Tensor] = _Layer.apply(x, same, bounds, seeds, rows, plan, w, *tensors)  # type: ignore[no-untyped-call]
+    tensors = (
+        *w.attention.joined,
+        *w.attention.out,
+        *w.attention.norm,
+        *w.feed.up,
+        *w.feed.down,
+        *w.feed.norm,
+    )
+    found: tuple[Tensor, Tensor, Tensor] = _Layer.apply(
+        x, same, bounds, seeds, rows, plan, w, *tensors
+    )  # type: ignore[no-untyped-call]
     return found
 
 
@@ -246,17 +346,27 @@ def fused_encoder(
     seeds = torch.randint(0, 2**32, (len(layers), 4, 2), device=x.device)
     for weights, seed in zip(layers, seeds, strict=True):
         rest = (x, same, bounds, weights, rows, seed, plan)
-        x, same, bounds = checkpoint(fused_layer, *rest, use_reentrant=False) if saves_memory else fused_layer(*rest)
+        x, same, bounds = (
+            checkpoint(fused_layer, *rest, use_reentrant=False)
+            if saves_memory
+            else fused_layer(*rest)
+        )
     return x
 
 
 def is_fusable(style: Style) -> bool:
     """Whether these are BART's layers, for which all this is built."""
-    return not style.norm_first and not style.root_mean_square and style.activation == "gelu"
+    return (
+        not style.norm_first
+        and not style.root_mean_square
+        and style.activation == "gelu"
+    )
 
 
 def has_kernels(x: Tensor, style: Style, longest: int) -> bool:
     """Whether they can be computed by the kernels: on a GPU with Triton, which PyTorch for CUDA brings."""
     power_of_two = style.width & (style.width - 1) == 0 and style.width >= 16
     half = x.is_cuda and x.dtype in (torch.bfloat16, torch.float16)
-    return half and power_of_two and longest <= LONGEST and find_spec("triton") is not None
+    return (
+        half and power_of_two and longest <= LONGEST and find_spec("triton") is not None
+    )

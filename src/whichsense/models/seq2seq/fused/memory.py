@@ -24,7 +24,9 @@ class _KeysValues(torch.autograd.Function):
     """(tokens, size), the joined matrices of n parts → n tensors (tokens, size of a part)."""
 
     @staticmethod
-    def forward(ctx: Any, memory: Tensor, weight: Tensor, bias: Tensor, parts: int) -> tuple[Tensor, ...]:
+    def forward(
+        ctx: Any, memory: Tensor, weight: Tensor, bias: Tensor, parts: int
+    ) -> tuple[Tensor, ...]:
         run = kernels(memory)
         x: Eight = run.cast(memory, largest_of(memory), FORWARD)
         w: Eight = run.cast(weight, largest_of(weight), FORWARD)
@@ -37,21 +39,37 @@ class _KeysValues(torch.autograd.Function):
         run = kernels(gradients[0])
         x, x_scale, w, w_scale = ctx.saved_tensors
         tokens, size = gradients[0].shape
-        bound = safe(torch.stack([largest_of(gradient) for gradient in gradients]).max())
+        bound = safe(
+            torch.stack([largest_of(gradient) for gradient in gradients]).max()
+        )
         g = empty_eight(tokens, size * len(gradients), bound, BACKWARD)
         dbias = [
-            run.cast_summed(gradient.contiguous(), bound, BACKWARD, into=g, first=number * size)[1]
+            run.cast_summed(
+                gradient.contiguous(), bound, BACKWARD, into=g, first=number * size
+            )[1]
             for number, gradient in enumerate(gradients)
         ]
         dweight = weight_gradient(g, Eight(x, x, x_scale))
-        return input_gradient(g, Eight(w, w, w_scale), ctx.dtype), dweight, torch.cat(dbias), None
+        return (
+            input_gradient(g, Eight(w, w, w_scale), ctx.dtype),
+            dweight,
+            torch.cat(dbias),
+            None,
+        )
 
 
-def keys_values(memory: Tensor, layers: Sequence[CrossAttention], style: Style) -> list[tuple[Tensor, Tensor]]:
+def keys_values(
+    memory: Tensor, layers: Sequence[CrossAttention], style: Style
+) -> list[tuple[Tensor, Tensor]]:
     """Keys and values (tokens, heads, width) of each layer."""
     parts = [part for layer in layers for part in (layer.key, layer.value)]
     weight = torch.cat([part.weight for part in parts])
-    bias = torch.cat([weight.new_zeros(len(part.weight)) if part.bias is None else part.bias for part in parts])
+    bias = torch.cat(
+        [
+            weight.new_zeros(len(part.weight)) if part.bias is None else part.bias
+            for part in parts
+        ]
+    )
     found: tuple[Tensor, ...] = _KeysValues.apply(memory, weight, bias, len(parts))  # type: ignore[no-untyped-call]
     heads = [one.view(len(memory), style.heads, style.width) for one in found]
     return list(zip(heads[::2], heads[1::2], strict=True))

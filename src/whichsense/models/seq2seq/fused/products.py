@@ -50,7 +50,12 @@ def input_gradient(g: Operand, weight: Operand, dtype: torch.dtype) -> Tensor:
     if isinstance(g, Eight) and isinstance(weight, Eight):
         turned = weight.turned[:, : g.straight.shape[1]]  # without the padding
         return torch._scaled_mm(
-            g.straight, turned.t(), scale_a=g.scale, scale_b=weight.scale, out_dtype=dtype, use_fast_accum=True
+            g.straight,
+            turned.t(),
+            scale_a=g.scale,
+            scale_b=weight.scale,
+            out_dtype=dtype,
+            use_fast_accum=True,
         )
     assert isinstance(g, Tensor) and isinstance(weight, Tensor)
     return g @ weight
@@ -60,7 +65,12 @@ def weight_gradient(g: Operand, x: Operand) -> Tensor:
     """gᵀ x in float32: the sum runs over all tokens, so it is not the place for the chip's shorter accumulators."""
     if isinstance(g, Eight) and isinstance(x, Eight):
         return torch._scaled_mm(
-            g.turned, x.turned.t(), scale_a=g.scale, scale_b=x.scale, out_dtype=torch.float32, use_fast_accum=False
+            g.turned,
+            x.turned.t(),
+            scale_a=g.scale,
+            scale_b=x.scale,
+            out_dtype=torch.float32,
+            use_fast_accum=False,
         )
     assert isinstance(g, Tensor) and isinstance(x, Tensor)
     if g.is_cuda and g.dtype != torch.float32 and _WIDE_RESULTS:

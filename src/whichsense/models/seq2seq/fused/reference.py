@@ -29,13 +29,19 @@ def is_kept(number: Tensor, seed: Tensor, dropped: int) -> Tensor:
 
 def kept(rows: int, columns: int, seed: Tensor, dropped: int) -> Tensor:
     """(rows, columns), true where dropout keeps a value."""
-    return is_kept(torch.arange(rows * columns, device=seed.device), seed, dropped).view(rows, columns)
+    return is_kept(
+        torch.arange(rows * columns, device=seed.device), seed, dropped
+    ).view(rows, columns)
 
 
-def kept_pairs(sequences: int, heads: int, longest: int, seed: Tensor, dropped: int) -> Tensor:
+def kept_pairs(
+    sequences: int, heads: int, longest: int, seed: Tensor, dropped: int
+) -> Tensor:
     """(sequences, heads, queries, keys): the same of attention."""
     shape = (sequences, heads, longest, longest)
-    return is_kept(torch.arange(math.prod(shape), device=seed.device), seed, dropped).view(shape)
+    return is_kept(
+        torch.arange(math.prod(shape), device=seed.device), seed, dropped
+    ).view(shape)
 
 
 def thinned(x: Tensor, keep: Tensor, dropped: int) -> Tensor:
@@ -74,7 +80,9 @@ def norm_backward(
     g = dy.float() if dy2 is None else dy.float() + dy2.float()
     unit = (total.float() - mean[:, None]) * spread[:, None]
     gw = g * weight.float()
-    d = (gw - gw.mean(1, keepdim=True) - unit * (gw * unit).mean(1, keepdim=True)) * spread[:, None]
+    d = (
+        gw - gw.mean(1, keepdim=True) - unit * (gw * unit).mean(1, keepdim=True)
+    ) * spread[:, None]
     dtotal = d.to(dy.dtype)
     d = dtotal.float()
     if dropped:
@@ -84,7 +92,9 @@ def norm_backward(
 
 
 def _bounds(x: Tensor, wanted: bool) -> Tensor:
-    return torch.stack([x.abs().max(), x.norm(dim=1).max()]) if wanted else x.new_empty(0)
+    return (
+        torch.stack([x.abs().max(), x.norm(dim=1).max()]) if wanted else x.new_empty(0)
+    )
 
 
 def embedding_forward(
@@ -92,7 +102,10 @@ def embedding_forward(
     scale: float, offset: int, epsilon: float, dtype: torch.dtype, dropped: int, bounded: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """dropout(norm(word + place)), the sum, its mean and 1/deviation; the first one's largest value and longest row."""
-    total = (F.embedding(ids, words).float() * scale + F.embedding(position + offset, places).float()).to(dtype)
+    total = (
+        F.embedding(ids, words).float() * scale
+        + F.embedding(position + offset, places).float()
+    ).to(dtype)
     wide = total.float()
     mean = wide.mean(1)
     spread = torch.rsqrt((wide - mean[:, None]).pow(2).mean(1) + epsilon)
@@ -112,11 +125,15 @@ def embedding_backward(
         g = thinned(g, kept(len(g), g.shape[1], seed, dropped), dropped)
     unit = (total.float() - mean[:, None]) * spread[:, None]
     gw = g * weight.float()
-    d = (gw - gw.mean(1, keepdim=True) - unit * (gw * unit).mean(1, keepdim=True)) * spread[:, None]
+    d = (
+        gw - gw.mean(1, keepdim=True) - unit * (gw * unit).mean(1, keepdim=True)
+    ) * spread[:, None]
     return d, torch.stack([(g * unit).sum(0), g.sum(0)])
 
 
-def gelu_forward(u: Tensor, seed: Tensor, *, dropped: int, bound: Tensor | None, kind: torch.dtype) -> Tensor | Eight:
+def gelu_forward(
+    u: Tensor, seed: Tensor, *, dropped: int, bound: Tensor | None, kind: torch.dtype
+) -> Tensor | Eight:
     """dropout(gelu(u)); with a bound, in eight bits."""
     h = F.gelu(u.float())
     if dropped:
@@ -125,11 +142,19 @@ def gelu_forward(u: Tensor, seed: Tensor, *, dropped: int, bound: Tensor | None,
 
 
 def gelu_backward(
-    dh: Tensor, u: Tensor, seed: Tensor, *, dropped: int, bound: Tensor | None, kind: torch.dtype
+    dh: Tensor,
+    u: Tensor,
+    seed: Tensor,
+    *,
+    dropped: int,
+    bound: Tensor | None,
+    kind: torch.dtype,
 ) -> tuple[Tensor | Eight, Tensor]:
     """The gradient of u, and its sum over the tokens."""
     wide = u.float()
-    slope = 0.5 * (1 + torch.erf(wide * math.sqrt(0.5))) + wide * torch.exp(-wide * wide / 2) / math.sqrt(2 * math.pi)
+    slope = 0.5 * (1 + torch.erf(wide * math.sqrt(0.5))) + wide * torch.exp(
+        -wide * wide / 2
+    ) / math.sqrt(2 * math.pi)
     g = dh.float() * slope
     if dropped:
         g = thinned(g, kept(len(u), u.shape[1], seed, dropped), dropped)
@@ -149,19 +174,32 @@ def cast(
     top = largest(kind)
     eight = (wide * (top / bound)).clamp(-top, top).to(kind)
     made.straight[:, first : first + columns] = eight
-    made.turned[first : first + columns] = F.pad(eight.t().float(), (0, made.turned.shape[1] - rows)).to(kind)
+    made.turned[first : first + columns] = F.pad(
+        eight.t().float(), (0, made.turned.shape[1] - rows)
+    ).to(kind)
     return made
 
 
 def cast_summed(
-    x: Tensor, bound: Tensor, kind: torch.dtype, into: Eight | None = None, first: int = 0
+    x: Tensor,
+    bound: Tensor,
+    kind: torch.dtype,
+    into: Eight | None = None,
+    first: int = 0,
 ) -> tuple[Eight, Tensor]:
     """The same, and the sum over the rows."""
     return cast(x, bound, kind, into=into, first=first), x.sum(0, dtype=torch.float32)
 
 
 def attention_forward(
-    qkv: Tensor, rows: Ragged, seed: Tensor, *, heads: int, scale: float, dropped: int, bounded: bool
+    qkv: Tensor,
+    rows: Ragged,
+    seed: Tensor,
+    *,
+    heads: int,
+    scale: float,
+    dropped: int,
+    bounded: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(tokens, 3 × heads × width) → (tokens, heads × width), what the way back needs, the largest value."""
     q, _, v, p, thin = _attended(qkv, rows, seed, heads, scale, dropped)
@@ -182,11 +220,17 @@ def attention_backward(
     if thin is not None:
         shown, dp = thinned(p, thin, dropped), thinned(dp, thin, dropped)
     ds = p * (dp - (p * dp).sum(-1, keepdim=True)) * scale
-    parts = torch.stack([ds @ k, ds.transpose(-1, -2) @ q, shown.transpose(-1, -2) @ g], 2)
+    parts = torch.stack(
+        [ds @ k, ds.transpose(-1, -2) @ q, shown.transpose(-1, -2) @ g], 2
+    )
     wide = rows.flat(parts.permute(0, 3, 2, 1, 4)).flatten(1)
     sums = wide.sum(0).view(3, -1)
     sums[1] = 0
-    return wide.to(qkv.dtype), sums.flatten(), wide.abs().max() if bounded else wide.new_empty(0)
+    return (
+        wide.to(qkv.dtype),
+        sums.flatten(),
+        wide.abs().max() if bounded else wide.new_empty(0),
+    )
 
 
 def _attended(
@@ -202,7 +246,9 @@ def _attended(
     p = scores.softmax(-1)
     if mask is not None:
         p = p * mask[:, None, :, None]  # rows that are no token have no gradient
-    keep = kept_pairs(rows.rows, heads, rows.longest, seed, dropped) if dropped else None
+    keep = (
+        kept_pairs(rows.rows, heads, rows.longest, seed, dropped) if dropped else None
+    )
     return q, k, v, p, keep
 
 
@@ -218,7 +264,13 @@ class RowsOfSoftmax(NamedTuple):
 
 
 def softmax_forward(
-    scores: Tensor, weights: Tensor, lengths: Tensor, seed: Tensor, *, scale: float, dropped: int
+    scores: Tensor,
+    weights: Tensor,
+    lengths: Tensor,
+    seed: Tensor,
+    *,
+    scale: float,
+    dropped: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Scores (questions, rows, span) of `lengths` tokens → `weights`: 1 for the largest, 0 where dropout takes them.
 
@@ -234,14 +286,25 @@ def softmax_forward(
     return top[..., 0] + mass.log2(), factor, p.sum(-1) * factor
 
 
-def copied_product(x: Tensor, into: Tensor, other: Tensor, lifts: Tensor, masses: Tensor) -> Tensor:
+def copied_product(
+    x: Tensor, into: Tensor, other: Tensor, lifts: Tensor, masses: Tensor
+) -> Tensor:
     """x (questions, heads, length, size) · other + lifts · masses: (questions, rows); x is copied into its rows."""
     into.copy_(x.flatten(1, 2))
-    return (x.float() * other.float()).sum(-1).flatten(1) + lifts.view(masses.shape) * masses
+    return (x.float() * other.float()).sum(-1).flatten(1) + lifts.view(
+        masses.shape
+    ) * masses
 
 
 def softmax_backward(
-    scores: Tensor, dweights: Tensor, rows: RowsOfSoftmax, lengths: Tensor, seed: Tensor, *, scale: float, dropped: int
+    scores: Tensor,
+    dweights: Tensor,
+    rows: RowsOfSoftmax,
+    lengths: Tensor,
+    seed: Tensor,
+    *,
+    scale: float,
+    dropped: int,
 ) -> None:
     """Scores become their gradients, from those of the weights."""
     levels, factors, deltas, lifts = (row[..., None] for row in rows)
@@ -254,8 +317,12 @@ def softmax_backward(
 
 def _scaled(scores: Tensor, lengths: Tensor, scale: float) -> Tensor:
     there = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
-    return torch.where(there, scores.float() * (scale * math.log2(math.e)), float("-inf"))
+    return torch.where(
+        there, scores.float() * (scale * math.log2(math.e)), float("-inf")
+    )
 
 
 def _kept_of(scores: Tensor, seed: Tensor, dropped: int) -> Tensor:
-    return is_kept(torch.arange(scores.numel(), device=scores.device), seed, dropped).view(scores.shape)
+    return is_kept(
+        torch.arange(scores.numel(), device=scores.device), seed, dropped
+    ).view(scores.shape)

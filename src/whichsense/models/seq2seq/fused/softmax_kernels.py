@@ -24,20 +24,26 @@ def softmax_forward_kernel(
     lane = tl.arange(0, BLOCK)
     high = tl.full((BLOCK,), -float("inf"), tl.float32)
     for first in range(0, length, BLOCK):
-        s = tl.load(scores + at + first + lane, mask=first + lane < length, other=-float("inf"))
+        s = tl.load(
+            scores + at + first + lane, mask=first + lane < length, other=-float("inf")
+        )
         high = tl.maximum(high, s.to(tl.float32))
     top = tl.max(high, 0) * scale  # scale is positive
     mass = tl.zeros((BLOCK,), tl.float32)
     left = tl.zeros((BLOCK,), tl.float32)
     for first in range(0, span, BLOCK):
         column = first + lane
-        s = tl.load(scores + at + column, mask=column < length, other=-float("inf")).to(tl.float32)
+        s = tl.load(scores + at + column, mask=column < length, other=-float("inf")).to(
+            tl.float32
+        )
         p = tl.exp2(s * scale - top)
         mass += p
         if DROPPED > 0:
             p = tl.where(is_kept(line * span, column, start, factor, DROPPED), p, 0.0)
             left += p
-        tl.store(weights + at + column, p.to(weights.dtype.element_ty), mask=column < span)
+        tl.store(
+            weights + at + column, p.to(weights.dtype.element_ty), mask=column < span
+        )
     whole = tl.sum(mass, 0)
     share = (4294967296.0 / (4294967296 - DROPPED)) / whole
     tl.store(levels + line, top + tl.log2(whole))
@@ -58,10 +64,16 @@ def softmax_backward_kernel(
     length = tl.load(lengths + question)
     at = question.to(tl.int64) * stride + row.to(tl.int64) * span
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    s = tl.load(scores + at + column, mask=column < length, other=-float("inf")).to(tl.float32)
-    g = tl.load(dweights + line.to(tl.int64) * span + column, mask=column < length, other=0.0).to(tl.float32)
+    s = tl.load(scores + at + column, mask=column < length, other=-float("inf")).to(
+        tl.float32
+    )
+    g = tl.load(
+        dweights + line.to(tl.int64) * span + column, mask=column < length, other=0.0
+    ).to(tl.float32)
     p = tl.exp2(s * scale - tl.load(levels + line))
-    g = (g / tl.load(factors + line) + tl.load(lifts + line)) * (4294967296.0 / (4294967296 - DROPPED))
+    g = (g / tl.load(factors + line) + tl.load(lifts + line)) * (
+        4294967296.0 / (4294967296 - DROPPED)
+    )
     if DROPPED > 0:
         g = tl.where(is_kept(line * span, column, start, factor, DROPPED), g, 0.0)
     g = p * (g - tl.load(deltas + line)) * plain_scale
@@ -80,7 +92,11 @@ def copied_product_kernel(
     length = rows // HEADS
     column = tl.arange(0, BLOCK)
     inside = column < SIZE
-    at = question * x_question + (row // length).to(tl.int64) * x_head + (row % length).to(tl.int64) * x_place
+    at = (
+        question * x_question
+        + (row // length).to(tl.int64) * x_head
+        + (row % length).to(tl.int64) * x_place
+    )
     value = tl.load(x + at + column, mask=inside, other=0.0)
     tl.store(into + question * into_question + row * SIZE + column, value, mask=inside)
     line = question * rows + row

@@ -22,7 +22,9 @@ _NEAR = 0.02  # of the norm: bfloat16's own rounding is a tenth of it
 _LENGTHS = (70, 3, 140)
 
 
-def failures(size: int, inner: int, plan: Plan, dtype: torch.dtype, device: torch.device) -> list[str]:
+def failures(
+    size: int, inner: int, plan: Plan, dtype: torch.dtype, device: torch.device
+) -> list[str]:
     """The parts that differ from PyTorch's, with how much; none: the kernels may be used."""
     from whichsense.models.seq2seq.fused import launch_kernels
 
@@ -48,7 +50,13 @@ def reading_failures(plan: Plan, dtype: torch.dtype, device: torch.device) -> li
 class _Trial:
     """Random tables, drawn without touching the run's own random numbers, through both ways of computing."""
 
-    def __init__(self, ways: tuple[Any, Any], plan: Plan, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self,
+        ways: tuple[Any, Any],
+        plan: Plan,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
         self.ways, self.plan, self.dtype, self.device = ways, plan, dtype, device
         self.generator = torch.Generator().manual_seed(7)
         self.seed = torch.tensor([4_294_967_291, 2_654_435_769], device=device)
@@ -56,11 +64,16 @@ class _Trial:
         self.wrong: list[str] = []
 
     def drawn(self, columns: int) -> Tensor:
-        return torch.randn(sum(_LENGTHS), columns, generator=self.generator).to(self.device, self.dtype)
+        return torch.randn(sum(_LENGTHS), columns, generator=self.generator).to(
+            self.device, self.dtype
+        )
 
     def compare(self, name: str, compute: Callable[[Any], Sequence[Any]]) -> None:
         for one, other in zip(*(_flat(compute(way)) for way in self.ways), strict=True):
-            far = float((one.float() - other.float()).norm() / other.float().norm().clamp_min(1e-12))
+            far = float(
+                (one.float() - other.float()).norm()
+                / other.float().norm().clamp_min(1e-12)
+            )
             if not far < _NEAR:
                 self.wrong.append(f"{name} ({far:.2g})")
 
@@ -68,26 +81,39 @@ class _Trial:
         x, change, dy, dy2 = (self.drawn(size) for _ in range(4))
         weight, bias = self.drawn(size)[0].float(), self.drawn(size)[0].float()
         there = {"epsilon": self.plan.epsilon, **self.plan.norm}
-        self.compare("norm", lambda way: way.norm_forward(x, change, weight, bias, self.seed, **there))
+        self.compare(
+            "norm",
+            lambda way: way.norm_forward(x, change, weight, bias, self.seed, **there),
+        )
         kept = reference.norm_forward(x, change, weight, bias, self.seed, **there)[1:4]
         for more in (None, dy2):
             self.compare(
                 "norm's gradient",
-                lambda way, more=more: way.norm_backward(dy, more, *kept, weight, self.seed, **self.plan.norm),  # type: ignore[misc]
+                lambda way, more=more: way.norm_backward(
+                    dy, more, *kept, weight, self.seed, **self.plan.norm
+                ),  # type: ignore[misc]
             )
 
     def embedding(self, size: int) -> None:
         words, places, dy, dy2 = (self.drawn(size).float() for _ in range(4))
         weight, bias = self.drawn(size)[0].float(), self.drawn(size)[0].float()
         ids = torch.arange(len(words), device=self.device) * 7 % len(words)
-        there = {"scale": 2.0, "offset": 2, "epsilon": self.plan.epsilon, "dtype": self.dtype, **self.plan.norm}
+        there = {
+            "scale": 2.0,
+            "offset": 2,
+            "epsilon": self.plan.epsilon,
+            "dtype": self.dtype,
+            **self.plan.norm,
+        }
         rest = (ids, ids % 150, words, places, weight, bias, self.seed)
         self.compare("embedding", lambda way: way.embedding_forward(*rest, **there))
         kept = reference.embedding_forward(*rest, **there)[1:4]
         dy, dy2 = dy.to(self.dtype), dy2.to(self.dtype)
         self.compare(
             "embedding's gradient",
-            lambda way: way.embedding_backward(dy, dy2, *kept, weight, self.seed, dropped=self.plan.dropped),
+            lambda way: way.embedding_backward(
+                dy, dy2, *kept, weight, self.seed, dropped=self.plan.dropped
+            ),
         )
 
     def gelu(self, inner: int) -> None:
@@ -96,44 +122,82 @@ class _Trial:
             self.drawn(inner),
             {"dropped": self.plan.activation_dropped, "bound": self.bound},
         )
-        self.compare("GELU", lambda way: [way.gelu_forward(u, self.seed, kind=FORWARD, **options)])
-        self.compare("GELU's gradient", lambda way: way.gelu_backward(dh, u, self.seed, kind=BACKWARD, **options))
+        self.compare(
+            "GELU",
+            lambda way: [way.gelu_forward(u, self.seed, kind=FORWARD, **options)],
+        )
+        self.compare(
+            "GELU's gradient",
+            lambda way: way.gelu_backward(dh, u, self.seed, kind=BACKWARD, **options),
+        )
 
     def casts(self, size: int) -> None:
         x, wide = self.drawn(size), self.drawn(3 * size)
         self.compare("cast", lambda way: [way.cast(x, self.bound, FORWARD)])
-        self.compare("cast", lambda way: [way.cast(x, self.bound, BACKWARD, self.seed, self.plan.dropped)])
-        self.compare("cast with sums", lambda way: way.cast_summed(wide, self.bound, BACKWARD))
+        self.compare(
+            "cast",
+            lambda way: [
+                way.cast(x, self.bound, BACKWARD, self.seed, self.plan.dropped)
+            ],
+        )
+        self.compare(
+            "cast with sums", lambda way: way.cast_summed(wide, self.bound, BACKWARD)
+        )
 
     def attention(self, size: int) -> None:
         rows = Ragged.of(_LENGTHS)
-        rows = rows._replace(starts=rows.starts.to(self.device), place=rows.place.to(self.device))
+        rows = rows._replace(
+            starts=rows.starts.to(self.device), place=rows.place.to(self.device)
+        )
         qkv, dout = self.drawn(3 * size), self.drawn(size)
 
         def both(way: Any) -> list[Tensor]:
-            seen, levels, largest = way.attention_forward(qkv, rows, self.seed, **self.plan.attention)
+            seen, levels, largest = way.attention_forward(
+                qkv, rows, self.seed, **self.plan.attention
+            )
             gradient, sums, steepest = way.attention_backward(
                 dout, qkv, seen, levels, rows, self.seed, **self.plan.attention
             )
-            return [seen, gradient, sums, *((largest, steepest) if self.plan.float8 else ())]
+            return [
+                seen,
+                gradient,
+                sums,
+                *((largest, steepest) if self.plan.float8 else ()),
+            ]
 
         self.compare("attention", both)
 
     def softmax(self) -> None:
-        lengths, shape = torch.tensor(_LENGTHS, dtype=torch.int32, device=self.device), (len(_LENGTHS), 5, 192)
-        scores, dweights = (
-            torch.randn(shape, generator=self.generator).to(self.device, self.dtype) * 4 for _ in range(2)
+        lengths, shape = (
+            torch.tensor(_LENGTHS, dtype=torch.int32, device=self.device),
+            (len(_LENGTHS), 5, 192),
         )
-        given = dweights.transpose(0, 1).contiguous().transpose(0, 1)[:, :, None]  # rows that lie otherwise
+        scores, dweights = (
+            torch.randn(shape, generator=self.generator).to(self.device, self.dtype) * 4
+            for _ in range(2)
+        )
+        given = (
+            dweights.transpose(0, 1).contiguous().transpose(0, 1)[:, :, None]
+        )  # rows that lie otherwise
         options = {"scale": self.plan.scale, "dropped": self.plan.attention_dropped}
 
         def both(way: Any) -> list[Tensor]:
-            table = torch.stack([torch.full_like(scores, float("nan")), scores])  # every place is to be written
-            levels, factors, masses = way.softmax_forward(table[1], table[0], lengths, self.seed, **options)
+            table = torch.stack(
+                [torch.full_like(scores, float("nan")), scores]
+            )  # every place is to be written
+            levels, factors, masses = way.softmax_forward(
+                table[1], table[0], lengths, self.seed, **options
+            )
             rows = RowsOfSoftmax(levels, factors, levels, masses)
-            way.softmax_backward(table[1], dweights, rows, lengths, self.seed, **options)
-            copied = torch.full(scores.shape, float("nan"), dtype=self.dtype, device=self.device)
-            products = way.copied_product(given, copied, dweights[:, :, None], levels, masses)
+            way.softmax_backward(
+                table[1], dweights, rows, lengths, self.seed, **options
+            )
+            copied = torch.full(
+                scores.shape, float("nan"), dtype=self.dtype, device=self.device
+            )
+            products = way.copied_product(
+                given, copied, dweights[:, :, None], levels, masses
+            )
             return [*table, levels, factors, masses, copied, products]
 
         self.compare("softmax", both)
@@ -141,5 +205,9 @@ class _Trial:
 
 def _flat(parts: Sequence[Any]) -> list[Tensor]:
     """Tensors with anything in them; the three of a table in eight bits one by one."""
-    found = [tensor for part in parts for tensor in (part if isinstance(part, Eight) else [part])]
+    found = [
+        tensor
+        for part in parts
+        for tensor in (part if isinstance(part, Eight) else [part])
+    ]
     return [tensor for tensor in found if tensor is not None and tensor.numel()]

@@ -1,0 +1,1 @@
+"""Readers of file formats: JSON lines, tables, Parquet, HTML, documents."""

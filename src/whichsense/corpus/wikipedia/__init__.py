@@ -1,0 +1,1 @@
+"""Wikipedia dumps: articles, redirects and the senses of disambiguation pages."""

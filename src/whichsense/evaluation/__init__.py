@@ -1,0 +1,1 @@
+"""Predictions over datasets, scores beside gold, statistics and reports."""

@@ -1,0 +1,1 @@
+"""Search by meaning: int8 vectors in clusters."""

@@ -1,0 +1,188 @@
+"""The lexical half of an index: tantivy, which knows for each word the rows of the passages that have it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from shutil import disk_usage
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import tantivy
+
+from whichsense.errors import DamagedIndex, DiskFull, IndexFault, WriteFault
+from whichsense.files import write_atomically
+from whichsense.index.lexical.query import ANALYZER, any_of, body_text, content_analyzer
+
+_META = "meta.json"
+_HEAP = 512 * 2**20
+# One core is for reading and cutting.
+_THREADS = max(1, min((os.cpu_count() or 2) - 1, 8))
+
+
+def _created(folder: Path) -> None:
+    """`body` is searched; `row` says which passage it is.
+
+    Lengths are not counted. tantivy's BM25 has b = 0.75 built in, which punishes long passages too much; passages are
+    cut to one length, and without their lengths (b = 0, and k1 falls to 0.3) more answers are found. Its schema has
+    that switch, the Python interface has not: hence the edit.
+    """
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("body", tokenizer_name=ANALYZER, index_option="freq")
+    builder.add_integer_field("row", fast=True)
+    tantivy.Index(builder.build(), path=str(folder))
+    meta = json.loads((folder / _META).read_text(encoding="utf-8"))
+    meta["schema"][0]["options"]["indexing"]["fieldnorms"] = False
+    write_atomically(folder / _META, json.dumps(meta, indent=2))
+
+
+def _opened(folder: Path) -> tantivy.Index:
+    index = tantivy.Index.open(str(folder))
+    index.register_tokenizer(ANALYZER, content_analyzer())  # not saved with the index
+    return index
+
+
+def _write_fault(folder: Path, error: Exception) -> IndexFault:
+    """tantivy reports everything as ValueError: what it means for the person at the keyboard."""
+    if (
+        "No space left" in str(error)
+        or "os error 28" in str(error)
+        or disk_usage(folder.parent).free < 2**20
+    ):
+        return DiskFull(folder)
+    return WriteFault(f"The lexical index at '{folder}' could not be written: {error}")
+
+
+@contextlib.contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        raise _write_fault(folder, error) from error
+
+
+@contextlib.contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    """What tantivy says of damaged files, and its panics, which are no ordinary exceptions."""
+    try:
+        yield
+    except BaseException as error:
+        if (
+            isinstance(error, ValueError | OSError)
+            or type(error).__name__ == "PanicException"
+        ):
+            raise DamagedIndex(
+                f"'{folder}' cannot be read ({error}). `whichsense index check` names the damage; build it again."
+            ) from None
+        raise
+
+
+@contextlib.contextmanager
+def _lockable(folder: Path) -> Iterator[Path]:
+    """tantivy takes a lock in the folder even to read. Where that is not allowed, it is given links to the files."""
+    if os.access(folder, os.W_OK) or not folder.is_dir():
+        yield folder
+        return
+    with TemporaryDirectory(prefix="whichsense-") as place:
+        for path in folder.iterdir():
+            if not path.name.endswith(".lock"):
+                (Path(place) / path.name).symlink_to(path.resolve())
+        yield Path(place)
+
+
+class LexicalWriter:
+    """Adds and deletes passages; nothing counts until `commit`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        with _explained(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            if not tantivy.Index.exists(str(folder)):
+                _created(folder)
+            self._index = _opened(folder)
+            self._writer = self._index.writer(heap_size=_HEAP, num_threads=_THREADS)
+
+    @property
+    def count(self) -> int:
+        """Passages committed."""
+        self._index.reload()
+        return self._index.searcher().num_docs
+
+    def add(self, row: int, title: str, text: str) -> None:
+        try:  # not the context manager: this is the hot path of a build
+            self._writer.add_document(
+                tantivy.Document(body=body_text(title, text), row=row)
+            )
+        except ValueError as error:
+            raise _write_fault(self._folder, error) from error
+
+    def delete(self, first: int, last: int) -> None:
+        """The passages of these rows and of all between them."""
+        schema, kind = self._index.schema, tantivy.FieldType.Integer
+        self._writer.delete_documents_by_query(
+            tantivy.Query.range_query(schema, "row", kind, first, last)
+        )
+
+    def commit(self) -> None:
+        with _explained(self._folder):
+            self._writer.commit()
+
+    def close(self) -> None:
+        """Let merges finish, so that the folder is still when it is moved."""
+        with _explained(self._folder):
+            self._writer.garbage_collect_files()
+            self._writer.wait_merging_threads()
+            self._index.reload()
+
+
+class Lexical:
+    """Searches one generation. A snapshot: what is written later is not seen."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with _readable(folder), _lockable(folder) as place:
+            index = _opened(place)
+            index.config_reader(reload_policy="manual")
+            self._searcher = index.searcher()
+            self._schema = index.schema
+        self._rarities: dict[str, float] = {}
+
+    @property
+    def count(self) -> int:
+        return self._searcher.num_docs
+
+    def search(self, words: Sequence[str], k: int) -> list[tuple[int, float]]:
+        """The rows of the best k passages by BM25, with their scores."""
+        query = any_of(self._schema, "body", words)
+        return self._found(query, k) if query is not None else []
+
+    def rarity(self, term: str) -> float:
+        """The idf of a word, as BM25 has it."""
+        if term not in self._rarities:
+            among = self._searcher.doc_freq("body", term)
+            self._rarities[term] = math.log(
+                1 + (self.count - among + 0.5) / (among + 0.5)
+            )
+        return self._rarities[term]
+
+    def _found(self, query: tantivy.Query, limit: int) -> list[tuple[int, float]]:
+        limit = min(limit, self.count)
+        if not limit:
+            return []
+        with _readable(self.folder):
+            hits = self._searcher.search(query, limit=limit, count=False).hits
+            values = self._searcher.fast_field_values(
+                "row", [address for _, address in hits]
+            )
+        rows, scores = (
+            np.array(values, dtype=np.int64),
+            np.array([score for score, _ in hits], dtype=np.float64),
+        )
+        order = np.lexsort(
+            (rows, -scores)
+        )  # equal scores by row, however tantivy lays them out
+        return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))

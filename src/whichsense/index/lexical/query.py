@@ -1,0 +1,111 @@
+"""From a question to a lexical query: which words count, and how passages are written so that they count rightly.
+
+Everything here was chosen on AmbigNQ's training questions over the local Wikipedia; docs/results.md has the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import tantivy
+
+ANALYZER = "english-content"
+# Lucene's list: never indexed.
+_EMPTY_WORDS = frozenset(
+    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they "
+    "this to was will with".split()
+)
+# What every question has: dropped from questions only ("The Who" can still be found).
+QUESTION_WORDS = _EMPTY_WORDS | frozenset(
+    "who whom whose what which when where why how does did do has have had were been being many much i you he she "
+    "its s t we our your from about after over than out up all can his her him them also one would could "
+    "should".split()
+)
+# What the other number of a word counts beside the word itself. A full count would let rare plurals lead astray.
+_OTHER_NUMBER = 0.3
+
+
+def _words() -> tantivy.TextAnalyzerBuilder:
+    return (
+        tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+        .filter(tantivy.Filter.remove_long(40))
+        .filter(tantivy.Filter.lowercase())
+        .filter(tantivy.Filter.ascii_fold())
+    )
+
+
+def content_analyzer() -> tantivy.TextAnalyzer:
+    """How passages are indexed: words without accents, empty ones dropped.
+
+    They are not stemmed: it found hardly more and took a quarter of the time of building and of searching.
+    Questions ask for a word's singular and plural instead.
+    """
+    return _words().filter(tantivy.Filter.custom_stopword(sorted(_EMPTY_WORDS))).build()
+
+
+_PLAIN = _words().build()
+_STEM = _words().filter(tantivy.Filter.stemmer("english")).build()
+
+
+@lru_cache(maxsize=100_000)
+def stem(word: str) -> str:
+    """A word without its ending."""
+    stemmed = _STEM.analyze(word)
+    return stemmed[0] if stemmed else word
+
+
+def other_number(word: str) -> str | None:
+    """The singular of a plural and the plural of anything else; None for words that have hardly one.
+
+    >>> [other_number(word) for word in ("pumas", "city", "countries", "bus", "class", "cat", "tower", "1984")]
+    ['puma', 'cities', 'country', None, None, None, 'towers', None]
+    """
+    if len(word) < 4 or not word.isalpha() or word.endswith(("ss", "us", "is")):
+        return None
+    if word.endswith("ies"):
+        return f"{word[:-3]}y"
+    if word.endswith("s"):
+        return word[:-1]
+    return (
+        f"{word[:-1]}ies"
+        if word.endswith("y") and word[-2] not in "aeiou"
+        else f"{word}s"
+    )
+
+
+def question_words(question: str) -> list[str]:
+    """All words of a question, lower-cased and without accents."""
+    return _PLAIN.analyze(question)
+
+
+def content_words(words: Sequence[str]) -> list[str]:
+    """Those that say what is asked about, each once; all of them where a question has no others.
+
+    >>> content_words(question_words("Who were the parents of Ötzi?"))
+    ['parents', 'otzi']
+    """
+    return list(
+        dict.fromkeys(word for word in words if word not in QUESTION_WORDS)
+        or dict.fromkeys(words)
+    )
+
+
+def body_text(title: str, text: str) -> str:
+    """What is indexed of a passage. The title stands there twice: the simplest weight, and one field is fastest."""
+    return f"{title}\n{title}\n{text}"
+
+
+def any_of(
+    schema: tantivy.Schema, field: str, words: Sequence[str]
+) -> tantivy.Query | None:
+    """Passages with any of the words, by BM25; None where there is no word. A flat OR, so that tantivy can skip."""
+    if not words:
+        return None
+    terms = []
+    for word in words:
+        terms.append(tantivy.Query.term_query(schema, field, word, "freq"))
+        if other := other_number(word):
+            plain = tantivy.Query.term_query(schema, field, other, "freq")
+            terms.append(tantivy.Query.boost_query(plain, _OTHER_NUMBER))
+    return tantivy.Query.boolean_query([(tantivy.Occur.Should, term) for term in terms])

@@ -1,0 +1,1 @@
+"""Overlap of texts: BLEU, ROUGE-L, BERTScore."""

@@ -1,0 +1,1 @@
+"""Tokenizers and sentence splitters that the official scripts use."""

@@ -1,0 +1,1 @@
+"""The compact model's encoder: tokens, network, ONNX graph, runtime."""

@@ -1,0 +1,1 @@
+"""Answer candidates from the encoder's spans."""

@@ -1,0 +1,1 @@
+"""Calibrated probabilities: of answers, of ambiguity, of rewrites."""

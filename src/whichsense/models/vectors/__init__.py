@@ -1,0 +1,1 @@
+"""Encoders that turn a text into one vector: static word vectors, MiniLM."""

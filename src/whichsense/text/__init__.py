@@ -1,0 +1,1 @@
+"""Text tools: words, sentences, dates, answers that mean the same, spans, stemming, assignment."""

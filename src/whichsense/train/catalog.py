@@ -1,0 +1,42 @@
+"""Tasks by the name that a recipe gives. A module loads when a recipe asks for it.
+
+Each module has `Options`, a frozen dataclass for what the recipe says besides `[train]`, and `make(options) -> Task`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from whichsense.errors import BadConfig, did_you_mean
+
+# name → module under whichsense.train
+TASKS = {
+    "dual-encoder": "tasks.encoders.dual_encoder",
+    "reranker": "tasks.encoders.reranker",
+    "joint-reranker": "tasks.encoders.joint_reranker",
+    "extractive-reader": "tasks.encoders.extractive_reader",
+    "ambiguity-detector": "tasks.encoders.ambiguity_detector",
+    "answer-prediction": "tasks.seq2seq.answer_prediction",
+    "question-disambiguation": "tasks.seq2seq.question_disambiguation",
+    "verification": "tasks.seq2seq.verification",
+    "disambiguate-first": "tasks.seq2seq.disambiguate_first",
+    "clarification": "tasks.seq2seq.clarification_question",
+    "clarified-reader": "tasks.seq2seq.clarified_reader",
+    "long-answer": "tasks.seq2seq.long_answer",
+    "static": "tasks.encoders.static",
+    "compact-teacher": "compact.encoder.teacher",
+    "compact-reader": "compact.encoder.reader",
+    "compact-encoder": "compact.encoder.int8",
+    "compact-topics": "compact.encoder.topical",
+    "compact-writer": "compact.writer.writer",
+    "compact-asker": "compact.writer.asker",
+    "compact": "compact.writer.whole",
+}
+
+
+def task_module(name: str) -> ModuleType:
+    """The module of a task; an unknown name is an error that helps."""
+    if name not in TASKS:
+        raise BadConfig(f"No task named '{name}'. {did_you_mean(name, TASKS)}")
+    return importlib.import_module(f"whichsense.train.{TASKS[name]}")

@@ -1,0 +1,1 @@
+"""Training data of the compact model: questions, lists of passages, topics."""

@@ -1,0 +1,1 @@
+"""Fitting of the compact model's scorer."""

@@ -1,0 +1,1 @@
+"""Training of the compact model's writer."""

@@ -1,0 +1,1 @@
+"""The training loop. It knows nothing of questions or passages."""

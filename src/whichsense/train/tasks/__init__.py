@@ -1,0 +1,1 @@
+"""The tasks that the loop trains, one file each."""

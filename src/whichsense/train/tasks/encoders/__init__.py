@@ -1,0 +1,1 @@
+"""Tasks over BERT-like encoders and static vectors."""

@@ -1,0 +1,1 @@
+"""Tasks over sequence-to-sequence models."""
