@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ SOURCE = ROOT / "src" / "whichsense"
 
 # Read from the picture in docs/architecture.md, so that picture and rule cannot differ.
 FLOOR_LINE = re.compile(
-    r"^  (?P<names>[\w./ ]+?)\s+(?P<floor>\d)\s{2,}\S", re.MULTILINE
+    r"^  (?P<names>[\w./ ]+?)\s+(?P<floor>\d+)\s{2,}\S", re.MULTILINE
 )
 HEAVY = {"torch", "transformers", "onnxruntime", "onnx", "safetensors"}
 
@@ -34,8 +35,17 @@ def modules() -> list[Path]:
 
 
 def unit(path: Path) -> str:
-    """The room a file stands in: its top-level module or package."""
+    """The room of a file: its top-level module or package."""
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def module_name(path: Path) -> str:
+    """The dotted name below `whichsense`; a package's own file has the package's name."""
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in modules()}
 
 
 def imported(path: Path) -> set[str]:
@@ -44,21 +54,28 @@ def imported(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
     return names
 
 
+def own_imports(path: Path) -> set[str]:
+    """Our modules that a file imports. A name that is no module counts as its package:
+    `from whichsense import Index` is an import of the face."""
+    own = set()
+    for name in imported(path):
+        if name.split(".")[0] != "whichsense":
+            continue
+        below = name.removeprefix("whichsense").lstrip(".")
+        own.add(below if below in MODULES else below.rpartition(".")[0])
+    return own
+
+
 def rooms_used(path: Path) -> set[str]:
-    table = floors()
-    parts = (
-        name.split(".") for name in imported(path) if name.startswith("whichsense.")
-    )
-    return {part[1] for part in parts if part[1] in table}
+    return {name.split(".")[0] or "__init__" for name in own_imports(path)}
 
 
 def test_every_room_has_a_floor() -> None:
-    assert {unit(path) for path in modules()} - set(floors()) == set()
+    assert {unit(path) for path in modules()} == set(floors())
 
 
 @pytest.mark.parametrize(
@@ -66,14 +83,71 @@ def test_every_room_has_a_floor() -> None:
 )
 def test_imports_point_down(path: Path) -> None:
     table, own = floors(), unit(path)
-    upward = {room for room in rooms_used(path) - {own} if table[room] > table[own]}
-    sideways = {
-        room
-        for room in rooms_used(path) - {own}
-        if table[room] == table[own] and table[own] >= 3
-    }
+    others = rooms_used(path) - {own}
+    upward = {room for room in others if table[room] > table[own]}
+    sideways = {room for room in others if table[room] == table[own] >= 3}
     assert not upward, f"{own} (floor {table[own]}) imports from above: {upward}"
     assert not sideways, f"{own} imports a neighbour: {sideways}"
+
+
+def test_stages_do_not_import_each_other() -> None:
+    stages = {name for name in MODULES if name.startswith("stages.")}
+    for stage in stages:
+        assert not (own_imports(MODULES[stage]) & stages), f"{stage} imports a stage"
+
+
+def test_nothing_that_answers_imports_metrics() -> None:
+    answering = ("models", "stages", "pipeline", "systems", "index", "corpus")
+    for path in modules():
+        if unit(path) in answering:
+            used = {name for name in own_imports(path) if name.startswith("metrics")}
+            assert not used, f"{module_name(path)} imports {used}"
+
+
+def folders() -> list[str]:
+    """Every package, as a dotted name; the top one is empty."""
+    return sorted(name for name in MODULES if MODULES[name].name == "__init__.py")
+
+
+def inside(folder: str) -> dict[str, set[str]]:
+    """What imports what among a folder's direct children, files and folders alike."""
+    graph: dict[str, set[str]] = {}
+    for name, path in MODULES.items():
+        child = child_of(name, folder)
+        if child is not None:
+            used = {child_of(other, folder) for other in own_imports(path)}
+            graph.setdefault(child, set()).update(used - {None, child})
+    return graph
+
+
+def child_of(name: str, folder: str) -> str | None:
+    if name == folder:
+        return "__init__"
+    prefix = f"{folder}." if folder else ""
+    return name.removeprefix(prefix).split(".")[0] if name.startswith(prefix) else None
+
+
+@pytest.mark.parametrize("folder", folders())
+def test_no_import_circles(folder: str) -> None:
+    """Children without an import of another child are taken away until none is left."""
+    graph = inside(folder)
+    while free := [name for name, used in graph.items() if not used & set(graph)]:
+        for name in free:
+            del graph[name]
+    assert not graph, f"these import each other in a circle: {graph}"
+
+
+def test_sizes() -> None:
+    """Files of at most 300 lines, folders of at most 14 files."""
+    long = {name for name, path in MODULES.items() if line_count(path) > 300}
+    assert not long, f"over 300 lines: {sorted(long)}"
+    counts = Counter(path.parent for path in modules())
+    crowded = {str(folder) for folder, count in counts.items() if count > 14}
+    assert not crowded, f"over 14 files: {sorted(crowded)}"
+
+
+def line_count(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
 
 
 @pytest.mark.parametrize(
@@ -86,22 +160,27 @@ def test_model_runtimes_live_in_models(path: Path) -> None:
 
 
 def test_a_number_of_the_compact_model_is_said_once() -> None:
-    """By what trains it, what writes it out and what runs it, which imports no torch for it."""
-    said = []
+    """Training, export and runtime share each constant; the runtime loads no torch for it."""
+    names = []
     for path in (SOURCE / "models" / "compact").rglob("*.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
-                said += [
-                    one.id
-                    for one in node.targets
-                    if isinstance(one, ast.Name) and not one.id.startswith("_")
-                ]
-    assert "FORMAT" in said and len(set(said)) == len(said)
-    code = "import sys; from whichsense.models.compact import export, loading, resolving; print(*sys.modules)"
-    loaded = subprocess.run(
+                targets = [one.id for one in node.targets if isinstance(one, ast.Name)]
+                names += [name for name in targets if not name.startswith("_")]
+    assert "FORMAT" in names and len(set(names)) == len(names)
+    code = (
+        "import sys; from whichsense.models.compact import export, loading;"
+        "from whichsense.models.compact.rewrite import resolving; print(*sys.modules)"
+    )
+    assert not loaded_by(code) & HEAVY
+
+
+def loaded_by(code: str) -> set[str]:
+    """The modules that a fresh interpreter has loaded, as its code prints them."""
+    done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert not set(loaded) & HEAVY
+    )
+    return set(done.stdout.split())
 
 
 def test_public_face_is_exact() -> None:

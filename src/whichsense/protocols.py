@@ -73,3 +73,9 @@ class Summarizer(Protocol):
     def summarize(
         self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]
     ) -> LongAnswer: ...
+
+
+class Answerer(Protocol):
+    """Questions in, their readings out: a Pipeline, a baseline, anything with the verb."""
+
+    def readings(self, questions: Sequence[str]) -> list[list[Reading]]: ...

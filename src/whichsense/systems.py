@@ -25,12 +25,11 @@ from typing import Any, Literal, Protocol
 
 from whichsense.config import from_table, load_as
 from whichsense.errors import BadConfig, MissingStage
-from whichsense.evaluation.predict import Answerer
 from whichsense.files import read_json, sha256
 from whichsense.index import Index
 from whichsense.index.saved_hits import KeptHits
 from whichsense.pipeline import Pipeline
-from whichsense.protocols import Disambiguator, Reader, Reranker, Verifier
+from whichsense.protocols import Answerer, Disambiguator, Reader, Reranker, Verifier
 from whichsense.stages.baselines import DisambiguateFirst
 from whichsense.stages.detect import BertDetector
 from whichsense.stages.disambiguate import FirstRewriter, PromptCopy, SeqDisambiguator

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from whichsense.datasets import Question
 from whichsense.datasets.given import given_questions
@@ -14,16 +14,11 @@ from whichsense.errors import BadInput
 from whichsense.evaluation.journal import Journal, same
 from whichsense.files import as_json, read_json, write_atomically
 from whichsense.jobs.progress import Progress, silent
+from whichsense.protocols import Answerer
 from whichsense.provenance import provenance
 from whichsense.types import Reading
 
 _BATCH = 8
-
-
-class Answerer(Protocol):
-    """Questions in, their readings out: a Pipeline, a baseline, anything with the verb."""
-
-    def readings(self, questions: Sequence[str]) -> list[list[Reading]]: ...
 
 
 @dataclass(frozen=True, slots=True)
