@@ -20,12 +20,10 @@ from whichsense.train.loop.recipe import load_recipe
 from whichsense.train.loop.run import Trained, train
 from whichsense.train.tasks.encoders.extractive_reader import mean_f1
 
-RECIPES = Path(__file__).parents[2] / "recipes"
-
 
 def fitted(name: str, folder: Path, *changes: str) -> tuple[Any, Trained]:
     torch.set_num_threads(1)
-    recipe = load_recipe(RECIPES / f"{name}.toml", changes, tiny=True)
+    recipe = load_recipe(name, changes, tiny=True)
     task = recipe.make()
     return task, train(task, recipe.train, folder, recipe=recipe.table)
 
@@ -53,7 +51,7 @@ def test_extractive_reader_fits(tmp_path: Path) -> None:
 def test_rewrites_are_read_over_the_passages_of_their_question(tmp_path: Path) -> None:
     plain, more = (
         load_recipe(
-            RECIPES / "extractive-reader-each-ambignq.toml",
+            "extractive-reader-each-ambignq",
             (f"reading.rewrites={on}",),
             tiny=True,
         ).make()

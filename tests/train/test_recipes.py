@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from whichsense.errors import BadConfig
 from whichsense.train.catalog import TASKS
 from whichsense.train.loop import checkpoint
 from whichsense.train.loop.recipe import Recipe, load_recipe
+from whichsense.train.loop.recipe_files import HOMES, shipped_recipes
 from whichsense.train.loop.run import Task, train
 
-RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
+RECIPES = shipped_recipes()
 SHORT = (
     "train.epochs=0",
     "train.steps=2",
@@ -55,10 +57,10 @@ def weights(folder: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_recipe_trains(path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", RECIPES)
+def test_recipe_trains(name: str, tmp_path: Path) -> None:
     torch.set_num_threads(1)
-    recipe = load_recipe(path, (*SHORT, *FEW), tiny=True)
+    recipe = load_recipe(name, (*SHORT, *FEW), tiny=True)
     trained = train(recipe.make(), recipe.train, tmp_path, recipe=recipe.table)
     assert trained.steps == 2 and trained.metrics
     assert (trained.model / "selected.json").exists() and len(
@@ -70,12 +72,8 @@ def test_recipe_trains(path: Path, tmp_path: Path) -> None:
 def test_crash_changes_nothing(name: str, tmp_path: Path) -> None:
     """A run of each task that crashes in its second step and is started again ends with the weights of a whole one."""
     torch.set_num_threads(1)
-    path = next(
-        path
-        for path in RECIPES
-        if f'task = "{name}"' in path.read_text(encoding="utf-8")
-    )
-    recipe = load_recipe(path, (*SHORT, *FEW), tiny=True)
+    first = next(recipe for recipe in RECIPES if load_recipe(recipe).task == name)
+    recipe = load_recipe(first, (*SHORT, *FEW), tiny=True)
     train(recipe.make(), recipe.train, tmp_path / "whole")
     with pytest.raises(Crash):
         train(
@@ -94,9 +92,10 @@ def test_crash_changes_nothing(name: str, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_recipe_reads_at_full_size(path: Path) -> None:
-    recipe = load_recipe(path)
+@pytest.mark.parametrize("name", RECIPES)
+def test_recipe_reads_at_full_size(name: str) -> None:
+    recipe = load_recipe(name)
+    assert recipe.name == name
     assert recipe.table["about"].strip() and recipe.train.learning_rate > 0
     assert "tiny" not in json.dumps(recipe.table["model"])
     data = recipe.table["data"]
@@ -104,7 +103,7 @@ def test_recipe_reads_at_full_size(path: Path) -> None:
 
 
 def test_every_task_has_a_recipe() -> None:
-    assert {load_recipe(path).task for path in RECIPES} == set(TASKS)
+    assert {load_recipe(name).task for name in RECIPES} == set(TASKS)
 
 
 def written(folder: Path, body: str) -> Path:
@@ -170,3 +169,68 @@ def test_changes(tmp_path: Path) -> None:
     )
     with pytest.raises(BadConfig, match="--tiny"):
         load_recipe(written(tmp_path, GOOD), tiny=True)
+
+
+VARIANTS = """
+[model]
+base = "a"
+longest = 64
+[variants.short]
+model.longest = 32
+tiny.model.longest = 16
+[tiny]
+model = { base = "tiny-bert", longest = 24 }
+"""
+
+
+def test_variants(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD + VARIANTS)
+    plain = load_recipe(path)
+    short = load_recipe(f"{path}:short")
+    tiny = load_recipe(f"{path}:short", tiny=True)
+    assert (plain.name, short.name) == ("recipe", "short")
+    assert plain.table["model"] == {"base": "a", "longest": 64}
+    assert short.table["model"] == {"base": "a", "longest": 32}
+    assert tiny.table["model"] == {"base": "tiny-bert", "longest": 16}
+    # The run's record keeps the merged recipe, which does not depend on how it is written down.
+    assert short.table.keys() == plain.table.keys() == {"task", "train", "model"}
+    with pytest.raises(BadConfig, match=r"no variant 'shrt'. Did you mean 'short'"):
+        load_recipe(f"{path}:shrt")
+    with pytest.raises(BadConfig, match=r"\[variants.short\]"):
+        load_recipe(written(tmp_path, GOOD + "[variants]\nshort = 1\n"))
+    with pytest.raises(BadConfig, match=r"\[variants.NAME\]"):
+        load_recipe(written(tmp_path, "variants = 1\n" + GOOD))
+
+
+def test_variants_are_found_by_name() -> None:
+    three, five = load_recipe("t5-open-book-3"), load_recipe("t5-open-book-5.toml")
+    assert (three.name, three.options.form.passages) == ("t5-open-book-3", 3)
+    assert (five.name, five.options.form.passages) == ("t5-open-book-5", 5)
+
+
+def test_no_two_recipes_of_one_name() -> None:
+    home = next(folder for folder in HOMES if folder.is_dir())
+    tables = [tomllib.loads(path.read_text()) for path in home.glob("*.toml")]
+    variants = [name for table in tables for name in table.get("variants", {})]
+    assert len(tables) + len(variants) == len(RECIPES)
+
+
+def test_include(tmp_path: Path) -> None:
+    shared = tmp_path / "shared.toml"
+    shared.write_text(
+        '[model]\nbase = "b"\nlongest = 64\n[tiny]\nmodel = { longest = 8 }\n'
+    )
+    include = 'include = "shared.toml"\n'
+    path = written(tmp_path, include + GOOD + "[model]\nlongest = 32\n")
+    recipe = load_recipe(path)
+    assert recipe.table == {
+        "task": "ambiguity-detector",
+        "train": {"steps": 2},
+        "model": {"base": "b", "longest": 32},
+    }
+    assert load_recipe(path, tiny=True).options.model.longest == 8
+    shared.write_text(include)
+    with pytest.raises(BadConfig, match=r"'include' belongs in a recipe"):
+        load_recipe(path)
+    with pytest.raises(BadConfig, match=r"'include' must be the path of a TOML file"):
+        load_recipe(written(tmp_path, 'include = "nowhere.toml"\n' + GOOD))

@@ -40,15 +40,16 @@ from whichsense.train.tasks.seq2seq.generation import Generation
 from whichsense.train.tasks.seq2seq.long_answer import example_of
 from whichsense.train.tasks.seq2seq.token_deletion import by_list, by_spacy, partial
 
-RECIPES = Path(__file__).parents[2] / "recipes"
 HITS = [
     passage_hit("Ann Lee won in 2012. Bob Ray won in 2013."),
     passage_hit("Lee came back in 2014."),
 ]
 
+RECIPES = Path(__file__).parents[2] / "recipes"
+
 
 def task(name: str = "spanseqgen") -> Generation[Any]:
-    made: Any = load_recipe(RECIPES / f"{name}.toml", (), tiny=True).make()
+    made: Any = load_recipe(name, (), tiny=True).make()
     return made
 
 

@@ -32,12 +32,10 @@ from whichsense.train.loop.recipe import load_recipe
 from whichsense.train.loop.run import Trained, train
 from whichsense.types import Candidate, Reading
 
-RECIPES = Path(__file__).parents[2] / "recipes"
-
 
 def fitted(name: str, folder: Path, *changes: str) -> tuple[Any, Trained]:
     torch.set_num_threads(1)
-    recipe = load_recipe(RECIPES / f"{name}.toml", changes, tiny=True)
+    recipe = load_recipe(name, changes, tiny=True)
     task = recipe.make()
     return task, train(task, recipe.train, folder, recipe=recipe.table)
 
@@ -280,7 +278,7 @@ def test_ablations_hide_what_they_say(tmp_path: Path) -> None:
     """What a rewriter is not to see is not in its input, in training and in use."""
 
     def seen(name: str, *changes: str) -> str:
-        recipe = load_recipe(RECIPES / f"{name}.toml", changes, tiny=True)
+        recipe = load_recipe(name, changes, tiny=True)
         task = recipe.make()
         import random
 

@@ -32,7 +32,7 @@ import click
 def command(
     recipe: Path, out: Path | None, changes: tuple[str, ...], tiny: bool, as_json: bool
 ) -> None:
-    """Train what RECIPE describes: a TOML file, or the name of a recipe that ships.
+    """Train what RECIPE describes: a TOML file, FILE.toml:VARIANT, or the name of a recipe that ships.
 
     The same command resumes a run that was stopped or killed. On several GPUs:
     torchrun --nproc-per-node 8 -m whichsense train RECIPE

@@ -6,6 +6,7 @@ about = "…"
 [model] [data] …                  # the task's own tables: its Options
 [before]                          # recipes to train first: whichsense.train.loop.chain
 [tiny.train] [tiny.model] …       # what `--tiny` changes: a minute on a CPU, over the embedded sample
+include, [variants.NAME]          # what recipes share: whichsense.train.loop.recipe_files
 """
 
 from __future__ import annotations
@@ -17,14 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from whichsense.config import from_table
-from whichsense.errors import BadConfig, did_you_mean
+from whichsense.errors import BadConfig
 from whichsense.train.catalog import task_module
+from whichsense.train.loop.recipe_files import merge_tables, read_recipe_table
 from whichsense.train.loop.run import Task
 from whichsense.train.loop.settings import Settings
-
-_PACKAGE = Path(__file__).parents[2]
-HOMES = (_PACKAGE / "recipes", _PACKAGE.parents[1] / "recipes")
-"""Where recipes that ship lie: in an installed package, in a checkout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,54 +45,42 @@ class Recipe:
 
 
 def load_recipe(
-    path: str | Path, changes: Sequence[str] = (), *, tiny: bool = False
+    recipe: str | Path, changes: Sequence[str] = (), *, tiny: bool = False
 ) -> Recipe:
-    """Read a recipe: a file, or the name of one that ships.
+    """Read and check a recipe: a file, FILE.toml:VARIANT, or the name of a recipe that ships.
 
     `changes` are `table.key=value` as a command line gives them; `tiny` takes its tiny size.
     """
-    path = found(path)
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadConfig(f"'{path}' is not valid TOML: {error}") from None
-    small = table.pop("tiny", {})
+    source = read_recipe_table(recipe)
+    table = source.table
+    tiny_changes = table.pop("tiny", {})
     if tiny:
-        if not small:
+        if not tiny_changes:
             raise BadConfig(
-                f"'{path}' has no [tiny] table, so it cannot be trained with --tiny."
+                f"'{source.path}' has no [tiny] table, so it cannot be trained with --tiny."
             )
-        _merge(table, small)
+        merge_tables(table, tiny_changes)
     for change in changes:
-        _merge(table, parsed_change(change))
-    return _checked(table, path)
+        merge_tables(table, parse_change(change))
+    return _build_recipe(source.name, table, str(source.path))
 
 
-def found(path: str | Path) -> Path:
-    """A recipe's file: the one given, or, by its name, one that ships with the package."""
-    if Path(path).is_file():
-        return Path(path)
-    home = next((folder for folder in HOMES if folder.is_dir()), HOMES[0])
-    shipped = {one.stem: one for one in home.glob("*.toml")}
-    name = Path(path).name.removesuffix(".toml")
-    if name in shipped:
-        return shipped[name]
-    raise BadConfig(f"There is no recipe '{path}'. {did_you_mean(name, shipped)}")
-
-
-def _checked(table: dict[str, Any], path: Path) -> Recipe:
-    rest = dict(table)
-    task, about = rest.pop("task", None), rest.pop("about", "")
+def _build_recipe(name: str, table: dict[str, Any], where: str) -> Recipe:
+    """Check the tables of a recipe; `where` is the file that errors name."""
+    task_tables = dict(table)
+    task = task_tables.pop("task", None)
+    about = task_tables.pop("about", "")
     if not isinstance(task, str) or not isinstance(about, str):
         raise BadConfig(
-            f"{path}: 'task' must name what is trained, and 'about' may say more."
+            f"{where}: 'task' must name what is trained, and 'about' may say more."
         )
-    train = from_table(_Train, {"train": rest.pop("train", {})}, where=str(path)).train
-    before = from_table(
-        _Before, {"before": rest.pop("before", {})}, where=str(path)
-    ).before
-    options = from_table(task_module(task).Options, rest, where=str(path))
-    return Recipe(path.stem, task, train, options, table, before)
+    # Nested under their own names, so that errors name keys in full: train.steps.
+    train_table = {"train": task_tables.pop("train", {})}
+    before_table = {"before": task_tables.pop("before", {})}
+    settings = from_table(_Train, train_table, where).train
+    before = from_table(_Before, before_table, where).before
+    options = from_table(task_module(task).Options, task_tables, where)
+    return Recipe(name, task, settings, options, table, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,36 +90,28 @@ class _Before:
 
 @dataclass(frozen=True, slots=True)
 class _Train:
-    """The loop's settings under the name that the recipe gives them, so that errors name their keys in full."""
-
     train: Settings
 
 
-def parsed_change(change: str) -> dict[str, Any]:
-    """A change of one setting, as a nested table. What is not a TOML value is taken as a text.
+def parse_change(change: str) -> dict[str, Any]:
+    """Turn `table.key=value` into a nested table. A value that is not valid TOML is a string.
 
-    >>> parsed_change("train.steps=50"), parsed_change("model.base=my/bert")
+    >>> parse_change("train.steps=50"), parse_change("model.base=my/bert")
     ({'train': {'steps': 50}}, {'model': {'base': 'my/bert'}})
     """
     key, equals, text = change.partition("=")
     names = [name.strip() for name in key.split(".")]
     if not equals or not all(names):
         raise BadConfig(
-            f"'{change}' is no setting: write --set table.key=value, for example train.steps=100."
+            f"'{change}' is not a setting: write --set table.key=value, for example train.steps=100."
         )
+    value: Any
     try:
-        value: Any = tomllib.loads(f"value = {text}")["value"]
+        value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text.strip()
-    for name in reversed(names):
-        value = {name: value}
-    found: dict[str, Any] = value
-    return found
-
-
-def _merge(table: dict[str, Any], changes: Mapping[str, Any]) -> None:
-    for key, value in changes.items():
-        if isinstance(value, Mapping) and isinstance(table.get(key), dict):
-            _merge(table[key], value)
-        else:
-            table[key] = value
+    *tables, last = names
+    nested: dict[str, Any] = {last: value}
+    for table in reversed(tables):
+        nested = {table: nested}
+    return nested
