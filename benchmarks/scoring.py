@@ -154,8 +154,8 @@ def command_jobs(
 
 
 def rouge_jobs(count: int) -> dict[str, Callable[[], object]]:
-    from whichsense.metrics.overlap import rouge
-    from whichsense.metrics.tokens.punkt import sentences
+    from whichsense.metrics import rouge
+    from whichsense.metrics.punkt import sentences
 
     generator = random.Random(3)
     texts = [

@@ -13,9 +13,8 @@ from whichsense.evaluation.scoring.asqa import score_asqa
 from whichsense.files import read_json
 from whichsense.metrics import ambignq
 from whichsense.metrics.asqa import length, rouge_l_best, str_em
-from whichsense.metrics.cambignq import option_overlap
-from whichsense.metrics.clarification import parse_released
-from whichsense.metrics.tokens.ptb import question_words
+from whichsense.metrics.cambignq import option_overlap, parse_released
+from whichsense.text.ptb import question_words
 
 SHARED = Path(__file__).parents[2].parent / "shared"
 OFFICIAL = {"F1 answer": "f1_ans", "F1 edit-f1": "f1_edit"} | {

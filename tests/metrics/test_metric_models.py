@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from whichsense.errors import BadInput
-from whichsense.metrics.overlap.bertscore import bert_score
+from whichsense.metrics.bertscore import bert_score
 from whichsense.models.squad_reader import SquadReader, _best_span
 from whichsense.models.token_vectors import TokenVectors
 

@@ -14,15 +14,15 @@ from whichsense.metrics import ambignq
 from whichsense.metrics.asqa import rouge_l_best, str_em
 from whichsense.metrics.cambignq import answer_overlap, option_overlap, ratio
 from whichsense.metrics.detection import detection
-from whichsense.metrics.overlap.bleu import corpus_bleu, sentence_bleu
-from whichsense.metrics.overlap.rouge import rouge_l_scores
 from whichsense.metrics.retrieval import (
     answer_ranks,
     answer_recall,
     any_answer_recall,
     reciprocal_rank,
 )
+from whichsense.metrics.rouge import rouge_l_scores
 from whichsense.text.assignment import best_total
+from whichsense.text.bleu import corpus_bleu, sentence_bleu
 
 answers = st.lists(
     st.sampled_from(["ann", "bo", "cy", "di", "ed"]), min_size=1, max_size=6

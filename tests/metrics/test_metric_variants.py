@@ -9,13 +9,12 @@ from whichsense.metrics import ambignq
 from whichsense.metrics.agreement import kappa, pairwise_f1, pairwise_rouge_l
 from whichsense.metrics.asqa import Disambiguation, dr, read_all, rouge_l_better_average
 from whichsense.metrics.bootstrap import middle, paired_test
-from whichsense.metrics.cambignq import option_overlap
+from whichsense.metrics.cambignq import option_overlap, parse_released
 from whichsense.metrics.citations import citation_scores
-from whichsense.metrics.clarification import parse_released
-from whichsense.metrics.overlap.bleu import corpus_bleu, tokens_13a
-from whichsense.metrics.overlap.rouge import rouge_1_recall, rouge_l
+from whichsense.metrics.punkt import sentences
 from whichsense.metrics.retrieval import answer_ranks
-from whichsense.metrics.tokens.punkt import sentences
+from whichsense.metrics.rouge import rouge_1_recall, rouge_l
+from whichsense.text.bleu import corpus_bleu, tokens_13a
 from whichsense.text.clarification import parse
 from whichsense.text.porter import stem
 

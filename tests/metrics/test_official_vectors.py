@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from whichsense.metrics.ambignq import edit_f1, f1_answers
+from whichsense.metrics.ambignq import f1_answers
 from whichsense.metrics.cambignq import answer_overlap, option_overlap, ratio
-from whichsense.metrics.overlap.bleu import sentence_bleu
+from whichsense.text.bleu import sentence_bleu
+from whichsense.text.edit_f1 import edit_f1
 from whichsense.text.words import normalize
 
 PROMPT = "Who made the play the crucible?"

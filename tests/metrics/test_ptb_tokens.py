@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whichsense.metrics.tokens import ptb
-from whichsense.metrics.tokens.ptb import lexemes, question_words, tokenize
+from whichsense.text import ptb
+from whichsense.text.ptb import lexemes, question_words, tokenize
 
 LINES = [
     ("I cannot, he's gonna, they don't", "i can not , he 's gon na , they do n't"),

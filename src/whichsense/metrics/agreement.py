@@ -8,7 +8,7 @@ from itertools import combinations
 
 from whichsense.errors import BadInput
 from whichsense.metrics.ambignq import f1_answers
-from whichsense.metrics.overlap.rouge import rouge_l
+from whichsense.metrics.rouge import rouge_l
 
 
 def kappa(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:

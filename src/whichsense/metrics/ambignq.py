@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 from whichsense.errors import BadInput
 from whichsense.metrics.answers import normal_form
-from whichsense.metrics.overlap.bleu import sentence_bleu
-from whichsense.metrics.tokens.ptb import question_words
+from whichsense.text.bleu import sentence_bleu
+from whichsense.text.edit_f1 import edit_f1
+from whichsense.text.ptb import question_words
 
 Variant = Literal["released", "paper", "in_order"]
 QUESTION_METRICS = ("f1_bleu1", "f1_bleu2", "f1_bleu3", "f1_bleu4", "f1_edit")
@@ -124,36 +124,6 @@ _TAKE: dict[Variant, Callable[[Sequence[Pair], int, int, int], float]] = {
     "paper": _take_all,
     "in_order": _take_in_order,
 }
-
-
-def edit_f1(prompt: Words, reference: Words, prediction: Words) -> float:
-    """F1 between the words that gold and predicted question delete from and add to the prompt.
-
-    >>> prompt, gold = "who made play crucible".split(), "who wrote play crucible".split()
-    >>> round(edit_f1(tuple(prompt), tuple(gold), tuple("who wrote play crucible in 1953".split())), 6)
-    0.666667
-    """
-    gold, ours = _edits(prompt, reference), _edits(prompt, prediction)
-    if not gold or not ours:
-        return float(gold == ours)
-    common = 0
-    for word in gold.keys() & ours.keys():
-        theirs, mine = gold[word], ours[word]
-        if (theirs > 0) == (mine > 0):
-            common += min(abs(theirs), abs(mine))
-    return 2 * common / (sum(map(abs, gold.values())) + sum(map(abs, ours.values())))
-
-
-@lru_cache(maxsize=2**14)
-def _edits(before: Words, after: Words) -> dict[str, int]:
-    """How often each word was added (above zero) or deleted (below)."""
-    # The script splits at blanks, so that a question without any word has one word: the empty one.
-    net: dict[str, int] = {}
-    for word in after or ("",):
-        net[word] = net.get(word, 0) + 1
-    for word in before or ("",):
-        net[word] = net.get(word, 0) - 1
-    return {word: count for word, count in net.items() if count}
 
 
 def references(question: str) -> tuple[Words, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from whichsense.metrics.answers import matches, normal_form, token_f1
-from whichsense.metrics.overlap.rouge import rouge_l
+from whichsense.metrics.rouge import rouge_l
 
 Reader = Callable[[Sequence[tuple[str, str]]], Sequence[str]]
 """Answers (question, text) pairs with a span of the text each, or with nothing."""

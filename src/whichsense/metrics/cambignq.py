@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from whichsense.metrics.answers import normal_form
-from whichsense.metrics.clarification import parse_released
-from whichsense.metrics.overlap.bleu import corpus_bleu
 from whichsense.text.assignment import best_assignment, best_total
 
 Table = list[list[float]]
+_INVALID = "invalid form"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,27 +150,23 @@ def category_exact_match(gold: str, predicted: str) -> float:
     return float(parse_released(gold)[0] == parse_released(predicted)[0])
 
 
-def category_bleu(golds: Sequence[str], predictions: Sequence[str]) -> float:
-    """Corpus BLEU-1 between the categories.
+def parse_released(question: str) -> tuple[str, list[str]]:
+    """Parse a clarification question as the released scorer does, bugs included; `text.clarification` is correct.
 
-    >>> category_bleu(["Which one: a, or b?"], ["Which year: a, or b?"])
-    0.5
+    >>> parse_released("Which one: party, leader, or faction?")
+    ('Which one', ['party', 'leader', 'faction'])
+    >>> parse_released("Which one: film or book?")
+    ('Which one', ['film or book'])
+    >>> parse_released("Which herb: basil, oregano?")
+    ('Which herb', ['basil', 'egano'])
+    >>> parse_released("Could you be more specific?")
+    ('invalid form', ['invalid form'])
     """
-    return corpus_bleu(
-        [parse_released(g)[0] for g in golds],
-        [parse_released(p)[0] for p in predictions],
-        order=1,
-    )
-
-
-def answers_per_question(
-    predictions: Sequence[Sequence[str]], released: bool = True
-) -> float:
-    """ "# Ans.": distinct answers divided by questions. Released: distinct over the whole set, not in each question.
-
-    >>> answers_per_question([["a", "b"], ["a"]]), answers_per_question([["a", "b"], ["a"]], released=False)
-    (1.0, 1.5)
-    """
-    forms = [{normal_form(answer) for answer in answers} for answers in predictions]
-    distinct = len(set().union(*forms)) if released else sum(map(len, forms))
-    return distinct / max(len(predictions), 1)
+    category, colon, rest = question.partition(":")
+    if not colon:
+        return _INVALID, [_INVALID]
+    options = []
+    for part in rest.split(", or"):
+        for option in part.split(","):
+            options.append(option.strip(" ?"))
+    return category, options

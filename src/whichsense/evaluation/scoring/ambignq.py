@@ -23,7 +23,6 @@ from whichsense.evaluation.scoring.result import (
     share,
 )
 from whichsense.metrics import ambignq as metrics
-from whichsense.metrics.refuel import answers_per_question, combined
 
 _FIX = "Is it AmbigNQ's file, light or full?"
 
@@ -64,9 +63,8 @@ def score_ambignq(
         if with_questions
         else ("The predictions hold no questions: BLEU and EDIT-F1 are left out.",)
     )
-    lengths = answers_per_question(
-        [one.answers if one else () for one in predictions.values()]
-    )
+    answers = sum(len(one.answers) for one in predictions.values() if one)
+    lengths = answers / max(len(predictions), 1)
     values = {**_means(questions, with_questions), "answers_per_question": lengths}
     multi = sum(one["multi"] for one in questions.values())
     counts = {"n": len(questions), "n_multi": multi}
@@ -89,7 +87,7 @@ def _means(
         values[metric] = mean([one[metric] for one in multi]) if pairs else None
     answers, edit = values["f1_ans"], values["f1_edit"]
     values["comb"] = (
-        combined(answers, edit) if answers is not None and edit is not None else None
+        answers + edit if answers is not None and edit is not None else None
     )
     return values
 

@@ -26,7 +26,7 @@ from whichsense.evaluation.scoring.result import (
 )
 from whichsense.metrics import asqa as metrics
 from whichsense.metrics.bootstrap import middle
-from whichsense.metrics.overlap.rouge import rouge_l
+from whichsense.metrics.rouge import rouge_l
 
 Variant = Literal["best", "average"]
 _FIX = "Is it an ASQA file?"

@@ -15,8 +15,8 @@ from whichsense.evaluation.scoring.inputs import (
 )
 from whichsense.evaluation.scoring.result import Measure, Result, intervals, mean, share
 from whichsense.metrics import cambignq as metrics
-from whichsense.metrics.clarification import parse_released
-from whichsense.metrics.overlap.bleu import bleu_counts, corpus_bleu
+from whichsense.metrics.cambignq import parse_released
+from whichsense.text.bleu import bleu_counts, corpus_bleu
 
 Variant = Literal["released", "paper"]
 _FIX = "Is it CAmbigNQ's file, or one of the form {id: text}?"
@@ -109,7 +109,7 @@ def _bert_score(
     pairs: tuple[list[str], list[str]],
     model: str | Path,
 ) -> float:
-    from whichsense.metrics.overlap.bertscore import bert_score
+    from whichsense.metrics.bertscore import bert_score
     from whichsense.models.token_vectors import TokenVectors
 
     scores = bert_score(*pairs, TokenVectors(model))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from whichsense.datasets import LongQuestion, LongReference
 from whichsense.evaluation.report.tables import Bars, Table, mean, percent
 from whichsense.evaluation.stats.agreement import long_agreement
-from whichsense.metrics.overlap.rouge import rouge_1_recall
+from whichsense.metrics.rouge import rouge_1_recall
 
 # Table 1: questions, annotations for each. Table 2 and section 3.3: dev.
 TABLE_1 = {"train": (4353, 1), "dev": (948, 2), "test": (1015, 2)}

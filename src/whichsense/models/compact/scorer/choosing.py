@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whichsense.metrics.ambignq import edit_f1
-from whichsense.metrics.overlap.bleu import sentence_bleu
-from whichsense.metrics.tokens.ptb import question_words as compared
 from whichsense.models.compact.writer.edits import SMALL_WORDS
+from whichsense.text.bleu import sentence_bleu
+from whichsense.text.edit_f1 import edit_f1
 from whichsense.text.porter import stem
+from whichsense.text.ptb import question_words as compared
 from whichsense.text.words import words
 
 PHRASE_LIKELY = -1.2  # a phrase of the evidence counts as this likely: about what the writer gives what it draws

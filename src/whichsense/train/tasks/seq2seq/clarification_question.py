@@ -11,14 +11,18 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from whichsense.errors import BadConfig, BadInput
-from whichsense.metrics.cambignq import category_exact_match, option_overlap, ratio
-from whichsense.metrics.clarification import parse_released
-from whichsense.metrics.overlap.bleu import corpus_bleu
+from whichsense.metrics.cambignq import (
+    category_exact_match,
+    option_overlap,
+    parse_released,
+    ratio,
+)
 from whichsense.models.seq2seq.codec import Codec, Form
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.inputs import clarifier_parts, composed
 from whichsense.stages.clarify import SeqClarifier
 from whichsense.stages.read import SeqReader
+from whichsense.text.bleu import corpus_bleu
 from whichsense.train.tasks.evidence import Data, Evidence
 from whichsense.train.tasks.seq2seq.clarifications import Clarified, clarified_questions
 from whichsense.train.tasks.seq2seq.generation import Generation, Model, Pair, mean

@@ -129,23 +129,9 @@ _CURLY = str.maketrans(
 _MONEY = str.maketrans(
     {"\u00a2": "cents", "\u00a3": "#"} | dict.fromkeys("\u0080\u00a4\u20a0\u20ac", "$")
 )
-_FRACTIONS = {
-    "\u00bc": "1/4",
-    "\u00bd": "1/2",
-    "\u00be": "3/4",
-    "\u2153": "1/3",
-    "\u2154": "2/3",
-}
-_BRACKETS = str.maketrans(
-    {
-        "(": "-LRB-",
-        ")": "-RRB-",
-        "[": "-LSB-",
-        "]": "-RSB-",
-        "{": "-LCB-",
-        "}": "-RCB-",
-    }  # Penn Treebank's names
-)
+_FRACTIONS = dict(zip("¼½¾⅓⅔", ("1/4", "1/2", "3/4", "1/3", "2/3"), strict=True))
+_TREEBANK_BRACKETS = ("-LRB-", "-RRB-", "-LSB-", "-RSB-", "-LCB-", "-RCB-")
+_BRACKETS = str.maketrans(dict(zip("()[]{}", _TREEBANK_BRACKETS, strict=True)))
 _ROUND = str.maketrans({"(": "-LRB-", ")": "-RRB-", " ": "\u00a0"})
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
-from whichsense.metrics.tokens.punkt import sentences
+from whichsense.metrics.punkt import sentences
 from whichsense.text.porter import stem
 
 _WORD = re.compile("[a-z0-9]+")

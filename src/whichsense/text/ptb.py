@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from whichsense.metrics.tokens.ptb_rules import rules
+from whichsense.text.ptb_rules import rules
 from whichsense.text.words import normalize
 
 # What the captioning toolkit drops after tokenizing. It lower-cases first, so that a bracket's "-lrb-" stays.

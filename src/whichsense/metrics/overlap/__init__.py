@@ -1,1 +1,0 @@
-"""Overlap of texts: BLEU, ROUGE-L, BERTScore."""

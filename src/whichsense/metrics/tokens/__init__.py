@@ -1,1 +1,0 @@
-"""Tokenizers and sentence splitters that the official scripts use."""
