@@ -14,12 +14,15 @@ ROOT = Path(__file__).parents[1]
 PAGES = [
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 BLOCK = re.compile(
     r"^```(?P<language>\w+)\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL
 )
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
+ANCHOR = re.compile(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 def blocks(page: Path, *languages: str) -> list[str]:
@@ -89,6 +92,23 @@ def test_links_lead_somewhere(page: Path) -> None:
         for link in LINK.findall(page.read_text(encoding="utf-8"))
         if not (page.parent / link).exists()
     ]
+    assert not missing
+
+
+def anchors(page: Path) -> set[str]:
+    """The names that headings get: lower case, without punctuation, hyphens for spaces."""
+    text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    titles = (title.lower().replace(" ", "-") for title in HEADING.findall(text))
+    return {re.sub(r"[^\w-]", "", title) for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_anchors_lead_to_headings(page: Path) -> None:
+    missing = []
+    for link, anchor in ANCHOR.findall(page.read_text(encoding="utf-8")):
+        target = page.parent / link if link else page
+        if target.suffix == ".md" and anchor not in anchors(target):
+            missing.append(f"{link}#{anchor}")
     assert not missing
 
 
