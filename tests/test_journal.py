@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import signal
 import subprocess
@@ -13,7 +14,6 @@ import pytest
 
 from whichsense.datasets import Question
 from whichsense.errors import BadInput
-from whichsense.evaluation import journal as journals
 from whichsense.evaluation.journal import Journal
 from whichsense.evaluation.predict import beside, is_of, predict
 from whichsense.evaluation.scoring.ambignq import score_ambignq
@@ -68,7 +68,7 @@ def test_a_file_that_another_run_removed_in_between_is_not_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     partial = tmp_path / "out.json.partial"
-    monkeypatch.setattr(journals, "locked", lambda file: partial.unlink() is None)
+    monkeypatch.setattr(fcntl, "flock", lambda file, flags: partial.unlink())
     with pytest.raises(BadInput, match="another run"):
         done(tmp_path / "out.json", 1)
 
@@ -79,10 +79,10 @@ def test_a_file_that_another_run_removed_in_between_is_not_held(
 def test_without_locks_it_works_too(
     error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def locked(file: object) -> bool:
+    def flock(file: object, flags: int) -> None:
         raise error
 
-    monkeypatch.setattr(journals, "locked", locked)
+    monkeypatch.setattr(fcntl, "flock", flock)
     assert done(tmp_path / "out.json", 9) == ["q0", "q1", "q2", "q3"]
 
 
@@ -99,16 +99,6 @@ def test_half_a_line_is_cut_off(half: bytes, tmp_path: Path) -> None:
     ] == [None, "q0", "q1", "q2", "q3"]
     partial.write_bytes(b'{"dataset": "mi')
     assert done(out, 1) == ["q0"]
-
-
-def test_what_earlier_versions_began_goes_on(tmp_path: Path) -> None:
-    """Byte for byte as they wrote it: prose about the system in a sorted head, letters unescaped."""
-    ids = "c342f1074f808e03d2734e664bcff0462356cb7155ae76eda4bb72db3823fd2b"
-    head = f'{{"dataset": "mine", "ids": "{ids}", "system": {{"about": "Prosé.", "depth": 3, "name": "echo"}}}}'
-    (tmp_path / "out.json.partial").write_text(
-        head + '\n{"id": "q0", "n": "é"}\n', encoding="utf-8"
-    )
-    assert done(tmp_path / "out.json", 9) == ["q1", "q2", "q3"]
 
 
 @pytest.mark.parametrize(

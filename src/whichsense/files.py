@@ -252,13 +252,16 @@ def as_json(value: Any, indent: int | None = None) -> bytes:
     )
 
 
-def locked(file: IO[Any]) -> bool:
-    """Take an open file for this process alone, unless another has it. It is freed when it is closed, and by the system
-    when the process dies."""
+def lock(file: IO[Any], *, wait: bool = False) -> bool:
+    """Lock an open file for this process, or return False where another has it; with `wait`, wait until it is free.
+
+    The lock ends when the file is closed, and with the process.
+    """
     import fcntl  # not on Windows
 
+    flags = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, flags)
     except BlockingIOError:
         return False
     return True

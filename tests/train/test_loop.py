@@ -23,7 +23,7 @@ from torch import nn
 
 from whichsense.errors import BadConfig, BadInput
 from whichsense.jobs.stopping import Stopped
-from whichsense.jobs.workers import able
+from whichsense.jobs.workers import usable_processes
 from whichsense.train.loop import checkpoint
 from whichsense.train.loop.batches import Lazy, ahead, own_share, shuffled
 from whichsense.train.loop.processes import current
@@ -375,7 +375,7 @@ class Gathering(Straight):
 
 
 needs_fork = pytest.mark.skipif(
-    not able(2), reason="batches are made in a thread on this system"
+    not usable_processes(2), reason="batches are made in a thread on this system"
 )
 
 

@@ -177,9 +177,9 @@ def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
 def fetch(name: str, force: bool, data_dir: Path | None) -> None:
     """Download a dataset into the data folder."""
     from whichsense import datasets
-    from whichsense.jobs.progress import shown
+    from whichsense.jobs.progress import show_progress
 
-    with shown(name, "kB") as progress:
+    with show_progress(name, "kB") as progress:
         path = datasets.fetch(name, data_dir, force=force, progress=progress)
     click.echo(path)
 

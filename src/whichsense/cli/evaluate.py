@@ -10,7 +10,7 @@ import click
 
 from whichsense.cli.evidence import evidence_options, open_evidence
 from whichsense.errors import BadInput
-from whichsense.jobs.progress import shown
+from whichsense.jobs.progress import show_progress
 
 if TYPE_CHECKING:
     from whichsense.protocols import Reranker
@@ -72,7 +72,7 @@ def systems(
         file,
         data_dir=data_dir,
         limit=limit,
-        progress=lambda name: shown(name, "questions"),
+        progress=lambda name: show_progress(name, "questions"),
     )
     if as_json:
         print(json.dumps(result.as_dict()))
@@ -169,7 +169,7 @@ def retrieval(
     order, about = (
         _reranker(rerank, len(index), keep or _READ) if rerank else (None, {})
     )
-    with shown("searching", "questions") as progress:
+    with show_progress("searching", "questions") as progress:
         result = evaluate_retrieval(
             dataset,
             index,

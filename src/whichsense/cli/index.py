@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whichsense.jobs.progress import shown
+from whichsense.jobs.progress import show_progress
 
 if TYPE_CHECKING:
     from whichsense.index import Manifest
@@ -90,7 +90,7 @@ def build(
     from whichsense import index
 
     chosen = _encoder(encoder) if dense or encoder else None
-    with shown("indexing", "passages") as progress:
+    with show_progress("indexing", "passages") as progress:
         manifest = index.build(
             sources,
             out,
@@ -120,7 +120,7 @@ def add(
     """Add SOURCE... to the index at DIR, cut and encoded as the rest of it was."""
     from whichsense import index
 
-    with shown("adding", "passages") as progress:
+    with show_progress("adding", "passages") as progress:
         manifest = index.add(
             sources,
             folder,

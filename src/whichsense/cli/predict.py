@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from whichsense.cli.evidence import evidence_options, hits_option, open_hits_or_index
-from whichsense.jobs.progress import shown
+from whichsense.jobs.progress import show_progress
 
 
 @click.command()
@@ -98,7 +98,7 @@ def command(
         dataclasses.replace(table, method=chosen if method else table.method or chosen),
         index,
     )
-    with shown("answering", "questions") as progress:
+    with show_progress("answering", "questions") as progress:
         done = predict(
             ready.answerer,
             dataset,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from whichsense.cli.evidence import evidence_options, open_evidence
-from whichsense.jobs.progress import shown
+from whichsense.jobs.progress import show_progress
 
 
 @click.command()
@@ -69,6 +69,6 @@ def command(
     asked = [question.text for question in found]
     if rewrites:
         asked += [one.text for question in found for one in rewrites_of(question)]
-    with shown("searching", "questions") as progress:
+    with show_progress("searching", "questions") as progress:
         count = keep_hits(index, asked, out, k=k, method=chosen, progress=progress)
     print(f"{out}: {count:,} questions, {k} passages each")

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from whichsense.cli.evidence import evidence_options, hits_option, open_hits_or_index
-from whichsense.jobs.progress import shown
+from whichsense.jobs.progress import show_progress
 
 
 @click.command()
@@ -68,7 +68,7 @@ def command(
         for question in questions_of(dataset, data_dir, limit)[0]
         if question.answers
     ]
-    with shown("answering", "questions") as progress:
+    with show_progress("answering", "questions") as progress:
         found = tune(ready.answerer, questions, progress)
     if as_json:
         print(json.dumps(dataclasses.asdict(found)))

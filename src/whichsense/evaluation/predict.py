@@ -11,8 +11,9 @@ from typing import Any
 from whichsense.datasets import Question
 from whichsense.datasets.given import given_questions
 from whichsense.errors import BadInput
-from whichsense.evaluation.journal import Journal, same
+from whichsense.evaluation.journal import Journal
 from whichsense.files import as_json, read_json, write_atomically
+from whichsense.jobs.claims import same_fingerprint
 from whichsense.jobs.progress import Progress, silent
 from whichsense.protocols import Answerer
 from whichsense.provenance import provenance
@@ -106,7 +107,7 @@ def is_of(out: Path, system: Mapping[str, Any], dataset: str) -> bool:
         return False
     where = read_json(beside(out))["provenance"]
     written = {key: where[key] for key in ("system", "dataset")}
-    return same(written, {"system": system, "dataset": dataset})
+    return same_fingerprint(written, {"system": system, "dataset": dataset})
 
 
 def _official(readings: Sequence[Reading], rewrites: bool) -> list[Any]:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from whichsense.errors import BadInput, DamagedIndex, DiskFull, IndexBusy, NoIndex
-from whichsense.files import locked, sha256
+from whichsense.files import lock, sha256
 
 # Raised whenever anything about the files changes meaning: how words are indexed, how passages are stored.
 FORMAT = 2
@@ -176,24 +176,24 @@ def writing(folder: Path, what: str) -> Iterator[None]:
 @contextlib.contextmanager
 def _locked(folder: Path, what: str) -> Iterator[None]:
     _ensure_usable(folder)
-    with open(folder / LOCK, "a+", encoding="utf-8") as lock:
-        if not locked(lock):
+    with open(folder / LOCK, "a+", encoding="utf-8") as file:
+        if not lock(file):
             raise IndexBusy(
-                f"'{folder}' is being written by {_holder(lock)}. Wait until it ends, or stop it."
+                f"'{folder}' is being written by {_holder(file)}. Wait until it ends, or stop it."
             )
-        lock.truncate(0)
-        lock.write(
+        file.truncate(0)
+        file.write(
             f"process {os.getpid()} ({what}, since {time.strftime('%Y-%m-%d %H:%M:%S')})\n"
         )
-        lock.flush()
+        file.flush()
         yield
 
 
-def _holder(lock: TextIO) -> str:
+def _holder(file: TextIO) -> str:
     """Who holds the lock. It signs right after taking it, so an empty lock is worth a second look."""
     for _ in range(5):
-        lock.seek(0)
-        if signed := lock.read().strip():
+        file.seek(0)
+        if signed := file.read().strip():
             return signed
         time.sleep(0.02)
     return "another process"

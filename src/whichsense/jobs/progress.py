@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -24,9 +25,14 @@ def unsaid(line: str) -> None:
 
 
 @contextmanager
-def shown(title: str, unit: str) -> Iterator[Progress]:
-    """A bar with rate and time left on standard error, so that standard output stays clean for pipes."""
-    if sys.stderr.isatty():
+def show_progress(title: str, unit: str) -> Iterator[Progress]:
+    """Show a bar with rate and time left on standard error: standard output stays clean for pipes.
+
+    Of several processes that a launcher (torchrun) started, only the first shows it.
+    """
+    if os.environ.get("RANK", "0") != "0":
+        yield silent
+    elif sys.stderr.isatty():
         with _bar(title, unit) as bar:
             yield bar
     else:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from whichsense.jobs.progress import shown, unsaid
+from whichsense.jobs.progress import show_progress, unsaid
 from whichsense.train.loop.processes import speaks
 from whichsense.train.loop.recipe import Recipe, load_recipe
 from whichsense.train.loop.run import Trained, train
@@ -70,7 +70,7 @@ class _Stages:
 
     def _trained(self, read: Recipe, folder: Path) -> Trained:
         task = read.make()  # with a bar of its own, where it searches
-        with shown("training", "steps") as progress:
+        with show_progress("training", "steps") as progress:
             done = train(
                 task,
                 read.train,

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from whichsense.errors import BadConfig, BadInput
 from whichsense.jobs.progress import Progress, silent, unsaid
 from whichsense.jobs.stopping import Stopped, stop_requested
-from whichsense.jobs.workers import Crew, Place, able
+from whichsense.jobs.workers import usable_processes
 from whichsense.train.loop import checkpoint, record
 from whichsense.train.loop.batches import ahead, grouped, own_share
 from whichsense.train.loop.checkpoint import State
@@ -23,6 +23,7 @@ from whichsense.train.loop.logs import Logs
 from whichsense.train.loop.optimizer import make_optimizer, prepared, to_device
 from whichsense.train.loop.processes import Processes, started
 from whichsense.train.loop.settings import Settings, rate_share
+from whichsense.train.loop.workers import BatchWorkers, Place
 
 
 class Task(Protocol):
@@ -131,7 +132,7 @@ class _Run:
         processes.share_weights(self.model)
         prepared(self.model, settings)
         self.logs = Logs(folder, self.state.step) if processes.is_first else None
-        self.crew: Crew | None = None
+        self.crew: BatchWorkers | None = None
         self._sums: dict[str, Any] = {}
 
     def go(self, stop: Callable[[], bool]) -> Trained:
@@ -142,7 +143,7 @@ class _Run:
                 self._epoch(stop)
         finally:
             if self.crew is not None:
-                self.crew.dismiss()
+                self.crew.close()
             if self.logs is not None:
                 self.logs.close()
         state = self.state
@@ -194,7 +195,7 @@ class _Run:
     def _made(self, batches: Iterable[Any]) -> Generator[Any, None, None]:
         """This process's batches of an epoch that it has not had: a thread makes them, or a crew."""
         share = self._share(batches, self.state.position)
-        helpers = able(self.settings.workers)
+        helpers = usable_processes(self.settings.workers)
         if not helpers or not isinstance(share, Sequence) or not share:
             return ahead(share)
         if self.crew is None:
@@ -202,7 +203,7 @@ class _Run:
                 0
             ]  # what a task works out once is there before the crew begins, as copies of this process
             places = self._places(self.state.epoch, self.state.position)
-            self.crew = Crew(self._batches, places, helpers)
+            self.crew = BatchWorkers(self._batches, places, helpers)
         return self.crew.take(len(share))
 
     def _places(self, epoch: int, position: int) -> Iterator[Place]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -16,7 +15,7 @@ from whichsense.datasets.given import given_file, given_questions
 from whichsense.errors import BadConfig, BadInput
 from whichsense.index import Index
 from whichsense.index.saved_hits import KeptHits
-from whichsense.jobs.progress import shown, silent
+from whichsense.jobs.progress import show_progress
 from whichsense.metrics.retrieval import answer_ranks
 from whichsense.protocols import Reranker
 from whichsense.stages.rerank import CrossEncoderReranker
@@ -158,11 +157,7 @@ class Evidence:
         ]
         if len(new) <= _AT_ONCE:
             return self._search(new)
-        with (
-            shown("searching", "questions")
-            if speaks()
-            else nullcontext(silent) as progress
-        ):
+        with show_progress("searching", "questions") as progress:
             for start in range(0, len(new), _AT_ONCE):
                 self._search(new[start : start + _AT_ONCE])
                 progress(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -18,8 +17,8 @@ from whichsense.errors import BadConfig
 from whichsense.files import read_json, sha256, write_atomically
 from whichsense.index import Index
 from whichsense.index.saved_hits import KeptHits
-from whichsense.jobs.progress import shown, silent
-from whichsense.jobs.workers import side_by_side
+from whichsense.jobs.progress import show_progress
+from whichsense.jobs.workers import run_forked
 from whichsense.models.bert.saved import ABOUT
 from whichsense.models.compact.encoder.inputs import (
     LONGEST_ANSWER,
@@ -31,7 +30,6 @@ from whichsense.models.compact.encoder.tokens import Tokenizer
 from whichsense.train.compact.data import questions
 from whichsense.train.compact.data.pack import Pack, Ragged
 from whichsense.train.compact.data.questions import Asked, Data
-from whichsense.train.loop.processes import speaks
 from whichsense.types import Hit, Method
 
 ANSWERS, SPANS = 12, 12  # the most of a question, and of a slot
@@ -190,16 +188,12 @@ class _Maker:
         write_atomically(started, json.dumps(about))
         count = -(-len(asked) // _PART)
         parts = [_Part(asked, folder, name, number) for number in range(count)]
-        with (
-            shown(f"lists of {name}", "questions")
-            if speaks()
-            else nullcontext(silent) as progress
-        ):
+        with show_progress(f"lists of {name}", "questions") as progress:
             missing = [part.number for part in parts if not part.path.exists()]
             self._index = _searched(self.data)  # once for all processes
             several = self.lists.processes if shareable(self._index) else 1
-            work = side_by_side(
-                lambda number: self.write(parts[number]), missing, several
+            work = run_forked(several)(
+                lambda number: self.write(parts[number]), missing
             )
             for number, _ in enumerate(work, count - len(missing) + 1):
                 progress(number / count, min(len(asked), number * _PART))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from torch import Tensor
 
 from whichsense.errors import BadConfig
 from whichsense.files import write_atomically
-from whichsense.jobs.progress import shown, silent
+from whichsense.jobs.progress import show_progress
 from whichsense.models.compact.encoder.tokens import joined
 from whichsense.train.compact.data.batch import ListBatch, list_batch
 from whichsense.train.compact.data.lists import SPANS, Span, places_in
@@ -27,7 +26,6 @@ from whichsense.train.compact.data.questions import Asked
 from whichsense.train.compact.encoder.losses import start_end
 from whichsense.train.loop.batches import Lazy, ahead
 from whichsense.train.loop.optimizer import to_device
-from whichsense.train.loop.processes import speaks
 
 if TYPE_CHECKING:
     from whichsense.train.compact.encoder.teacher import TeacherNet
@@ -197,11 +195,7 @@ def believed(
         ),
     )
     found = np.zeros(len(lists), bool)
-    with (
-        shown("asking the teacher", "questions")
-        if speaks()
-        else nullcontext(silent) as progress
-    ):
+    with show_progress("asking the teacher", "questions") as progress:
         for some, made_batch in zip(parts, ahead(batches), strict=True):
             batch = to_device(made_batch, device)
             with (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from whichsense.errors import BadConfig
 from whichsense.files import sha256, write_atomically
-from whichsense.jobs.progress import shown, silent
+from whichsense.jobs.progress import show_progress
 from whichsense.models.bert.running import best_device
 from whichsense.models.bert.saved import WEIGHTS
 from whichsense.train.compact.data.batch import MOST_PIECES, Scores, counted, list_batch
@@ -23,7 +22,6 @@ from whichsense.train.compact.data.pack import Pack
 from whichsense.train.compact.encoder.losses import start_end
 from whichsense.train.loop.batches import Lazy, ahead
 from whichsense.train.loop.optimizer import to_device
-from whichsense.train.loop.processes import speaks
 
 if TYPE_CHECKING:
     from whichsense.train.compact.encoder.teacher import TeacherNet
@@ -41,11 +39,7 @@ def taught_scores(teacher: Path, pack: Pack, folder: str, longest: int) -> Score
     )
     parts: list[Scores] = []
     net: TeacherNet | None = None
-    with (
-        shown("asking the teacher", "lists")
-        if speaks()
-        else nullcontext(silent) as progress
-    ):
+    with show_progress("asking the teacher", "lists") as progress:
         for start in range(0, len(pack), _PART):
             numbers = range(start, min(start + _PART, len(pack)))
             path = place / f"{start // _PART:05d}.npz" if place else None

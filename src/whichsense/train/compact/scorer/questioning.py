@@ -20,7 +20,7 @@ from whichsense.datasets import Question
 from whichsense.errors import WhichsenseError
 from whichsense.files import sha256, write_atomically
 from whichsense.jobs.progress import Progress, silent
-from whichsense.jobs.workers import able, side_by_side
+from whichsense.jobs.workers import run_forked, usable_processes
 from whichsense.models.compact.scene import Compact, Scene
 from whichsense.models.compact.scorer.features import Context
 from whichsense.models.compact.scorer.scorer import Judge, Scorer, linear
@@ -89,7 +89,7 @@ def questioned(
     missing = [number for number in range(count) if not work.path(number).exists()]
     several = _PROCESSES if all(shareable(one.source.index) for one in asked) else 1
     for done, _ in enumerate(
-        side_by_side(work.write, missing, several), count - len(missing) + 1
+        run_forked(several)(work.write, missing), count - len(missing) + 1
     ):
         progress(done / count, min(len(asked), done * _PART))
     found = Told()
@@ -134,7 +134,9 @@ class _Questioning:
     @cached_property
     def compact(self) -> Compact:
         """Of a process: each opens its own."""
-        return Unfitted(self.folder, threads=1 if able(_PROCESSES) > 1 else 2)
+        return Unfitted(
+            self.folder, threads=1 if usable_processes(_PROCESSES) > 1 else 2
+        )
 
     def path(self, number: int) -> Path:
         return self.place / f"{number:05d}.pickle"

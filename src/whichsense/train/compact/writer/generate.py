@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from whichsense.jobs.progress import shown, silent
+from whichsense.jobs.progress import show_progress
 from whichsense.models.compact.encoder.tokens import END, PAD
 from whichsense.models.compact.writer.net import Writer
 from whichsense.models.compact.writer.prompts import (
@@ -26,7 +25,6 @@ from whichsense.train.compact.data.pack import Pack
 from whichsense.train.compact.encoder.generated import Made
 from whichsense.train.compact.writer.writing import collated
 from whichsense.train.loop.optimizer import to_device
-from whichsense.train.loop.processes import speaks
 
 _CHOICES = 40  # tokens that are drawn from, at most
 _QUESTION = range(4, 33)  # word pieces
@@ -69,11 +67,7 @@ def made_questions(
     places = list(_places(pack, making.count, shares))
     chance = torch.Generator(net.out_bias.device).manual_seed(0)
     found: dict[tuple[int, tuple[int, ...]], tuple[int, int, list[int], list[int]]] = {}
-    with (
-        shown("writing questions", "passages")
-        if speaks()
-        else nullcontext(silent) as progress
-    ):
+    with show_progress("writing questions", "passages") as progress:
         for start in range(0, len(places), making.at_once):
             some = places[start : start + making.at_once]
             for place, tokens in zip(

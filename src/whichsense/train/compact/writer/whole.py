@@ -13,7 +13,7 @@ import torch
 from whichsense import sample
 from whichsense.errors import BadConfig
 from whichsense.index import Index
-from whichsense.jobs.progress import shown
+from whichsense.jobs.progress import show_progress
 from whichsense.models.compact.encoder.inputs import answer_ids
 from whichsense.models.compact.export import CONFIG, SCORER, export
 from whichsense.train.compact.data.corpora import Source
@@ -54,7 +54,7 @@ class WholeTask(WriterTask):
         index = Index.open(Path(data.index)) if data.index else sample.index()
         source, kept = Source(index, held, data.method), folder / _TOLD
         held_topics = parted(data)[1] if data.topics else None
-        with shown("fitting the scorer", "questions") as progress:
+        with show_progress("fitting the scorer", "questions") as progress:
             fit_scorer(
                 folder,
                 source,

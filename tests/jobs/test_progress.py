@@ -13,7 +13,7 @@ def test_rate_and_time_left(
     clock = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: False)
-    with progress.shown("indexing", "passages") as report:
+    with progress.show_progress("indexing", "passages") as report:
         for now, done, count in (
             (0, 0.8, 800),
             (20, 0.82, 820),
@@ -34,6 +34,6 @@ def test_rate_and_time_left(
 
 def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
-    with progress.shown("indexing", "passages") as report:
+    with progress.show_progress("indexing", "passages") as report:
         report(None, 5)
         report(1.0, 10)
