@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -215,6 +215,6 @@ def _parsed(body: bytes) -> Any:
 
 def _generator(
     results: Iterator[tuple[Part[Item], bytes]],
-) -> Iterator[tuple[Part[Item], bytes]]:
+) -> Generator[tuple[Part[Item], bytes], None, None]:
     """The results as a generator, which can be closed, whatever kind of iterator an executor gives."""
     yield from results

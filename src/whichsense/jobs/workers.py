@@ -270,7 +270,7 @@ def _fork(work: Callable[[Any], Any]) -> _Started:
         process.kill()
         process.join()
 
-    return _Started(ours, kill)  # type: ignore[arg-type]
+    return _Started(ours, kill)
 
 
 def _start_interpreter(function: str) -> _Started:
