@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from whichsense import sample
 from whichsense.cli.evaluate import command
 from whichsense.errors import BadConfig, BadInput
-from whichsense.evaluation.evaluate import evaluate_retrieval
+from whichsense.evaluation.retrieval import evaluate_retrieval
 from whichsense.models.compact.encoder.runtime import WEIGHTS
 from whichsense.types import Hit
 

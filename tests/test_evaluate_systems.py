@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from whichsense.datasets import load
 from whichsense.errors import BadConfig
-from whichsense.evaluation import evaluate
-from whichsense.evaluation.evaluate import evaluate_systems, official_gold
-from whichsense.evaluation.scoring.ambignq import score_ambignq
+from whichsense.evaluation import leaderboard
+from whichsense.evaluation.leaderboard import evaluate_systems
+from whichsense.evaluation.scoring import score
 from whichsense.models.compact.encoder import runtime
 from whichsense.systems import System, SystemTable
 from whichsense.types import Reading
@@ -47,7 +47,7 @@ def file(
     def made(table: SystemTable, index: object) -> System:
         return System(table.name, answerers[table.name], table.name == "all", table)
 
-    monkeypatch.setattr(evaluate, "made", made)
+    monkeypatch.setattr(leaderboard, "made", made)
     monkeypatch.chdir(tmp_path)
     Path("all.toml").write_text("depth = 1\n")
     Path("one.toml").write_text("depth = 1\n")
@@ -87,21 +87,24 @@ def test_table(file: tuple[Path, dict[str, Knowing]]) -> None:
 def test_gold_is_scored_as_the_dataset_is(
     file: tuple[Path, dict[str, Knowing]], tmp_path: Path
 ) -> None:
-    """The gold file that is written scores as the dataset's own file does."""
+    """Records score as the dataset's own file does, and readings as the official form does."""
     questions = list(QUESTIONS.values())
-    gold, predictions = tmp_path / "gold.json", tmp_path / "p.json"
-    gold.write_text(json.dumps(official_gold(questions)))
+    predictions = tmp_path / "p.json"
     found = Knowing(False).readings([question.text for question in questions])
     said = {
         q.id: [{"question": r.question, "answer": r.answer} for r in own]
         for q, own in zip(questions, found, strict=True)
     }
     predictions.write_text(json.dumps(said))
-    ours, theirs = (
-        score_ambignq(gold, predictions),
-        score_ambignq(load("sample/questions").path, predictions),
-    )
-    assert ours.metrics == theirs.metrics and ours.counts == theirs.counts
+    path = load("sample/questions").path
+    official = score("ambignq", path, predictions, name="one")
+    readings = {q.id: own for q, own in zip(questions, found, strict=True)}
+    for gold, predicted in (
+        (questions, predictions),
+        (load("sample/questions"), said),
+        (path, readings),
+    ):
+        assert score("ambignq", gold, predicted, name="one") == official
 
 
 def test_command(file: tuple[Path, dict[str, Knowing]]) -> None:
@@ -151,7 +154,6 @@ def test_another_compact_model_is_another_system(
             r"'all' and 'all' would both be written to 'predictions/all-….json'. Give one another `name`",
         ),
         (("a b", "all", "a/b"), "'a b' and 'a/b' would both"),
-        (("gold",), "'the gold answers' and 'gold' would both"),
     ],
 )
 def test_systems_of_one_file_are_told_before_any_runs(

@@ -16,7 +16,7 @@ from whichsense.datasets import Question
 from whichsense.errors import BadInput
 from whichsense.evaluation.journal import Journal
 from whichsense.evaluation.predict import beside, is_of, predict
-from whichsense.evaluation.scoring.ambignq import score_ambignq
+from whichsense.evaluation.scoring import score
 from whichsense.jobs.progress import silent
 from whichsense.types import Reading
 
@@ -176,4 +176,4 @@ def test_half_a_surrogate_pair_is_written_as_it_was(tmp_path: Path) -> None:
     assert is_of(out, {"name": "\ud800"}, str(path)) and beside(out).read_text(
         encoding="utf-8"
     )
-    assert score_ambignq(path, out).metrics["f1_ans"] == 0.0
+    assert score("ambignq", path, out).metrics["f1_ans"] == 0.0

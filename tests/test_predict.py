@@ -14,7 +14,7 @@ import pytest
 
 from whichsense.errors import BadInput
 from whichsense.evaluation.predict import beside, is_of, predict
-from whichsense.evaluation.scoring.ambignq import score_ambignq
+from whichsense.evaluation.scoring import score
 from whichsense.types import Reading
 
 
@@ -70,7 +70,7 @@ def test_official_form(questions: Path, tmp_path: Path) -> None:
     assert not is_of(tmp_path / "out.json", {"name": "other"}, str(questions))
     gold = tmp_path / "gold.json"
     gold.write_text(json.dumps(json.loads(questions.read_text())[:20]))
-    assert score_ambignq(gold, tmp_path / "out.json").metrics[
+    assert score("ambignq", gold, tmp_path / "out.json").metrics[
         "f1_ans"
     ] == pytest.approx(2 / 3)
 

@@ -12,7 +12,7 @@ import pytest
 from whichsense import sample
 from whichsense.config import load_as
 from whichsense.errors import BadConfig, MissingStage
-from whichsense.evaluation.evaluate import SystemsTable
+from whichsense.evaluation.leaderboard import LeaderboardConfig
 from whichsense.models.compact.encoder import runtime
 from whichsense.pipeline import Pipeline
 from whichsense.stages.baselines import DisambiguateFirst
@@ -159,7 +159,7 @@ SHIPPED = Path(__file__).parents[1] / "systems"
 def test_shipped_systems_name_what_recipes_train(path: Path) -> None:
     """Every model that a shipped system names is what a shipped recipe leaves, and its settings exist."""
     if path.stem == "all":
-        listed = load_as(SystemsTable, path)
+        listed = load_as(LeaderboardConfig, path)
         named = {Path(entry.file).name for entry in listed.systems}
         assert named == {other.name for other in SHIPPED.glob("*.toml")} - {"all.toml"}
         return

@@ -152,7 +152,7 @@ def test_a_score_by_a_reader_names_it(tmp_path: Path) -> None:
 def test_a_file_that_is_no_result(tmp_path: Path, body: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(body, encoding="utf-8")
-    with pytest.raises(BadInput, match="is no result"):
+    with pytest.raises(BadInput, match="is not a result"):
         CliRunner().invoke(
             command,
             [str(path), "--out", str(tmp_path / "p.html")],

@@ -440,7 +440,7 @@ def test_compare_needs_the_same_questions(gold: Path, tmp_path: Path) -> None:
         run("compare", tmp_path / "c.json", b)
     with pytest.raises(BadInput, match="--per-question"):
         run("compare", write(tmp_path / "c.json", {**body, "questions": {}}), b)
-    with pytest.raises(BadInput, match="is no result"):
+    with pytest.raises(BadInput, match="is not a result"):
         run("compare", gold, b)
 
 

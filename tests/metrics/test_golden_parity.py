@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from whichsense.evaluation.scoring.ambignq import score_ambignq
-from whichsense.evaluation.scoring.asqa import score_asqa
+from whichsense.evaluation.scoring import score
 from whichsense.files import read_json
 from whichsense.metrics import ambignq
 from whichsense.metrics.asqa import length, rouge_l_best, str_em
@@ -87,7 +86,7 @@ def test_ambignq_by_files(tmp_path: Path) -> None:
         json.dumps({key: one["pred"] for key, one in official.items()})
     )
     gold = SHARED / "data" / "ambignq" / "dev.json.zst"
-    questions = score_ambignq(gold, tmp_path / "pred.json").questions
+    questions = score("ambignq", gold, tmp_path / "pred.json").questions
     assert questions.keys() == official.keys()
     for key, expected in official.items():
         assert questions[key]["multi"] == expected["multi"]
@@ -106,7 +105,9 @@ def test_asqa_by_files(tmp_path: Path) -> None:
         (tmp_path / "gold.json").write_text(
             json.dumps([records[key] for key in system])
         )
-        questions = score_asqa(tmp_path / "gold.json", tmp_path / "pred.json").questions
+        questions = score(
+            "asqa", tmp_path / "gold.json", tmp_path / "pred.json"
+        ).questions
         for key, expected in system.items():
             assert questions[key]["rouge_l"] == pytest.approx(
                 expected["rougeLsum"], abs=1e-9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from whichsense.evaluation.scoring.result import intervals, share
+from whichsense.evaluation.scoring.result import bootstrap_intervals, ratio_of
 from whichsense.metrics import ambignq
 from whichsense.metrics.agreement import kappa, pairwise_f1, pairwise_rouge_l
 from whichsense.metrics.asqa import Disambiguation, dr, read_all, rouge_l_better_average
@@ -201,10 +201,10 @@ def test_agreement() -> None:
 
 def test_bootstrap_is_seeded_and_sensible() -> None:
     scores = [0.0, 1.0] * 50
-    low, high = intervals([[1.0, score] for score in scores], {"x": share(1, 0)})["x"]
-    assert (low, high) == intervals(
-        [[1.0, score] for score in scores], {"x": share(1, 0)}
-    )["x"]
+    columns = {"n": [1.0] * 100, "score": scores}
+    statistics = {"x": ratio_of("score", "n")}
+    low, high = bootstrap_intervals(columns, statistics)["x"]
+    assert (low, high) == bootstrap_intervals(columns, statistics)["x"]
     assert 0.38 < low < 0.45 < middle(scores) < 0.55 < high < 0.62
     assert middle(scores) == middle(scores)
 

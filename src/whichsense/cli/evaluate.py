@@ -66,7 +66,7 @@ def systems(
 
     A system that was run before is not run again; one that was stopped goes on.
     """
-    from whichsense.evaluation.evaluate import evaluate_systems
+    from whichsense.evaluation.leaderboard import evaluate_systems
 
     result = evaluate_systems(
         file,
@@ -159,7 +159,7 @@ def retrieval(
 
     With --out, a run that was stopped or killed goes on where it was when the same command is given again.
     """
-    from whichsense.evaluation.evaluate import evaluate_retrieval
+    from whichsense.evaluation.retrieval import evaluate_retrieval
 
     index, chosen = open_evidence(folder, method)
     if keep and rerank != "compact":

@@ -76,9 +76,9 @@ def ambignq(
 
     PRED is {id: [answer…]} or {id: [{question, answer}…]}.
     """
-    from whichsense.evaluation.scoring.ambignq import score_ambignq
+    from whichsense.evaluation.scoring import score
 
-    _show(score_ambignq(gold, pred, **options), as_json, per_question)
+    _show(score("ambignq", gold, pred, **options), as_json, per_question)
 
 
 @command.command()
@@ -91,9 +91,9 @@ def nq(
     GOLD is NQ-open's JSON lines, TriviaQA's official JSON, or records with question and answer. PRED is {id or
     question: answer or [answer…]}, or a list in the order of GOLD.
     """
-    from whichsense.evaluation.scoring.nq import score_nq
+    from whichsense.evaluation.scoring import score
 
-    _show(score_nq(gold, pred, **options), as_json, per_question)
+    _show(score("nq", gold, pred, **options), as_json, per_question)
 
 
 @command.command()
@@ -113,9 +113,9 @@ def cambignq(
 
     PRED is {id: text of the clarification question}.
     """
-    from whichsense.evaluation.scoring.cambignq import score_cambignq
+    from whichsense.evaluation.scoring import score
 
-    _show(score_cambignq(gold, pred, **options), as_json, per_question)
+    _show(score("cambignq", gold, pred, **options), as_json, per_question)
 
 
 @command.command()
@@ -159,7 +159,7 @@ def asqa(
 
     PRED is {id: text}.
     """
-    from whichsense.evaluation.scoring.asqa import score_asqa
+    from whichsense.evaluation.scoring import score
 
     if reader and reader_answers:
         raise click.UsageError("--reader and --reader-answers exclude each other.")
@@ -168,8 +168,8 @@ def asqa(
         from whichsense.models.squad_reader import SquadReader
 
         model = SquadReader(reader)
-    result = score_asqa(
-        gold, pred, reader=model, reader_answers=reader_answers, **options
+    result = score(
+        "asqa", gold, pred, reader=model, reader_answers=reader_answers, **options
     )
     _show(result, as_json, per_question)
 

@@ -14,7 +14,7 @@ from whichsense.datasets.records import (
     QAPair,
     Question,
 )
-from whichsense.datasets.rows import Row, records
+from whichsense.datasets.rows import ParsedJson, Row, records
 
 Reader = Callable[[Path, str, str], Iterator[Question]]
 """(file, the split's name inside a file that holds several, what to advise on an error) → records."""
@@ -48,7 +48,7 @@ class Ids:
         return key if self.seen[key] == 1 else f"{key}#{self.seen[key]}"
 
 
-def ambignq(path: Path, split: str, fix: str) -> Iterator[Question]:
+def ambignq(path: Path | ParsedJson, split: str, fix: str) -> Iterator[Question]:
     """AmbigNQ's light release, and our sample, which adds `kinds` and `evidence`."""
     for row in records(path, fix):
         yield Question(

@@ -20,7 +20,7 @@ from whichsense.datasets.records import (
     SearchQuery,
     SituatedQuestion,
 )
-from whichsense.datasets.rows import Row, records
+from whichsense.datasets.rows import ParsedJson, Row, records
 from whichsense.text.clarification import parse
 from whichsense.types import Clarification
 
@@ -102,7 +102,7 @@ def _answer_lists(row: Row, key: str) -> tuple[tuple[str, ...], ...]:
     return tuple(Row({key: item}, row.where, row.fix).texts(key) for item in value)
 
 
-def asqa(path: Path, split: str, fix: str) -> Iterator[Question]:
+def asqa(path: Path | ParsedJson, split: str, fix: str) -> Iterator[Question]:
     """ASQA as released (one file, splits inside, keyed by id) and as a list or JSON lines (Hugging Face)."""
     for row in records(path, fix, split):
         pairs = row.rows("qa_pairs")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -149,19 +150,38 @@ def _table(path: Path) -> Any:
         ) from None
 
 
+@dataclass(frozen=True, slots=True)
+class ParsedJson:
+    """The parsed content of a JSON file: readers take it in place of the file's path."""
+
+    value: Any
+    name: str
+    """What error messages call it."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
 _SPLITS = frozenset(("train", "dev", "test", "val", "validation"))
 
 
-def records(path: Path, fix: str, *inside: str, plain: str = "") -> Iterator[Row]:
-    """The objects of a file: JSON lines, a list, or a list under one of the keys `inside` (the first one there).
+def records(
+    path: Path | ParsedJson, fix: str, *inside: str, plain: str = ""
+) -> Iterator[Row]:
+    """The objects of a file or of parsed JSON.
+
+    JSON lines, a list, or a list under one of the keys `inside` (the first one there).
 
     An object of objects counts as a list of them, each with its key as "id": ASQA is released so. With `plain`, an
     object of anything else does too, with that as the name of the value: `{id: text}`.
     """
-    if plain_suffix(path) == ".jsonl":
+    if isinstance(path, ParsedJson):
+        value = path.value
+    elif plain_suffix(path) == ".jsonl":
         yield from json_lines(path, fix)
         return
-    value = _whole(path, fix)
+    else:
+        value = _whole(path, fix)
     for key in inside:
         if isinstance(value, dict) and key in value:
             value = value[key]

@@ -2,163 +2,204 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from whichsense.datasets.readers import ambignq
-from whichsense.datasets.records import Annotation
+from whichsense.datasets.records import Annotation, Question
+from whichsense.datasets.rows import ParsedJson
 from whichsense.errors import BadInput
 from whichsense.evaluation.scoring.inputs import (
-    aligned,
+    GoldInput,
+    PredictionInput,
+    align,
     as_answers,
-    by_id,
+    input_name,
+    read_gold,
     read_predictions,
+    result_name,
 )
 from whichsense.evaluation.scoring.result import (
     Interval,
     Result,
-    intervals,
+    Statistic,
+    bootstrap_intervals,
     mean,
-    share,
+    ratio_of,
 )
 from whichsense.metrics import ambignq as metrics
 
 _FIX = "Is it AmbigNQ's file, light or full?"
+_NO_QUESTIONS = "The predictions hold no questions: BLEU and EDIT-F1 are left out."
+
+_Scores = Mapping[str, Any]  # one question's scores, and what the report shows of it
 
 
 def score_ambignq(
-    gold: str | Path,
-    predicted: str | Path,
+    gold: GoldInput,
+    predictions: PredictionInput,
     *,
     variant: metrics.Variant = "released",
     allow_missing: bool = False,
     name: str = "",
 ) -> Result:
-    """Score a prediction file against a gold file, both in the official forms."""
-    golds = by_id(((one.id, one) for one in ambignq(Path(gold), "", _FIX)), gold)
-    predictions = aligned(
+    """Score `{id: [answer…]}` or `{id: [{question, answer}…]}` against AmbigNQ's questions."""
+    golds = read_gold(gold, _read_official, Question)
+    where = input_name(predictions, "predictions")
+    aligned = align(
         golds,
-        read_predictions(predicted),
-        predicted,
-        _prediction,
+        read_predictions(predictions, list(golds)),
+        where,
+        _parse_prediction,
         allow_missing=allow_missing,
     )
-    given = [one for one in predictions.values() if one]
-    with_questions = bool(given[0].questions)
-    if any(bool(one.questions) != with_questions for one in given):
-        raise BadInput(
-            f"'{predicted}': some predictions have questions and some do not. All must, or none."
-        )
-    names = metrics.METRICS if with_questions else metrics.METRICS[:1]
-    questions = {}
-    for key, one in golds.items():
-        annotations = [_annotation(annotation) for annotation in one.annotations]
-        scores = dict.fromkeys(names, 0.0)
-        if prediction := predictions[key]:
-            scores = metrics.score_question(one.text, annotations, prediction, variant)
-        questions[key] = _shown(one.text, annotations, prediction, scores)
-    notes = (
-        ()
-        if with_questions
-        else ("The predictions hold no questions: BLEU and EDIT-F1 are left out.",)
-    )
-    answers = sum(len(one.answers) for one in predictions.values() if one)
-    lengths = answers / max(len(predictions), 1)
-    values = {**_means(questions, with_questions), "answers_per_question": lengths}
-    multi = sum(one["multi"] for one in questions.values())
-    counts = {"n": len(questions), "n_multi": multi}
-    found = _intervals(questions, with_questions and multi > 0, multi > 0)
-    label = name or Path(predicted).stem
+    has_questions = _check_questions(aligned, where)
+    questions: dict[str, _Scores] = {}
+    answers = 0
+    for key, question in golds.items():
+        prediction = aligned[key]
+        answers += len(prediction.answers) if prediction else 0
+        questions[key] = _score_question(question, prediction, variant, has_questions)
+    multi = sum(scores["multi"] for scores in questions.values())
+    values = _means(questions, has_questions)
+    values["answers_per_question"] = answers / len(golds)
     return Result(
-        "ambignq", label, values, counts, found, questions, {"variant": variant}, notes
+        dataset="ambignq",
+        name=result_name(name, predictions),
+        metrics=values,
+        counts={"n": len(questions), "n_multi": multi},
+        intervals=_intervals(questions, has_questions and multi > 0, multi > 0),
+        questions=questions,
+        settings={"variant": variant},
+        notes=() if has_questions else (_NO_QUESTIONS,),
     )
 
 
-def _means(
-    questions: Mapping[str, Mapping[str, Any]], pairs: bool
-) -> dict[str, float | None]:
-    multi = [one for one in questions.values() if one["multi"]]
-    values: dict[str, float | None] = {
-        "f1_ans": mean([one["f1_ans"] for one in questions.values()]),
-        "f1_ans_multi": mean([one["f1_ans"] for one in multi]),
-    }
-    for metric in metrics.QUESTION_METRICS:
-        values[metric] = mean([one[metric] for one in multi]) if pairs else None
-    answers, edit = values["f1_ans"], values["f1_edit"]
-    values["comb"] = (
-        answers + edit if answers is not None and edit is not None else None
-    )
-    return values
+def _read_official(source: Path | ParsedJson) -> Iterator[Question]:
+    return ambignq(source, "", _FIX)
 
 
-def _intervals(
-    questions: Mapping[str, Mapping[str, Any]], pairs: bool, multi: bool
-) -> dict[str, Interval]:
-    columns = ("f1_ans", *(metrics.QUESTION_METRICS if pairs else ()))
-    rows = [
-        [
-            1.0,
-            float(one["multi"]),
-            one["f1_ans"],
-            *(one[metric] * one["multi"] for metric in columns),
-        ]
-        for one in questions.values()
-    ]
-    measures = {"f1_ans": share(2, 0)}
-    if multi:
-        measures["f1_ans_multi"] = share(3, 1)
-        measures |= {metric: share(4 + i, 1) for i, metric in enumerate(columns[1:])}
-    return intervals(rows, measures)
+def _check_questions(
+    predictions: Mapping[str, metrics.Prediction | None], where: str
+) -> bool:
+    """Whether the predictions have questions: all must, or none."""
+    given = {bool(one.questions) for one in predictions.values() if one}
+    if len(given) > 1:
+        raise BadInput(
+            f"'{where}': some predictions have questions and some do not. All must, or none."
+        )
+    return given.pop()
 
 
-def _shown(
-    question: str,
-    annotations: Sequence[metrics.Annotation],
+def _score_question(
+    question: Question,
     prediction: metrics.Prediction | None,
-    scores: Mapping[str, float],
-) -> dict[str, Any]:
-    multi = not any(one.single for one in annotations)
-    predicted = [] if prediction is None else list(prediction.answers)
-    if prediction and prediction.questions:
-        predicted = [
-            f"{q} → {a}"
-            for q, a in zip(prediction.questions, prediction.answers, strict=True)
-        ]
-    gold = [" / ".join(names) for one in annotations for names in one.answers]
+    variant: metrics.Variant,
+    has_questions: bool,
+) -> _Scores:
+    if not question.annotations:
+        raise BadInput(
+            f"Gold question '{question.id}' has no annotation to score against. Leave it out."
+        )
+    names = metrics.METRICS if has_questions else metrics.METRICS[:1]
+    annotations = [_convert_annotation(one) for one in question.annotations]
+    scores = dict.fromkeys(names, 0.0)
+    if prediction:
+        scores = metrics.score_question(question.text, annotations, prediction, variant)
+    multi = question.is_ambiguous
     return {
         "f1_ans": scores["f1_ans"],
         "f1_ans_multi": scores["f1_ans"] if multi else None,
         **scores,
         "multi": multi,
-        "question": question,
-        "gold": list(dict.fromkeys(gold)),
-        "predicted": predicted,
+        "question": question.text,
+        "gold": _show_gold(annotations),
+        "predicted": _show_prediction(prediction),
     }
 
 
-def _annotation(given: Annotation) -> metrics.Annotation:
-    rewrites = (
-        ()
-        if given.is_single
-        else tuple("|".join(pair.questions) for pair in given.pairs)
-    )
-    return metrics.Annotation(given.answers, rewrites)
+def _show_gold(annotations: Sequence[metrics.Annotation]) -> list[str]:
+    shown: dict[str, None] = {}  # distinct, in order
+    for annotation in annotations:
+        for aliases in annotation.answers:
+            shown[" / ".join(aliases)] = None
+    return list(shown)
 
 
-def _prediction(value: Any) -> metrics.Prediction:
-    if isinstance(value, list) and value and isinstance(value[0], dict):
-        if not all(isinstance(one, dict) and _is_pair(one) for one in value):
+def _show_prediction(prediction: metrics.Prediction | None) -> list[str]:
+    if prediction is None:
+        return []
+    if not prediction.questions:
+        return list(prediction.answers)
+    pairs = zip(prediction.questions, prediction.answers, strict=True)
+    return [f"{question} → {answer}" for question, answer in pairs]
+
+
+def _means(
+    questions: Mapping[str, _Scores], has_questions: bool
+) -> dict[str, float | None]:
+    every = list(questions.values())
+    multi = [scores for scores in every if scores["multi"]]
+    values: dict[str, float | None] = {
+        "f1_ans": mean([scores["f1_ans"] for scores in every]),
+        "f1_ans_multi": mean([scores["f1_ans"] for scores in multi]),
+    }
+    for metric in metrics.QUESTION_METRICS:
+        values[metric] = None
+        if has_questions:
+            values[metric] = mean([scores[metric] for scores in multi])
+    # Comb., by which the AmbigQA leaderboard ranks systems (REFUEL).
+    f1_ans, f1_edit = values["f1_ans"], values["f1_edit"]
+    values["comb"] = None
+    if f1_ans is not None and f1_edit is not None:
+        values["comb"] = f1_ans + f1_edit
+    return values
+
+
+def _intervals(
+    questions: Mapping[str, _Scores], with_pairs: bool, has_multi: bool
+) -> dict[str, Interval]:
+    rows = list(questions.values())
+    columns: dict[str, list[float]] = {
+        "n": [1.0] * len(rows),
+        "n_multi": [float(row["multi"]) for row in rows],
+        "f1_ans": [row["f1_ans"] for row in rows],
+    }
+    # Over the questions of which no annotator gave a single answer; 0 elsewhere.
+    multi_metrics = {"f1_ans_multi": "f1_ans"}
+    if with_pairs:
+        multi_metrics |= {metric: metric for metric in metrics.QUESTION_METRICS}
+    statistics: dict[str, Statistic] = {"f1_ans": ratio_of("f1_ans", "n")}
+    for name, metric in multi_metrics.items():
+        columns[f"{name}, multi"] = [row[metric] * row["multi"] for row in rows]
+        if has_multi:
+            statistics[name] = ratio_of(f"{name}, multi", "n_multi")
+    return bootstrap_intervals(columns, statistics)
+
+
+def _convert_annotation(annotation: Annotation) -> metrics.Annotation:
+    if annotation.is_single:
+        return metrics.Annotation(annotation.answers)
+    questions = tuple("|".join(pair.questions) for pair in annotation.pairs)
+    return metrics.Annotation(annotation.answers, questions)
+
+
+def _parse_prediction(value: Any) -> metrics.Prediction:
+    if not isinstance(value, list) or not value or not isinstance(value[0], dict):
+        return metrics.Prediction(as_answers(value))
+    answers = []
+    questions = []
+    for pair in value:
+        if not _is_pair(pair):
             raise TypeError("Each pair needs a 'question' and an 'answer', both texts.")
-        pairs = cast("list[dict[str, str]]", value)
-        return metrics.Prediction(
-            tuple(one["answer"] for one in pairs),
-            tuple(one["question"] for one in pairs),
-        )
-    return metrics.Prediction(as_answers(value))
+        answers.append(pair["answer"])
+        questions.append(pair["question"])
+    return metrics.Prediction(tuple(answers), tuple(questions))
 
 
-def _is_pair(value: Mapping[str, Any]) -> bool:
-    return isinstance(value.get("question"), str) and isinstance(
-        value.get("answer"), str
-    )
+def _is_pair(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    question, answer = value.get("question"), value.get("answer")
+    return isinstance(question, str) and isinstance(answer, str)

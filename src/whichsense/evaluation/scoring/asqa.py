@@ -4,211 +4,246 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from whichsense.datasets.readers_ambiguous import asqa
-from whichsense.datasets.records import LongQuestion
+from whichsense.datasets.records import LongQuestion, Question
+from whichsense.datasets.rows import ParsedJson
 from whichsense.errors import BadInput
 from whichsense.evaluation.scoring.inputs import (
-    aligned,
+    GoldInput,
+    PredictionInput,
+    align,
     as_text,
-    by_id,
-    named,
+    describe_ids,
+    input_name,
+    read_gold,
     read_predictions,
+    result_name,
 )
 from whichsense.evaluation.scoring.result import (
     Interval,
-    Measure,
     Result,
-    intervals,
+    Statistic,
+    bootstrap_intervals,
     mean,
-    share,
+    ratio_of,
 )
 from whichsense.metrics import asqa as metrics
 from whichsense.metrics.bootstrap import middle
 from whichsense.metrics.rouge import rouge_l
 
+if TYPE_CHECKING:
+    from whichsense.evaluation.scoring.result import Array
+
 Variant = Literal["best", "average"]
+
 _FIX = "Is it an ASQA file?"
+_NO_READER = "disambig_f1 and dr need a reader: --reader PATH of a SQuAD 2.0 model."
+_READER_METRICS = ("disambig_f1", "qa_em", "qa_hit")
 
-
-class _Gold(NamedTuple):
-    question: str
-    references: list[str]
-    pairs: list[metrics.Disambiguation]
+_Scores = dict[str, Any]  # one question's scores, and what the report shows of it
+_Pairs = list[metrics.Disambiguation]
 
 
 def score_asqa(
-    gold: str | Path,
-    predicted: str | Path,
+    gold: GoldInput,
+    predictions: PredictionInput,
     *,
     variant: Variant = "best",
     allow_missing: bool = False,
     reader: metrics.Reader | None = None,
-    reader_answers: str | Path | None = None,
+    reader_answers: PredictionInput | None = None,
     split: str = "dev",
     name: str = "",
 ) -> Result:
-    """Score long answers, `{id: text}`. `reader` answers the disambiguated questions from them; so does a file of
-    the official reader's answers, `{id_number: answer}`.
+    """Score long answers, `{id: text}`.
+
+    `reader` answers the disambiguated questions from them; in its place `reader_answers` are the official reader's
+    answers, `{id_number: answer}`. `split` chooses among several in one file.
     """
-    golds = by_id(_golds(Path(gold), split), gold)
-    predictions = aligned(
+
+    def read_official(source: Path | ParsedJson) -> Iterator[Question]:
+        return asqa(source, split, _FIX)
+
+    golds = read_gold(gold, read_official, LongQuestion)
+    aligned = align(
         golds,
-        read_predictions(predicted),
-        predicted,
+        read_predictions(predictions, list(golds)),
+        input_name(predictions, "predictions"),
         as_text,
         allow_missing=allow_missing,
     )
-    ours = {key: predictions[key] or "" for key in golds}
-    questions = {key: _scored(golds[key], ours[key]) for key in golds}
-    _add_reader_scores(questions, golds, ours, reader, reader_answers)
-    values, found = _summary(questions, variant)
+    texts = {key: aligned[key] or "" for key in golds}
+    pairs = {key: _disambiguations(question) for key, question in golds.items()}
+    questions: dict[str, _Scores] = {}
+    for key, question in golds.items():
+        questions[key] = _score_question(question, pairs[key], texts[key])
     settings: dict[str, Any] = {"variant": variant}
-    notes = []
     if reader_answers is not None:
-        settings["reader"] = str(reader_answers)
+        settings["reader"] = input_name(reader_answers, "own")
+        _add_reader_scores(questions, _score_answers(pairs, reader_answers))
     elif reader is not None:
         settings["reader"] = str(getattr(reader, "name", "own"))
-    else:
-        notes.append(
-            "disambig_f1 and dr need a reader: --reader PATH of a SQuAD 2.0 model."
-        )
-    counts = {"n": len(questions)}
+        long_answers = list(texts.values())
+        scores = metrics.read_all(list(pairs.values()), long_answers, reader)
+        _add_reader_scores(questions, scores)
+    has_reader = "reader" in settings
+    rows = list(questions.values())
+    references = _references(rows, variant)
     return Result(
-        "asqa",
-        name or Path(predicted).stem,
-        values,
-        counts,
-        found,
-        questions,
-        settings,
-        notes,
+        dataset="asqa",
+        name=result_name(name, predictions),
+        metrics=_means(rows, references, variant, has_reader),
+        counts={"n": len(questions)},
+        intervals=_intervals(rows, references, has_reader),
+        questions=questions,
+        settings=settings,
+        notes=[] if has_reader else [_NO_READER],
     )
 
 
-def _golds(path: Path, split: str) -> Iterator[tuple[str, _Gold]]:
-    """The questions of a file with their references and disambiguations."""
-    for question in asqa(path, split, _FIX):
-        assert isinstance(question, LongQuestion)
-        pairs = [
-            metrics.Disambiguation("|".join(pair.questions), pair.answers)
-            for pair in question.annotations[0].pairs
-        ]
-        yield (
-            question.id,
-            _Gold(
-                question.text, [answer.text for answer in question.long_answers], pairs
-            ),
-        )
+def _disambiguations(question: LongQuestion) -> _Pairs:
+    pairs = []
+    for pair in question.annotations[0].pairs:
+        wordings = "|".join(pair.questions)
+        pairs.append(metrics.Disambiguation(wordings, pair.answers))
+    return pairs
 
 
-def _scored(gold: _Gold, prediction: str) -> dict[str, Any]:
-    by_reference = [rouge_l(reference, prediction) for reference in gold.references]
+def _score_question(question: LongQuestion, pairs: _Pairs, prediction: str) -> _Scores:
+    by_reference = []
+    for reference in question.long_answers:
+        by_reference.append(rouge_l(reference.text, prediction))
     return {
         "rouge_l": max(by_reference),
         "rouge_l_by_reference": by_reference,
-        "str_em": metrics.str_em([pair.aliases for pair in gold.pairs], prediction),
+        "str_em": metrics.str_em([pair.aliases for pair in pairs], prediction),
         "disambig_f1": None,
         "dr": None,
         "length": metrics.length(prediction),
-        "question": gold.question,
-        "gold": [" / ".join(pair.aliases) for pair in gold.pairs],
+        "question": question.text,
+        "gold": [" / ".join(pair.aliases) for pair in pairs],
         "predicted": [prediction],
     }
 
 
-def _add_reader_scores(
-    questions: Mapping[str, dict[str, Any]],
-    golds: Mapping[str, _Gold],
-    predictions: Mapping[str, str],
-    reader: metrics.Reader | None,
-    answers: str | Path | None,
-) -> None:
-    if answers is not None:
-        given = read_predictions(answers)
-        wanted = [
-            f"{key}_{i}" for key, one in golds.items() for i in range(len(one.pairs))
+def _score_answers(
+    pairs: Mapping[str, _Pairs], reader_answers: PredictionInput
+) -> list[metrics.ReaderScores]:
+    """Score the official reader's answers, which are keyed by the question's id, "_", and a number."""
+    given = read_predictions(reader_answers)
+    missing = []
+    scores = []
+    for key, group in pairs.items():
+        keys = [f"{key}_{number}" for number in range(len(group))]
+        answers = [given.get(one) for one in keys]
+        absent = [
+            one
+            for one, answer in zip(keys, answers, strict=True)
+            if not _is_text(answer)
         ]
-        missing = [key for key in wanted if not isinstance(given.get(key), str)]
-        if missing:
-            raise BadInput(
-                f"'{answers}': no answer for {named(missing)}. The key is the question's id, '_', a number."
-            )
-        replies = iter([given[key] for key in wanted])
-        scores = [
-            metrics.reader_scores(one.pairs, [next(replies) for _ in one.pairs])
-            for one in golds.values()
-        ]
-    elif reader is not None:
-        scores = metrics.read_all(
-            [one.pairs for one in golds.values()], list(predictions.values()), reader
+        missing += absent
+        if not absent:
+            scores.append(metrics.reader_scores(group, [str(one) for one in answers]))
+    if missing:
+        where = input_name(reader_answers, "reader_answers")
+        raise BadInput(
+            f"'{where}': no answer for {describe_ids(missing)}. The key is the question's id, '_', a number."
         )
-    else:
-        return
-    for one, score in zip(questions.values(), scores, strict=True):
-        one |= {
-            "disambig_f1": score.disambig_f1,
-            "qa_em": score.qa_em,
-            "qa_hit": score.qa_hit,
-        }
-        one["dr"] = metrics.dr(score.disambig_f1, one["rouge_l"])
+    return scores
 
 
-def _summary(
-    questions: Mapping[str, Mapping[str, Any]], variant: Variant
-) -> tuple[dict[str, float | None], dict[str, Interval]]:
-    rows_of = list(questions.values())
-    references = [one["rouge_l_by_reference"] for one in rows_of]
-    if variant == "average" and len({len(scores) for scores in references}) > 1:
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _add_reader_scores(
+    questions: Mapping[str, _Scores], scores: Sequence[metrics.ReaderScores]
+) -> None:
+    for question, score in zip(questions.values(), scores, strict=True):
+        question["disambig_f1"] = score.disambig_f1
+        question["qa_em"] = score.qa_em
+        question["qa_hit"] = score.qa_hit
+        question["dr"] = metrics.dr(score.disambig_f1, question["rouge_l"])
+
+
+def _references(rows: Sequence[_Scores], variant: Variant) -> list[list[float]]:
+    """ROUGE-L columns, one list per question: the best reference, or every reference (the older rule)."""
+    if variant == "best":
+        return [[row["rouge_l"]] for row in rows]
+    references = [row["rouge_l_by_reference"] for row in rows]
+    if len({len(scores) for scores in references}) > 1:
         raise BadInput(
             "The older rule needs as many references for every question. Use the variant 'best'."
         )
-    best = [one["rouge_l"] for one in rows_of]
-    rouge = (
-        mean(best) if variant == "best" else metrics.rouge_l_better_average(references)
-    )
-    read = rows_of[0]["disambig_f1"] is not None
+    return references
+
+
+def _means(
+    rows: Sequence[_Scores],
+    references: list[list[float]],
+    variant: Variant,
+    has_reader: bool,
+) -> dict[str, float | None]:
+    best = [row["rouge_l"] for row in rows]
     values: dict[str, float | None] = {
-        "rouge_l": rouge,
+        "rouge_l": mean(best),
         "rouge_l_middle": middle(best) if variant == "best" else None,
+        "str_em": mean([row["str_em"] for row in rows]),
     }
-    for metric in ("str_em", "disambig_f1", "qa_em", "qa_hit"):
-        values[metric] = (
-            mean([one[metric] for one in rows_of])
-            if metric == "str_em" or read
-            else None
+    if variant == "average":
+        values["rouge_l"] = metrics.rouge_l_better_average(references)
+    for metric in _READER_METRICS:
+        values[metric] = mean([row[metric] for row in rows]) if has_reader else None
+    values["dr"] = None
+    if has_reader:
+        disambig_f1, rouge = values["disambig_f1"], values["rouge_l"]
+        values["dr"] = metrics.dr(disambig_f1 or 0.0, rouge or 0.0)
+    values["length"] = mean([float(row["length"]) for row in rows])
+    return values
+
+
+def _intervals(
+    rows: Sequence[_Scores], references: list[list[float]], has_reader: bool
+) -> dict[str, Interval]:
+    names = ["str_em", "length"]
+    if has_reader:
+        names += _READER_METRICS
+    columns: dict[str, Sequence[float]] = {"n": [1.0] * len(rows)}
+    statistics: dict[str, Statistic] = {}
+    for name in names:
+        columns[name] = [row[name] for row in rows]
+        statistics[name] = ratio_of(name, "n")
+    rouge_columns = []
+    for number, scores in enumerate(zip(*references, strict=True)):
+        rouge_columns.append(f"rouge_l of reference {number}")
+        columns[rouge_columns[-1]] = scores
+    statistics["rouge_l"] = _highest_mean(rouge_columns)
+    if has_reader:
+        statistics["dr"] = _geometric_mean(
+            statistics["disambig_f1"], statistics["rouge_l"]
         )
-    values["dr"] = (
-        metrics.dr(values["disambig_f1"] or 0.0, rouge or 0.0) if read else None
-    )
-    values["length"] = mean([float(one["length"]) for one in rows_of])
-    columns = [
-        "str_em",
-        "length",
-        *(["disambig_f1", "qa_em", "qa_hit"] if read else []),
-    ]
-    rouges = [[score] for score in best] if variant == "best" else references
-    rows = [
-        [1.0, *(one[metric] for metric in columns), *r]
-        for one, r in zip(rows_of, rouges, strict=True)
-    ]
-    measures = {metric: share(i, 0) for i, metric in enumerate(columns, 1)}
-    measures["rouge_l"] = _highest(range(len(columns) + 1, len(rows[0])))
-    if read:
-        measures["dr"] = _geometric(measures["disambig_f1"], measures["rouge_l"])
-    return values, intervals(rows, measures)
+    return bootstrap_intervals(columns, statistics)
 
 
-def _highest(columns: Sequence[int]) -> Measure:
-    def measure(sums: Any) -> Any:
-        return (sums[:, list(columns)] / sums[:, :1]).max(axis=1)
+def _highest_mean(names: Sequence[str]) -> Statistic:
+    """The highest of several columns' means."""
 
-    return measure
+    def statistic(sums: Mapping[str, Array]) -> Array:
+        import numpy as np
+
+        means: Array = np.stack([sums[name] / sums["n"] for name in names])
+        highest: Array = means.max(axis=0)
+        return highest
+
+    return statistic
 
 
-def _geometric(one: Measure, other: Measure) -> Measure:
-    def measure(sums: Any) -> Any:
-        return (one(sums) * other(sums)) ** 0.5
+def _geometric_mean(one: Statistic, other: Statistic) -> Statistic:
+    def statistic(sums: Mapping[str, Array]) -> Array:
+        product: Array = one(sums) * other(sums)
+        root: Array = product**0.5
+        return root
 
-    return measure
+    return statistic

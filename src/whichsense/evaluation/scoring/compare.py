@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from whichsense.errors import BadInput
-from whichsense.evaluation.scoring.inputs import named
+from whichsense.evaluation.scoring.inputs import describe_ids
 from whichsense.evaluation.scoring.result import BY_MODEL, Result
 from whichsense.metrics.ambignq import QUESTION_METRICS
 from whichsense.metrics.bootstrap import PairedTest, paired_tests
@@ -70,7 +70,7 @@ def compare(a: Result, b: Result) -> Comparison:
     ]
     if only:
         raise BadInput(
-            f"The two results have different questions; only one of them has {named(only)}."
+            f"The two results have different questions; only one of them has {describe_ids(only)}."
         )
     tests: dict[str, PairedTest] = {}
     means: dict[str, tuple[float, float]] = {}

@@ -1,17 +1,26 @@
-"""Reading gold and prediction files, and saying exactly what is wrong with them."""
+"""Read gold questions and predictions, from files or objects, and reject what cannot be scored."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from whichsense.datasets.records import Question
+from whichsense.datasets.rows import ParsedJson
 from whichsense.errors import BadInput
 from whichsense.files import read_json
 
 Value = TypeVar("Value")
+Record = TypeVar("Record", bound=Question)
 
-_SHOWN = 3
+GoldInput = str | Path | Mapping[str, Any] | Iterable[Any]
+"""A file in the official form, its parsed JSON, or a dataset's records."""
+
+PredictionInput = str | Path | Mapping[str, Any] | Sequence[Any]
+"""A file, a mapping {id: prediction}, a list of records with an id, or one case per gold question in their order."""
+
+_SHOWN = 3  # ids named in an error message
 _PREDICTION_KEYS = (
     "prediction",
     "predictions",
@@ -20,29 +29,59 @@ _PREDICTION_KEYS = (
     "text",
     "clarification_question",
 )
+_KINDS = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    bool: "true or false",
+    type(None): "null",
+}
 
 
-def named(ids: Iterable[str]) -> str:
-    """The first few of many ids, and how many there are.
+def describe_ids(ids: Iterable[str]) -> str:
+    """Name the first few of many ids, and say how many there are.
 
-    >>> named(["a", "b", "c", "d", "e"])
+    >>> describe_ids(["a", "b", "c", "d", "e"])
     "5 ('a', 'b', 'c', …)"
     """
-    found = list(ids)
-    more = ", …" if len(found) > _SHOWN else ""
-    return f"{len(found)} ({', '.join(repr(one) for one in found[:_SHOWN])}{more})"
+    names = list(ids)
+    shown = ", ".join(map(repr, names[:_SHOWN]))
+    more = ", …" if len(names) > _SHOWN else ""
+    return f"{len(names)} ({shown}{more})"
 
 
-def by_id(golds: Iterable[tuple[str, Value]], where: str | Path) -> dict[str, Value]:
-    """Gold questions by their id; an id that stands there twice, or a file without any, is an error."""
-    table: dict[str, Value] = {}
-    twice = []
-    for key, value in golds:
-        twice += [key] if key in table else []
-        table[key] = value
-    if twice:
+def input_name(source: object, otherwise: str) -> str:
+    """The path of a file, as messages show it; `otherwise` for objects."""
+    return str(source) if isinstance(source, str | Path) else otherwise
+
+
+def result_name(name: str, predictions: object) -> str:
+    """The name of a result: the given one, or the prediction file's."""
+    return name or Path(input_name(predictions, "predictions")).stem
+
+
+def read_gold(
+    gold: GoldInput,
+    read: Callable[[Path | ParsedJson], Iterator[Question]],
+    kind: type[Record],
+) -> dict[str, Record]:
+    """Gold questions by id. `read` reads the official form; records of the type `kind` are taken as they are."""
+    questions = _gold_questions(gold, read)
+    where = input_name(gold, "gold")
+    table: dict[str, Record] = {}
+    repeated = []
+    for question in questions:
+        if not isinstance(question, kind):
+            name = type(question).__name__
+            raise BadInput(
+                f"'{where}' must hold {kind.__name__} records, not {name}. Is it the right dataset?"
+            )
+        if question.id in table:
+            repeated.append(question.id)
+        table[question.id] = question
+    if repeated:
         raise BadInput(
-            f"'{where}': ids that stand there more than once: {named(twice)}. Each question needs its own."
+            f"'{where}': ids that occur more than once: {describe_ids(repeated)}. Each question needs its own."
         )
     if not table:
         raise BadInput(
@@ -51,85 +90,143 @@ def by_id(golds: Iterable[tuple[str, Value]], where: str | Path) -> dict[str, Va
     return table
 
 
-def read_predictions(path: str | Path, gold: Sequence[str] = ()) -> dict[str, Any]:
-    """Predictions by id: an object, or a list or JSON lines of objects with `id` and `prediction`.
+def _gold_questions(
+    gold: GoldInput, read: Callable[[Path | ParsedJson], Iterator[Question]]
+) -> Iterable[Question]:
+    if isinstance(gold, str | Path):
+        return read(Path(gold))
+    if isinstance(gold, Mapping):
+        return read(ParsedJson(gold, "gold"))
+    items = list(gold)
+    if items and isinstance(items[0], Question):
+        return items
+    return read(ParsedJson(items, "gold"))
 
-    With `gold`, a plain list of as many predictions as there are gold ids is matched by position.
+
+def read_predictions(
+    predictions: PredictionInput,
+    gold_ids: Sequence[str] = (),
+    *,
+    answers_only: bool = False,
+) -> dict[str, Any]:
+    """Predictions by id, in the official JSON form.
+
+    A file or object is a mapping, or a list or JSON lines of objects with `id` and `prediction`. A list of cases
+    follows the order of `gold_ids`; with `answers_only` (NQ's form) so does a list of answers. Cases and readings
+    become question-answer pairs, with `answers_only` answers.
     """
-    body = read_json(path)
-    if isinstance(body, dict):
-        return {str(key): value for key, value in body.items()}
-    if not isinstance(body, list):
+    where = input_name(predictions, "predictions")
+    body: Any = predictions
+    if isinstance(predictions, str | Path):
+        body = read_json(predictions)
+    if isinstance(body, Mapping):
+        table = {str(key): value for key, value in body.items()}
+    elif not isinstance(body, list | tuple):
         raise BadInput(
-            f"'{path}' must hold an object of the form {{id: prediction}}, not {_kind(body)}."
+            f"'{where}' must hold an object of the form {{id: prediction}}, not {_kind(body)}."
         )
-    if gold and body and not any(isinstance(one, dict) for one in body):
-        if len(body) != len(gold):
-            raise BadInput(
-                f"'{path}' holds {len(body)} predictions for {len(gold)} questions."
-            )
-        return dict(zip(gold, body, strict=True))
+    elif _follows_gold(body, answers_only):
+        table = _match_by_position(body, gold_ids, where)
+    else:
+        table = _table_of_records(body, where)
+    if isinstance(predictions, str | Path):
+        return table
+    return {key: _as_json(value, answers_only) for key, value in table.items()}
+
+
+def _follows_gold(body: Sequence[Any], answers_only: bool) -> bool:
+    """Whether a list has one prediction per gold question, in their order."""
+    if not body or any(isinstance(item, dict) for item in body):
+        return False
+    return answers_only or hasattr(body[0], "readings")
+
+
+def _as_json(prediction: Any, answers_only: bool) -> Any:
+    """The official form of a case (anything with `readings`) or of a list of readings; JSON stays as it is."""
+    readings = getattr(prediction, "readings", prediction)
+    if not isinstance(readings, list | tuple):
+        return prediction
+    converted: list[Any] = []
+    for reading in readings:
+        if not hasattr(reading, "answer"):
+            converted.append(reading)
+        elif answers_only:
+            converted.append(reading.answer)
+        else:
+            converted.append({"question": reading.question, "answer": reading.answer})
+    return converted
+
+
+def _table_of_records(body: Sequence[Any], where: str) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for number, record in enumerate(body, 1):
-        for key, value in _entries(record, path, number):
+        for key, value in _entries(record, where, number):
             if key in table:
                 raise BadInput(
-                    f"'{path}', record {number}: id '{key}' stands there twice."
+                    f"'{where}', record {number}: id '{key}' occurs a second time."
                 )
             table[key] = value
     return table
 
 
-def _entries(record: Any, path: str | Path, number: int) -> list[tuple[str, Any]]:
+def _match_by_position(
+    values: Sequence[Any], gold_ids: Sequence[str], where: str
+) -> dict[str, Any]:
+    if len(values) != len(gold_ids):
+        raise BadInput(
+            f"'{where}' holds {len(values)} predictions for {len(gold_ids)} questions."
+        )
+    return dict(zip(gold_ids, values, strict=True))
+
+
+def _entries(record: Any, where: str, number: int) -> list[tuple[str, Any]]:
+    """The ids and predictions of one record."""
     if not isinstance(record, dict):
         raise BadInput(
-            f"'{path}', record {number}: an object with 'id' and 'prediction' is needed, not {_kind(record)}."
+            f"'{where}', record {number}: an object with 'id' and 'prediction' is needed, not {_kind(record)}."
         )
-    identity = next((record[key] for key in ("id", "sample_id") if key in record), None)
-    if identity is None and "question" not in record:  # {id: prediction} on each line
+    identity = record.get("id", record.get("sample_id"))
+    if identity is None and "question" not in record:
+        # {id: prediction} on each line
         return [(str(key), value) for key, value in record.items()]
-    found = next((key for key in _PREDICTION_KEYS if key in record), None)
-    if found is None:
-        raise BadInput(
-            f"'{path}', record {number}: no 'prediction'. It has: {', '.join(record)}."
-        )
-    return [(str(record["question"] if identity is None else identity), record[found])]
+    if identity is None:
+        identity = record["question"]
+    for key in _PREDICTION_KEYS:
+        if key in record:
+            return [(str(identity), record[key])]
+    fields = ", ".join(record)
+    raise BadInput(f"'{where}', record {number}: no 'prediction'. It has: {fields}.")
 
 
-def aligned(
+def is_empty_list(value: Any) -> bool:
+    """Whether a prediction is an empty list."""
+    return isinstance(value, list) and not value
+
+
+def align(
     gold: Mapping[str, Any],
     predictions: Mapping[str, Any],
-    where: str | Path,
+    where: str,
     check: Callable[[Any], Value],
     *,
     allow_missing: bool,
-    empty: Callable[[Any], bool] = lambda value: value == [],
+    is_empty: Callable[[Any], bool] = is_empty_list,
 ) -> dict[str, Value | None]:
-    """Each gold id with its checked prediction; None where it is missing or empty and that is allowed."""
+    """Give each gold id its prediction, converted by `check`; None where it is missing or empty and that is allowed."""
     missing = [key for key in gold if key not in predictions]
-    extra = [key for key in predictions if key not in gold]
-    if extra:
+    unknown = [key for key in predictions if key not in gold]
+    if unknown:
         raise BadInput(
-            f"'{where}': ids that are not in the gold file: {named(extra)}. Is it the right gold file?"
+            f"'{where}': ids that are not in the gold file: {describe_ids(unknown)}. Is it the right gold file?"
         )
-    hollow = [key for key in gold if key in predictions and empty(predictions[key])]
-    if not allow_missing:
-        for problem, ids in (("missing ids", missing), ("empty predictions", hollow)):
-            if ids:
-                raise BadInput(
-                    f"'{where}': {problem}: {named(ids)}. Add --allow-missing to score them as zero."
-                )
-    absent, wrong = {*missing, *hollow}, {}
-    checked: dict[str, Value | None] = {}
+    empty = []
     for key in gold:
-        try:
-            checked[key] = None if key in absent else check(predictions[key])
-        except TypeError as error:
-            wrong[key] = str(error)
-    if wrong:
-        raise BadInput(
-            f"'{where}': wrong type: {named(wrong)}. {next(iter(wrong.values()))}"
-        )
+        if key in predictions and is_empty(predictions[key]):
+            empty.append(key)
+    if not allow_missing:
+        _reject_gaps(where, missing, empty)
+    absent = {*missing, *empty}
+    checked = _check_all(gold, predictions, where, check, absent)
     if len(absent) == len(gold):
         raise BadInput(
             f"'{where}': not one of the {len(gold)} questions has a prediction."
@@ -137,29 +234,55 @@ def aligned(
     return checked
 
 
+def _reject_gaps(where: str, missing: Sequence[str], empty: Sequence[str]) -> None:
+    advice = "Add --allow-missing (in Python allow_missing=True) to score them as zero."
+    if missing:
+        raise BadInput(f"'{where}': missing ids: {describe_ids(missing)}. {advice}")
+    if empty:
+        raise BadInput(f"'{where}': empty predictions: {describe_ids(empty)}. {advice}")
+
+
+def _check_all(
+    gold: Mapping[str, Any],
+    predictions: Mapping[str, Any],
+    where: str,
+    check: Callable[[Any], Value],
+    absent: set[str],
+) -> dict[str, Value | None]:
+    checked: dict[str, Value | None] = {}
+    problems: dict[str, str] = {}
+    for key in gold:
+        checked[key] = None
+        if key in absent:
+            continue
+        try:
+            checked[key] = check(predictions[key])
+        except TypeError as error:
+            problems[key] = str(error)
+    if problems:
+        first = next(iter(problems.values()))
+        raise BadInput(f"'{where}': wrong type: {describe_ids(problems)}. {first}")
+    return checked
+
+
 def _kind(value: Any) -> str:
-    names = {
-        dict: "an object",
-        list: "a list",
-        str: "a text",
-        bool: "true or false",
-        type(None): "null",
-    }
-    return names.get(type(value), "a number")
+    """The JSON type of a value, for messages."""
+    return _KINDS.get(type(value), "a number")
 
 
 def as_text(value: Any) -> str:
-    """A prediction that is one text."""
+    """Check a prediction that is one text."""
     if not isinstance(value, str):
         raise TypeError(f"A text is needed, not {_kind(value)}.")
     return value
 
 
 def as_answers(value: Any) -> tuple[str, ...]:
-    """A prediction that is one answer or several."""
-    values = [value] if isinstance(value, str) else value
-    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+    """Check a prediction that is one answer or several."""
+    answers = [value] if isinstance(value, str) else value
+    is_list = isinstance(answers, list)
+    if not is_list or not all(isinstance(answer, str) for answer in answers):
         raise TypeError(
             f"An answer or a list of answers is needed, not {_kind(value)} of something else."
         )
-    return tuple(values)
+    return tuple(answers)

@@ -1,92 +1,111 @@
-"""NQ-open, TriviaQA, WebQuestions and their like: exact match."""
+"""NQ-open, TriviaQA, WebQuestions and similar datasets: exact match."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from whichsense.datasets.readers import trivia_answers
-from whichsense.datasets.rows import Row, records
+from whichsense.datasets.readers import single, trivia_answers
+from whichsense.datasets.records import Question
+from whichsense.datasets.rows import ParsedJson, Row, records
 from whichsense.evaluation.scoring.inputs import (
-    aligned,
+    GoldInput,
+    PredictionInput,
+    align,
     as_answers,
-    by_id,
+    input_name,
+    read_gold,
     read_predictions,
+    result_name,
 )
-from whichsense.evaluation.scoring.result import Result, intervals, mean, share
+from whichsense.evaluation.scoring.result import (
+    Result,
+    bootstrap_intervals,
+    mean,
+    ratio_of,
+)
 from whichsense.metrics.answers import (
     exact_match,
     exact_match_first,
     oracle_exact_match,
 )
 
-METRICS = ("em", "em_first", "em_oracle")
-_FIX = "Is it NQ-open's, TriviaQA's or a file of their form?"
-
-
-class _Gold(NamedTuple):
-    question: str
-    answers: tuple[str, ...]
+_METRICS = ("em", "em_first", "em_oracle")
+_FIX = "Is it NQ-open's or TriviaQA's file, or one of their form?"
 
 
 def score_nq(
-    gold: str | Path,
-    predicted: str | Path,
+    gold: GoldInput,
+    predictions: PredictionInput,
     *,
     allow_missing: bool = False,
     name: str = "",
 ) -> Result:
     """EM by any alias and by the first one, of the first prediction; oracle EM of all predictions.
 
-    Gold records without an id go by their question.
+    A gold record without an id has its question as id.
     """
-    golds = by_id(_golds(Path(gold)), gold)
-    given = read_predictions(predicted, list(golds))
-    predictions = aligned(
+    golds = read_gold(gold, _read_official, Question)
+    aligned = align(
         golds,
-        given,
-        predicted,
+        read_predictions(predictions, list(golds), answers_only=True),
+        input_name(predictions, "predictions"),
         as_answers,
         allow_missing=allow_missing,
-        empty=lambda value: value in ([], ""),
+        is_empty=_is_empty,
     )
-    questions: dict[str, dict[str, Any]] = {}
-    for key, (question, answers) in golds.items():
-        ours = predictions[key] or ()
-        scores = dict.fromkeys(METRICS, 0.0)
-        if ours:
-            scores["em"] = exact_match(ours[0], answers)
-            scores["em_first"] = exact_match_first(ours[0], answers)
-            scores["em_oracle"] = oracle_exact_match(ours, answers)
-        shown = {"question": question, "gold": list(answers), "predicted": list(ours)}
-        questions[key] = {**scores, **shown}
-    values = {
-        metric: mean([one[metric] for one in questions.values()]) for metric in METRICS
-    }
-    rows = [[1.0, *(one[metric] for metric in METRICS)] for one in questions.values()]
-    measures = {metric: share(i, 0) for i, metric in enumerate(METRICS, 1)}
-    counts = {"n": len(questions)}
+    questions = {}
+    for key, question in golds.items():
+        questions[key] = _score_question(question, aligned[key] or ())
+    columns = {"n": [1.0] * len(questions)}
+    values = {}
+    for metric in _METRICS:
+        columns[metric] = [scores[metric] for scores in questions.values()]
+        values[metric] = mean(columns[metric])
+    statistics = {metric: ratio_of(metric, "n") for metric in _METRICS}
     return Result(
-        "nq",
-        name or Path(predicted).stem,
-        values,
-        counts,
-        intervals(rows, measures),
-        questions,
+        dataset="nq",
+        name=result_name(name, predictions),
+        metrics=values,
+        counts={"n": len(questions)},
+        intervals=bootstrap_intervals(columns, statistics),
+        questions=questions,
     )
 
 
-def _golds(path: Path) -> Iterator[tuple[str, _Gold]]:
-    for row in records(path, _FIX, "Data"):
+def _is_empty(prediction: Any) -> bool:
+    return prediction in ([], "")
+
+
+def _score_question(question: Question, predicted: tuple[str, ...]) -> dict[str, Any]:
+    aliases: list[str] = []
+    for annotation in question.annotations:
+        for answers in annotation.answers:
+            aliases.extend(answers)
+    scores: dict[str, Any] = dict.fromkeys(_METRICS, 0.0)
+    if predicted:
+        scores["em"] = exact_match(predicted[0], aliases)
+        scores["em_first"] = exact_match_first(predicted[0], aliases)
+        scores["em_oracle"] = oracle_exact_match(predicted, aliases)
+    scores["question"] = question.text
+    scores["gold"] = aliases
+    scores["predicted"] = list(predicted)
+    return scores
+
+
+def _read_official(source: Path | ParsedJson) -> Iterator[Question]:
+    for row in records(source, _FIX, "Data"):
         key = row.text("id", "QuestionId", "question", "Question")
         answers = _answers(row)
         if not answers:
             raise row.bad("the list of answers is empty")
-        yield key, _Gold(row.text("question", "Question", default=key), answers)
+        text = row.text("question", "Question", default=key)
+        yield Question(key, text, single(answers))
 
 
 def _answers(row: Row) -> tuple[str, ...]:
-    if row.has("Answer"):  # TriviaQA's script goes by the normalized aliases
+    if row.has("Answer"):
+        # TriviaQA's script compares with the normalized aliases.
         return trivia_answers(row, "NormalizedAliases", "HumanAnswers")
     return row.texts("answer", "answers", "golden_answers")

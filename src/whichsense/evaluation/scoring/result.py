@@ -1,14 +1,19 @@
-"""What scoring gives back: numbers with their intervals, and, if wanted, each question's own."""
+"""Result: the scores of one system with their intervals, and each question's own scores."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from whichsense.errors import BadInput
 from whichsense.files import read_json
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[np.float64]]
 
 Interval = tuple[float, float]
 
@@ -19,7 +24,9 @@ BY_MODEL = {
     "dr": "reader",
     "bert_score": "bert",
 }
-"""Metrics that say nothing without the model behind them, and the setting that names it."""
+"""Metrics that depend on a model, and the setting that names the model."""
+
+_NOT_SETTINGS = ("dataset", "name", "intervals", "notes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,105 +43,105 @@ class Result:
     notes: Sequence[str] = ()
 
     def label(self, metric: str) -> str:
-        """A metric's name for people, with the model that it depends on: "disambig_f1 (reader: models/roberta)"."""
+        """A metric's name with the model that it depends on: "disambig_f1 (reader: models/roberta)"."""
         setting = BY_MODEL.get(metric, "")
-        return (
-            f"{metric} ({setting}: {self.settings[setting]})"
-            if setting in self.settings
-            else metric
-        )
+        if setting not in self.settings:
+            return metric
+        return f"{metric} ({setting}: {self.settings[setting]})"
 
     def as_dict(self, per_question: bool = False) -> dict[str, Any]:
         """The JSON form: metrics and counts by name, then intervals, settings and notes."""
-        table: dict[str, Any] = {
-            "dataset": self.dataset,
-            "name": self.name,
-            **self.settings,
-        }
-        table |= {**self.metrics, **self.counts}
+        table: dict[str, Any] = {"dataset": self.dataset, "name": self.name}
+        table |= self.settings
+        table |= self.metrics
+        table |= self.counts
         table["intervals"] = {name: list(pair) for name, pair in self.intervals.items()}
         table["notes"] = list(self.notes)
         if per_question:
-            table["questions"] = {
-                key: dict(scores) for key, scores in self.questions.items()
-            }
+            questions = {key: dict(scores) for key, scores in self.questions.items()}
+            table["questions"] = questions
         return table
 
 
 def load_result(path: str | Path) -> Result:
-    """Read what `score … --json` wrote."""
+    """Read a result that `score … --json` printed."""
     table = read_json(path)
     try:
-        return _result(table, Path(path).stem)
+        return _parse_result(table, Path(path).stem)
     except (AttributeError, KeyError, TypeError, ValueError):
         advice = f"Make one with: whichsense score … --json --per-question > {path}"
-        raise BadInput(f"'{path}' is no result. {advice}") from None
+        raise BadInput(f"'{path}' is not a result. {advice}") from None
 
 
-def _result(table: dict[str, Any], stem: str) -> Result:
-    rest = {
-        key: value
-        for key, value in table.items()
-        if key not in ("dataset", "name", "intervals", "notes")
-    }
-    questions = rest.pop("questions", {})
-    metrics = {k: v for k, v in rest.items() if v is None or isinstance(v, float)}
-    counts = {
-        k: v for k, v in rest.items() if isinstance(v, int) and not isinstance(v, bool)
-    }
-    settings = {k: v for k, v in rest.items() if k not in metrics and k not in counts}
-    intervals = {
-        name: (float(low), float(high))
-        for name, (low, high) in table["intervals"].items()
-    }
+def _parse_result(table: dict[str, Any], stem: str) -> Result:
+    metrics: dict[str, float | None] = {}
+    counts: dict[str, int] = {}
+    settings: dict[str, Any] = {}
+    questions = table.get("questions", {})
+    for key, value in table.items():
+        if key in _NOT_SETTINGS or key == "questions":
+            continue
+        # The JSON form is flat: a value's type says what it is.
+        if value is None or isinstance(value, float):
+            metrics[key] = value
+        elif isinstance(value, int) and not isinstance(value, bool):
+            counts[key] = value
+        else:
+            settings[key] = value
+    intervals: dict[str, Interval] = {}
+    for name, (low, high) in table["intervals"].items():
+        intervals[name] = (float(low), float(high))
     if not all(isinstance(question, dict) for question in questions.values()):
         raise TypeError("questions must be objects")
-    name, dataset = str(table.get("name") or stem), str(table.get("dataset", "?"))
     return Result(
-        dataset,
-        name,
-        metrics,
-        counts,
-        intervals,
-        questions,
-        settings,
-        table.get("notes", ()),
+        dataset=str(table.get("dataset", "?")),
+        name=str(table.get("name") or stem),
+        metrics=metrics,
+        counts=counts,
+        intervals=intervals,
+        questions=questions,
+        settings=settings,
+        notes=table.get("notes", ()),
     )
 
 
-Measure = Callable[[Any], Any]
-"""A statistic from a table of sums: columns in, one value for each row out."""
+Statistic = Callable[[Mapping[str, "Array"]], "Array"]
+"""From sums of named columns, one sum per resample, to one value per resample."""
 
 
-def share(top: int, bottom: int) -> Measure:
-    """The ratio of two columns of sums; 0 where there is nothing to divide by."""
+def ratio_of(numerator: str, denominator: str) -> Statistic:
+    """The ratio of two columns' sums; 0 where there is nothing to divide by."""
 
-    def measure(sums: Any) -> Any:
+    def statistic(sums: Mapping[str, Array]) -> Array:
         import numpy as np
 
-        return sums[:, top] / np.maximum(sums[:, bottom], 1e-12)
+        return sums[numerator] / np.maximum(sums[denominator], 1e-12)
 
-    return measure
+    return statistic
 
 
-def intervals(
-    rows: Sequence[Sequence[float]], measures: Mapping[str, Measure]
+def bootstrap_intervals(
+    columns: Mapping[str, Sequence[float]], statistics: Mapping[str, Statistic]
 ) -> dict[str, Interval]:
-    """95% bootstrap intervals of several statistics over the same resamples of the questions."""
+    """95% bootstrap intervals of several statistics over the same resamples of the questions.
+
+    Each column holds one number per question. A statistic sees the columns' sums over each resample.
+    """
     import numpy as np
 
     from whichsense.metrics.bootstrap import quantile, resampled_sums
 
-    if not rows:
-        return {}
-    sums = resampled_sums(np.asarray(rows, dtype=np.float64))
-    found = {}
-    for name, measure in measures.items():
-        values = measure(sums)
-        found[name] = (quantile(values, 0.025), quantile(values, 0.975))
-    return found
+    table = np.array(list(columns.values()), dtype=np.float64).T
+    # A product's last bit depends on the memory layout: rows are questions, contiguous.
+    sums = resampled_sums(np.ascontiguousarray(table))
+    by_name = dict(zip(columns, sums.T, strict=True))
+    intervals: dict[str, Interval] = {}
+    for name, statistic in statistics.items():
+        values = statistic(by_name)
+        intervals[name] = (quantile(values, 0.025), quantile(values, 0.975))
+    return intervals
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """The mean; nothing where there are no values."""
+    """The mean; None where there are no values."""
     return sum(values) / len(values) if values else None

@@ -1,0 +1,200 @@
+"""Evaluate systems: several of them over one dataset, scored as the official script does, in one table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from whichsense import sample
+from whichsense.config import load_as
+from whichsense.errors import BadConfig
+from whichsense.evaluation.predict import beside, is_of, predict, questions_of
+from whichsense.evaluation.scoring import Result, score
+from whichsense.files import read_json, sha256
+from whichsense.index import Index
+from whichsense.jobs.progress import Progress, silent
+from whichsense.metrics.detection import detection
+from whichsense.provenance import provenance
+from whichsense.systems import (
+    System,
+    SystemTable,
+    described,
+    load_system,
+    made,
+    provided_system,
+)
+
+_UNSAFE = re.compile(r"[^\w.-]+")  # in a file's name
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderboardEntry:
+    """One system of a comparison: a file, a provider, or predictions that exist already."""
+
+    name: str = ""
+    file: str = ""
+    provider: str = ""
+    predictions: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderboardConfig:
+    """The content of a `systems.toml`."""
+
+    dataset: str
+    systems: tuple[LeaderboardEntry, ...] = ()
+    index: str = ""
+    """Empty: the embedded sample."""
+    out: str = "predictions"
+    """The folder of the prediction files. A system with predictions is not run again; a stopped one resumes."""
+    limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderboardRow:
+    """The numbers of one system; None where it has none (no rewrites, or predictions of unknown speed)."""
+
+    name: str
+    metrics: Mapping[str, float | None]
+    intervals: Mapping[str, tuple[float, float]]
+    seconds_per_question: float | None
+    predictions: str
+    provenance: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboard:
+    """Systems beside each other over the same questions."""
+
+    dataset: str
+    questions: int
+    multi: int
+    systems: tuple[LeaderboardRow, ...]
+    provenance: Mapping[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _no_progress(name: str) -> AbstractContextManager[Progress]:
+    return nullcontext(silent)
+
+
+def evaluate_systems(
+    path: str | Path,
+    *,
+    data_dir: str | Path | None = None,
+    limit: int | None = None,
+    progress: Callable[[str], AbstractContextManager[Progress]] = _no_progress,
+) -> Leaderboard:
+    """Run every system of a file over its dataset and score each as the official script does."""
+    config = load_as(LeaderboardConfig, path)
+    if not config.systems:
+        raise BadConfig(
+            f"{path}: there are no systems to compare. Add [[systems]] with a file, provider or predictions."
+        )
+    tables = [_load_table(entry) for entry in config.systems]
+    out = Path(config.out)
+    _refuse_same_file(path, out, [table.name for table in tables if table])
+    out.mkdir(parents=True, exist_ok=True)
+    limit = limit or config.limit or None
+    questions, source = questions_of(config.dataset, data_dir, limit)
+    index = Index.open(config.index) if config.index else sample.index()
+    rows = []
+    for entry, table in zip(config.systems, tables, strict=True):
+        if table is None:
+            predictions = Path(entry.predictions)
+            name = entry.name or predictions.stem
+        else:
+            system = made(table, index)
+            name = system.name
+            predictions = out / f"{_file_name(name)}-{len(questions)}.json"
+            with progress(name) as shown:
+                _run_system(
+                    system,
+                    index,
+                    config.dataset,
+                    predictions,
+                    data_dir=data_dir,
+                    limit=limit,
+                    progress=shown,
+                )
+        result = score("ambignq", questions, predictions, allow_missing=True, name=name)
+        rows.append(_row(result, predictions))
+    return Leaderboard(
+        dataset=config.dataset,
+        questions=result.counts["n"],
+        multi=result.counts["n_multi"],
+        systems=tuple(rows),
+        provenance=provenance([source, path]),
+    )
+
+
+def _file_name(system: str) -> str:
+    return _UNSAFE.sub("-", system)
+
+
+def _load_table(entry: LeaderboardEntry) -> SystemTable | None:
+    """The table of an entry's system, under the entry's name; None where predictions are given."""
+    if entry.predictions:
+        return None
+    table = load_system(entry.file) if entry.file else provided_system(entry.provider)
+    return replace(table, name=entry.name or table.name)
+
+
+def _refuse_same_file(path: str | Path, out: Path, names: Sequence[str]) -> None:
+    """Refuse two systems that would write to one file."""
+    taken: dict[str, str] = {}
+    for name in names:
+        file_name = _file_name(name)
+        if file_name in taken:
+            where = f"'{out / file_name}-….json'"
+            raise BadConfig(
+                f"{path}: '{taken[file_name]}' and '{name}' would both be written to {where}. Give one another `name`."
+            )
+        taken[file_name] = name
+
+
+def _run_system(
+    system: System, index: Index, dataset: str, predictions: Path, **options: Any
+) -> None:
+    """Predict with a system, unless its predictions exist."""
+    about = described(system.table, index)
+    if is_of(predictions, about, dataset):
+        return
+    predict(
+        system.answerer,
+        dataset,
+        predictions,
+        system=about,
+        rewrites=system.rewrites,
+        **options,
+    )
+
+
+def _row(result: Result, predictions: Path) -> LeaderboardRow:
+    facts: dict[str, Any] = {}
+    if beside(predictions).exists():
+        facts = read_json(beside(predictions))
+    origin = facts.get("provenance")
+    return LeaderboardRow(
+        name=result.name,
+        metrics={**result.metrics, **_detection(result)},
+        intervals=result.intervals,
+        seconds_per_question=facts.get("seconds_per_question"),
+        predictions=str(predictions),
+        provenance=origin or {"data": {predictions.name: sha256(predictions)}},
+    )
+
+
+def _detection(result: Result) -> dict[str, float]:
+    """CAmbigNQ's detection: a question with more than one predicted answer counts as predicted ambiguous."""
+    questions = result.questions.values()
+    gold = [scores["multi"] for scores in questions]
+    predicted = [len(scores["predicted"]) > 1 for scores in questions]
+    measures = asdict(detection(gold, predicted))
+    return {f"detection_{name}": value for name, value in measures.items()}
