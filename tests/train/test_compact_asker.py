@@ -12,6 +12,16 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from whichsense.train.compact.encoder.generated import (
+    MADE,
+    Made,
+    believed,
+    best_spans,
+    lists_of,
+    own_slots,
+)
+from whichsense.train.compact.encoder.int8 import Int8Task
+
 from whichsense.errors import BadConfig
 from whichsense.models.compact.encoder.net import CompactNet
 from whichsense.models.compact.encoder.tokens import BEGIN, END
@@ -27,15 +37,6 @@ from whichsense.train.compact.data.batch import ListBatch, Pairs, Scores, list_b
 from whichsense.train.compact.data.pack import Pack, Ragged
 from whichsense.train.compact.data.questions import held_out
 from whichsense.train.compact.encoder import int8, student
-from whichsense.train.compact.encoder.generated import (
-    MADE,
-    Made,
-    believed,
-    best_spans,
-    lists_of,
-    own_slots,
-)
-from whichsense.train.compact.encoder.int8 import Int8Task
 from whichsense.train.compact.writer.asker import AskerTask
 from whichsense.train.compact.writer.generate import Making, drawn, parted
 from whichsense.train.loop.recipe import load_recipe

@@ -20,6 +20,12 @@ pytest.importorskip("transformers")
 for needed in ("onnx", "onnxruntime"):
     pytest.importorskip(needed)
 
+from whichsense.train.compact.encoder.generated import MADE
+from whichsense.train.compact.encoder.int8 import Int8Task
+from whichsense.train.compact.encoder.scores import detected, taught_scores
+from whichsense.train.compact.encoder.student import shared_out, vocabulary_of
+from whichsense.train.compact.encoder.topical import TopicTask
+
 from whichsense.datasets import Annotation, QAPair, Question
 from whichsense.errors import BadConfig, BadInput, WhichsenseError
 from whichsense.models.bases import load_base
@@ -45,13 +51,8 @@ from whichsense.train.compact.data.corpora import (
     small_corpora,
 )
 from whichsense.train.compact.encoder import losses, teacher
-from whichsense.train.compact.encoder.generated import MADE
-from whichsense.train.compact.encoder.int8 import Int8Task
 from whichsense.train.compact.encoder.measures import measured
-from whichsense.train.compact.encoder.scores import detected, taught_scores
 from whichsense.train.compact.encoder.start import NET, opened
-from whichsense.train.compact.encoder.student import shared_out, vocabulary_of
-from whichsense.train.compact.encoder.topical import TopicTask
 from whichsense.train.compact.scorer import fitting, judging, questioning
 from whichsense.train.compact.writer.whole import WholeTask
 from whichsense.train.compact.writer.writer import WriterTask

@@ -50,12 +50,10 @@ class ListBatch(NamedTuple):
     last: Tensor
     answer: Tensor
     """The number of the span's answer; -1 where there is no span."""
-    told: Tensor
-    """Which lists have answers that are taken for right, or none: not guessed ones."""
     complete: Tensor
-    """Which of them have every answer that their passages give."""
+    """Which lists have every answer that their passages give."""
     ambiguous: Tensor
-    """How surely a question has several readings; -1 where nobody said."""
+    """1 where a question has several readings, 0 where it has not, -1 without a label."""
     taught: Taught | None = None
     alone: bool = False
     """Whether the last slot of each list, which is never valid, holds its question without a passage."""
@@ -110,10 +108,9 @@ def list_batch(
         first=first,
         last=last,
         answer=answer,
-        told=torch.tensor([not pack.asked[number].guessed for number in numbers]),
         complete=torch.tensor([pack.asked[number].complete for number in numbers]),
         ambiguous=torch.tensor(
-            [_ambiguous(pack, number, scores) for number in numbers]
+            [float(pack.asked[number].ambiguous) for number in numbers]
         ),
         taught=None if scores is None else _taught(scores, flat, heads, longest, shape),
         alone=alone,
@@ -121,24 +118,26 @@ def list_batch(
 
 
 class Scores(NamedTuple):
-    """The teacher's scores of every slot: relevance, and the likeliest first and last tokens (places, log chances).
-
-    `ambiguous` is what detectors say of every list's question, where there are some.
-    """
+    """The teacher's scores of every slot: relevance, and its likeliest first and last tokens (slots × 2 × pieces)."""
 
     relevance: NDArray[Any]
     places: NDArray[Any]
+    """Of the tokens, counted from the title's first one."""
     chances: NDArray[Any]
-    ambiguous: NDArray[Any] | None = None
+    """Their log probabilities."""
 
+    @classmethod
+    def zeros(cls, slots: int) -> Scores:
+        tokens = (slots, 2, MOST_PIECES)
+        return cls(
+            np.zeros(slots, np.float16),
+            np.zeros(tokens, np.uint8),
+            np.zeros(tokens, np.float16),
+        )
 
-def _ambiguous(pack: Pack, number: int, scores: Scores | None) -> float:
-    """What annotators say, what detectors say, or half of each: both err."""
-    said = float(pack.asked[number].ambiguous)
-    if scores is None or scores.ambiguous is None:
-        return said
-    taught = float(scores.ambiguous[number])
-    return (said + taught) / 2 if said >= 0 else taught
+    @classmethod
+    def concatenate(cls, parts: Sequence[Scores]) -> Scores:
+        return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
 def _taught(

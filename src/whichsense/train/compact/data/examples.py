@@ -103,7 +103,7 @@ class Examples:
         if dice is not None:
             answer, rewrite = (
                 dice.choice(one.answers[:_ALIASES]),
-                _wording(one.rewrites, dice, ranked=asked.guessed),
+                dice.choice(one.rewrites),
             )
             dice.shuffle(others)
             others = (
@@ -190,7 +190,7 @@ class Examples:
                 for window in self.windows(number, other.answer)[:1]
             ]
             windows = [*windows[:1], *others, *(windows[1:] if len(others) < 2 else [])]
-        elif asked.answers and not asked.guessed:
+        elif asked.answers:
             text, answer, windows = (
                 asked.text,
                 min(asked.answers[0], key=len),
@@ -270,13 +270,6 @@ def _shaken(windows: list[Window], dice: random.Random) -> list[Window]:
     if luck < 0.15:
         return []
     return dice.sample(windows, len(windows)) if luck < 0.4 else windows
-
-
-def _wording(rewrites: Sequence[str], dice: random.Random, *, ranked: bool) -> str:
-    """Several wordings are equals, unless a model guessed them: then the first is the best, and is drawn most often."""
-    if not ranked:
-        return dice.choice(rewrites)
-    return dice.choices(rewrites, [1 / (rank + 1) for rank in range(len(rewrites))])[0]
 
 
 @lru_cache(_REMEMBERED)

@@ -214,16 +214,8 @@ class _Maker:
             name: getattr(self.lists, name)
             for name in ("depth", "passages", "measured")
         }
-        only: dict[str, object] = {}
-        # By their places, as files are known by their content and not by their names.
-        if guessed := [
-            place
-            for place, name in enumerate(self.data.more)
-            if self.data.is_guessed(name)
-        ]:
-            only["guessed"] = guessed
         found: dict[str, object] = json.loads(
-            json.dumps({"files": files, **plain, **sizes, **only})
+            json.dumps({"files": files, **plain, **sizes})
         )
         return found
 

@@ -177,9 +177,13 @@ def _asked(table: dict[str, Any]) -> Asked:
         Rewriting(*(tuple(one[key]) for key in _PARTS)) for one in table["rewritings"]
     )
     answers = tuple(map(tuple, table["answers"]))
-    flags = {name: table.get(name, False) for name in ("guessed", "complete")}
     return Asked(
-        table["text"], table["source"], answers, rewritings, table["ambiguous"], **flags
+        table["text"],
+        table["source"],
+        answers,
+        rewritings,
+        table["ambiguous"],
+        complete=table["complete"],
     )
 
 

@@ -68,7 +68,7 @@ class Pairs:
         slots = [
             slot for slot in self.pack.slots_of(number) if len(self.pack.spans[slot])
         ]
-        if way is None or asked.guessed or not slots:
+        if way is None or not slots:
             return []
         said = {slot: self._said(number, slot) for slot in slots}
         best = max(slots, key=said.__getitem__)

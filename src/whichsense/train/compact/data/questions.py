@@ -47,10 +47,6 @@ class Data:
     """Datasets whose questions and rewrites, and near copies of them, must not be learnt from."""
     held: int = 0
     """Every so many-th question of `train`, by a hash of its id, is not learnt from: the scorer is fitted on them."""
-    guessed: tuple[str, ...] = ()
-    """Those of `more` whose answers and rewrites are a model's, by the beginning of a dataset's or a file's name:
-    rewriting is learnt from them, and what the teacher says of their passages, but not their answers. They may ask what
-    others ask, too."""
     weights: dict[str, float] = field(default_factory=dict)
     """How often questions are drawn, by the beginning of the dataset's name; 1 where nothing is said. Rewrites that are
     asked as questions: `rewrites of ` and the name."""
@@ -104,9 +100,6 @@ class Data:
             if name
         ]
 
-    def is_guessed(self, name: str) -> bool:
-        return name.startswith(self.guessed) or Path(name).name.startswith(self.guessed)
-
     def read(self, name: str) -> list[Question]:
         return given_questions(name, self.folder or None)[0]
 
@@ -136,19 +129,17 @@ class Asked:
     """That come with it."""
     searched: bool = True
     """Whether an index is searched for more."""
-    guessed: bool = False
-    """Whether its answers are a model's."""
     complete: bool = False
     """Whether every answer is told that its passages give: whatever else stands in them is wrong."""
 
 
 def training(data: Data) -> list[Asked]:
     """All questions to learn from, each once, without near copies of those that are kept for measuring."""
-    found: dict[tuple[bool, str], Asked] = {}
+    found: dict[str, Asked] = {}
     own, kept = _parted(data)
     for one in _all(data, own):
         if len(words(one.text)) >= _FEWEST_WORDS:
-            found.setdefault((one.guessed, " ".join(words(one.text))), one)
+            found.setdefault(" ".join(words(one.text)), one)
     return _without_copies(list(found.values()), kept, data.train)
 
 
@@ -245,8 +236,7 @@ def _all(data: Data, own: Sequence[Question]) -> Iterator[Asked]:
                     for text, answers in texts
                 )
     for name in data.more:
-        asked = _of_kind(data.read(name)[: data.limit or None], name)
-        yield from (replace(one, guessed=data.is_guessed(name)) for one in asked)
+        yield from _of_kind(data.read(name)[: data.limit or None], name)
 
 
 def _of_kind(questions: Sequence[Question], name: str) -> Iterator[Asked]:

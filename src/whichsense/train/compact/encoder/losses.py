@@ -1,4 +1,4 @@
-"""What is learnt from lists: which passages answer, where the answers stand, and what a teacher says of both."""
+"""Losses over lists: which passages answer, where the answers are, and the soft labels of a teacher for both."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ from torch.nn import functional as F
 
 from whichsense.train.compact.data.batch import ListBatch, Taught
 
-NONE = -1e4
-_FLOOR = -25.0  # the least log probability that still counts: one hopeless token must not rule a batch
+NONE = -1e4  # a score that stands for minus infinity
+_FLOOR = (
+    -25.0
+)  # the least log probability that counts: one hopeless token must not dominate a batch
+_LEAST_MASS = -30.0  # the same of an answer in a passage
+_INVALID_RELEVANCE = -20.0  # of the teacher, for a slot without a passage
+_NULL_WEIGHT = 0.5  # of a list without an answer
+_TEACHER_FLOOR = 0.01  # added to the teacher's share of every passage
 
 
-def mean(values: Tensor, counted: Tensor) -> Tensor:
-    """Of those that are counted; 0 where none is."""
-    return (values * counted).sum() / counted.sum().clamp(min=1)
+def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
+    """The mean of the values in the mask; 0 if it is empty."""
+    return (values * mask).sum() / mask.sum().clamp(min=1)
 
 
 def shares(scores: Tensor, valid: Tensor) -> Tensor:
@@ -25,100 +31,108 @@ def shares(scores: Tensor, valid: Tensor) -> Tensor:
     return F.log_softmax(F.pad(scores, (0, 1)), dim=1)
 
 
-def listwise(logs: Tensor, held: Tensor, told: Tensor) -> Tensor:
-    """Every answer's passages should be likely; where there is none, the null passage (at half weight).
+def _listwise(logs: Tensor, held: Tensor) -> Tensor:
+    """Every answer's passages should be likely; the null passage where there is no answer.
 
-    Only of lists whose answers are `told`.
+    `logs`: lists × slots + 1. `held`: lists × slots × answers.
     """
-    mass = logs[:, :-1, None].masked_fill(~held, NONE).logsumexp(1)
-    there = held.any(1)
-    found = -(mass * there).sum(1) / there.sum(1).clamp(min=1)
-    each = torch.where(there.any(1), found, -0.5 * logs[:, -1])
-    return mean(each, told)
+    mass = logs[:, :-1, None].masked_fill(~held, NONE).logsumexp(1)  # lists × answers
+    has_answer = held.any(1)
+    answered = -(mass * has_answer).sum(1) / has_answer.sum(1).clamp(min=1)
+    unanswered = -_NULL_WEIGHT * logs[:, -1]
+    each = torch.where(has_answer.any(1), answered, unanswered)
+    return each.sum() / len(each)
 
 
 def start_end(span: Tensor, region: Tensor) -> tuple[Tensor, Tensor]:
-    """Log probabilities of each token to be an answer's first, and its last."""
-    first, last = F.log_softmax(
-        span.masked_fill(~region[..., None], NONE), dim=1
-    ).unbind(-1)
+    """Log probabilities of each token to be an answer's first, and its last (pairs × tokens)."""
+    scores = span.masked_fill(~region[..., None], NONE)
+    first, last = F.log_softmax(scores, dim=1).unbind(-1)
     return first, last
 
 
-def spans(batch: ListBatch, logs: Tensor, first: Tensor, last: Tensor) -> Tensor:
-    """Every answer that stands in a passage should be likely, anywhere; passages count as they are believed to answer.
+def span_loss(batch: ListBatch, logs: Tensor, first: Tensor, last: Tensor) -> Tensor:
+    """Every answer in a passage should be likely, at any of its places; passages are weighted by their shares.
 
-    Were one answer enough, the likelier of two would soon be the only one.
+    If one answer were enough, the likelier of two would soon be the only one.
     """
-    flat = batch.first.flatten(0, 1), batch.last.flatten(0, 1)
-    each = first.gather(1, flat[0]) + last.gather(1, flat[1])
-    own = batch.answer.flatten(0, 1)[..., None] == torch.arange(
-        batch.held.shape[-1], device=each.device
-    )
-    there = own.any(1)
-    mass = each[..., None].masked_fill(~own, NONE).logsumexp(1).clamp(min=-30)
-    scores = (mass * there).sum(1) / there.sum(1).clamp(min=1)
-    good = there.any(1).view_as(batch.valid) & batch.told[:, None]
-    weights = logs[:, :-1].detach().masked_fill(~good, NONE).softmax(1) * good
-    return -(weights * scores.view_as(weights)).sum() / good.any(1).sum().clamp(min=1)
+    starts = first.gather(1, batch.first.flatten(0, 1))
+    ends = last.gather(1, batch.last.flatten(0, 1))
+    each = starts + ends  # pairs × spans
+    numbers = torch.arange(batch.held.shape[-1], device=each.device)
+    # Pairs × spans × answers: which answer a span is.
+    own = batch.answer.flatten(0, 1)[..., None] == numbers
+    has_answer = own.any(1)
+    mass = each[..., None].masked_fill(~own, NONE).logsumexp(1).clamp(min=_LEAST_MASS)
+    scores = (mass * has_answer).sum(1) / has_answer.sum(1).clamp(min=1)
+    answers = has_answer.any(1).view_as(batch.valid)  # lists × slots
+    weights = logs[:, :-1].detach().masked_fill(~answers, NONE).softmax(1) * answers
+    total = -(weights * scores.view_as(weights)).sum()
+    return total / answers.any(1).sum().clamp(min=1)
 
 
 def read(output: Mapping[str, Tensor], batch: ListBatch) -> dict[str, Tensor]:
-    """Each part of a reader's loss, without and, where there is a teacher, with what it says: not where answers are
-    complete, of which it knows less."""
-    pairs = batch.pairs
+    """Each part of a reader's loss; with soft labels, if the batch has any, those of the teacher too."""
     logs = shares(output["relevance"], batch.valid)
-    first, last = start_end(output["span"], pairs.region)
-    found = {
-        "relevance": listwise(logs, batch.held, batch.told),
-        "span": spans(batch, logs, first, last),
+    first, last = start_end(output["span"], batch.pairs.region)
+    parts = {
+        "relevance": _listwise(logs, batch.held),
+        "span": span_loss(batch, logs, first, last),
     }
-    early = shares(output["exit"], batch.valid) if "exit" in output else None
-    if early is not None:
-        found["exit"] = listwise(early, batch.held, batch.told)
+    early = None
+    if "exit" in output:
+        early = shares(output["exit"], batch.valid)
+        parts["exit"] = _listwise(early, batch.held)
     if "ambiguity" in output:
-        found |= _ambiguity(output["ambiguity"], batch)
-    if batch.taught is not None:
-        believed, open_lists = _believed(batch.taught, batch.valid), ~batch.complete
-        found["taught"] = mean(-(believed * logs.clamp(min=_FLOOR)).sum(1), open_lists)
-        if early is not None:
-            found["taught_exit"] = mean(
-                -(believed * early.clamp(min=_FLOOR)).sum(1), open_lists
-            )
-        taught = batch.valid & open_lists[:, None]
-        found["taught_span"] = _taught_spans(
-            batch.taught, believed, taught, first, last
-        )
-    return found
+        parts |= _ambiguity(output["ambiguity"], batch)
+    if batch.taught is None:
+        return parts
+    # Where gold answers are complete, the teacher knows less than they do.
+    open_lists = ~batch.complete
+    targets = _teacher_shares(batch.taught, batch.valid)
+    parts["taught"] = _distillation(targets, logs, open_lists)
+    if early is not None:
+        parts["taught_exit"] = _distillation(targets, early, open_lists)
+    valid = batch.valid & open_lists[:, None]
+    parts["taught_span"] = _span_distillation(batch.taught, targets, valid, first, last)
+    return parts
 
 
-def _believed(taught: Taught, valid: Tensor) -> Tensor:
-    scores = torch.where(
-        valid, taught.relevance, torch.full_like(taught.relevance, -20.0)
-    )
+def _teacher_shares(taught: Taught, valid: Tensor) -> Tensor:
+    """The teacher's probabilities over passages and the null passage (lists × slots + 1)."""
+    nothing = torch.full_like(taught.relevance, _INVALID_RELEVANCE)
+    scores = torch.where(valid, taught.relevance, nothing)
     return F.pad(scores, (0, 1)).softmax(1)
 
 
-def _taught_spans(
-    taught: Taught, believed: Tensor, valid: Tensor, first: Tensor, last: Tensor
+def _distillation(targets: Tensor, logs: Tensor, lists: Tensor) -> Tensor:
+    """The cross-entropy between the teacher's shares and ours, over these lists."""
+    each = -(targets * logs.clamp(min=_FLOOR)).sum(1)
+    return masked_mean(each, lists)
+
+
+def _span_distillation(
+    taught: Taught, targets: Tensor, valid: Tensor, first: Tensor, last: Tensor
 ) -> Tensor:
-    weights = (believed[:, :-1] + 0.01) * valid
+    weights = (targets[:, :-1] + _TEACHER_FLOOR) * valid
     weights = (weights / weights.sum().clamp(min=1e-6)).flatten()
-    found = torch.stack([first, last], 1).gather(2, taught.places).clamp(min=_FLOOR)
-    return -(weights * (taught.chances * found).sum((1, 2))).sum()
+    # Pairs × 2 × pieces: our log probabilities of the teacher's likeliest tokens.
+    logs = torch.stack([first, last], 1).gather(2, taught.places).clamp(min=_FLOOR)
+    return -(weights * (taught.chances * logs).sum((1, 2))).sum()
 
 
 def _ambiguity(logits: Tensor, batch: ListBatch) -> dict[str, Tensor]:
-    """Over the mean of all passages, and by the question alone; only where somebody said something."""
+    """The log loss over the mean of all passages, and of the question alone, where annotators gave a label."""
     each = logits.view_as(batch.valid)
-    asked = {"ambiguity": (each * batch.valid).sum(1) / batch.valid.sum(1).clamp(min=1)}
+    valid = batch.valid
+    mean_logit = (each * valid).sum(1) / valid.sum(1).clamp(min=1)
+    predictions = {"ambiguity": mean_logit}
     if batch.alone:
-        asked["alone"] = each[:, -1]
-    known = batch.ambiguous >= 0
-    found = {}
-    for name, logit in asked.items():
-        loss = F.binary_cross_entropy_with_logits(
-            logit, batch.ambiguous.clamp(min=0), reduction="none"
-        )
-        found[name] = mean(loss, known)
-    return found
+        predictions["alone"] = each[:, -1]
+    labelled = batch.ambiguous >= 0
+    labels = batch.ambiguous.clamp(min=0)
+    parts = {}
+    for name, logit in predictions.items():
+        loss = F.binary_cross_entropy_with_logits(logit, labels, reduction="none")
+        parts[name] = masked_mean(loss, labelled)
+    return parts

@@ -1,4 +1,4 @@
-"""What training goes on from: a folder that a recipe wrote, any weights folder, or the model that is shipped."""
+"""The model that training starts from: a folder that a recipe wrote, any weights folder, or the shipped model."""
 
 from __future__ import annotations
 
@@ -19,116 +19,118 @@ from whichsense.models.compact.export import CONFIG, WORD_TOP, WRITER_LAYERS
 from whichsense.models.compact.loading import load
 
 SHIPPED = "shipped"
-NET, SHAPE, VOCABULARY = "net.pt", "shape.json", "vocab.txt"
+NET = "net.pt"
+_SHAPE, _VOCABULARY = "shape.json", "vocab.txt"
 _WRITER = "writer."
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    ValueError,
+    TypeError,
+    RuntimeError,
+    pickle.UnpicklingError,
+)
 
 
 @dataclass(frozen=True)
 class Start:
-    """A model, as it was left."""
+    """A model as its last training left it."""
 
     folder: Path
     shape: CompactConfig
     vocabulary: list[str]
     state: dict[str, Tensor] = field(repr=False)
     config: dict[str, Any] | None = None
-    """What the weights folder says of itself; None where it is none."""
+    """The settings of a weights folder; None for a folder of another kind."""
 
     @property
     def encoder(self) -> dict[str, Tensor]:
-        """Its part with the heads."""
-        return {
-            name: value
-            for name, value in self.state.items()
-            if not name.startswith(_WRITER)
-        }
+        """The weights of the encoder and its heads."""
+        weights = {}
+        for name, value in self.state.items():
+            if not name.startswith(_WRITER):
+                weights[name] = value
+        return weights
 
     @property
     def writer(self) -> dict[str, Tensor]:
-        """Its part that writes; empty where there is none yet."""
-        return {
-            name.removeprefix(_WRITER): value
-            for name, value in self.state.items()
-            if name.startswith(_WRITER)
-        }
+        """The weights of the writer; empty if there is no writer yet."""
+        weights = {}
+        for name, value in self.state.items():
+            if name.startswith(_WRITER):
+                weights[name.removeprefix(_WRITER)] = value
+        return weights
 
     def net(self, shape: CompactConfig) -> CompactNet:
         """Encoder and heads with these weights."""
         net = CompactNet(shape)
-        own, kept = net.state_dict(), self.encoder
-        odd = [
-            name
-            for name in kept
-            if name not in own or own[name].shape != kept[name].shape
-        ]
-        odd += [name for name in own if name not in kept]
-        if odd:
+        expected, weights = net.state_dict(), self.encoder
+        misfits = []
+        for name in {*expected, *weights}:
+            if name not in expected or name not in weights:
+                misfits.append(name)
+            elif expected[name].shape != weights[name].shape:
+                misfits.append(name)
+        if misfits:
             raise BadInput(
-                f"'{self.folder}' holds no compact model of this shape: '{min(odd)}' does not fit."
+                f"'{self.folder}' holds no compact model of this shape: '{min(misfits)}' does not fit."
             )
-        net.load_state_dict(kept)
+        net.load_state_dict(weights)
         return net
 
-    def mixed(self, net: CompactNet, share: float) -> CompactNet:
-        """Between a net that grew out of this one and it, `share` of the way back."""
-        found = CompactNet(net.config)
-        grown = {name: value.detach().cpu() for name, value in net.state_dict().items()}
-        found.load_state_dict(
-            {name: value.lerp(self.state[name], share) for name, value in grown.items()}
-        )
-        return found
+    def averaged(self, net: CompactNet, share: float) -> CompactNet:
+        """The mean of a network that was trained from this one and this one, which counts `share`."""
+        mean = CompactNet(net.config)
+        weights = {}
+        for name, value in net.state_dict().items():
+            weights[name] = value.detach().cpu().lerp(self.state[name], share)
+        mean.load_state_dict(weights)
+        return mean
 
 
-def rounded_words(words: Tensor) -> Tensor:
-    """Word vectors as the weights folder holds them: the writer learns with what it will be run with."""
+def round_words(words: Tensor) -> Tensor:
+    """Word vectors as the int8 weights folder holds them: the writer trains with the vectors that it will run with."""
     steps = words.abs().amax(1, keepdim=True).clamp(min=1e-8) / WORD_TOP
     return torch.round(words / steps) * steps
 
 
-def opened(name: str) -> Start:
-    """`shipped`, or a folder. What a recipe left for training is preferred: it is not rounded."""
+def load_start(name: str) -> Start:
+    """Load `shipped` or a folder. A checkpoint that a recipe left is preferred to int8 codes: it is not rounded."""
     folder = WEIGHTS if name == SHIPPED else Path(name)
     if not (folder / NET).exists():
-        found = load(folder)
-        state = {key: torch.tensor(array) for key, array in found.weights.items()}
-        shape = {
-            key: value for key, value in found.shape.items() if key != WRITER_LAYERS
-        }
-        return Start(
-            folder, CompactConfig(**shape), found.vocabulary, state, found.config
-        )
+        return _from_weights_folder(folder)
     try:
-        sizes = CompactConfig(
-            **json.loads((folder / SHAPE).read_text(encoding="utf-8"))
-        )
-        vocabulary = (
-            (folder / VOCABULARY)
-            .read_text(encoding="utf-8")
-            .removesuffix("\n")
-            .split("\n")
-        )
-        state = torch.load(folder / NET, map_location="cpu", weights_only=True)
-        told = folder / CONFIG
-        config = json.loads(told.read_text(encoding="utf-8")) if told.exists() else None
-    except (
-        OSError,
-        EOFError,
-        ValueError,
-        TypeError,
-        RuntimeError,
-        pickle.UnpicklingError,
-    ) as error:
+        return _from_checkpoint(folder)
+    except _UNREADABLE as error:
         raise BadInput(
             f"'{name}' holds no compact model that can be read: {error}"
         ) from None
-    return Start(folder, sizes, vocabulary, state, config)
 
 
-def keep(net: CompactNet, vocabulary: Sequence[str], folder: Path) -> None:
-    """What another recipe starts from."""
-    torch.save(
-        {name: value.detach().cpu() for name, value in net.state_dict().items()},
-        folder / NET,
-    )
-    (folder / SHAPE).write_text(json.dumps(asdict(net.config)) + "\n", encoding="utf-8")
-    (folder / VOCABULARY).write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
+def _from_weights_folder(folder: Path) -> Start:
+    exported = load(folder)
+    sizes = dict(exported.shape)
+    sizes.pop(WRITER_LAYERS, None)
+    state = {name: torch.tensor(array) for name, array in exported.weights.items()}
+    shape = CompactConfig(**sizes)
+    return Start(folder, shape, exported.vocabulary, state, exported.config)
+
+
+def _from_checkpoint(folder: Path) -> Start:
+    sizes = json.loads((folder / _SHAPE).read_text(encoding="utf-8"))
+    pieces = (folder / _VOCABULARY).read_text(encoding="utf-8")
+    state = torch.load(folder / NET, map_location="cpu", weights_only=True)
+    config = None
+    if (folder / CONFIG).exists():
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    vocabulary = pieces.removesuffix("\n").split("\n")
+    return Start(folder, CompactConfig(**sizes), vocabulary, state, config)
+
+
+def save_start(net: CompactNet, vocabulary: Sequence[str], folder: Path) -> None:
+    """Write what `load_start` reads."""
+    state = {name: value.detach().cpu() for name, value in net.state_dict().items()}
+    torch.save(state, folder / NET)
+    shape = json.dumps(asdict(net.config)) + "\n"
+    (folder / _SHAPE).write_text(shape, encoding="utf-8")
+    (folder / _VOCABULARY).write_text("\n".join(vocabulary) + "\n", encoding="utf-8")

@@ -1,7 +1,7 @@
-"""What the verdict on a span is learnt from: the spans that the reader itself holds for likely, and the gold ones.
+"""The loss of verdicts on spans: those that the reader finds likely, and the gold ones.
 
-Where an answer begins and ends is a choice among all tokens, in which one answer wins. A verdict is on a span alone, so
-that two answers of a passage can both be right.
+The first and the last token of an answer are a choice among all tokens, in which one answer wins. A verdict judges one
+span by itself, so that two answers of a passage can both be right.
 """
 
 from __future__ import annotations
@@ -17,107 +17,121 @@ from whichsense.models.compact.reader.candidates import LONGEST_SPAN
 from whichsense.train.compact.data.batch import ListBatch
 from whichsense.train.compact.encoder import losses
 
-_ROUNDS, _EACH = (
-    3,
-    4,
-)  # how often the best spans are looked for, each time without the one before, and how many of them
-_LEAST = 1e-3  # of the probability that is left: what is below is not asked about
-_LEAST_SHARE = 0.02  # what a span of a passage counts that is hardly believed to answer
-_NEAR = 0.5  # what a span counts that overlaps an answer and is none, where all answers are told; elsewhere nothing
-_INCOMPLETE = (
-    0.5  # what a span counts where an answer may be missing from those that are told
+_ROUNDS = (
+    3  # of searching for the best spans, each without the tokens of the best before
 )
+_SPANS = 4  # of each round
+_LEAST_PROBABILITY = 1e-3  # of a span that is judged
+_LEAST_SHARE = 0.02  # the weight of a passage that hardly answers
+
+# The weight of a span by what it is, where the gold answers are complete and where one may be missing. A span that
+# overlaps an answer without being one may be an alias of it, unless every answer is known.
+_COMPLETE_WEIGHTS = {"right or wrong": 1.0, "overlapping": 0.5}
+_INCOMPLETE_WEIGHTS = {"right or wrong": 0.5, "overlapping": 0.0}
 
 
 def loss(
     model: CompactNet, output: Mapping[str, Tensor], batch: ListBatch, articles: Tensor
 ) -> Tensor:
-    """The log loss of verdicts, passages counting as they are believed to answer. `articles` are word pieces that an
-    answer may begin with or not."""
-    wide = batch.valid.shape[1]
+    """The weighted mean of the verdicts' log loss. `articles`: word pieces that an answer may begin with or not."""
     with torch.no_grad():
-        first, last, there = _asked(output["span"], batch)
-        right, near = _labels(first, last, batch, articles)
-        shares = losses.shares(output["relevance"], batch.valid)[:, :-1].exp().flatten()
-        complete, told = (
-            flag.repeat_interleave(wide)[:, None]
-            for flag in (batch.complete, batch.told)
-        )
-        counts = (
-            shares.clamp(min=_LEAST_SHARE)[:, None]
-            * batch.valid.flatten()[:, None]
-            * told
-            * there
-        )
-        counts = counts * torch.where(
-            complete, torch.where(near, _NEAR, 1.0), torch.where(near, 0.0, _INCOMPLETE)
-        )
-    said = model.verdict(output["states"], first, last).float()
-    each = F.binary_cross_entropy_with_logits(said, right.float(), reduction="none")
-    return (each * counts).sum() / counts.sum().clamp(min=1e-3)
+        first, last, counted = _candidate_spans(output["span"], batch)
+        right, overlapping = _label_spans(first, last, batch, articles)
+        weights = _passage_weights(output["relevance"], batch) * counted
+        weights = weights * _span_weights(overlapping, batch)
+    logits = model.verdict(output["states"], first, last).float()
+    each = F.binary_cross_entropy_with_logits(logits, right.float(), reduction="none")
+    return (each * weights).sum() / weights.sum().clamp(min=1e-3)
 
 
-def _asked(span: Tensor, batch: ListBatch) -> tuple[Tensor, Tensor, Tensor]:
-    """First and last tokens of the likely spans, then of the gold ones (pairs × spans), and which of them count: none
-    twice."""
-    firsts, lasts, chances = likely(span, batch.pairs.region)
-    gold_first, gold_last, gold = (
-        part.flatten(0, 1) for part in (batch.first, batch.last, batch.answer >= 0)
+def _passage_weights(relevance: Tensor, batch: ListBatch) -> Tensor:
+    """How likely each passage is to answer (pairs × 1); 0 for a slot without a passage."""
+    shares = losses.shares(relevance, batch.valid)[:, :-1].exp().flatten()
+    return shares.clamp(min=_LEAST_SHARE)[:, None] * batch.valid.flatten()[:, None]
+
+
+def _span_weights(overlapping: Tensor, batch: ListBatch) -> Tensor:
+    """The weight of each span (pairs × spans)."""
+    slots = batch.valid.shape[1]
+    complete = batch.complete.repeat_interleave(slots)[:, None]
+    return torch.where(
+        complete,
+        _weigh(overlapping, _COMPLETE_WEIGHTS),
+        _weigh(overlapping, _INCOMPLETE_WEIGHTS),
     )
-    first, last = torch.cat([firsts, gold_first], 1), torch.cat([lasts, gold_last], 1)
-    there = torch.cat([chances > _LEAST, gold], 1)
+
+
+def _weigh(overlapping: Tensor, weights: Mapping[str, float]) -> Tensor:
+    return torch.where(overlapping, weights["overlapping"], weights["right or wrong"])
+
+
+def _candidate_spans(span: Tensor, batch: ListBatch) -> tuple[Tensor, Tensor, Tensor]:
+    """First and last tokens of the likely spans, then of the gold ones, and which of them count, none twice.
+
+    All three are pairs × spans.
+    """
+    firsts, lasts, probabilities = likely_spans(span, batch.pairs.region)
+    gold_first, gold_last, is_gold = _gold_spans(batch)
+    first = torch.cat([firsts, gold_first], 1)
+    last = torch.cat([lasts, gold_last], 1)
+    counted = torch.cat([probabilities > _LEAST_PROBABILITY, is_gold], 1)
+    # Pairs × spans × spans: whether two spans are the same.
     same = (first[..., None] == first[:, None]) & (last[..., None] == last[:, None])
-    before = (same & there[:, None]).tril(-1).any(-1)
-    return first, last, there & ~before
+    repeated = (same & counted[:, None]).tril(-1).any(-1)
+    return first, last, counted & ~repeated
 
 
-def _labels(
+def _gold_spans(batch: ListBatch) -> tuple[Tensor, Tensor, Tensor]:
+    """First tokens, last tokens, and which of them are spans (pairs × spans)."""
+    is_gold = batch.answer.flatten(0, 1) >= 0
+    return batch.first.flatten(0, 1), batch.last.flatten(0, 1), is_gold
+
+
+def _label_spans(
     first: Tensor, last: Tensor, batch: ListBatch, articles: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Which spans are answers, and which only overlap one."""
-    gold_first, gold_last, gold = (
-        part.flatten(0, 1)[:, None]
-        for part in (batch.first, batch.last, batch.answer >= 0)
-    )
+    """Which spans are answers, and which only overlap one (pairs × spans)."""
+    gold_first, gold_last, is_gold = (part[:, None] for part in _gold_spans(batch))
     article = torch.isin(batch.pairs.ids.gather(1, first), articles).long()
-    begins = (first[..., None] == gold_first) | (
-        (first + article)[..., None] == gold_first
-    )
-    right = (begins & (last[..., None] == gold_last) & gold).any(-1)
-    over = (
-        (first[..., None] <= gold_last) & (last[..., None] >= gold_first) & gold
-    ).any(-1)
-    return right, over & ~right
+    # Pairs × spans × gold spans
+    starts = first[..., None] == gold_first
+    starts_after_article = (first + article)[..., None] == gold_first
+    ends = last[..., None] == gold_last
+    right = ((starts | starts_after_article) & ends & is_gold).any(-1)
+    overlaps = (first[..., None] <= gold_last) & (last[..., None] >= gold_first)
+    return right, (overlaps & is_gold).any(-1) & ~right
 
 
-def likely(span: Tensor, region: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The best spans, then those that are best without the tokens of the best one, and so on, as answers are looked for
-    when a question is asked: first tokens, last tokens, probabilities (pairs × spans)."""
-    free, found = region.clone(), []
-    at = torch.arange(span.shape[1], device=span.device)
+def likely_spans(span: Tensor, region: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """First tokens, last tokens and probabilities of likely spans (pairs × spans).
+
+    The best spans, then the best without the tokens of the best one, and so on, as the reader searches for answers.
+    """
+    free = region.clone()
+    positions = torch.arange(span.shape[1], device=span.device)
+    rounds = []
     for _ in range(_ROUNDS):
-        firsts, lasts, chances = _best(span, free)
-        found.append((firsts, lasts, chances))
-        free = free & ~((at >= firsts[:, :1]) & (at <= lasts[:, :1]))
-    first, last, chance = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
-    return first, last, chance
+        firsts, lasts, probabilities = _best_spans(span, free)
+        rounds.append((firsts, lasts, probabilities))
+        best = (positions >= firsts[:, :1]) & (positions <= lasts[:, :1])
+        free = free & ~best
+    first, last, probability = (
+        torch.cat(parts, 1) for parts in zip(*rounds, strict=True)
+    )
+    return first, last, probability
 
 
-def _best(span: Tensor, free: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The likeliest spans of free tokens that stand together."""
+def _best_spans(span: Tensor, free: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The likeliest spans of consecutive free tokens."""
     begins, ends = losses.start_end(span, free)
     size = begins.shape[1]
-    ends = F.pad(ends, (0, LONGEST_SPAN), value=losses.NONE).unfold(1, LONGEST_SPAN, 1)[
-        :, :size
-    ]
-    whole = (
-        F.pad(free, (0, LONGEST_SPAN))
-        .unfold(1, LONGEST_SPAN, 1)[:, :size]
-        .cumprod(-1)
-        .bool()
-    )
+    # Pairs × first tokens × lengths
+    padded = F.pad(ends, (0, LONGEST_SPAN), value=losses.NONE)
+    ends = padded.unfold(1, LONGEST_SPAN, 1)[:, :size]
+    windows = F.pad(free, (0, LONGEST_SPAN)).unfold(1, LONGEST_SPAN, 1)[:, :size]
+    whole = windows.cumprod(-1).bool()
     scores = (begins[..., None] + ends).masked_fill(~whole, losses.NONE).flatten(1)
-    top = scores.topk(min(_EACH, scores.shape[1]), 1)
+    top = scores.topk(min(_SPANS, scores.shape[1]), 1)
     first = top.indices // LONGEST_SPAN
     last = (first + top.indices % LONGEST_SPAN).clamp(max=size - 1)
     return first, last, top.values.exp()

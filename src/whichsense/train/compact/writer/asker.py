@@ -23,15 +23,15 @@ from whichsense.train.compact.data.examples import Example
 from whichsense.train.compact.data.lists import Lists, prepared
 from whichsense.train.compact.data.pairs import Pairs
 from whichsense.train.compact.data.questions import Data, copies
-from whichsense.train.compact.encoder.generated import (
-    MADE,
-    Made,
-    believed,
-    lists_of,
+from whichsense.train.compact.data.synthetic import (
+    SYNTHETIC_FILE,
+    SyntheticQuestions,
+    build_synthetic_lists,
     own_slots,
 )
-from whichsense.train.compact.encoder.teacher import opened
+from whichsense.train.compact.encoder.teacher_net import load_teacher
 from whichsense.train.compact.writer.generate import Making, made_questions
+from whichsense.train.compact.writer.roundtrip_filter import teacher_agrees
 from whichsense.train.compact.writer.writing import WRITER, Model, Writing, collated
 from whichsense.train.loop.batches import Lazy
 from whichsense.train.loop.optimizer import to_device
@@ -143,7 +143,7 @@ class AskerTask(Writing):
 
     def finish(self, folder: Path) -> None:
         """The questions that it makes."""
-        if (folder / MADE).exists():
+        if (folder / SYNTHETIC_FILE).exists():
             return
         net = self.build()
         assert isinstance(net, Writer)
@@ -155,18 +155,18 @@ class AskerTask(Writing):
         )
         self._kept(made).save(folder, self.pairs.pack)
 
-    def _kept(self, made: Made) -> Made:
+    def _kept(self, made: SyntheticQuestions) -> SyntheticQuestions:
         """Without copies of what is kept for measuring, and without what nobody would answer like that."""
         vocabulary, teacher = self.start.vocabulary, self.options.teacher
         repeated = copies(made.texts(vocabulary), self.options.data)
-        made = made.chosen(
+        made = made.take(
             np.array([row for row in range(len(made)) if row not in repeated], np.int64)
         )
-        lists = lists_of(self.pairs.pack, made, vocabulary)
+        lists = build_synthetic_lists(self.pairs.pack, made, vocabulary)
         slots = own_slots(lists, made)
         good = lists.holds[slots]
         if teacher.model:
-            net = opened(Path(teacher.model)).to(best_device())
+            net = load_teacher(Path(teacher.model)).to(best_device())
             limits = {"agreed": teacher.agreed, "relevance": teacher.relevance}
-            good = good & believed(net, lists, slots, teacher.longest, **limits)
-        return made.chosen(np.flatnonzero(good))
+            good = good & teacher_agrees(net, lists, slots, teacher.longest, **limits)
+        return made.take(np.flatnonzero(good))

@@ -22,13 +22,12 @@ from whichsense.models.compact.writer.prompts import (
 )
 from whichsense.train.compact.data.examples import Example
 from whichsense.train.compact.data.pack import Pack
-from whichsense.train.compact.encoder.generated import Made
+from whichsense.train.compact.data.synthetic import SyntheticQuestions
 from whichsense.train.compact.writer.writing import collated
 from whichsense.train.loop.optimizer import to_device
 
 _CHOICES = 40  # tokens that are drawn from, at most
 _QUESTION = range(4, 33)  # word pieces
-_GUESSED = 0.5  # how many of the lists whose questions a model answered take part
 _FIRST = 1.3  # above 1: passages that the search put high are drawn more often
 _TRIES = 20
 
@@ -61,7 +60,7 @@ class _Place:
 
 def made_questions(
     net: Writer, pack: Pack, making: Making, ways: Sequence[str]
-) -> Made:
+) -> SyntheticQuestions:
     """What is written for as many passages, each question once in a list. The same net writes the same again."""
     shares = {way: share for way, share in making.ways.items() if way in ways}
     places = list(_places(pack, making.count, shares))
@@ -81,18 +80,15 @@ def made_questions(
                         (place.number, place.slot, *both),
                     )
             progress((start + len(some)) / len(places), start + len(some))
-    return Made.of(list(found.values()), pack.questions.values.dtype)
+    return SyntheticQuestions.from_rows(
+        list(found.values()), pack.questions.values.dtype
+    )
 
 
 def _places(pack: Pack, count: int, shares: Mapping[str, float]) -> Iterator[_Place]:
     """Each passage once in a way of asking."""
     dice, seen = random.Random(0), set()
-    lists = [
-        n
-        for n in range(len(pack))
-        if len(pack.slots[n])
-        and (not pack.asked[n].guessed or dice.random() < _GUESSED)
-    ]
+    lists = [n for n in range(len(pack)) if len(pack.slots[n])]
     for _ in range(_TRIES * count if lists and sum(shares.values()) > 0 else 0):
         number = dice.choice(lists)
         rows = pack.slots[number]

@@ -25,7 +25,7 @@ from whichsense.models.compact.writer.prompts import LONGEST_OUTPUT, REWRITE
 from whichsense.train.compact.data.examples import Example, Examples
 from whichsense.train.compact.data.lists import Lists, prepared
 from whichsense.train.compact.data.questions import Data
-from whichsense.train.compact.encoder.student import fitting
+from whichsense.train.compact.encoder.list_task import longest_prefix
 from whichsense.train.compact.writer.writing import Model, Writing, collated
 from whichsense.train.loop.batches import Lazy
 from whichsense.train.loop.optimizer import to_device
@@ -90,7 +90,8 @@ class WriterTask(Writing):
         """For each reading, how much of the rewrites it and those before it are."""
         shares, asked = self.options.draw.shares, self.examples.pack.asked
         keys = [
-            fitting(asked[one.number].source, shares) for one in self.examples.readings
+            longest_prefix(asked[one.number].source, shares)
+            for one in self.examples.readings
         ]
         counts = {key: keys.count(key) for key in set(keys)}
         return list(accumulate(shares.get(key, 1.0) / counts[key] for key in keys))

@@ -23,8 +23,13 @@ from whichsense.models.compact.writer.net import (
 )
 from whichsense.models.compact.writer.prompts import LONGEST, LONGEST_OUTPUT, REWRITE
 from whichsense.train.compact.data.examples import Example, Remembering
-from whichsense.train.compact.encoder.start import SHIPPED, Start, opened, rounded_words
-from whichsense.train.compact.encoder.student import shape_of, vocabulary_of
+from whichsense.train.compact.encoder.base import encoder_shape, load_vocabulary
+from whichsense.train.compact.encoder.start import (
+    SHIPPED,
+    Start,
+    load_start,
+    round_words,
+)
 from whichsense.train.tiny.encoders import located
 
 WRITER = "writer.pt"
@@ -49,7 +54,7 @@ class Writing:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.start = opened(model.start) if model.start else _untrained(model.base)
+        self.start = load_start(model.start) if model.start else _untrained(model.base)
         self.tokenizer = Remembering(
             {piece: number for number, piece in enumerate(self.start.vocabulary)}
         )
@@ -74,7 +79,7 @@ class Writing:
 
     def build(self) -> nn.Module:
         words, model = (
-            rounded_words(self.start.state["encoder.words.weight"]),
+            round_words(self.start.state["encoder.words.weight"]),
             self.model,
         )
         if self._before:
@@ -111,9 +116,9 @@ class Writing:
 
 def _untrained(base: str) -> Start:
     """A base as the model that it would become."""
-    shape = shape_of(base, early=1)
+    shape = encoder_shape(base, early=1)
     state = from_base(load_base(located(base)).state_dict(), shape).state_dict()
-    return Start(Path(base), shape, vocabulary_of(base), state)
+    return Start(Path(base), shape, load_vocabulary(base), state)
 
 
 def collated(examples: Sequence[Example], longest: int = LONGEST_OUTPUT) -> Sequences:

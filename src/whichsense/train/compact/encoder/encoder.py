@@ -1,0 +1,299 @@
+"""Task compact-encoder: the small encoder learns to rank and to read lists of passages.
+
+Four recipes train it one after another: compact-reader, compact-encoder (quantization-aware), compact-asked (with
+synthetic questions) and compact-topics. They differ in the groups of lists that a batch is drawn from, in the soft
+labels (of the teacher, or of the model that training started from), and in the weights that are frozen.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from whichsense.files import sha256
+from whichsense.models.bases import load_base
+from whichsense.models.compact.encoder.net import (
+    CompactConfig,
+    CompactNet,
+    from_bert,
+    set_quantization,
+)
+from whichsense.train.compact.data import topics
+from whichsense.train.compact.data.batch import (
+    MOST_PIECES,
+    ListBatch,
+    Scores,
+    Taught,
+    list_batch,
+    sampled,
+)
+from whichsense.train.compact.data.examples import Remembering
+from whichsense.train.compact.data.pack import Pack
+from whichsense.train.compact.data.synthetic import (
+    SYNTHETIC_FILE,
+    SyntheticQuestions,
+    build_synthetic_lists,
+)
+from whichsense.train.compact.encoder import losses, verdicts
+from whichsense.train.compact.encoder.base import encoder_shape, load_vocabulary
+from whichsense.train.compact.encoder.calibration import calibrate, is_calibrated
+from whichsense.train.compact.encoder.groups import (
+    ListGroup,
+    group_probabilities,
+    merge_lists,
+    score_groups,
+)
+from whichsense.train.compact.encoder.list_task import (
+    batch_rng,
+    draw_numbers,
+    load_training_lists,
+)
+from whichsense.train.compact.encoder.measures import evaluate_lists
+from whichsense.train.compact.encoder.options import Options
+from whichsense.train.compact.encoder.start import Start, load_start, save_start
+from whichsense.train.loop.batches import Lazy
+from whichsense.train.tiny.encoders import located
+
+_LOSS_WEIGHTS = {
+    "relevance": 0.4,
+    "span": 0.4,
+    "verdict": 1.0,
+    "exit": 0.3,
+    "ambiguity": 0.15,
+    "alone": 0.3,
+    "taught": 1.0,
+    "taught_exit": 0.7,
+    "taught_span": 0.7,
+}
+_CALIBRATION_LISTS = 16
+_TOPIC_SURVIVAL = (
+    0.5  # of the passages that answer, in a list of a topic that is thinned
+)
+
+
+class EncoderBatch(NamedTuple):
+    """Lists, and whether their soft labels come from the model that training started from."""
+
+    lists: ListBatch
+    itself: bool = False
+
+
+def make(options: Options) -> EncoderTask:
+    return EncoderTask(options)
+
+
+class EncoderTask:
+    """The best model is the one whose best string of a list is most often a gold answer."""
+
+    metric, higher_is_better = "exact", True
+
+    def __init__(self, options: Options) -> None:
+        options.check()
+        self.options = options
+        model = options.model
+        self.start: Start | None = None
+        if model.start:
+            self.start = load_start(model.start)
+            self.vocabulary = self.start.vocabulary
+        else:
+            self.vocabulary = load_vocabulary(model.base)
+        self.tokenizer = Remembering(
+            {piece: number for number, piece in enumerate(self.vocabulary)}
+        )
+        lists, self.dev = load_training_lists(
+            options.data, options.lists, self.vocabulary, model.longest
+        )
+        self.groups = self._groups(lists)
+        self.train = merge_lists(self.groups)
+        self._start_net: CompactNet | None = None  # set by `build`
+
+    def _groups(self, lists: Pack) -> list[ListGroup]:
+        """What is learnt from: lists of datasets, then those of synthetic questions and of topics, if there are any."""
+        made, topical = self.options.made, self.options.topics
+        groups = [ListGroup(lists, score_folder=self.options.lists.folder)]
+        if made.folder:
+            questions = SyntheticQuestions.load(Path(made.folder), lists)
+            if len(questions):
+                groups = [
+                    replace(groups[0], share=1 - made.share),
+                    self._synthetic_group(lists, questions),
+                ]
+        if topical.share:
+            others = 1 - topical.share
+            groups = [replace(group, share=group.share * others) for group in groups]
+            groups.append(self._topic_group())
+        return groups
+
+    def _synthetic_group(self, lists: Pack, questions: SyntheticQuestions) -> ListGroup:
+        """Synthetic questions over the passages of the datasets' lists."""
+        folder = Path(self.options.made.folder)
+        return ListGroup(
+            build_synthetic_lists(lists, questions, self.vocabulary),
+            share=self.options.made.share,
+            score_folder=str(folder / f"of-{sha256(folder / SYNTHETIC_FILE)[:12]}"),
+            thinning=self.options.made.emptied,
+            same_passages=True,
+        )
+
+    def _topic_group(self) -> ListGroup:
+        """Topics, whose gold answers are complete: the teacher is not asked."""
+        train, _ = topics.parted(self.options.data)
+        with TemporaryDirectory() as folder:
+            lists = topics.lists_of(train.corpora(Path(folder)), self.vocabulary)
+        return ListGroup(
+            lists,
+            share=self.options.topics.share,
+            score_folder=None,
+            thinning=self.options.topics.thinned,
+            survival=_TOPIC_SURVIVAL,
+        )
+
+    @cached_property
+    def scores(self) -> Scores | None:
+        """The teacher's scores of all slots; None without a teacher."""
+        teacher = self.options.teacher.model
+        if not teacher:
+            return None
+        return score_groups(self.groups, Path(teacher), self.options.model.longest)
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64]:
+        """How often each list is drawn."""
+        return group_probabilities(self.groups, self.train, self.options.data.weights)
+
+    @cached_property
+    def _articles(self) -> list[int]:
+        """Word pieces that an answer may begin with or not."""
+        articles = []
+        for word in ("the", "a", "an"):
+            articles += self.tokenizer.ids(word)
+        return articles
+
+    @cached_property
+    def shape(self) -> CompactConfig:
+        model = self.options.model
+        if self.start is not None:
+            return replace(self.start.shape, dropout=model.dropout)
+        return replace(encoder_shape(model.base, model.early), dropout=model.dropout)
+
+    def build(self) -> CompactNet:
+        """The base with new heads, or the model that training starts from; with int8 arithmetic if that is wanted."""
+        model = self.options.model
+        if self.start is not None:
+            net = self.start.net(self.shape)
+        else:
+            net = from_bert(load_base(located(model.base)).state_dict(), self.shape)
+        net.encoder.words.weight.requires_grad_(not model.words_stay)
+        if model.early_stays:
+            for part in net.first_half:
+                part.requires_grad_(False)
+        if model.int8:
+            self._quantize(net)
+        if self.options.teacher.itself:
+            self._start_net = copy.deepcopy(net).eval().requires_grad_(False)
+        return net
+
+    def _quantize(self, net: CompactNet) -> None:
+        """Turn int8 arithmetic on. Scales that were never learnt begin as a batch of lists suggests."""
+        if not is_calibrated(net):
+            rng = np.random.default_rng(0)
+            count = min(_CALIBRATION_LISTS, len(self.train))
+            numbers = rng.choice(len(self.train), count, p=self.probabilities)
+            calibrate(net, self.list_batch(numbers.tolist(), rng).pairs)
+        set_quantization(net, weights=True, activations=True)
+
+    def batches(self, epoch: int, seed: int) -> Any:
+        _ = self.scores  # computed before a thread or another process needs them
+        size = self.options.draw.lists
+        numbers = draw_numbers(self.probabilities, size, epoch, seed)
+
+        def build_batch(item: tuple[int, list[int]]) -> EncoderBatch:
+            number, lists = item
+            rng = batch_rng(seed, epoch, number)
+            batch = self.list_batch(lists, rng)
+            return EncoderBatch(batch, bool(rng.random() < self.options.teacher.itself))
+
+        return Lazy(numbers, build_batch)
+
+    def list_batch(
+        self, numbers: Sequence[int], rng: np.random.Generator, *, taught: bool = True
+    ) -> ListBatch:
+        """A batch of some slots of each list; `taught`: with the teacher's scores, if there are any."""
+        slots = [self.sample_slots(number, rng) for number in numbers]
+        return list_batch(
+            self.train,
+            numbers,
+            slots,
+            self.options.model.longest,
+            self.scores if taught else None,
+            alone=True,
+        )
+
+    def sample_slots(self, number: int, rng: np.random.Generator) -> list[int]:
+        """The slots of a list that a batch holds."""
+        slots = sampled(self.train, number, self.options.draw.passages, rng)
+        return self._group_of(number).thin(slots, self.train, rng)
+
+    def _group_of(self, number: int) -> ListGroup:
+        for group in self.groups:
+            if number < len(group.lists):
+                return group
+            number -= len(group.lists)
+        raise IndexError(number)
+
+    def loss(
+        self, model: CompactNet, batch: EncoderBatch
+    ) -> tuple[Tensor, dict[str, float | Tensor]]:
+        lists = self.with_own_labels(batch.lists) if batch.itself else batch.lists
+        output = model.read(*lists.pairs[:3])
+        articles = torch.tensor(self._articles, device=lists.valid.device)
+        parts = losses.read(output, lists)
+        parts["verdict"] = verdicts.loss(model, output, lists, articles)
+        total = parts["relevance"].new_zeros(())
+        for name, part in parts.items():
+            total = total + _LOSS_WEIGHTS[name] * part
+        return total, {name: part.detach() for name, part in parts.items()}
+
+    def with_own_labels(self, lists: ListBatch) -> ListBatch:
+        """The batch with soft labels of the model that training started from (self-distillation)."""
+        assert self._start_net is not None
+        net = self._start_net.to(lists.valid.device)
+        with torch.no_grad():
+            output = net.read(*lists.pairs[:3])
+            # Pairs × 2 × tokens
+            logs = torch.stack(losses.start_end(output["span"], lists.pairs.region), 1)
+            best = logs.topk(MOST_PIECES, dim=2)
+        relevance = output["relevance"].view_as(lists.valid)
+        return lists._replace(taught=Taught(relevance, best.indices, best.values.exp()))
+
+    def evaluate(self, model: CompactNet) -> dict[str, float]:
+        return evaluate_lists(
+            lambda batch: model.read(*batch.pairs[:3]),
+            self.dev,
+            self.tokenizer,
+            self.options.model.longest,
+            model.span.weight.device,
+        )
+
+    def save(self, model: CompactNet, folder: Path) -> None:
+        """What the next recipe starts from."""
+        kept = self.options.model.kept
+        if self.start is not None and kept:
+            model = self.start.averaged(model, kept)
+        save_start(model, self.vocabulary, folder)
+
+    def data(self) -> list[Path]:
+        paths = self.options.data.paths()
+        if self.options.topics.share:
+            paths += self.options.data.topic_files
+        return paths

@@ -1,0 +1,86 @@
+"""Groups of lists that the encoder learns from: datasets, synthetic questions, topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whichsense.train.compact.data.batch import Scores
+from whichsense.train.compact.data.pack import Pack
+from whichsense.train.compact.encoder.list_task import (
+    list_probabilities,
+    normalize_weights,
+)
+from whichsense.train.compact.encoder.teacher_scores import score_lists
+
+
+@dataclass(frozen=True, slots=True)
+class ListGroup:
+    """Lists of one origin, and how they take part in training."""
+
+    lists: Pack
+    share: float = 1.0
+    """The group's share of the lists that are drawn."""
+    score_folder: str | None = ""
+    """Where the teacher's scores of these lists are stored; empty: nowhere. None: the teacher is not asked."""
+    thinning: float | None = None
+    """How often passages that hold an answer are left out of a list; None: never."""
+    survival: float = 0.0
+    """The probability that such a passage stays in a list that is thinned."""
+    same_passages: bool = False
+    """Whether the lists refer to the passages of the groups before."""
+
+    def thin(
+        self, slots: list[int], lists: Pack, rng: np.random.Generator
+    ) -> list[int]:
+        """Slots without some that hold an answer, unless no slot would be left."""
+        if self.thinning is None or rng.random() >= self.thinning:
+            return slots
+        remaining = []
+        for slot in slots:
+            answers = len(lists.spans[slot]) > 0
+            if not answers or (self.survival and rng.random() < self.survival):
+                remaining.append(slot)
+        return remaining or slots
+
+
+def merge_lists(groups: Sequence[ListGroup]) -> Pack:
+    """The lists of all groups, in their order."""
+    merged = groups[0].lists
+    for group in groups[1:]:
+        if group.same_passages:
+            merged = merged.followed_by(group.lists)
+        else:
+            merged = Pack.joined([merged, group.lists])
+    return merged
+
+
+def group_probabilities(
+    groups: Sequence[ListGroup], lists: Pack, weights: Mapping[str, float]
+) -> NDArray[np.float64]:
+    """How often each list is drawn: together the lists of a group have the group's share."""
+    ends = np.cumsum([len(group.lists) for group in groups])
+    parts = np.split(list_probabilities(lists, weights), ends[:-1])
+    scaled = []
+    for group, part in zip(groups, parts, strict=True):
+        scaled.append(normalize_weights(group.share, part))
+    return np.concatenate(scaled)
+
+
+def score_groups(groups: Sequence[ListGroup], teacher: Path, longest: int) -> Scores:
+    """The teacher's scores of all slots; zeros where it is not asked.
+
+    Groups are scored one by one: the stored scores of a group stay valid whatever the others are.
+    """
+    parts = []
+    for group in groups:
+        if group.score_folder is None:
+            parts.append(Scores.zeros(len(group.lists.slots.values)))
+        else:
+            folder = group.score_folder
+            parts.append(score_lists(teacher, group.lists, folder, longest))
+    return Scores.concatenate(parts)

@@ -1,0 +1,94 @@
+"""The round trip of synthetic questions: the teacher must answer each of them as it was meant."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from whichsense.jobs.progress import shown, silent
+from whichsense.train.compact.data.batch import ListBatch, list_batch
+from whichsense.train.compact.data.pack import Ints, Pack
+from whichsense.train.compact.encoder.losses import start_end
+from whichsense.train.compact.encoder.teacher_net import TeacherNet
+from whichsense.train.loop.batches import Lazy, ahead
+from whichsense.train.loop.optimizer import to_device
+from whichsense.train.loop.processes import speaks
+
+_BATCH = 512  # pairs
+_BEST_TOKENS = 8  # likeliest first and last tokens of a span
+_LONGEST_SPAN = 15  # tokens
+
+
+def teacher_agrees(
+    net: TeacherNet,
+    lists: Pack,
+    slots: Ints,
+    longest: int,
+    *,
+    agreed: float,
+    relevance: float,
+) -> NDArray[np.bool_]:
+    """Which questions the teacher answers as they were meant, from the passage that they were written for.
+
+    `slots` are those passages. The teacher's best span must share `agreed` (F1 of tokens) with a gold span, and its
+    score of the passage must be higher than `relevance`.
+    """
+    parts = []
+    for start in range(0, len(lists), _BATCH):
+        parts.append(range(start, min(start + _BATCH, len(lists))))
+
+    def build_batch(part: range) -> ListBatch:
+        single = [[slot] for slot in slots[list(part)]]
+        return list_batch(lists, part, single, longest)
+
+    device = next(net.parameters()).device
+    agrees = np.zeros(len(lists), bool)
+    with (
+        shown("asking the teacher", "questions")
+        if speaks()
+        else nullcontext(silent) as progress
+    ):
+        for part, cpu_batch in zip(parts, ahead(Lazy(parts, build_batch)), strict=True):
+            batch = to_device(cpu_batch, device)
+            on_gpu = device.type == "cuda"
+            with (
+                torch.inference_mode(),
+                torch.autocast(device.type, torch.bfloat16, enabled=on_gpu),
+            ):
+                output = net(batch.pairs)
+            same_span = _span_f1(output["span"], batch) >= agreed
+            relevant = output["relevance"].flatten() > relevance
+            agrees[part.start : part.stop] = (same_span & relevant).cpu().numpy()
+            progress(part.stop / len(lists), part.stop)
+    return agrees
+
+
+def _span_f1(span: Tensor, batch: ListBatch) -> Tensor:
+    """The token F1 of each pair's likeliest span and the gold span that is most like it (pairs)."""
+    first, last = best_spans(span, batch)
+    gold_first, gold_last = batch.first[:, 0], batch.last[:, 0]
+    is_gold = batch.answer[:, 0] >= 0
+    common = torch.minimum(last, gold_last) - torch.maximum(first, gold_first) + 1
+    sizes = (last - first + 1) + (gold_last - gold_first + 1)
+    f1 = 2 * common.clamp(min=0) / sizes
+    return f1.masked_fill(~is_gold, 0).amax(1)
+
+
+def best_spans(span: Tensor, batch: ListBatch) -> tuple[Tensor, Tensor]:
+    """The first and the last token of each pair's likeliest span (pairs × 1)."""
+    first_logs, last_logs = start_end(span.float(), batch.pairs.region)
+    starts = first_logs.topk(_BEST_TOKENS, dim=1)
+    ends = last_logs.topk(_BEST_TOKENS, dim=1)
+    # Pairs × first tokens × last tokens
+    gap = ends.indices[:, None, :] - starts.indices[:, :, None]
+    scores = starts.values[:, :, None] + ends.values[:, None, :]
+    impossible = (gap < 0) | (gap >= _LONGEST_SPAN)
+    scores = scores.masked_fill(impossible, float("-inf")).flatten(1)
+    best = scores.argmax(1, keepdim=True)
+    first = starts.indices.gather(1, best // _BEST_TOKENS)
+    last = ends.indices.gather(1, best % _BEST_TOKENS)
+    return first, last
