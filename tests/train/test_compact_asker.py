@@ -12,16 +12,6 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from whichsense.train.compact.encoder.generated import (
-    MADE,
-    Made,
-    believed,
-    best_spans,
-    lists_of,
-    own_slots,
-)
-from whichsense.train.compact.encoder.int8 import Int8Task
-
 from whichsense.errors import BadConfig
 from whichsense.models.compact.encoder.net import CompactNet
 from whichsense.models.compact.encoder.tokens import BEGIN, END
@@ -36,9 +26,17 @@ from whichsense.models.compact.writer.prompts import (
 from whichsense.train.compact.data.batch import ListBatch, Pairs, Scores, list_batch
 from whichsense.train.compact.data.pack import Pack, Ragged
 from whichsense.train.compact.data.questions import held_out
-from whichsense.train.compact.encoder import int8, student
+from whichsense.train.compact.data.synthetic import (
+    SYNTHETIC_FILE,
+    SyntheticQuestions,
+    build_synthetic_lists,
+    own_slots,
+)
+from whichsense.train.compact.encoder import groups
+from whichsense.train.compact.encoder.encoder import EncoderTask
 from whichsense.train.compact.writer.asker import AskerTask
 from whichsense.train.compact.writer.generate import Making, drawn, parted
+from whichsense.train.compact.writer.roundtrip_filter import best_spans, teacher_agrees
 from whichsense.train.loop.recipe import load_recipe
 from whichsense.train.loop.run import train
 
@@ -71,9 +69,9 @@ def folder(asker: AskerTask, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def encoder(folder: Path) -> Int8Task:
+def encoder(folder: Path) -> EncoderTask:
     task = task_of("compact-asked", f"made.folder={folder}", "made.emptied=0.5")
-    assert isinstance(task, Int8Task)
+    assert isinstance(task, EncoderTask)
     return task
 
 
@@ -136,7 +134,7 @@ def test_draws_are_the_same_again(asker: AskerTask) -> None:
 
 def test_answers_stand_in_their_passages(asker: AskerTask, folder: Path) -> None:
     pack = asker.pairs.pack
-    made = Made.load(folder, pack)
+    made = SyntheticQuestions.load(folder, pack)
     assert len(made) > 2
     for row in range(len(made)):
         passage = pack.slots[int(made.lists[row])][int(made.slots[row])]
@@ -145,9 +143,9 @@ def test_answers_stand_in_their_passages(asker: AskerTask, folder: Path) -> None
             made.answers[row].tolist(),
         )
         assert any(tokens[at : at + len(answer)] == answer for at in range(len(tokens)))
-    before = (folder / MADE).stat().st_mtime_ns
+    before = (folder / SYNTHETIC_FILE).stat().st_mtime_ns
     asker.finish(folder)
-    assert (folder / MADE).stat().st_mtime_ns == before
+    assert (folder / SYNTHETIC_FILE).stat().st_mtime_ns == before
 
 
 def test_copies_of_held_out_questions_are_not_kept(asker: AskerTask) -> None:
@@ -159,7 +157,7 @@ def test_copies_of_held_out_questions_are_not_kept(asker: AskerTask) -> None:
     held = asker.tokenizer.ids(held_out(asker.options.data)[0].text)
     rows = [(pair.number, slot, both[0], question) for question in (both[1], held)]
     rows.append((pair.number, slot, [*both[0], 2000, 2001], both[1]))  # stands nowhere
-    kept = asker._kept(Made.of(rows, np.uint16))
+    kept = asker._kept(SyntheticQuestions.from_rows(rows, np.uint16))
     assert len(kept) == 1 and kept.questions[0].tolist() == both[1]
 
 
@@ -180,8 +178,8 @@ class Pointing(torch.nn.Module):  # type: ignore[misc,name-defined,unused-ignore
 
 def test_the_teacher_must_agree(asker: AskerTask, folder: Path) -> None:
     pack = asker.pairs.pack
-    made = Made.load(folder, pack)
-    lists = lists_of(pack, made, asker.start.vocabulary)
+    made = SyntheticQuestions.load(folder, pack)
+    lists = build_synthetic_lists(pack, made, asker.start.vocabulary)
     slots = own_slots(lists, made)
     gold = list_batch(lists, range(len(lists)), [[int(slot)] for slot in slots], 96)
     there = gold.answer[:, 0, 0] >= 0  # where the answer is not cut off
@@ -189,7 +187,7 @@ def test_the_teacher_must_agree(asker: AskerTask, folder: Path) -> None:
 
     def found(shift: int, relevance: float) -> Any:
         net: Any = Pointing(gold, shift, relevance)
-        return believed(net, lists, slots, 96, agreed=0.6, relevance=-1.0)
+        return teacher_agrees(net, lists, slots, 96, agreed=0.6, relevance=-1.0)
 
     first, last = best_spans(Pointing(gold, 0, 0.0)(gold.pairs)["span"], gold)
     assert torch.equal(first[there, 0], gold.first[there, 0, 0]) and torch.equal(
@@ -199,10 +197,11 @@ def test_the_teacher_must_agree(asker: AskerTask, folder: Path) -> None:
     assert not found(0, -2.0).any() and found(4, 0.0).sum() < there.sum()
 
 
-def test_made_lists_follow_the_others(encoder: Int8Task) -> None:
+def test_made_lists_follow_the_others(encoder: EncoderTask) -> None:
     """Those stay as they are; in these the spans are the answers."""
-    real, made, both = encoder.real, encoder.made, encoder.train
-    assert made is not None and len(both) == len(real) + len(made)
+    real, made = (group.lists for group in encoder.groups)
+    both = encoder.train
+    assert len(both) == len(real) + len(made)
     for number in range(len(real)):
         assert (
             both.slots_of(number) == real.slots_of(number)
@@ -231,20 +230,22 @@ def test_made_lists_follow_the_others(encoder: Int8Task) -> None:
             assert which == 0 and encoder.tokenizer.ids(answer) == pieces
 
 
-def test_half_of_what_is_drawn_was_made(encoder: Int8Task) -> None:
-    assert encoder.likelihood.sum() == pytest.approx(1)
-    assert encoder.likelihood[len(encoder.real) :].sum() == pytest.approx(0.5)
+def test_half_of_what_is_drawn_was_made(encoder: EncoderTask) -> None:
+    assert encoder.probabilities.sum() == pytest.approx(1)
+    assert encoder.probabilities[len(encoder.groups[0].lists) :].sum() == pytest.approx(
+        0.5
+    )
     plain = task_of("compact-asked")
     assert (
-        isinstance(plain, Int8Task)
-        and plain.made is None
-        and np.isclose(plain.likelihood.sum(), 1)
+        isinstance(plain, EncoderTask)
+        and len(plain.groups) == 1
+        and np.isclose(plain.probabilities.sum(), 1)
     )
-    ratio = encoder.likelihood[: len(plain.train)] / plain.likelihood
+    ratio = encoder.probabilities[: len(plain.train)] / plain.probabilities
     assert np.allclose(ratio, 0.5)
 
 
-def test_emptied_lists_hold_no_answer(folder: Path, encoder: Int8Task) -> None:
+def test_emptied_lists_hold_no_answer(folder: Path, encoder: EncoderTask) -> None:
     always, never = (
         task_of("compact-asked", f"made.folder={folder}", f"made.emptied={share}")
         for share in (1.0, 0.0)
@@ -252,14 +253,14 @@ def test_emptied_lists_hold_no_answer(folder: Path, encoder: Int8Task) -> None:
     emptied = 0
     for number in range(len(encoder.train)):
         own, usual, some = (
-            task.slots(number, np.random.default_rng(number))
+            task.sample_slots(number, np.random.default_rng(number))
             for task in (always, never, encoder)
         )
         wrong = [slot for slot in usual if not len(encoder.train.spans[slot])]
         assert own == (
-            usual if number < len(encoder.real) else wrong or usual
+            usual if number < len(encoder.groups[0].lists) else wrong or usual
         ) and some in (own, usual)
-        emptied += number >= len(encoder.real) and own == wrong
+        emptied += number >= len(encoder.groups[0].lists) and own == wrong
         batch = always.list_batch([number], np.random.default_rng(number), taught=False)
         assert bool(batch.held.any()) <= any(
             len(encoder.train.spans[slot]) for slot in own
@@ -267,40 +268,23 @@ def test_emptied_lists_hold_no_answer(folder: Path, encoder: Int8Task) -> None:
     assert emptied
 
 
-def test_detectors_say_nothing_of_made_questions(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_groups_are_scored_apart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The teacher's scores of the datasets' lists do not depend on synthetic questions."""
     asked: list[tuple[int, str]] = []
 
-    def said(teacher: Path, pack: Pack, place: str, longest: int) -> Scores:
+    def score(teacher: Path, pack: Pack, place: str, longest: int) -> Scores:
         asked.append((len(pack), place))
-        slots = len(pack.spans)
-        return Scores(
-            np.full(slots, len(pack)), np.zeros((slots, 2, 6)), np.zeros((slots, 2, 6))
-        )
+        scores = Scores.zeros(len(pack.spans))
+        return scores._replace(relevance=np.full(len(pack.spans), len(pack)))
 
-    for module in (student, int8):
-        monkeypatch.setattr(module, "taught_scores", said)
-    monkeypatch.setattr(
-        student, "detected", lambda detectors, pack: np.ones(len(pack), np.float32)
-    )
-    task = task_of(
-        "compact-asked",
-        f"made.folder={folder}",
-        "teacher.model=t",
-        'teacher.detectors=["d"]',
-    )
-    real, scores = len(task.real), task.scores
-    assert [count for count, _ in asked] == [real, len(task.made)] and str(
-        folder
-    ) in asked[1][1]
-    assert len(scores.relevance) == len(task.train.spans) and scores.relevance[
-        -1
-    ] == len(task.made)
-    assert (scores.ambiguous[:real] == 1).all() and (
-        scores.ambiguous[real:] == -1
-    ).all()
-    assert len(scores.ambiguous) == len(task.train)
+    monkeypatch.setattr(groups, "score_lists", score)
+    task = task_of("compact-asked", f"made.folder={folder}", "teacher.model=t")
+    real, made = (len(group.lists) for group in task.groups)
+    scores = task.scores
+    assert [count for count, _ in asked] == [real, made]
+    assert str(folder) in asked[1][1]
+    assert len(scores.relevance) == len(task.train.spans)
+    assert scores.relevance[0] == real and scores.relevance[-1] == made
 
 
 def test_what_does_not_fit_is_told(folder: Path, tmp_path: Path) -> None:
@@ -314,22 +298,23 @@ def test_what_does_not_fit_is_told(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match=r"made\.share"):
         task_of("compact-asked", "made.share=1.0")
     with pytest.raises(BadConfig, match="unknown key 'made'"):
-        task_of("compact-reader", "made.share=0.5")
+        task_of("compact-teacher", "made.share=0.5")
 
 
 def test_none_made_is_as_none_given(
-    folder: Path, encoder: Int8Task, tmp_path: Path
+    folder: Path, encoder: EncoderTask, tmp_path: Path
 ) -> None:
-    Made.of([], np.uint16).save(tmp_path, encoder.real)
+    real = encoder.groups[0].lists
+    SyntheticQuestions.from_rows([], np.uint16).save(tmp_path, real)
     task = task_of("compact-asked", f"made.folder={tmp_path}")
     assert (
-        isinstance(task, Int8Task)
-        and task.made is None
-        and len(task.train) == len(encoder.real)
+        isinstance(task, EncoderTask)
+        and len(task.groups) == 1
+        and len(task.train) == len(real)
     )
 
 
-def test_words_may_stay(encoder: Int8Task) -> None:
+def test_words_may_stay(encoder: EncoderTask) -> None:
     net, learns = encoder.build(), task_of("compact-encoder").build()
     assert isinstance(net, CompactNet) and isinstance(learns, CompactNet)
     assert (

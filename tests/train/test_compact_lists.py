@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from whichsense.train.compact.data.batch import Scores, list_batch, sampled
 from whichsense.train.compact.data.examples import Examples
 from whichsense.train.compact.data.lists import Lists, prepared
 from whichsense.train.compact.data.pack import Pack
-from whichsense.train.compact.data.questions import Asked, Data
+from whichsense.train.compact.data.questions import Data
 from whichsense.train.tiny.encoders import wordpiece
 
 SIGNS = (
@@ -104,56 +103,6 @@ def test_what_is_kept_for_measuring_is_not_learnt(
     assert 0 < len(held) < 25 and not {one.text for one in held} & {
         one.text for one in some
     }
-
-
-def test_guessed_questions_stand_beside_those_that_people_answered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A question that people answered is there once, whoever asked it; what a model guessed of it is there, too."""
-    asked = [question("who made the film dune", ("in 1984", "Lynch"), ("in 2021", "V"))]
-    sets = {
-        name: asked
-        for name in (
-            "ambignq/train",
-            "nq_open/dev",
-            "runs/silver-2.json",
-            "silver/train",
-        )
-    }
-    monkeypatch.setattr(
-        questions, "given_questions", lambda name, folder: (sets[name], Path(name))
-    )
-    for name in ("runs/silver-2.json", "silver/train"):  # a file, and a dataset
-        some = Data(more=("nq_open/dev", name), guessed=("silver",))
-        found = [
-            (one.source, one.guessed)
-            for one in questions.training(some)
-            if one.text == asked[0].text
-        ]
-        assert found == [("ambignq/train", False), (name, True)]
-        plain = questions.training(replace(some, guessed=()))
-        assert [one.source for one in plain if one.text == asked[0].text] == [
-            "ambignq/train"
-        ]
-        assert not any(one.guessed for one in plain)
-
-
-def test_what_was_guessed_is_kept_in_lists(
-    tmp_path: Path, vocabulary: list[str]
-) -> None:
-    made = data(
-        more=("sample/questions",), guessed=("questions",), limit=3, dev_limit=2
-    )
-    kept = replace(FEW, folder=str(tmp_path / "lists"))
-    (first, _), (again, _) = (prepared(made, kept, vocabulary) for _ in range(2))
-    flags = [one.guessed for one in again.asked]
-    assert (
-        flags == [one.guessed for one in first.asked]
-        and sum(flags) == 3
-        and not all(flags)
-    )
-    with pytest.raises(BadConfig, match=r"lists\.folder"):
-        prepared(replace(made, guessed=()), kept, vocabulary)
 
 
 def test_rewrites_answers_and_labels() -> None:
@@ -422,22 +371,6 @@ def test_a_rewrite_is_an_example(
         assert set(made.weights) <= {1.0, 3.0} and made.weights[-1] == 1.0
         assert all(piece in asked for piece in kept)
         assert made.prompt.ids[: made.prompt.asked] == [BEGIN, REWRITE, *asked, END]
-
-
-def test_ranked_wordings_are_drawn_by_rank(
-    packs: tuple[Pack, Pack], tokenizer: Tokenizer
-) -> None:
-    wordings = tuple(f"who made it in {year}" for year in (1984, 2000, 2021))
-    one = questions.Rewriting(wordings, ("V",), ("L",))
-    for guessed, share in ((False, 1 / 3), (True, 6 / 11)):
-        asked = Asked("who made it", "silver.json", (("V",),), (one,), guessed=guessed)
-        examples = Examples(
-            replace(packs[0], asked=(asked, *packs[0].asked[1:])), tokenizer
-        )
-        first, dice = examples.question(wordings[0]), random.Random(0)
-        drawn = [examples.rewritten(examples.readings[0], dice) for _ in range(600)]
-        found = [made is not None and made.output[:-1] == first for made in drawn]
-        assert np.mean(found) == pytest.approx(share, abs=0.06)
 
 
 def test_sentences_lack_what_is_to_be_put_back(

@@ -20,12 +20,6 @@ pytest.importorskip("transformers")
 for needed in ("onnx", "onnxruntime"):
     pytest.importorskip(needed)
 
-from whichsense.train.compact.encoder.generated import MADE
-from whichsense.train.compact.encoder.int8 import Int8Task
-from whichsense.train.compact.encoder.scores import detected, taught_scores
-from whichsense.train.compact.encoder.student import shared_out, vocabulary_of
-from whichsense.train.compact.encoder.topical import TopicTask
-
 from whichsense.datasets import Annotation, QAPair, Question
 from whichsense.errors import BadConfig, BadInput, WhichsenseError
 from whichsense.models.bases import load_base
@@ -40,7 +34,6 @@ from whichsense.models.compact.scene import Compact, Scene
 from whichsense.models.compact.scorer import features
 from whichsense.models.compact.writer.net import WriterConfig, from_bert
 from whichsense.models.compact.writer.prompts import ANSWER, RESTORE
-from whichsense.stages.detect import BertDetector
 from whichsense.text.words import normalize
 from whichsense.train.compact.data import lists
 from whichsense.train.compact.data.batch import counted, list_batch
@@ -50,9 +43,20 @@ from whichsense.train.compact.data.corpora import (
     holds,
     small_corpora,
 )
-from whichsense.train.compact.encoder import losses, teacher
-from whichsense.train.compact.encoder.measures import measured
-from whichsense.train.compact.encoder.start import NET, opened
+from whichsense.train.compact.data.synthetic import SYNTHETIC_FILE
+from whichsense.train.compact.encoder import losses, teacher_scores
+from whichsense.train.compact.encoder.base import load_vocabulary
+from whichsense.train.compact.encoder.encoder import EncoderTask
+from whichsense.train.compact.encoder.list_task import normalize_weights
+from whichsense.train.compact.encoder.measures import evaluate_lists
+from whichsense.train.compact.encoder.start import NET, load_start
+from whichsense.train.compact.encoder.teacher import TeacherTask
+from whichsense.train.compact.encoder.teacher_net import (
+    TeacherNet,
+    load_teacher,
+    map_vocabulary,
+)
+from whichsense.train.compact.encoder.teacher_scores import score_lists
 from whichsense.train.compact.scorer import fitting, judging, questioning
 from whichsense.train.compact.writer.whole import WholeTask
 from whichsense.train.compact.writer.writer import WriterTask
@@ -147,7 +151,7 @@ def test_phases_build_on_each_other(runs: Path) -> None:
     assert not torch.equal(first["out.weight"], last["out.weight"])
     assert not torch.equal(first["out.weight"], asker["out.weight"])
     asked = torch.load(models[5] / NET)
-    assert len(np.load(models[4] / MADE)["lists"]) > 0
+    assert len(np.load(models[4] / SYNTHETIC_FILE)["lists"]) > 0
     assert list(
         models[4].glob("of-*/scores-*/*.npz")
     )  # what the teacher said of them, too
@@ -181,7 +185,7 @@ def test_phases_build_on_each_other(runs: Path) -> None:
         whole["writer.out_norm.weight"], last["out_norm.weight"], atol=1e-6
     )
     assert (
-        (models[4] / MADE).exists()
+        (models[4] / SYNTHETIC_FILE).exists()
         and (models[7] / "scorer.json").exists()
         and not (models[3] / "scorer.json").exists()
     )
@@ -189,13 +193,13 @@ def test_phases_build_on_each_other(runs: Path) -> None:
 
 @pytest.fixture(scope="module")
 def further(runs: Path) -> Path:
-    """Trained further, from what `compact` wrote, with silver rewrites beside the sample's."""
+    """Trained further, from what `compact` wrote, with rewrites of a file beside the sample's."""
     from whichsense.datasets import load as questions_of
 
-    silver = [
+    rows = [
         {
             "id": str(n),
-            "question": one.text,
+            "question": f"{one.text} then",
             "annotations": [
                 {
                     "type": "multipleQAs",
@@ -211,18 +215,14 @@ def further(runs: Path) -> Path:
         }
         for n, one in enumerate(list(questions_of("sample/questions"))[:6])
     ]
-    (runs / "silver.json").write_text(json.dumps(silver), encoding="utf-8")
+    (runs / "mine.json").write_text(json.dumps(rows), encoding="utf-8")
     train_recipe("compact", runs / "further", going_on(runs), tiny=True)
     return runs / "further" / "model"
 
 
 def going_on(runs: Path) -> tuple[str, ...]:
     start, kept = runs / "compact-tiny" / "model", runs / "rewritten"
-    more = (
-        f'data.more=["{runs / "silver.json"}"]',
-        'data.guessed=["silver"]',
-        "data.held=0",
-    )
+    more = (f'data.more=["{runs / "mine.json"}"]', "data.held=0")
     return (f"model.start={start}", "model.writer=", f"lists.folder={kept}", *more)
 
 
@@ -240,16 +240,16 @@ def test_a_writer_goes_on_from_a_weights_folder(runs: Path, further: Path) -> No
 
 
 def test_shares_are_of_what_is_rewritten(runs: Path, further: Path) -> None:
-    changes = (*going_on(runs), "draw.shares.silver=0.6", "draw.shares.sample=0.4")
+    changes = (*going_on(runs), "draw.shares.mine=0.6", "draw.shares.sample=0.4")
     task = load_recipe("compact", changes, tiny=True).make()
     assert isinstance(task, WholeTask)
     readings, asked = task.examples.readings, task.examples.pack.asked
-    silver = np.array(
-        [asked[one.number].source.endswith("silver.json") for one in readings]
+    mine = np.array(
+        [asked[one.number].source.endswith("mine.json") for one in readings]
     )
-    assert [asked[one.number].guessed for one in readings] == silver.tolist()
+    assert mine.any()
     each = np.diff(np.array(task._shares), prepend=0)
-    assert each[silver].sum() / each.sum() == pytest.approx(0.6)
+    assert each[mine].sum() / each.sum() == pytest.approx(0.6)
 
 
 def test_examples_say_what_they_must(runs: Path) -> None:
@@ -364,10 +364,10 @@ def test_hits_take_the_place_of_an_index(
         joint(runs, f"data.hits={tmp_path / 'a.jsonl'}", "data.held=0", "lists.folder=")
 
 
-def joint(runs: Path, *changes: str) -> Int8Task:
+def joint(runs: Path, *changes: str) -> EncoderTask:
     kept = (f"lists.folder={runs / 'lists'}", "data.limit=6", "data.dev_limit=6")
     task = load_recipe(ENCODER, (*kept, *changes), tiny=True).make()
-    assert isinstance(task, Int8Task)
+    assert isinstance(task, EncoderTask)
     return task
 
 
@@ -381,7 +381,7 @@ def test_the_folder_loads_and_answers(runs: Path) -> None:
     )
     assert isinstance(net, CompactNet)
     with torch.inference_mode():
-        found = measured(
+        found = evaluate_lists(
             lambda batch: net.read(*batch.pairs[:3]),
             task.dev,
             task.tokenizer,
@@ -608,13 +608,13 @@ def test_teacher_scores_are_its_own_and_kept(
 ) -> None:
     task = joint(runs)
     folder = runs / "compact-teacher-tiny" / "model"
-    kept = taught_scores(folder, task.train, str(runs / "lists"), 96)
-    anew = taught_scores(folder, task.train, "", 96)
+    kept = score_lists(folder, task.train, str(runs / "lists"), 96)
+    anew = score_lists(folder, task.train, "", 96)
     assert all(
         np.array_equal(one, other) for one, other in zip(kept, anew, strict=True)
     )
     assert len(kept.relevance) == len(task.train.spans)
-    net = teacher.opened(folder)
+    net = load_teacher(folder)
     batch = list_batch(task.train, [1], [task.train.slots_of(1)], 96)
     with torch.inference_mode():
         output = net(batch.pairs)
@@ -629,75 +629,10 @@ def test_teacher_scores_are_its_own_and_kept(
         batch.pairs.heads[:, 1:, None],
     )
     assert (kept.places[own, 0, 0] == best[:, 0, 0].numpy()).all()
-    monkeypatch.setattr(teacher, "opened", lambda folder: pytest.fail("asked again"))
-    taught_scores(folder, task.train, str(runs / "lists"), 96)
-
-
-@pytest.fixture(scope="module")
-def detectors(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two that differ."""
-    folder = tmp_path_factory.mktemp("detectors")
-    short = (
-        "train.epochs=0",
-        "train.steps=6",
-        "train.evaluate_every=6",
-        "data.limit=12",
-        "data.dev_limit=12",
+    monkeypatch.setattr(
+        teacher_scores, "load_teacher", lambda folder: pytest.fail("asked again")
     )
-    every = [
-        ("train.seed=1", "train.learning_rate=2e-3"),
-        ("train.seed=2", "train.learning_rate=1e-2"),
-    ]
-    return [
-        train_recipe(
-            "ambiguity-detector-question", folder / str(n), (*short, *own), tiny=True
-        ).model
-        for n, own in enumerate(every)
-    ]
-
-
-def test_detectors_say_what_is_ambiguous(
-    runs: Path, detectors: list[Path], tmp_path: Path
-) -> None:
-    pack = joint(runs).train
-    each = np.array(
-        [
-            [BertDetector(folder).probability(one.text) for one in pack.asked]
-            for folder in detectors
-        ]
-    )
-    assert np.abs(each[0] - each[1]).max() > 0.01
-    assert np.allclose(
-        detected(list(map(str, detectors)), pack), each.mean(0), atol=1e-5
-    )
-    assert np.allclose(detected([str(detectors[1])], pack), each[1], atol=1e-5)
-    short = (
-        "train.epochs=0",
-        "train.steps=1",
-        "train.evaluate_every=1",
-        "data.limit=4",
-        "data.dev_limit=2",
-    )
-    reading = train_recipe(
-        "ambiguity-detector-passages", tmp_path / "reading", short, tiny=True
-    ).model
-    with pytest.raises(BadConfig, match="reads passages"):
-        detected([str(detectors[0]), str(reading)], pack)
-
-
-def test_detectors_teach_beside_annotators(runs: Path, detectors: list[Path]) -> None:
-    """Half of what each says; alone where annotators said nothing."""
-    own = f"teacher.model={runs / 'compact-teacher-tiny' / 'model'}"
-    task = joint(runs, own, f'teacher.detectors=["{detectors[0]}"]')
-    numbers = task.drawn(0, 0)[0][1]
-    said = np.array([task.train.asked[number].ambiguous for number in numbers])
-    assert {-1, 1} <= set(said.tolist())  # nobody was asked about rewrites
-    told = detected([str(detectors[0])], task.train)[numbers]
-    wanted = np.where(said < 0, told, (said + told) / 2)
-    assert np.allclose(task.batches(0, 0)[0].lists.ambiguous.numpy(), wanted, atol=1e-6)
-    assert joint(runs, own).batches(0, 0)[0].lists.ambiguous.tolist() == said.tolist()
-    with pytest.raises(BadConfig, match=r"beside teacher\.model"):
-        joint(runs, "teacher.model=", f'teacher.detectors=["{detectors[0]}"]')
+    score_lists(folder, task.train, str(runs / "lists"), 96)
 
 
 def test_a_model_may_teach_itself(runs: Path) -> None:
@@ -720,7 +655,7 @@ def test_a_model_may_teach_itself(runs: Path) -> None:
     alike = task.loss(net, taught._replace(itself=True))[1]["taught"]
     with torch.no_grad():
         net.relevance.out.weight.mul_(-1)
-    told = task._taught_by_itself(taught.lists).taught
+    told = task.with_own_labels(taught.lists).taught
     assert told is not None and torch.allclose(told.relevance, said, atol=1e-5)
     assert task.loss(net, taught)[1]["taught"] > alike
     assert (
@@ -750,7 +685,7 @@ def test_what_training_went_on_from_may_stay_in_the_mean(
 def test_a_teacher_with_other_numbers_reads_the_same(tmp_path: Path) -> None:
     """MPNet has BERT's word pieces four places further on, and its own signs."""
     transformers = pytest.importorskip("transformers")
-    vocabulary = vocabulary_of("tiny-bert-uncased")
+    vocabulary = load_vocabulary("tiny-bert-uncased")
 
     class Shifted:
         pad_token_id, cls_token_id, sep_token_id, unk_token_id = 1, 0, 2, 104
@@ -760,7 +695,7 @@ def test_a_teacher_with_other_numbers_reads_the_same(tmp_path: Path) -> None:
                 piece: n + 4 for n, piece in enumerate(vocabulary)
             }
 
-    numbers = teacher.own_numbers(Shifted(), vocabulary)
+    numbers = map_vocabulary(Shifted(), vocabulary)
     assert numbers[[0, 101, 102]].tolist() == [1, 0, 2] and numbers[500] == 504
     size = {
         "hidden_size": 32,
@@ -771,25 +706,23 @@ def test_a_teacher_with_other_numbers_reads_the_same(tmp_path: Path) -> None:
     encoder = transformers.MPNetModel(
         transformers.MPNetConfig(vocab_size=len(vocabulary) + 4, **size)
     )
-    net = teacher.TeacherNet(encoder, numbers).eval()
+    net = TeacherNet(encoder, numbers).eval()
     task = load_recipe(
         "compact-teacher", ("data.limit=2", "data.dev_limit=2"), tiny=True
     ).make()
-    assert isinstance(task, teacher.TeacherTask)
+    assert isinstance(task, TeacherTask)
     batch = list_batch(task.train, [0], [task.train.slots_of(0)], 96)
     assert not net.typed and net(batch.pairs)["span"].shape == (
         *batch.pairs.ids.shape,
         2,
     )
     with pytest.raises(BadConfig, match="uncased word pieces"):
-        teacher.own_numbers(
-            Shifted(), [*vocabulary, *(f"foreign{n}" for n in range(2000))]
-        )
+        map_vocabulary(Shifted(), [*vocabulary, *(f"foreign{n}" for n in range(2000))])
 
 
 def test_bases_that_do_not_fit_are_told(runs: Path) -> None:
     with pytest.raises(BadConfig, match="uncased vocabulary"):
-        vocabulary_of("tiny-bert")
+        load_vocabulary("tiny-bert")
     with pytest.raises(BadConfig, match=r"model\.longest"):
         joint(runs, "model.longest=40")
     with pytest.raises(BadInput, match="no compact model that can be read: its format"):
@@ -801,7 +734,7 @@ def test_an_empty_checkpoint_to_start_from_is_told(runs: Path, tmp_path: Path) -
     shutil.copytree(runs / "compact-reader-tiny" / "model", folder)
     (folder / NET).write_bytes(b"")
     with pytest.raises(BadInput, match="no compact model that can be read"):
-        opened(str(folder))
+        load_start(str(folder))
 
 
 def test_given_models_are_not_trained_again(runs: Path, tmp_path: Path) -> None:
@@ -824,7 +757,7 @@ def test_given_models_are_not_trained_again(runs: Path, tmp_path: Path) -> None:
     assert not any(line.startswith("Before") for line in said)
 
 
-def losses_of(task: Int8Task, **changes: Any) -> Any:
+def losses_of(task: EncoderTask, **changes: Any) -> Any:
     batch = list_batch(task.train, [0, 1], [task.train.slots_of(n) for n in (0, 1)], 96)
     batch = batch._replace(**changes)
     pairs, length = batch.pairs.ids.shape
@@ -871,11 +804,11 @@ def test_the_eight_recipes_learn_from_the_same_lists() -> None:
     assert all(
         one.data == found[0].data and one.lists == found[0].lists for one in found
     )
-    shapes = [replace(one.model, start="") for one in found[1:3]]
+    shapes = [replace(one.model, start="", int8=False) for one in found[1:3]]
     assert shapes[0] == shapes[1] and found[0].model.longest == shapes[0].longest
 
 
-def topical(runs: Path, *changes: str) -> TopicTask:
+def topical(runs: Path, *changes: str) -> EncoderTask:
     """The task of compact-topics over the lists of the tiny run, with its teacher."""
     given = [
         f"model.start={runs / f'{ASKED}-tiny' / 'model'}",
@@ -888,41 +821,45 @@ def topical(runs: Path, *changes: str) -> TopicTask:
         *changes,
     ]
     task = load_recipe(TOPICS, given, tiny=True).make()
-    assert isinstance(task, TopicTask)
+    assert isinstance(task, EncoderTask)
     return task
 
 
 def test_weights_that_leave_nothing_to_draw_are_told() -> None:
-    assert shared_out(0.5, np.array([3.0, 1.0, 0.0])).tolist() == [0.375, 0.125, 0.0]
-    assert shared_out(0.0, np.zeros(2)).tolist() == [0.0, 0.0]
+    assert normalize_weights(0.5, np.array([3.0, 1.0, 0.0])).tolist() == [
+        0.375,
+        0.125,
+        0.0,
+    ]
+    assert normalize_weights(0.0, np.zeros(2)).tolist() == [0.0, 0.0]
     for weights in ([0.0, 0.0], [2.0, -1.0]):
         with pytest.raises(BadConfig, match=r"data\.weights"):
-            shared_out(0.5, np.array(weights))
+            normalize_weights(0.5, np.array(weights))
 
 
 def test_topics_join_the_lists(runs: Path) -> None:
     task = topical(runs, "topics.thinned=0.0", "topics.share=0.4", "draw.passages=24")
-    first, count = len(task.others), len(task.train)
+    first, count = len(task.groups[0].lists), len(task.train)
     assert first < count and all(one.complete for one in task.train.asked[first:])
-    assert task.likelihood[first:].sum() == pytest.approx(0.4)
-    assert task.likelihood.sum() == pytest.approx(1.0)
+    assert task.probabilities[first:].sum() == pytest.approx(0.4)
+    assert task.probabilities.sum() == pytest.approx(1.0)
     assert task.scores is not None and len(task.scores.relevance) == len(
         task.train.slots.values
     )
     luck = np.random.default_rng(0)
     for number in range(first, count):  # none of its answers is left out
-        assert task.slots(number, luck) == list(task.train.slots_of(number))
+        assert task.sample_slots(number, luck) == list(task.train.slots_of(number))
 
 
 def test_topics_lose_answers_where_they_are_thinned(runs: Path) -> None:
     task, luck = topical(runs, "topics.thinned=1.0"), np.random.default_rng(0)
     numbers = [
         number
-        for number in range(len(task.others), len(task.train))
+        for number in range(len(task.groups[0].lists), len(task.train))
         if task.train.answered[number]
     ]
     left = [
-        any(len(task.train.spans[slot]) for slot in task.slots(number, luck))
+        any(len(task.train.spans[slot]) for slot in task.sample_slots(number, luck))
         for number in numbers * 5
     ]
     assert 0 < sum(left) < len(left)

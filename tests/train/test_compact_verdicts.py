@@ -51,7 +51,9 @@ def gold(made: ListBatch) -> list[tuple[int, int]]:
 def test_later_rounds_find_what_the_best_hides() -> None:
     made = batch()
     one, two = gold(made)
-    first, last, chances = verdicts.likely(scores(made, one, two), made.pairs.region)
+    first, last, chances = verdicts.likely_spans(
+        scores(made, one, two), made.pairs.region
+    )
     found = list(zip(first[0].tolist(), last[0].tolist(), strict=True))
     assert found[0] == one and two in found
     trusted = [
@@ -115,7 +117,7 @@ def test_a_gold_span_that_is_found_and_hardly_believed_is_asked_about() -> None:
     believed = scores(made, *others, height=60.0)
     believed[0, one[0], 0] += 2.0
     believed[0, one[1], 1] += 2.0
-    first, last, chances = verdicts.likely(believed, made.pairs.region)
+    first, last, chances = verdicts.likely_spans(believed, made.pairs.region)
     output = {
         "span": believed,
         "relevance": torch.zeros(1),

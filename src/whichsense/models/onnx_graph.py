@@ -6,6 +6,7 @@ Needs the package onnx, which is for making graphs only: running them does not a
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -130,3 +131,21 @@ class Graph:
                 body, opset_imports=opsets, ir_version=9
             ).SerializeToString()
         )
+
+
+def read_constants(path: Path) -> dict[str, NDArray[Any]]:
+    """The constants of an ONNX file by name, in the file's order."""
+    onnx = require("onnx", EXTRA)
+    # protobuf has no public base class of its decoding errors.
+    try:
+        graph = onnx.load(str(path)).graph
+    except Exception as error:
+        raise BadInput(
+            f"'{path}' is not an ONNX file that can be read: {error}"
+        ) from None
+    if not graph.initializer:
+        raise BadInput(f"'{path}' is not an ONNX file with constants.")
+    constants = {}
+    for tensor in graph.initializer:
+        constants[tensor.name] = onnx.numpy_helper.to_array(tensor)
+    return constants

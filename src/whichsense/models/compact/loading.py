@@ -1,7 +1,7 @@
 """A weights folder as the weights that it was exported from, so that training can go on from it.
 
 What comes back is what the folder says: weights are their codes times their steps. Exported again they give the same
-codes and steps. It needs neither ONNX Runtime nor onnx.
+codes and steps. It needs the package onnx.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from whichsense.models.compact.encoder.runtime import (
     read_config,
 )
 from whichsense.models.compact.export import CONFIG, EMBEDDINGS, GRAPHS, WORD_TOP
-from whichsense.models.onnx_constants import constants
+from whichsense.models.onnx_graph import read_constants
 
 Array = NDArray[Any]
 _NEAR = 8  # floats on either side that are tried, so that a step comes out as it was
@@ -53,7 +53,7 @@ def load(folder: Path) -> Exported:
         words = Words.load(folder / EMBEDDINGS)
         weights = _embeddings(words)
         for name in GRAPHS:
-            weights |= _of_graph(constants(folder / name), WEIGHT_TOP)
+            weights |= _of_graph(read_constants(folder / name), WEIGHT_TOP)
         _share_steps(weights, config["shape"])
     except (BadInput, *UNREADABLE) as error:
         raise BadInput(
