@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import io
-from contextlib import nullcontext
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from whichsense.files import sha256, write_atomically
-from whichsense.jobs.progress import shown, silent
+from whichsense.files import sha256
+from whichsense.jobs.parts import Codec, Part, Parts
+from whichsense.jobs.progress import show_progress
 from whichsense.models.bert.running import best_device
 from whichsense.models.bert.saved import WEIGHTS
 from whichsense.train.compact.data.batch import (
@@ -26,7 +29,6 @@ from whichsense.train.compact.encoder.losses import start_end
 from whichsense.train.compact.encoder.teacher_net import TeacherNet, load_teacher
 from whichsense.train.loop.batches import Lazy, ahead
 from whichsense.train.loop.optimizer import to_device
-from whichsense.train.loop.processes import speaks
 
 _PART = 1000  # lists in one file: what a stop loses at most
 _BATCH = 1024  # slots
@@ -34,59 +36,68 @@ _LEAST_LOG = -30.0  # log probabilities are stored as float16
 
 
 def score_lists(teacher: Path, pack: Pack, folder: str, longest: int) -> Scores:
-    """Scores of all slots; parts that were stored before are read. `longest`: tokens of a pair."""
-    place = None
-    if folder:
-        place = Path(folder) / f"scores-{sha256(teacher / WEIGHTS)[:12]}-{longest}"
-    parts: list[Scores] = []
-    net: TeacherNet | None = None
-    with (
-        shown("asking the teacher", "lists")
-        if speaks()
-        else nullcontext(silent) as progress
-    ):
-        for start in range(0, len(pack), _PART):
-            numbers = range(start, min(start + _PART, len(pack)))
-            path = place / f"{start // _PART:05d}.npz" if place else None
-            if path is not None and path.exists():
-                parts.append(_load(path))
-                continue
-            net = net or _load_on_device(teacher)
-            parts.append(_score_part(net, pack, numbers, longest))
-            if path is not None:
-                _save(path, parts[-1])
-            progress(numbers.stop / len(pack), numbers.stop)
-    return Scores.concatenate(parts)
+    """Scores of all slots; parts that were stored before are read. `longest`: tokens of a pair.
+
+    `folder` belongs to these lists: stored scores of another teacher or length are kept apart in it.
+    """
+    scoring = _Scoring(teacher, pack, longest)
+    numbers = range(len(pack))
+    if not folder:
+        return scoring.score(numbers)
+    weights = sha256(teacher / WEIGHTS)
+    parts = Parts[int, Scores](
+        Path(folder) / f"scores-{weights[:12]}-{longest}",
+        "lists",
+        {"teacher": weights, "longest": longest, "lists": len(pack)},
+        size=_PART,
+        codec=Codec(".npz", _encode, _decode),
+    )
+
+    def work(part: Part[int]) -> Scores:
+        return scoring.score(part.items)
+
+    with show_progress("asking the teacher", "lists") as progress:
+        parts.complete(numbers, work, progress=progress, wait=True)
+    return Scores.concatenate(list(parts))
 
 
-def _load_on_device(teacher: Path) -> TeacherNet:
-    net = load_teacher(teacher).to(best_device())
-    # Compiling needs Triton, which does not come with every torch.
-    if best_device() == "cuda" and find_spec("triton"):
-        net.compile()
-    return net
+@dataclass(frozen=True)
+class _Scoring:
+    """The teacher at work. Its weights are loaded when the first part needs them."""
 
+    teacher: Path
+    pack: Pack
+    longest: int
 
-def _score_part(net: TeacherNet, pack: Pack, numbers: range, longest: int) -> Scores:
-    """Scores of the slots of consecutive lists."""
-    first_slot = pack.slots_of(numbers.start).start
-    slots = range(first_slot, pack.slots_of(numbers.stop - 1).stop)
-    # The list that each slot belongs to.
-    lists = np.repeat(np.array(numbers), pack.slots.sizes(np.array(numbers)))
-    scores = Scores.zeros(len(slots))
-    parts = equal_slices(len(slots), _BATCH)
+    @cached_property
+    def net(self) -> TeacherNet:
+        net = load_teacher(self.teacher).to(best_device())
+        # Compiling needs Triton, which does not come with every torch.
+        if best_device() == "cuda" and find_spec("triton"):
+            net.compile()
+        return net
 
-    def build_batch(part: slice) -> ListBatch:
-        single = [[slot] for slot in slots[part]]
-        return list_batch(pack, lists[part].tolist(), single, longest)
+    def score(self, numbers: Sequence[int]) -> Scores:
+        """Scores of the slots of consecutive lists."""
+        pack = self.pack
+        first_slot = pack.slots_of(numbers[0]).start
+        slots = range(first_slot, pack.slots_of(numbers[-1]).stop)
+        # The list that each slot belongs to.
+        lists = np.repeat(np.array(numbers), pack.slots.sizes(np.array(numbers)))
+        scores = Scores.zeros(len(slots))
+        parts = equal_slices(len(slots), _BATCH)
 
-    device = next(net.parameters()).device
-    for part, batch in zip(parts, ahead(Lazy(parts, build_batch)), strict=True):
-        best = _score_batch(net, to_device(batch, device))
-        scores.relevance[part] = best.relevance
-        scores.places[part] = best.places
-        scores.chances[part] = best.chances
-    return scores
+        def build_batch(part: slice) -> ListBatch:
+            single = [[slot] for slot in slots[part]]
+            return list_batch(pack, lists[part].tolist(), single, self.longest)
+
+        device = next(self.net.parameters()).device
+        for part, batch in zip(parts, ahead(Lazy(parts, build_batch)), strict=True):
+            best = _score_batch(self.net, to_device(batch, device))
+            scores.relevance[part] = best.relevance
+            scores.places[part] = best.places
+            scores.chances[part] = best.chances
+        return scores
 
 
 def _score_batch(net: TeacherNet, batch: ListBatch) -> Scores:
@@ -121,15 +132,12 @@ def equal_slices(count: int, size: int) -> list[slice]:
     return [slice(max(0, end - size), end) for end in ends]
 
 
-def _save(path: Path, scores: Scores) -> None:
+def _encode(scores: Scores) -> bytes:
     body = io.BytesIO()
-    np.savez(
-        body, relevance=scores.relevance, places=scores.places, chances=scores.chances
-    )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, body.getvalue())
+    np.savez(body, **scores._asdict())
+    return body.getvalue()
 
 
-def _load(path: Path) -> Scores:
-    with np.load(path, allow_pickle=False) as file:
+def _decode(body: bytes) -> Scores:
+    with np.load(io.BytesIO(body), allow_pickle=False) as file:
         return Scores(file["relevance"], file["places"], file["chances"])

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from whichsense.jobs.progress import shown, silent
+from whichsense.jobs.progress import show_progress
 from whichsense.train.compact.data.batch import ListBatch, list_batch
 from whichsense.train.compact.data.pack import Ints, Pack
 from whichsense.train.compact.encoder.losses import start_end
 from whichsense.train.compact.encoder.teacher_net import TeacherNet
 from whichsense.train.loop.batches import Lazy, ahead
 from whichsense.train.loop.optimizer import to_device
-from whichsense.train.loop.processes import speaks
 
 _BATCH = 512  # pairs
 _BEST_TOKENS = 8  # likeliest first and last tokens of a span
@@ -47,11 +44,7 @@ def teacher_agrees(
 
     device = next(net.parameters()).device
     agrees = np.zeros(len(lists), bool)
-    with (
-        shown("asking the teacher", "questions")
-        if speaks()
-        else nullcontext(silent) as progress
-    ):
+    with show_progress("asking the teacher", "questions") as progress:
         for part, cpu_batch in zip(parts, ahead(Lazy(parts, build_batch)), strict=True):
             batch = to_device(cpu_batch, device)
             on_gpu = device.type == "cuda"
