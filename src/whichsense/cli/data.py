@@ -98,7 +98,7 @@ def stats(name: str, as_json: bool, plot: Path | None, data_dir: Path | None) ->
         raise click.UsageError(
             f"--plot takes a file that ends in .svg or .html, not '{plot}'."
         )
-    from whichsense.evaluation.report.charts import to_html, to_svg
+    from whichsense.evaluation.report.dataset_page import to_html, to_svg
     from whichsense.evaluation.stats import statistics
     from whichsense.files import write_atomically
 
@@ -110,13 +110,16 @@ def stats(name: str, as_json: bool, plot: Path | None, data_dir: Path | None) ->
     if as_json:
         _print_json(found.to_json())
         return
-    from whichsense.evaluation.report.charts import shown
+    from whichsense.evaluation.report.tables import format_cell
 
     click.echo(f"{found.name} (release: {found.release})")
     for table in found.tables:
         click.echo(f"\n{table.title}" + (f"  [{table.note}]" if table.note else ""))
         _print_table(
-            [table.columns, *([shown(cell) for cell in row] for row in table.rows)]
+            [
+                table.columns,
+                *([format_cell(cell) for cell in row] for row in table.rows),
+            ]
         )
     for chart in found.charts:
         click.echo(
@@ -125,7 +128,7 @@ def stats(name: str, as_json: bool, plot: Path | None, data_dir: Path | None) ->
         )
         _print_table(
             [
-                [label, shown(value), _bar(value, chart.bars)]
+                [label, format_cell(value), _bar(value, chart.bars)]
                 for label, value in chart.bars
             ]
         )

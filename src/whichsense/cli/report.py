@@ -36,7 +36,7 @@ def command(results: tuple[Path, ...], out: Path, title: str, differences: int) 
     two systems were scored on the same questions it tests whether the difference is luck, and shows the questions
     where they differ, side by side.
     """
-    from whichsense.evaluation.report.page import build_page
+    from whichsense.evaluation.report.result_page import build_page
     from whichsense.evaluation.scoring import load_result
     from whichsense.files import write_atomically
 

@@ -1,4 +1,4 @@
-"""What statistics are made of: tables to print and bars to draw."""
+"""The parts of a dataset's statistics: tables to print and bars to draw."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """All that is counted about a dataset."""
+    """What is counted in a dataset."""
 
     name: str
     release: str
-    """Which release the file is, in words: numbers of a part do not equal those of the whole."""
+    """Which release the file is: the numbers of a part differ from those of the whole."""
     tables: tuple[Table, ...]
     charts: tuple[Bars, ...]
 
@@ -45,9 +45,9 @@ class Statistics:
 
 
 def mean(values: Iterable[float]) -> float:
-    """The average, 0 of nothing."""
-    kept = list(values)
-    return sum(kept) / len(kept) if kept else 0.0
+    """The average; 0 where there are no values."""
+    numbers = list(values)
+    return sum(numbers) / len(numbers) if numbers else 0.0
 
 
 def percent(part: float, whole: float) -> float:
@@ -61,3 +61,22 @@ def percent(part: float, whole: float) -> float:
 def shares(counts: Sequence[int]) -> tuple[float, ...]:
     """Counts as percentages of their sum."""
     return tuple(percent(count, sum(counts)) for count in counts)
+
+
+def format_cell(value: Cell) -> str:
+    """A cell as people read it.
+
+    >>> [format_cell(value) for value in (1003, 12.5, 0.8312, None, "dev")]
+    ['1,003', '12.5', '0.83', '–', 'dev']
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return f"{value:,}"
+    if abs(value) < 1:
+        return f"{value:,.2f}"
+    if value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:,.1f}"

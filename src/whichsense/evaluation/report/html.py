@@ -1,0 +1,79 @@
+"""HTML and SVG elements, and a page that needs no other file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+
+
+def tag(name: str, *content: str, **attributes: object) -> str:
+    """An element. Content is markup already; attribute values are escaped, floats rounded to a tenth.
+
+    In attribute names "_" stands for "-", and a trailing "_" is dropped. An attribute that is None is left out.
+
+    >>> tag("text", "a &lt; b", x=1.25, text_anchor="end", class_="ink")
+    '<text x="1.2" text-anchor="end" class="ink">a &lt; b</text>'
+    >>> tag("rect", width=3)
+    '<rect width="3"></rect>'
+    """
+    parts = [name]
+    for key, value in attributes.items():
+        if value is None:
+            continue
+        shown = f"{value:.1f}" if isinstance(value, float) else str(value)
+        attribute = key.removesuffix("_").replace("_", "-")
+        parts.append(f'{attribute}="{escape(shown)}"')
+    return f"<{' '.join(parts)}>{''.join(content)}</{name}>"
+
+
+def text(name: str, content: object, **attributes: object) -> str:
+    """An element that holds plain text.
+
+    >>> text("b", "a < b")
+    '<b>a &lt; b</b>'
+    """
+    return tag(name, escape(str(content)), **attributes)
+
+
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str = ""
+) -> str:
+    """A table. Column names are plain text; rows hold `td` elements."""
+    head = [text("th", column, scope="col") for column in columns]
+    body = [tag("tr", *row) for row in rows]
+    top = text("caption", caption) if caption else ""
+    return tag("div", tag("table", top, tag("tr", *head), *body), class_="scroll")
+
+
+def svg(width: int, height: float, parts: Sequence[str], label: str) -> str:
+    """A drawing, with a label for those who cannot see it."""
+    return tag(
+        "svg",
+        *parts,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width} {height}",
+        role="img",
+        aria_label=label,
+    )
+
+
+def style() -> str:
+    """The style sheet of pages and drawings, as an element."""
+    sheet = files("whichsense.evaluation.report").joinpath("style.css")
+    return tag("style", sheet.read_text(encoding="utf-8"))
+
+
+def page(title: str, *body: str) -> str:
+    """A whole page under a heading."""
+    head = (
+        '<meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    )
+    html = tag(
+        "html",
+        tag("head", head, text("title", title), style()),
+        tag("body", text("h1", title), *body),
+        lang="en",
+    )
+    return f"<!doctype html>{html}\n"

@@ -1,0 +1,213 @@
+"""One HTML page from saved results: tables, charts, and the questions where two systems differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+from whichsense.errors import BadInput
+from whichsense.evaluation.report.charts import (
+    COLOURS,
+    distribution_chart,
+    interval_chart,
+)
+from whichsense.evaluation.report.html import page, table, tag, text
+from whichsense.evaluation.scoring.compare import Comparison, compare
+from whichsense.evaluation.scoring.result import Result
+
+# The metric by which questions are ranked where two systems differ.
+_MAIN = {"ambignq": "f1_ans", "nq": "em", "cambignq": "option_f1", "asqa": "rouge_l"}
+_MOST_PAIRS = 6  # of systems that one page compares
+_EQUAL = 1e-12  # scores that differ less are equal
+
+
+def build_page(
+    results: Sequence[Result], title: str = "Results", differences: int = 50
+) -> str:
+    """The page, with at most `differences` questions for each pair of systems."""
+    if not results:
+        raise BadInput("A report needs at least one result.")
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        groups.setdefault(result.dataset, []).append(result)
+    count = (
+        f"{len(results)} results. In brackets: 95% bootstrap intervals over questions."
+    )
+    body = [text("p", count)]
+    for dataset, group in groups.items():
+        body.append(_section(dataset, group, differences))
+    return page(title, *body)
+
+
+def _section(dataset: str, results: Sequence[Result], differences: int) -> str:
+    names = _distinct_names(results)
+    metrics = []
+    for metric in results[0].metrics:
+        if any(result.metrics.get(metric) is not None for result in results):
+            metrics.append(metric)
+    plotted = [metric for metric in metrics if _fits_axis(results, metric)]
+    counts = [f"{name} = {count:,}" for name, count in results[0].counts.items()]
+    parts = [
+        text("h2", dataset),
+        text("p", ", ".join(counts)),
+        _score_table(results, names, metrics),
+        _legend(names),
+        interval_chart(results, names, plotted),
+        _distribution(dataset, results, names),
+        *_notes(results),
+    ]
+    # A pair of systems can be compared where both results hold their questions.
+    comparable = []
+    for name, result in zip(names, results, strict=True):
+        if result.questions:
+            comparable.append(replace(result, name=name))
+    for a, b in list(combinations(comparable, 2))[:_MOST_PAIRS]:
+        parts.append(_pair(a, b, differences))
+    return tag("section", *parts)
+
+
+def _fits_axis(results: Sequence[Result], metric: str) -> bool:
+    """Whether a metric has an interval on the axis from 0 to 1."""
+    uppers = [one.intervals[metric][1] for one in results if metric in one.intervals]
+    return any(upper <= 1 for upper in uppers)
+
+
+def _distinct_names(results: Sequence[Result]) -> list[str]:
+    """Each system's name, with a number where two share one."""
+    all_names = [result.name for result in results]
+    seen: dict[str, int] = {}
+    names = []
+    for name in all_names:
+        seen[name] = seen.get(name, 0) + 1
+        is_shared = all_names.count(name) > 1
+        names.append(f"{name} ({seen[name]})" if is_shared else name)
+    return names
+
+
+def _score_table(
+    results: Sequence[Result], names: Sequence[str], metrics: Sequence[str]
+) -> str:
+    rows = []
+    for metric in metrics:
+        values = [result.metrics.get(metric) for result in results]
+        best = max(value for value in values if value is not None)
+        is_marked = len(results) > 1 and metric in _MAIN.values()
+        labels: dict[str, None] = {}  # distinct, in order
+        cells = []
+        for result, value in zip(results, values, strict=True):
+            if value is not None:
+                labels[result.label(metric)] = None
+            is_best = is_marked and value == best
+            cells.append(_score_cell(value, result.intervals.get(metric), is_best))
+        rows.append([text("td", " / ".join(labels)), *cells])
+    return table(["metric", *names], rows)
+
+
+def _score_cell(
+    value: float | None, interval: tuple[float, float] | None, is_best: bool
+) -> str:
+    if value is None:
+        return tag("td", text("b", "–"))
+    parts = [text("b", f"{value:.4f}")]
+    if interval:
+        low, high = interval
+        parts.append(text("small", f"[{low:.4f}, {high:.4f}]"))
+    return tag("td", *parts, class_="best" if is_best else None)
+
+
+def _legend(names: Sequence[str]) -> str:
+    items = []
+    for number, name in enumerate(names):
+        items.append(tag("li", text("span", name), class_=f"s{number % COLOURS}"))
+    return tag("ul", *items, class_="key")
+
+
+def _distribution(dataset: str, results: Sequence[Result], names: Sequence[str]) -> str:
+    metric = _MAIN.get(dataset, "")
+    scores: dict[str, list[float]] = {}
+    for name, result in zip(names, results, strict=True):
+        own = [question.get(metric) for question in result.questions.values()]
+        scores[name] = [float(score) for score in own if score is not None]
+    if not any(scores.values()):
+        return ""
+    return text("h3", f"Questions by their {metric}") + distribution_chart(scores)
+
+
+def _notes(results: Sequence[Result]) -> list[str]:
+    notes: dict[str, None] = {}  # distinct, in order
+    for result in results:
+        notes |= dict.fromkeys(map(str, result.notes))
+    return [text("p", note) for note in notes]
+
+
+def _pair(a: Result, b: Result, differences: int) -> str:
+    title = text("h3", f"{a.name} and {b.name}")
+    try:
+        comparison = compare(a, b)
+    except BadInput as error:
+        # For example different questions: the tables above are still right.
+        return title + text("p", error)
+    metric = _MAIN.get(a.dataset, "")
+    if metric not in comparison.tests:
+        metric = next(iter(comparison.tests))
+    return title + _test_table(comparison) + _differences(a, b, metric, differences)
+
+
+def _test_table(comparison: Comparison) -> str:
+    difference = f"{comparison.b} − {comparison.a}"
+    rows = []
+    for metric, test in comparison.tests.items():
+        interval = text("small", f"[{test.low:+.4f}, {test.high:+.4f}]")
+        row = [
+            text("td", metric),
+            tag("td", f"{test.difference:+.4f}", interval),
+            text("td", f"{test.p_permutation:.4f}"),
+            text("td", f"{test.better:,} / {test.worse:,}"),
+            text("td", comparison.verdict(metric)),
+        ]
+        rows.append(row)
+    return table(["metric", difference, "p", "wins / losses", "verdict"], rows)
+
+
+def _differences(a: Result, b: Result, metric: str, most: int) -> str:
+    """The questions whose scores differ most, side by side."""
+    gaps = []
+    for key, scores in a.questions.items():
+        if scores.get(metric) is None:
+            continue
+        gap = abs(scores[metric] - b.questions[key][metric])
+        if gap > _EQUAL:
+            gaps.append((gap, key))
+    gaps.sort(key=lambda gap: -gap[0])
+    head = f"They differ in {metric} on {len(gaps):,} questions"
+    head += f"; the {most} largest differences:" if len(gaps) > most else ":"
+    parts = [text("p", head)]
+    for _, key in gaps[:most]:
+        parts.append(_question_card(key, a, b, metric))
+    return "".join(parts)
+
+
+def _question_card(key: str, a: Result, b: Result, metric: str) -> str:
+    first, second = a.questions[key], b.questions[key]
+    gold = "; ".join(map(str, first.get("gold", [])))
+    sides = [
+        _side(a.name, first, metric, first[metric] > second[metric]),
+        _side(b.name, second, metric, second[metric] > first[metric]),
+    ]
+    return tag(
+        "article",
+        text("h4", first.get("question") or key),
+        text("p", f"gold: {gold}"),
+        text("p", f"id {key}"),
+        tag("div", *sides, class_="pair"),
+    )
+
+
+def _side(name: str, scores: Mapping[str, Any], metric: str, is_better: bool) -> str:
+    items = [text("li", prediction) for prediction in scores.get("predicted", [])]
+    shown = f"{scores[metric]:.3f}"
+    score = text("span", shown, class_="up" if is_better else "down")
+    heading = tag("h5", text("span", name), " ", score)
+    return tag("div", heading, tag("ul", *(items or [text("li", "–")])))
