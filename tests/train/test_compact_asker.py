@@ -37,8 +37,8 @@ from whichsense.train.compact.encoder.encoder import EncoderTask
 from whichsense.train.compact.writer.asker import AskerTask
 from whichsense.train.compact.writer.generate import Making, drawn, parted
 from whichsense.train.compact.writer.roundtrip_filter import best_spans, teacher_agrees
-from whichsense.train.loop.recipe import load_recipe
 from whichsense.train.loop.run import train
+from whichsense.train.recipes.recipe import load_recipe
 
 FEW = ("data.limit=6", "data.dev_limit=6")
 

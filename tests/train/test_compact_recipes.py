@@ -61,8 +61,8 @@ from whichsense.train.compact.scorer import fitting, judging, questioning
 from whichsense.train.compact.writer.whole import WholeTask
 from whichsense.train.compact.writer.writer import WriterTask
 from whichsense.train.compact.writer.writing import WRITER, collated
-from whichsense.train.loop.chain import train_recipe
-from whichsense.train.loop.recipe import load_recipe
+from whichsense.train.recipes.chain import train_recipe
+from whichsense.train.recipes.recipe import load_recipe
 from whichsense.train.tiny.encoders import located
 
 ENCODER, ASKED, TOPICS = "compact-encoder", "compact-asked", "compact-topics"

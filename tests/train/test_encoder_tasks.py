@@ -16,8 +16,8 @@ from whichsense.metrics.retrieval import all_answers_recall, answer_ranks
 from whichsense.stages.detect import AnswersDetector, BertDetector
 from whichsense.stages.read import ExtractiveReader
 from whichsense.stages.rerank import CrossEncoderReranker, JointReranker
-from whichsense.train.loop.recipe import load_recipe
 from whichsense.train.loop.run import Trained, train
+from whichsense.train.recipes.recipe import load_recipe
 from whichsense.train.tasks.encoders.extractive_reader import mean_f1
 
 

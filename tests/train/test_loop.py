@@ -29,6 +29,7 @@ from whichsense.train.loop.batches import Lazy, ahead, own_share, shuffled
 from whichsense.train.loop.processes import current
 from whichsense.train.loop.run import train
 from whichsense.train.loop.settings import Settings, rate_share
+from whichsense.train.loop.task import Task
 
 HERE = Path(__file__).parent
 SETTINGS = Settings(
@@ -42,7 +43,7 @@ SETTINGS = Settings(
 )
 
 
-class Curve:
+class Curve(Task[nn.Module, Any]):
     """A small net with dropout learns a curve: enough to need the random state, the optimiser's and the order."""
 
     metric, higher_is_better = "error", False

@@ -14,11 +14,12 @@ pytest.importorskip("transformers")
 
 from whichsense.datasets import names
 from whichsense.errors import BadConfig
-from whichsense.train.catalog import TASKS
 from whichsense.train.loop import checkpoint
-from whichsense.train.loop.recipe import Recipe, load_recipe
-from whichsense.train.loop.recipe_files import HOMES, shipped_recipes
-from whichsense.train.loop.run import Task, train
+from whichsense.train.loop.run import train
+from whichsense.train.loop.task import Task
+from whichsense.train.recipes.catalog import TASKS
+from whichsense.train.recipes.files import HOMES, shipped_recipes
+from whichsense.train.recipes.recipe import Recipe, load_recipe
 
 RECIPES = shipped_recipes()
 SHORT = (
@@ -35,7 +36,7 @@ class Crash(Exception):
     pass
 
 
-def crashing(task: Task, at: int) -> Task:
+def crashing(task: Task[Any, Any], at: int) -> Task[Any, Any]:
     """The same task, but its loss fails the `at`-th time, as a kill would end it: without a word to the loop."""
     losses, real = 0, task.loss
 

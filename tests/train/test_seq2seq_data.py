@@ -26,7 +26,7 @@ from whichsense.models.seq2seq.codec import Form
 from whichsense.testing import passage_hit
 from whichsense.train import cotraining
 from whichsense.train.cotraining import cotrain, load_cotraining
-from whichsense.train.loop.recipe import load_recipe
+from whichsense.train.recipes.recipe import load_recipe
 from whichsense.train.tasks.evidence import Data, Evidence
 from whichsense.train.tasks.seq2seq.answer_prediction import (
     Answers,

@@ -28,8 +28,8 @@ from whichsense.stages.read import SeqReader
 from whichsense.stages.retrieve import IndexRetriever
 from whichsense.stages.summarize import SeqSummarizer
 from whichsense.stages.verify import LMVerifier
-from whichsense.train.loop.recipe import load_recipe
 from whichsense.train.loop.run import Trained, train
+from whichsense.train.recipes.recipe import load_recipe
 from whichsense.types import Candidate, Reading
 
 

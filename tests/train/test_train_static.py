@@ -12,9 +12,9 @@ pytest.importorskip("transformers")
 
 from whichsense.errors import BadConfig
 from whichsense.models.vectors.static import Static
-from whichsense.train.loop.recipe import load_recipe
 from whichsense.train.loop.run import train
-from whichsense.train.tasks.encoders.static import FILE, StaticTask, make
+from whichsense.train.recipes.recipe import load_recipe
+from whichsense.train.tasks.encoders.static import FILE, StaticTask
 from whichsense.train.tasks.encoders.static_net import Bags, StaticNet
 
 FEW = (
@@ -72,7 +72,7 @@ def test_what_is_saved_computes_what_was_trained(
 
 
 def test_the_second_recipe_goes_on_from_the_first(distilled: Path) -> None:
-    begun = make(
+    begun = StaticTask(
         load_recipe("static", (*FEW, f"model.start={distilled}"), tiny=True).options
     ).build()
     before = torch.load(distilled / "net.pt", weights_only=True)
@@ -94,4 +94,4 @@ def test_question_layers_begin_by_adding_nothing() -> None:
 def test_too_many_dimensions_are_told() -> None:
     recipe = load_recipe("static", (*FEW, "model.dimensions=4096"), tiny=True)
     with pytest.raises(BadConfig, match=r"model\.dimensions"):
-        make(recipe.options).build()
+        StaticTask(recipe.options).build()

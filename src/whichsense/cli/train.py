@@ -37,8 +37,8 @@ def command(
     The same command resumes a run that was stopped or killed. On several GPUs:
     torchrun --nproc-per-node 8 -m whichsense train RECIPE
     """
-    from whichsense.train.loop.chain import train_recipe
     from whichsense.train.loop.processes import speaks
+    from whichsense.train.recipes.chain import train_recipe
 
     done = train_recipe(
         recipe, out, changes, tiny=tiny, say=lambda line: click.echo(line, err=True)

@@ -1,14 +1,14 @@
 """Training: one loop for every model, and a task for each of them.
 
-A task is any object with the verbs of `whichsense.train.loop.run.Task`; there is nothing to inherit or register:
+A task has the verbs of `whichsense.train.loop.task.Task`, for one kind of model and one kind of batch:
 
-    class Fit:
-        metric, higher_is_better = "accuracy", True        # the best model is chosen by this number of evaluate()
+    class Fit(Task[nn.Linear, Tensor]):
+        metric, higher_is_better = "accuracy", True        # this key of evaluate() selects the best model
 
-        def build(self) -> nn.Module: ...                  # the model to start from; random weights follow the seed
+        def build(self) -> nn.Linear: ...                  # the model to start from; random weights follow the seed
         def batches(self, epoch, seed): ...                # decided by epoch and seed alone; best a Sequence:
                                                            #   Lazy(shuffled(len(items), 16, epoch, seed), self.collate)
-        def loss(self, model, batch): ...                  # a mean; or (mean, {"span": 0.3, …}) to see parts in the log
+        def loss(self, model, batch): ...                  # a mean; or (mean, {"span": 0.3, …}) to log its parts
         def evaluate(self, model): ...                     # {"accuracy": 0.9, …}; eval mode, no gradients
         def save(self, model, folder): ...                 # as it is loaded later: weights, tokenizer, settings
         def data(self): ...                                # paths whose checksums the run records; may be ()
@@ -21,14 +21,14 @@ checkpoints, exact resume, logs, early stopping, Ctrl-C. Three rules keep resumi
 - `batches` draws from a generator of its own (`random.Random(f"{seed}/{epoch}")`), never from the global ones: batches
   are made in a thread or in other processes, ahead of need. It must not change `self`.
 - `loss` may use torch's random numbers (dropout): they are seeded anew at every step, by seed, step and process.
-- What training changes lives in the model's `state_dict`, nowhere else.
+- What training changes is in the model's `state_dict` and nowhere else.
 
-To train it from a recipe, put the task into a module of `whichsense.train` that has `Options` (a frozen dataclass: the
-recipe's tables other than `[train]`) and `make(options) -> Task`, and name it in `whichsense.train.catalog`.
+To train it from a recipe, put the task into a module of `whichsense.train` with `SPEC = TaskSpec(FitOptions, Fit)`
+(`FitOptions`: a frozen dataclass of the recipe's tables other than `[train]`), and name the module in
+`whichsense.train.recipes.catalog`.
 """
 
 from whichsense.errors import require
 
-require(
-    "torch", "train"
-)  # every module here imports it: said once, with the way to get it
+# Every module here needs torch: fail once, with the way to install it.
+require("torch", "train")

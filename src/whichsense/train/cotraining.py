@@ -28,9 +28,12 @@ from whichsense.metrics.ambignq import f1_answers
 from whichsense.stages.read import SeqReader
 from whichsense.text.words import normalize
 from whichsense.train.loop.checkpoint import MODEL
-from whichsense.train.loop.recipe import Recipe, load_recipe
 from whichsense.train.loop.run import train
-from whichsense.train.tasks.seq2seq.answer_prediction import Options, make_with
+from whichsense.train.recipes.recipe import Recipe, load_recipe
+from whichsense.train.tasks.seq2seq.answer_prediction import (
+    AnswerPredictionOptions,
+    make_with,
+)
 from whichsense.train.tasks.seq2seq.generation import mean
 
 
@@ -144,7 +147,7 @@ def _recipe(settings: CoTraining, where: Path, number: int) -> Recipe:
     )
     changes = [*settings.changes, *variant, f"train.seed={number}"]
     recipe = load_recipe(where / settings.reader, changes, tiny=settings.tiny)
-    if not isinstance(recipe.options, Options):
+    if not isinstance(recipe.options, AnswerPredictionOptions):
         raise BadConfig(
             f"'{settings.reader}' trains '{recipe.task}'; co-training needs an answer-prediction recipe."
         )
@@ -171,7 +174,10 @@ def agreed(known: Sequence[str], predictions: Sequence[Sequence[str]]) -> list[s
 
 
 def _write_silver(
-    path: Path, settings: CoTraining, options: Options, models: Sequence[Path]
+    path: Path,
+    settings: CoTraining,
+    options: AnswerPredictionOptions,
+    models: Sequence[Path],
 ) -> None:
     """What the models agree on, as lines of AmbigNQ's kind."""
     data = options.data
@@ -234,7 +240,7 @@ def _read_silver(path: Path) -> Iterator[Question]:
 
 
 def _best_ensemble(
-    settings: CoTraining, options: Options, models: Sequence[Path]
+    settings: CoTraining, options: AnswerPredictionOptions, models: Sequence[Path]
 ) -> tuple[tuple[int, ...], float]:
     """The combination of models whose vote scores best on the development questions (appendix D)."""
     questions = options.data.development()

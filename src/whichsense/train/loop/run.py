@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic
 
 import torch
 from torch import Tensor, nn
@@ -23,35 +23,8 @@ from whichsense.train.loop.logs import Logs
 from whichsense.train.loop.optimizer import make_optimizer, prepared, to_device
 from whichsense.train.loop.processes import Processes, started
 from whichsense.train.loop.settings import Settings, rate_share
+from whichsense.train.loop.task import BatchT, ModelT, Task
 from whichsense.train.loop.workers import BatchWorkers, Place
-
-
-class Task(Protocol):
-    """Something to train. The loop asks for nothing else."""
-
-    metric: str
-    """Which number of `evaluate` chooses the best model."""
-    higher_is_better: bool
-
-    def build(self) -> nn.Module:
-        """The model with the weights that training starts from. Random ones must follow torch's seed."""
-
-    def batches(self, epoch: int, seed: int) -> Iterable[Any]:
-        """The batches of an epoch, decided by `epoch` and `seed` alone. A Sequence is skipped through for free."""
-
-    def loss(
-        self, model: nn.Module, batch: Any
-    ) -> Tensor | tuple[Tensor, Mapping[str, float | Tensor]]:
-        """The mean loss of a batch, which is on the model's device; with it, if wanted, its parts for the log."""
-
-    def evaluate(self, model: nn.Module) -> Mapping[str, float]:
-        """The task's own numbers, without gradients; the model is in evaluation mode."""
-
-    def save(self, model: nn.Module, folder: Path) -> None:
-        """Write the model as it is used later: weights, tokenizer, settings."""
-
-    def data(self) -> Sequence[Path]:
-        """The files that it learns from: their checksums go into the run's record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +44,7 @@ class Trained:
 
 
 def train(
-    task: Task,
+    task: Task[ModelT, BatchT],
     settings: Settings,
     folder: str | Path,
     *,
@@ -95,12 +68,12 @@ def train(
         ).go(stop)
 
 
-class _Run:
+class _Run(Generic[ModelT, BatchT]):
     """One run: what is constant in it, and the state that moves."""
 
     def __init__(
         self,
-        task: Task,
+        task: Task[ModelT, BatchT],
         settings: Settings,
         folder: Path,
         processes: Processes,

@@ -20,7 +20,7 @@ from whichsense.datasets.given import given_file, given_questions
 from whichsense.datasets.records import merged
 from whichsense.errors import BadConfig, BadInput
 from whichsense.text.words import words
-from whichsense.train.loop.recipe_files import HOMES
+from whichsense.train.recipes.files import HOMES
 from whichsense.types import Method
 
 _FEWEST_WORDS = 3

@@ -165,6 +165,9 @@ class WriterTask(Writing):
     def data(self) -> list[Path]:
         return self.options.data.paths()
 
+    def finish(self, folder: Path) -> None:
+        """Nothing is left to do."""
+
 
 @torch.inference_mode()
 def likeliest(model: Writer, batch: Sequences) -> list[list[int]]:

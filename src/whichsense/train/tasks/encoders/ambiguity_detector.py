@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from whichsense.datasets import Question
@@ -17,6 +17,7 @@ from whichsense.models.bert import saved
 from whichsense.models.bert.detector import Detector, detector_row, probabilities
 from whichsense.models.bert.inputs import Row, padded
 from whichsense.train.loop.batches import Lazy, shuffled
+from whichsense.train.loop.task import Task, TaskSpec
 from whichsense.train.tasks.encoders.bert import Model
 from whichsense.train.tasks.evidence import Data
 
@@ -31,22 +32,18 @@ class Detecting:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class AmbiguityDetectorOptions:
     model: Model = field(default_factory=Model)
     data: Data = field(default_factory=Data)
     detecting: Detecting = field(default_factory=Detecting)
 
 
-def make(options: Options) -> AmbiguityDetectorTask:
-    return AmbiguityDetectorTask(options)
-
-
-class AmbiguityDetectorTask:
+class AmbiguityDetectorTask(Task[Detector, dict[str, Any]]):
     """A yes-or-no decision, chosen by accuracy."""
 
     metric, higher_is_better = "accuracy", True
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: AmbiguityDetectorOptions) -> None:
         self.options, self.inputs = options, options.model.inputs()
         self.rows, self.labels = self._rows(options.data.training())
         self.dev_rows, self.dev_labels = self._rows(options.data.development())
@@ -66,10 +63,10 @@ class AmbiguityDetectorTask:
             rows.append(detector_row(self.inputs, question.text, passages))
         return rows, [question.is_ambiguous for question in questions]
 
-    def build(self) -> nn.Module:
+    def build(self) -> Detector:
         return self.options.model.begun(Detector(self.options.model.encoder()), TASK)
 
-    def batches(self, epoch: int, seed: int) -> Lazy[list[int], Any]:
+    def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
         lengths = [len(row) for row in self.rows]
         return Lazy(
             shuffled(len(lengths), self.options.detecting.batch, epoch, seed, lengths),
@@ -85,18 +82,16 @@ class AmbiguityDetectorTask:
             "labels": torch.tensor([float(self.labels[place]) for place in places]),
         }
 
-    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+    def loss(self, model: Detector, batch: dict[str, Any]) -> Tensor:
         return functional.binary_cross_entropy_with_logits(
             model(batch["rows"]), batch["labels"]
         )
 
-    def evaluate(self, model: nn.Module) -> dict[str, float]:
-        assert isinstance(model, Detector)
+    def evaluate(self, model: Detector) -> dict[str, float]:
         likely = probabilities(model, self.inputs, self.dev_rows)
         return asdict(detection(self.dev_labels, [one > 0.5 for one in likely]))
 
-    def save(self, model: nn.Module, folder: Path) -> None:
-        assert isinstance(model, Detector)
+    def save(self, model: Detector, folder: Path) -> None:
         about = {"passages": self.options.detecting.passages}
         saved.save(
             folder,
@@ -109,3 +104,6 @@ class AmbiguityDetectorTask:
 
     def data(self) -> list[Path]:
         return self.options.data.paths()
+
+
+SPEC = TaskSpec(AmbiguityDetectorOptions, AmbiguityDetectorTask)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from whichsense.models.bert import dual_encoder
@@ -18,6 +18,7 @@ from whichsense.models.bert.dual_encoder import DualEncoder, encode, similarity
 from whichsense.models.bert.inputs import padded
 from whichsense.train.loop import processes
 from whichsense.train.loop.batches import Lazy, shuffled
+from whichsense.train.loop.task import Task, TaskSpec
 from whichsense.train.tasks.encoders.bert import Model
 from whichsense.train.tasks.encoders.reranker import Item, listed
 from whichsense.train.tasks.encoders.retrieval_pool import pool_metrics, pooled
@@ -39,32 +40,28 @@ class Pairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class DualEncoderOptions:
     model: Model = field(default_factory=Model)
     data: Data = field(default_factory=Data)
     pairs: Pairs = field(default_factory=Pairs)
 
 
-def make(options: Options) -> DualEncoderTask:
-    return DualEncoderTask(options)
-
-
-class DualEncoderTask:
+class DualEncoderTask(Task[DualEncoder, dict[str, Any]]):
     """In-batch and hard negatives. Chosen by how high dev questions rank their passage in the pool of all of theirs."""
 
     metric, higher_is_better = "pool_mrr", True
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: DualEncoderOptions) -> None:
         self.options, self.inputs = options, options.model.inputs()
         evidence = options.data.evidence(options.pairs.depth)
         self.items = listed(options.data.training(), evidence)
         self.dev = listed(options.data.development(), evidence)
 
-    def build(self) -> nn.Module:
+    def build(self) -> DualEncoder:
         model = self.options.model
         return model.begun(DualEncoder(model.encoder(), model.encoder()), TASK)
 
-    def batches(self, epoch: int, seed: int) -> Lazy[list[int], Any]:
+    def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
         size = self.options.pairs.batch
         places = shuffled(len(self.items), size, epoch, seed)
         if (
@@ -103,7 +100,7 @@ class DualEncoderTask:
             "good": good,
         }
 
-    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+    def loss(self, model: DualEncoder, batch: dict[str, Any]) -> Tensor:
         """Passages of all processes count as negatives; one that also answers the question does not."""
         here = processes.current()
         questions, passages = model(batch)
@@ -119,8 +116,7 @@ class DualEncoderTask:
         also[torch.arange(len(questions), device=scores.device), own] = False
         return functional.cross_entropy(scores.masked_fill(also, -torch.inf), own)
 
-    def evaluate(self, model: nn.Module) -> dict[str, float]:
-        assert isinstance(model, DualEncoder)
+    def evaluate(self, model: DualEncoder) -> dict[str, float]:
         pad = self.inputs.tokenizer.pad_token_id
         pool = pooled(self.dev)
         passages = encode(
@@ -137,8 +133,7 @@ class DualEncoderTask:
         )
         return pool_metrics(self.dev, pool, questions @ passages.T)
 
-    def save(self, model: nn.Module, folder: Path) -> None:
-        assert isinstance(model, DualEncoder)
+    def save(self, model: DualEncoder, folder: Path) -> None:
         passages = [
             (passage.title, passage.text)
             for item in self.items
@@ -157,3 +152,6 @@ def _number(passage: Passage) -> int:
     return int.from_bytes(
         hashlib.blake2b(passage.id.encode(), digest_size=7).digest(), "big"
     )
+
+
+SPEC = TaskSpec(DualEncoderOptions, DualEncoderTask)

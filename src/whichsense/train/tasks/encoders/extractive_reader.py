@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from whichsense.datasets import Question
 from whichsense.datasets.records import rewrites_of
@@ -31,6 +31,7 @@ from whichsense.models.bert.span_reader import (
 )
 from whichsense.text.words import words
 from whichsense.train.loop.batches import Lazy, shuffled
+from whichsense.train.loop.task import Task, TaskSpec
 from whichsense.train.tasks.encoders.bert import Model
 from whichsense.train.tasks.evidence import Data, Evidence
 from whichsense.types import Candidate, Passage
@@ -58,14 +59,10 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ExtractiveReaderOptions:
     model: Model = field(default_factory=Model)
     data: Data = field(default_factory=Data)
     reading: Reading = field(default_factory=Reading)
-
-
-def make(options: Options) -> ExtractiveReaderTask:
-    return ExtractiveReaderTask(options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +74,12 @@ class Item:
     others: tuple[Passage, ...]
 
 
-class ExtractiveReaderTask:
+class ExtractiveReaderTask(Task[CrossEncoder, dict[str, Any]]):
     """Marginal likelihood over all places where a gold answer stands."""
 
     metric, higher_is_better = "f1_ans", True
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ExtractiveReaderOptions) -> None:
         self.options, self.inputs = options, options.model.inputs()
         evidence = options.data.evidence(options.reading.depth)
         self.items = _items(
@@ -92,12 +89,12 @@ class ExtractiveReaderTask:
         self.dev_evidence = options.data.searched(self.dev, options.reading.read)
         self._gamma = 0.5
 
-    def build(self) -> nn.Module:
+    def build(self) -> CrossEncoder:
         return self.options.model.begun(
             CrossEncoder(self.options.model.encoder(), reads=True), TASK
         )
 
-    def batches(self, epoch: int, seed: int) -> Lazy[list[int], Any]:
+    def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
         places = shuffled(len(self.items), self.options.reading.batch, epoch, seed)
         return Lazy(
             places,
@@ -136,7 +133,7 @@ class ExtractiveReaderTask:
         }
         return batch | {"spans": torch.tensor(spans, dtype=torch.int64).reshape(-1, 4)}
 
-    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+    def loss(self, model: CrossEncoder, batch: dict[str, Any]) -> Tensor:
         read, spans = model(batch["rows"]), batch["spans"]
         _, starts, ends = log_likelihoods(read, batch["mask"])
         lists = torch.split(read.relevance, batch["sizes"])
@@ -160,8 +157,7 @@ class ExtractiveReaderTask:
         )
         return -total.mean()
 
-    def evaluate(self, model: nn.Module) -> dict[str, float]:
-        assert isinstance(model, CrossEncoder)
+    def evaluate(self, model: CrossEncoder) -> dict[str, float]:
         found = []
         for question in self.dev:
             passages = [hit.passage for hit in self.dev_evidence.hits(question.text)]
@@ -189,9 +185,8 @@ class ExtractiveReaderTask:
             )
         return metrics
 
-    def save(self, model: nn.Module, folder: Path) -> None:
+    def save(self, model: CrossEncoder, folder: Path) -> None:
         """With the γ that was best on dev."""
-        assert isinstance(model, CrossEncoder)
         about = {
             "gamma": self._gamma,
             "longest_answer": self.options.reading.longest_answer,
@@ -353,3 +348,6 @@ def mean_f1(
                 ambignq.f1_answers(gold, said) for gold in question.answer_sets
             )
     return total / len(questions)
+
+
+SPEC = TaskSpec(ExtractiveReaderOptions, ExtractiveReaderTask)

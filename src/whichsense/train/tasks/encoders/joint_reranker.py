@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from whichsense.datasets import Question
 from whichsense.metrics.retrieval import all_answers_recall, answer_ranks
@@ -17,6 +17,7 @@ from whichsense.models.bert import saved
 from whichsense.models.bert.inputs import Row, padded
 from whichsense.models.bert.joint import JointReranker, picked_order
 from whichsense.train.loop.batches import Lazy, shuffled
+from whichsense.train.loop.task import Task, TaskSpec
 from whichsense.train.tasks.encoders.bert import Model
 from whichsense.train.tasks.encoders.reranker import Item, listed, recalls
 from whichsense.train.tasks.evidence import Data, answers_held
@@ -44,22 +45,18 @@ class Picking:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class JointRerankerOptions:
     model: Model = field(default_factory=Model)
     data: Data = field(default_factory=Data)
     picking: Picking = field(default_factory=Picking)
 
 
-def make(options: Options) -> JointRerankerTask:
-    return JointRerankerTask(options)
-
-
-class JointRerankerTask:
+class JointRerankerTask(Task[JointReranker, dict[str, Any]]):
     """Trained with a dynamic oracle: at each step every passage is right that holds an answer not yet covered."""
 
     higher_is_better = True
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: JointRerankerOptions) -> None:
         self.options, self.inputs = options, options.model.inputs()
         self.metric = f"all_answers_at_{options.picking.keep}"
         self.items = listed(
@@ -68,14 +65,14 @@ class JointRerankerTask:
         self.dev = options.data.development()
         self.dev_evidence = options.data.searched(self.dev, options.picking.candidates)
 
-    def build(self) -> nn.Module:
+    def build(self) -> JointReranker:
         picking = self.options.picking
         model = JointReranker(
             self.options.model.encoder(), picking.layers, picking.heads, picking.picks
         )
         return self.options.model.begun(model, TASK)
 
-    def batches(self, epoch: int, seed: int) -> Lazy[list[int], Any]:
+    def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
         places = shuffled(len(self.items), self.options.picking.batch, epoch, seed)
         return Lazy(
             places,
@@ -110,8 +107,7 @@ class JointRerankerTask:
             "held": held,
         }
 
-    def loss(self, model: nn.Module, batch: Any) -> Tensor:
-        assert isinstance(model, JointReranker)
+    def loss(self, model: JointReranker, batch: dict[str, Any]) -> Tensor:
         present, held = batch["present"], batch["held"]
         found, scores = model(batch["rows"])
         vectors = found.new_zeros(*present.shape, found.shape[-1])
@@ -160,8 +156,7 @@ class JointRerankerTask:
             )
         return picked
 
-    def evaluate(self, model: nn.Module) -> dict[str, float]:
-        assert isinstance(model, JointReranker)
+    def evaluate(self, model: JointReranker) -> dict[str, float]:
         picking = self.options.picking
         orders = []
         for question in self.dev:
@@ -178,8 +173,7 @@ class JointRerankerTask:
             self.dev, orders, picking.keep
         )
 
-    def save(self, model: nn.Module, folder: Path) -> None:
-        assert isinstance(model, JointReranker)
+    def save(self, model: JointReranker, folder: Path) -> None:
         picking = self.options.picking
         shape = {
             "layers": picking.layers,
@@ -208,3 +202,6 @@ def _wanted(held: Tensor, picked: Tensor) -> Tensor:
 def _all_found(question: Question, order: Sequence[Any], keep: int) -> float:
     texts = [f"{passage.title} {passage.text}" for passage in order[:keep]]
     return all_answers_recall(answer_ranks(question.answers, texts), keep)
+
+
+SPEC = TaskSpec(JointRerankerOptions, JointRerankerTask)

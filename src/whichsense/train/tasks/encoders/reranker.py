@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from whichsense.datasets import Question
 from whichsense.errors import BadInput
@@ -23,6 +23,7 @@ from whichsense.models.bert import saved
 from whichsense.models.bert.cross_encoder import CrossEncoder, relevances
 from whichsense.models.bert.inputs import Row, padded
 from whichsense.train.loop.batches import Lazy, shuffled
+from whichsense.train.loop.task import Task, TaskSpec
 from whichsense.train.tasks.encoders.bert import Model
 from whichsense.train.tasks.evidence import Data, Evidence, gold_ids, holders
 from whichsense.types import Passage
@@ -45,14 +46,10 @@ class Lists:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class RerankerOptions:
     model: Model = field(default_factory=Model)
     data: Data = field(default_factory=Data)
     lists: Lists = field(default_factory=Lists)
-
-
-def make(options: Options) -> RerankerTask:
-    return RerankerTask(options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +90,12 @@ def listed(questions: Sequence[Question], evidence: Evidence) -> list[Item]:
     return items
 
 
-class RerankerTask:
+class RerankerTask(Task[CrossEncoder, dict[str, Any]]):
     """Listwise: one good passage and `negatives` others, the likelihood of the good one is raised."""
 
     higher_is_better = True
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: RerankerOptions) -> None:
         self.options, self.inputs = options, options.model.inputs()
         self.metric = f"answers_at_{options.lists.keep}"
         self.items = listed(
@@ -107,12 +104,12 @@ class RerankerTask:
         self.dev = options.data.development()
         self.dev_evidence = options.data.searched(self.dev, options.lists.candidates)
 
-    def build(self) -> nn.Module:
+    def build(self) -> CrossEncoder:
         return self.options.model.begun(
             CrossEncoder(self.options.model.encoder(), reads=False), TASK
         )
 
-    def batches(self, epoch: int, seed: int) -> Lazy[list[int], Any]:
+    def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
         places = shuffled(len(self.items), self.options.lists.batch, epoch, seed)
         return Lazy(
             places,
@@ -138,11 +135,10 @@ class RerankerTask:
             "sizes": sizes,
         }
 
-    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+    def loss(self, model: CrossEncoder, batch: dict[str, Any]) -> Tensor:
         return listwise(model(batch["rows"]).relevance, batch["sizes"])
 
-    def evaluate(self, model: nn.Module) -> dict[str, float]:
-        assert isinstance(model, CrossEncoder)
+    def evaluate(self, model: CrossEncoder) -> dict[str, float]:
         orders = []
         for question in self.dev:
             passages = [hit.passage for hit in self.dev_evidence.hits(question.text)]
@@ -157,8 +153,7 @@ class RerankerTask:
             )
         return recalls(self.dev, orders, self.options.lists.keep)
 
-    def save(self, model: nn.Module, folder: Path) -> None:
-        assert isinstance(model, CrossEncoder)
+    def save(self, model: CrossEncoder, folder: Path) -> None:
         saved.save(
             folder, model, self.inputs, task=TASK, config=model.config, options={}
         )
@@ -189,3 +184,6 @@ def recalls(
         "any_at_1": sum(any_answer_recall(found, 1) for found in ranks) / len(ranks),
         "mrr": sum(map(reciprocal_rank, ranks)) / len(ranks),
     }
+
+
+SPEC = TaskSpec(RerankerOptions, RerankerTask)

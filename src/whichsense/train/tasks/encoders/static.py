@@ -26,6 +26,7 @@ from whichsense.models.bert import saved
 from whichsense.models.vectors import minilm
 from whichsense.models.vectors.static import Static, Table, Words
 from whichsense.train.loop.batches import Lazy, shuffled
+from whichsense.train.loop.task import Task, TaskSpec
 from whichsense.train.tasks.encoders.reranker import Item, listed
 from whichsense.train.tasks.encoders.retrieval_pool import pool_metrics, pooled
 from whichsense.train.tasks.encoders.static_net import Bags, StaticNet
@@ -71,22 +72,18 @@ class Objective:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class StaticOptions:
     model: Model = field(default_factory=Model)
     data: Data = field(default_factory=Data)
     objective: Objective = field(default_factory=Objective)
 
 
-def make(options: Options) -> StaticTask:
-    return StaticTask(options)
-
-
-class StaticTask:
+class StaticTask(Task[StaticNet, dict[str, Any]]):
     """Chosen by how high dev questions rank their passage among those of all dev questions."""
 
     metric, higher_is_better = "pool_mrr", True
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: StaticOptions) -> None:
         self.options = options
         base = (
             minilm.find(options.model.teacher)
@@ -161,7 +158,7 @@ class StaticTask:
         rows = range(index.manifest.next_row)
         return index.at(sorted(random.Random(0).sample(rows, min(count, len(rows)))))
 
-    def batches(self, epoch: int, seed: int) -> Lazy[list[int], Any]:
+    def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
         places = shuffled(len(self.items), self.options.objective.batch, epoch, seed)
         return Lazy(
             places,
@@ -208,9 +205,8 @@ class StaticTask:
         }
 
     def loss(
-        self, model: nn.Module, batch: Any
+        self, model: StaticNet, batch: dict[str, Any]
     ) -> tuple[Tensor, dict[str, float | Tensor]]:
-        assert isinstance(model, StaticNet)
         want = self.options.objective
         questions = model.questions(Bags.from_batch(batch["questions"]))
         passages = model.passages(
@@ -279,8 +275,7 @@ class StaticTask:
             + 4 * (1 - (questions * bridged.detach()).sum(1)).mean(),
         }
 
-    def evaluate(self, model: nn.Module) -> dict[str, float]:
-        assert isinstance(model, StaticNet)
+    def evaluate(self, model: StaticNet) -> dict[str, float]:
         pool = pooled(self.dev)
         texts, titles = self._bags(list(pool.values())).values()
         device = model.vectors.device
@@ -290,9 +285,8 @@ class StaticTask:
             self.dev, pool, model.questions(_moved(asked, device)) @ passages.T
         )
 
-    def save(self, model: nn.Module, folder: Path) -> None:
+    def save(self, model: StaticNet, folder: Path) -> None:
         """`static.npz` is what an index is built with; `net.pt` is what another run starts from."""
-        assert isinstance(model, StaticNet)
         model.table(self.vocabulary).save(folder / FILE)
         torch.save(model.state_dict(), folder / "net.pt")
         assert Static(folder / FILE).dimensions == self.options.model.dimensions
@@ -342,3 +336,6 @@ class StaticTask:
 
 def _moved(parts: dict[str, Tensor], device: torch.device) -> Bags:
     return Bags(parts["ids"].to(device), parts["starts"].to(device))
+
+
+SPEC = TaskSpec(StaticOptions, StaticTask)

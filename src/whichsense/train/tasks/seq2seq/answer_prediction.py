@@ -26,6 +26,7 @@ from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.inputs import composed, read_by
 from whichsense.stages.read import SeqReader
 from whichsense.text.spans import spans_of
+from whichsense.train.loop.task import TaskSpec
 from whichsense.train.tasks.evidence import Data, Evidence
 from whichsense.train.tasks.seq2seq.generation import Generation, Model, Pair, mean
 from whichsense.train.tiny.encoders import located
@@ -46,7 +47,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class AnswerPredictionOptions:
     model: Model = field(default_factory=Model)
     form: Form = field(default_factory=Form)
     data: Data = field(default_factory=Data)
@@ -62,12 +63,14 @@ class ReadExample:
     answers: tuple[Aliases, ...]
 
 
-def make(options: Options) -> Generation[ReadExample]:
+def build_task(options: AnswerPredictionOptions) -> Generation[ReadExample]:
     return make_with(options, ())
 
 
 def make_with(
-    options: Options, more: Sequence[Question], files: Sequence[Path] = ()
+    options: AnswerPredictionOptions,
+    more: Sequence[Question],
+    files: Sequence[Path] = (),
 ) -> Generation[ReadExample]:
     """The task with `more` training questions, which `files` hold: co-training adds what its models agreed on."""
     data, form = options.data, options.form
@@ -188,3 +191,6 @@ def measured(
         ),
         "answers": mean([float(len(own)) for own in answers]),
     }
+
+
+SPEC = TaskSpec(AnswerPredictionOptions, build_task)

@@ -23,6 +23,7 @@ from whichsense.models.seq2seq.inputs import clarifier_parts, composed
 from whichsense.stages.clarify import SeqClarifier
 from whichsense.stages.read import SeqReader
 from whichsense.text.bleu import corpus_bleu
+from whichsense.train.loop.task import TaskSpec
 from whichsense.train.tasks.evidence import Data, Evidence
 from whichsense.train.tasks.seq2seq.clarifications import Clarified, clarified_questions
 from whichsense.train.tasks.seq2seq.generation import Generation, Model, Pair, mean
@@ -38,7 +39,7 @@ class Clarifying:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ClarificationQuestionOptions:
     model: Model = field(default_factory=Model)
     form: Form = field(default_factory=lambda: Form(fusion=False, output_tokens=64))
     data: Data = field(
@@ -47,7 +48,7 @@ class Options:
     clarifying: Clarifying = field(default_factory=Clarifying)
 
 
-def make(options: Options) -> Generation[Clarified]:
+def build_task(options: ClarificationQuestionOptions) -> Generation[Clarified]:
     data, form, settings = options.data, options.form, options.clarifying
     if settings.answers == "predicted" and not settings.reader:
         raise BadConfig(
@@ -119,3 +120,6 @@ def measured(
         ),
         "option_f1": ratio(overlaps).f1,
     }
+
+
+SPEC = TaskSpec(ClarificationQuestionOptions, build_task)

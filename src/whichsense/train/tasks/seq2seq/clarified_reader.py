@@ -15,6 +15,7 @@ from whichsense.models.seq2seq.codec import Form
 from whichsense.models.seq2seq.formats import clarified
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.stages.read import SeqReader
+from whichsense.train.loop.task import TaskSpec
 from whichsense.train.tasks.evidence import Data, Evidence
 from whichsense.train.tasks.seq2seq.answer_prediction import ReadExample, read_pair
 from whichsense.train.tasks.seq2seq.clarifications import Clarified, clarified_questions
@@ -22,7 +23,7 @@ from whichsense.train.tasks.seq2seq.generation import Generation, Model, mean
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ClarifiedReaderOptions:
     model: Model = field(default_factory=Model)
     form: Form = field(default_factory=lambda: Form(fusion=False, question_tokens=64))
     data: Data = field(
@@ -30,7 +31,7 @@ class Options:
     )
 
 
-def make(options: Options) -> Generation[ReadExample]:
+def build_task(options: ClarifiedReaderOptions) -> Generation[ReadExample]:
     data, form = options.data, options.form
     train, dev = (
         clarified_questions(data.training()),
@@ -92,3 +93,6 @@ def measured(
         "recall": numbers.recall,
         "em": mean(exact),
     }
+
+
+SPEC = TaskSpec(ClarifiedReaderOptions, build_task)

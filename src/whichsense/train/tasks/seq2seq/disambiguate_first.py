@@ -13,12 +13,13 @@ from whichsense.models.seq2seq.codec import Codec, Form
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.inputs import composed
 from whichsense.stages.disambiguate import FirstRewriter
+from whichsense.train.loop.task import TaskSpec
 from whichsense.train.tasks.evidence import Data
 from whichsense.train.tasks.seq2seq.generation import Generation, Model, Pair, mean
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class DisambiguateFirstOptions:
     model: Model = field(default_factory=Model)
     form: Form = field(
         default_factory=lambda: Form(fusion=False, passages=0, output_tokens=128)
@@ -26,7 +27,7 @@ class Options:
     data: Data = field(default_factory=Data)
 
 
-def make(options: Options) -> Generation[Question]:
+def build_task(options: DisambiguateFirstOptions) -> Generation[Question]:
     form = replace(options.form, passages=0)
     examples = [
         question for question in options.data.training() if question.is_ambiguous
@@ -80,3 +81,6 @@ def measured(
         "edit_f1": mean(scores),
         "rewrites": mean([float(len(own)) for own in found]),
     }
+
+
+SPEC = TaskSpec(DisambiguateFirstOptions, build_task)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from whichsense.models.seq2seq import checkpoint
 from whichsense.models.seq2seq.causal import network_of
@@ -23,6 +23,7 @@ from whichsense.models.seq2seq.inputs import Sequences
 from whichsense.models.seq2seq.network import IGNORED, Batch, Network
 from whichsense.models.seq2seq.ragged import Ragged
 from whichsense.train.loop.batches import Lazy, shuffled
+from whichsense.train.loop.task import Task
 from whichsense.train.tiny.encoders import located
 
 Example = TypeVar("Example")
@@ -51,7 +52,7 @@ class Pair(NamedTuple):
 
 
 @dataclass
-class Generation(Generic[Example]):
+class Generation(Task[Network, Batch], Generic[Example]):
     """A task of the training loop. `pair` may draw: it gets a generator that epoch, seed and place decide."""
 
     task: str
@@ -70,7 +71,7 @@ class Generation(Generic[Example]):
     def codec(self) -> Codec:
         return checkpoint.load_codec(located(self.model.base), self.form)
 
-    def build(self) -> nn.Module:
+    def build(self) -> Network:
         network = network_of(
             checkpoint.load_model(located(self.model.base), self.codec)
         )
@@ -89,18 +90,16 @@ class Generation(Generic[Example]):
 
         return Lazy(shuffled(len(self.examples), self.model.batch, epoch, seed), made)
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+    def loss(self, model: Network, batch: Batch) -> Tensor:
         found: Tensor = model(batch)
         return found
 
-    def evaluate(self, model: nn.Module) -> Mapping[str, float]:
-        assert isinstance(model, Network)
+    def evaluate(self, model: Network) -> Mapping[str, float]:
         generator = Generator.of(model, self.codec, self.form)
         generator.options = dict(self.options)
         return self.measure(generator)
 
-    def save(self, model: nn.Module, folder: Path) -> None:
-        assert isinstance(model, Network)
+    def save(self, model: Network, folder: Path) -> None:
         checkpoint.save(
             folder,
             model.model,

@@ -23,6 +23,7 @@ from whichsense.models.seq2seq.inputs import plain
 from whichsense.stages.summarize import SeqSummarizer
 from whichsense.text.spans import spans_of
 from whichsense.text.words import sentences
+from whichsense.train.loop.task import TaskSpec
 from whichsense.train.tasks.evidence import Data, Evidence
 from whichsense.train.tasks.seq2seq.generation import Generation, Model, Pair, mean
 from whichsense.types import Hit
@@ -38,7 +39,7 @@ class Writing:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class LongAnswerOptions:
     model: Model = field(default_factory=lambda: Model(base="t5-large"))
     form: Form = field(
         default_factory=lambda: Form(
@@ -60,7 +61,7 @@ class WriteExample:
     """Against these it is evaluated: the oracle only against the annotator whose knowledge it was not given."""
 
 
-def make(options: Options) -> Generation[WriteExample]:
+def build_task(options: LongAnswerOptions) -> Generation[WriteExample]:
     data, form, mode = options.data, options.form, options.writing.mode
     evidence = data.evidence(max(1, form.passages))
     train, dev = data.training(), data.development()
@@ -173,3 +174,6 @@ def measured(
         "str_em": mean([str_em(one.question.answers, text) for one, text in pairs]),
         "words": mean([float(len(text.split())) for text in found]),
     }
+
+
+SPEC = TaskSpec(LongAnswerOptions, build_task)

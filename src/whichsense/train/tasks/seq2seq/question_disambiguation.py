@@ -28,6 +28,7 @@ from whichsense.models.seq2seq.decoding import Search
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.inputs import composed, rewriter_parts
 from whichsense.stages.disambiguate import SeqDisambiguator
+from whichsense.train.loop.task import TaskSpec
 from whichsense.train.tasks.evidence import Data, Evidence
 from whichsense.train.tasks.seq2seq.answer_prediction import held
 from whichsense.train.tasks.seq2seq.generation import Generation, Model, Pair, mean
@@ -50,7 +51,7 @@ class Rewriting:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class QuestionDisambiguationOptions:
     model: Model = field(default_factory=Model)
     form: Form = field(
         default_factory=lambda: Form(question_tokens=64, output_tokens=40)
@@ -70,7 +71,7 @@ class RewriteExample:
     hits: Sequence[Hit]
 
 
-def make(options: Options) -> Generation[RewriteExample]:
+def build_task(options: QuestionDisambiguationOptions) -> Generation[RewriteExample]:
     data, form, settings = options.data, options.form, options.rewriting
     evidence = data.evidence(form.passages)
     train, dev = data.training(), data.development()
@@ -262,3 +263,6 @@ def restored(
         "f1_edit": mean([score[4] for score in scores]),
         "bleu4": mean([score[3] for score in scores]),
     }
+
+
+SPEC = TaskSpec(QuestionDisambiguationOptions, build_task)

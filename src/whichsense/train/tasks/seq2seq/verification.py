@@ -14,6 +14,7 @@ from whichsense.metrics.answers import exact_match
 from whichsense.models.seq2seq.codec import Form
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.stages.read import SeqReader
+from whichsense.train.loop.task import TaskSpec
 from whichsense.train.tasks.evidence import Data, Evidence
 from whichsense.train.tasks.seq2seq.answer_prediction import (
     ReadExample,
@@ -24,13 +25,13 @@ from whichsense.train.tasks.seq2seq.generation import Generation, Model, mean
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class VerificationOptions:
     model: Model = field(default_factory=Model)
     form: Form = field(default_factory=Form)
     data: Data = field(default_factory=Data)
 
 
-def make(options: Options) -> Generation[ReadExample]:
+def build_task(options: VerificationOptions) -> Generation[ReadExample]:
     data, form = options.data, options.form
     evidence = data.evidence(form.passages)
     train, dev = data.training(), data.development()
@@ -90,3 +91,6 @@ def measured(
             ]
         )
     }
+
+
+SPEC = TaskSpec(VerificationOptions, build_task)

@@ -1,12 +1,12 @@
 """Recipes: a short TOML file that says what is trained, on what, and how.
 
-task = "reranker"                 # a name of whichsense.train.catalog
+task = "reranker"                 # a name of whichsense.train.recipes.catalog
 about = "…"
 [train]                           # whichsense.train.loop.settings.Settings
 [model] [data] …                  # the task's own tables: its Options
-[before]                          # recipes to train first: whichsense.train.loop.chain
+[before]                          # recipes to train first: whichsense.train.recipes.chain
 [tiny.train] [tiny.model] …       # what `--tiny` changes: a minute on a CPU, over the embedded sample
-include, [variants.NAME]          # what recipes share: whichsense.train.loop.recipe_files
+include, [variants.NAME]          # what recipes share: whichsense.train.recipes.files
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 
 from whichsense.config import from_table
 from whichsense.errors import BadConfig
-from whichsense.train.catalog import task_module
-from whichsense.train.loop.recipe_files import merge_tables, read_recipe_table
-from whichsense.train.loop.run import Task
 from whichsense.train.loop.settings import Settings
+from whichsense.train.loop.task import Task
+from whichsense.train.recipes.catalog import task_spec
+from whichsense.train.recipes.files import merge_tables, read_recipe_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,9 @@ class Recipe:
     before: Mapping[str, str] = field(default_factory=dict)
     """Settings that are the model folders of other recipes, and these recipes' names."""
 
-    def make(self) -> Task:
+    def make(self) -> Task[Any, Any]:
         """The task, ready for the loop."""
-        made: Task = task_module(self.task).make(self.options)
-        return made
+        return task_spec(self.task).build(self.options)
 
 
 def load_recipe(
@@ -79,7 +78,7 @@ def _build_recipe(name: str, table: dict[str, Any], where: str) -> Recipe:
     before_table = {"before": task_tables.pop("before", {})}
     settings = from_table(_Train, train_table, where).train
     before = from_table(_Before, before_table, where).before
-    options = from_table(task_module(task).Options, task_tables, where)
+    options = from_table(task_spec(task).options, task_tables, where)
     return Recipe(name, task, settings, options, table, before)
 
 

@@ -5,8 +5,7 @@ A recipe may say which others come before it, and where the folders of their mod
     [before]
     "model.start" = "compact-reader"      # trained first; its model folder becomes the value of model.start
 
-Those that have ended are not trained again, so that the same command goes on where a stopped one was. A task may have
-one more verb, `finish(folder)`: what is made of the best model once, when training is over.
+Those that have ended are not trained again, so that the same command goes on where a stopped one was.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from pathlib import Path
 
 from whichsense.jobs.progress import show_progress, unsaid
 from whichsense.train.loop.processes import speaks
-from whichsense.train.loop.recipe import Recipe, load_recipe
 from whichsense.train.loop.run import Trained, train
+from whichsense.train.recipes.recipe import Recipe, load_recipe
 
 SHARED = ("data.", "lists.", "train.device", "train.workers")
 """Changes of a recipe that go for those before it, too."""
@@ -79,9 +78,8 @@ class _Stages:
                 progress=progress,
                 say=self.say,
             )
-        finish = getattr(task, "finish", None)
-        if finish is not None and speaks():
-            finish(done.model)
+        if speaks():
+            task.finish(done.model)
         return done
 
     def _named(self, name: str) -> str:

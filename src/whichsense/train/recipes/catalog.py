@@ -1,14 +1,15 @@
 """Tasks by the name that a recipe gives. A module loads when a recipe asks for it.
 
-Each module has `Options`, a frozen dataclass for what the recipe says besides `[train]`, and `make(options) -> Task`.
+Each module has `SPEC`: the dataclass of the task's options, and what builds the task from them.
 """
 
 from __future__ import annotations
 
 import importlib
-from types import ModuleType
+from typing import Any
 
 from whichsense.errors import BadConfig, did_you_mean
+from whichsense.train.loop.task import TaskSpec
 
 # name → module under whichsense.train
 TASKS = {
@@ -33,8 +34,12 @@ TASKS = {
 }
 
 
-def task_module(name: str) -> ModuleType:
-    """The module of a task; an unknown name is an error that helps."""
+def task_spec(name: str) -> TaskSpec[Any]:
+    """Load the spec of a task; an unknown name is an error that suggests one."""
     if name not in TASKS:
         raise BadConfig(f"No task named '{name}'. {did_you_mean(name, TASKS)}")
-    return importlib.import_module(f"whichsense.train.{TASKS[name]}")
+    module = importlib.import_module(f"whichsense.train.{TASKS[name]}")
+    if hasattr(module, "make"):  # TODO: the compact tasks get a SPEC
+        return TaskSpec(module.Options, module.make)
+    spec: TaskSpec[Any] = module.SPEC
+    return spec
