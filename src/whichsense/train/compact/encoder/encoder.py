@@ -297,3 +297,6 @@ class EncoderTask:
         if self.options.topics.share:
             paths += self.options.data.topic_files
         return paths
+
+    def finish(self, folder: Path) -> None:
+        """Nothing is left to do."""

@@ -129,3 +129,6 @@ class TeacherTask:
 
     def data(self) -> list[Path]:
         return self.options.data.paths()
+
+    def finish(self, folder: Path) -> None:
+        """Nothing is left to do."""
