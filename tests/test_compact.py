@@ -33,7 +33,7 @@ from whichsense.models.compact.rewrite.resolving import (
 from whichsense.models.compact.rewrite.support import Target
 from whichsense.models.compact.scene import Compact, Parts, Scene, Settings
 from whichsense.models.compact.scorer.choosing import Rewrite, added, together
-from whichsense.models.compact.scorer.impression import Impression
+from whichsense.models.compact.scorer.probes import StateProbe
 from whichsense.models.compact.scorer.scorer import Judge, Scorer, linear
 from whichsense.models.compact.writer.runtime import Writer
 from whichsense.pipeline import Pipeline
@@ -602,7 +602,7 @@ def test_what_the_encoder_makes_of_a_question_says_whether_it_is_ambiguous(
     model, question = Compact(weights), QUESTIONS[0]
     states = model.alone(question)
     for sign in (1.0, -1.0):
-        impression = Impression(
+        impression = StateProbe(
             (sign * states / (states @ states)).astype(np.float32), bias=sign
         )
         judge = Judge(linear(), linear(alone=1.0))

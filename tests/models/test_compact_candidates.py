@@ -31,10 +31,9 @@ from whichsense.models.compact.reader.candidates import (
     trimmed,
 )
 from whichsense.models.compact.scorer import features
-from whichsense.models.compact.scorer.features import Context
-from whichsense.models.compact.scorer.impression import Impression
+from whichsense.models.compact.scorer.probes import NgramProbe, StateProbe
 from whichsense.models.compact.scorer.scorer import Judge, Net, Scorer, chosen
-from whichsense.models.compact.scorer.wording import Wording
+from whichsense.models.compact.scorer.views import Context
 from whichsense.testing import passage_hit
 from whichsense.types import Hit
 
@@ -283,8 +282,8 @@ def scorer_of(answer: Net, **settings: Any) -> Scorer:
 
 
 def test_the_scorer_is_kept_whole(tmp_path: Path) -> None:
-    wording = Wording({"who sang": 0.25, "^who": -1.5}, bias=0.125)
-    impression = Impression(np.array([0.5, -0.25], np.float32), bias=0.125)
+    wording = NgramProbe({"who sang": 0.25, "^who": -1.5}, bias=0.125)
+    impression = StateProbe(np.array([0.5, -0.25], np.float32), bias=0.125)
     told = {"wording": wording, "impression": impression, "decline_under": 0.75}
     scorer_of(net(mass=1.0, share=2.0), **told).save(tmp_path / "scorer.json")
     again = Scorer.load(tmp_path / "scorer.json")

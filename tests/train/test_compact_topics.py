@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 
 from whichsense.datasets import load, near_duplicates
 from whichsense.errors import BadConfig
-from whichsense.models.compact.encoder.runtime import WEIGHTS, Words
+from whichsense.models.compact.encoder.runtime import WEIGHTS, Embeddings
 from whichsense.text.words import normalize
 from whichsense.train.compact.data.questions import Data, is_held, wordings
 from whichsense.train.compact.data.topics import Topics, lists_of, parted, topic_of
@@ -91,7 +91,7 @@ def test_corpora_hold_what_their_questions_ask(tmp_path: Path) -> None:
 
 def test_answers_stand_in_passages_of_the_topic_alone(tmp_path: Path) -> None:
     folder = written(tmp_path / "topics")
-    vocabulary = Words.load(WEIGHTS / "embeddings.npz").vocabulary
+    vocabulary = Embeddings.load(WEIGHTS / "embeddings.npz").vocabulary
     topics = Topics.read(*replace(DATA, topics=str(folder)).topic_files)
     pack = lists_of(topics.corpora(tmp_path / "corpora"), vocabulary)
     spans = {one.text: [] for one in pack.asked}

@@ -19,9 +19,9 @@ from whichsense.models.compact.encoder.graph import WEIGHT_TOP, step_of
 from whichsense.models.compact.encoder.runtime import (
     FORMAT,
     UNREADABLE,
-    Words,
-    mended,
+    Embeddings,
     read_config,
+    repair_hint,
 )
 from whichsense.models.compact.export import CONFIG, EMBEDDINGS, GRAPHS, WORD_TOP
 from whichsense.models.onnx_graph import read_constants
@@ -50,19 +50,19 @@ def load(folder: Path) -> Exported:
         config = read_config(folder / CONFIG)
         if (config.get("format"), config.get("int8")) != (FORMAT, True):
             raise ValueError(f"its format is not {FORMAT}, in int8")
-        words = Words.load(folder / EMBEDDINGS)
+        words = Embeddings.load(folder / EMBEDDINGS)
         weights = _embeddings(words)
         for name in GRAPHS:
             weights |= _of_graph(read_constants(folder / name), WEIGHT_TOP)
         _share_steps(weights, config["shape"])
     except (BadInput, *UNREADABLE) as error:
         raise BadInput(
-            f"'{folder}' holds no compact model that can be read: {error}. {mended(folder)}"
+            f"'{folder}' holds no compact model that can be read: {error}. {repair_hint(folder)}"
         ) from None
     return Exported(weights, config, words.vocabulary)
 
 
-def _embeddings(words: Words) -> dict[str, Array]:
+def _embeddings(words: Embeddings) -> dict[str, Array]:
     if words.steps is None:
         raise ValueError("its word vectors are not in int8")
     return {

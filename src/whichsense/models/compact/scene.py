@@ -28,8 +28,9 @@ from whichsense.models.compact.encoder.runtime import (
 from whichsense.models.compact.reader import candidates
 from whichsense.models.compact.reader.candidates import Answer, Evidence
 from whichsense.models.compact.scorer import features
-from whichsense.models.compact.scorer.impression import pooled
+from whichsense.models.compact.scorer.probes import pool_states
 from whichsense.models.compact.scorer.scorer import Judge, Scorer, chosen
+from whichsense.models.compact.scorer.views import Context
 from whichsense.models.compact.writer.runtime import Writer
 from whichsense.types import Hit
 
@@ -156,7 +157,7 @@ class Compact:
                 )
             ]
         )
-        return pooled(begun[0], model.late([begun])[0].states)
+        return pool_states(begun[0], model.late([begun])[0].states)
 
     def _read(self, question: str, hits: Sequence[Hit], keep: int | None) -> Scene:
         model, searched = self.model, keep is not None
@@ -182,7 +183,7 @@ class Compact:
         late = dict(zip(best, read, strict=True))
         evidence = replace(
             _arranged(question, hits, pairs, late, found),
-            alone=pooled(begun[0], ended.states),
+            alone=pool_states(begun[0], ended.states),
         )
         # Those that were not read to the end follow, below them all.
         floor = min((hit.score for hit in evidence.hits), default=0.0)
@@ -260,8 +261,8 @@ class Scene:
         return candidates.gathered(found, self.compact.settings.answers)
 
     @cached_property
-    def context(self) -> features.Context:
-        return features.Context(self.evidence, self.answers)
+    def context(self) -> Context:
+        return Context(self.evidence, self.answers)
 
     @cached_property
     def probabilities(self) -> list[float]:

@@ -1,4 +1,4 @@
-"""What the encoder is given, as token numbers: (question, passage) pairs. What the writer is: `writer/prompts.py`."""
+"""The encoder's inputs: (question, passage) pairs as token numbers. The writer's are in `writer/prompts.py`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from whichsense.models.compact.encoder.tokens import BEGIN, END, Tokenizer
 
+# All in tokens.
 LONGEST_QUESTION, LONGEST_TITLE, LONGEST_PAIR = 48, 24, 224
 LONGEST_ANSWER = 24
 _ARTICLE = re.compile(r"^(?:a|an|the)\s+", re.IGNORECASE)
@@ -15,10 +16,10 @@ _ARTICLE = re.compile(r"^(?:a|an|the)\s+", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """`[CLS] question [SEP] title [SEP] text [SEP]` with where the tokens of title and text stand in the passage.
+    """`[CLS] question [SEP] title [SEP] text [SEP]` with the character offsets of the passage's tokens.
 
-    `title` and `text` are (first, last + 1) among the tokens; `starts` and `ends` are characters of the title or the
-    text, 0 elsewhere.
+    `title` and `text` are (first, last + 1) among the tokens; `starts` and `ends` are offsets in the title or in the
+    text, and 0 for all other tokens.
     """
 
     ids: list[int]
@@ -39,28 +40,31 @@ def pair(
     text: str,
     longest: int = LONGEST_PAIR,
 ) -> Pair:
-    """A pair of a question (as tokens, cut already) and a passage; the text is cut where the pair would be too long."""
-    named = tokenizer.pieces(title, LONGEST_TITLE)
-    head = [BEGIN, *question, END]
-    first = len(head)
-    text_at = first + len(named) + 1
-    body = tokenizer.pieces(text, max(longest - text_at - 1, 0))
-    blank = [0] * first
+    """Build the input for a question (tokens, truncated already) and a passage. The text is truncated to fit."""
+    title_pieces = tokenizer.pieces(title, LONGEST_TITLE)
+    question_part = [BEGIN, *question, END]
+    title_at = len(question_part)
+    title_end = title_at + len(title_pieces)
+    text_at = title_end + 1  # behind a [SEP]
+    text_pieces = tokenizer.pieces(text, max(longest - text_at - 1, 0))
+    text_end = text_at + len(text_pieces)
+    no_offsets = [0] * title_at
     return Pair(
-        [*head, *named.ids, END, *body.ids, END],
-        [0] * first + [1] * (len(named) + len(body) + 2),
-        (first, first + len(named)),
-        (text_at, text_at + len(body)),
-        [*blank, *named.starts, 0, *body.starts, 0],
-        [*blank, *named.ends, 0, *body.ends, 0],
+        ids=[*question_part, *title_pieces.ids, END, *text_pieces.ids, END],
+        types=[0] * title_at + [1] * (text_end + 1 - title_at),
+        title=(title_at, title_end),
+        text=(text_at, text_end),
+        starts=[*no_offsets, *title_pieces.starts, 0, *text_pieces.starts, 0],
+        ends=[*no_offsets, *title_pieces.ends, 0, *text_pieces.ends, 0],
     )
 
 
 def question_words(question: str) -> list[str]:
-    """The words between which a rewrite may insert: parted at white space, without the final question mark."""
+    """Split a question at white space, without the final question mark. A rewrite inserts between these words."""
     return question.strip().rstrip("?").split()
 
 
 def answer_ids(tokenizer: Tokenizer, answer: str) -> list[int]:
-    """An answer as the writer knows it: without an article in front, unless it is nothing else."""
-    return tokenizer.ids(_ARTICLE.sub("", answer.strip()) or answer, LONGEST_ANSWER)
+    """The tokens of an answer without its leading article, unless the article is all of it."""
+    bare = _ARTICLE.sub("", answer.strip())
+    return tokenizer.ids(bare or answer, LONGEST_ANSWER)

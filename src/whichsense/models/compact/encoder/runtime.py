@@ -1,4 +1,4 @@
-"""The compact model on ONNX Runtime: loads the folder that `export.py` wrote, and encodes pairs. No torch."""
+"""The compact encoder on ONNX Runtime, without torch: loads the folder that `export.py` writes, and encodes pairs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import json
 import threading
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +21,11 @@ from whichsense.models.compact.encoder.tokens import Tokenizer
 
 Floats = NDArray[np.float32]
 Item = TypeVar("Item")
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 WEIGHTS = Path(__file__).parents[2] / "weights" / "compact-9"
 FORMAT = 4
-EXTRA = "dense"
-# What a file raises that is missing or was copied by half: as JSON, as a zip archive, as numpy's arrays in it.
+_EXTRA = "dense"
+# The errors of a missing or truncated file: of JSON, of a zip archive, of numpy's arrays in it.
 UNREADABLE = (
     OSError,
     EOFError,
@@ -36,93 +35,107 @@ UNREADABLE = (
     zipfile.BadZipFile,
     zlib.error,
 )
-_SIZES = frozenset(
-    "width heads layers early writer_layers".split()
-)  # what is needed of a model's shape
+_SHAPE = frozenset("width heads layers early writer_layers".split())
 
 
-def once(load: Callable[[Any], Found]) -> cached_property[Found]:
-    """A part that is loaded when it is first asked for, and once though a thread may load it ahead: from Python 3.12
-    on a cached property has no lock. Each part has its own, so that nobody waits for what is not needed yet."""
-    lock, name = threading.RLock(), load.__name__
+class once(Generic[Value]):
+    """A cached property that threads compute once.
 
-    @wraps(load)
-    def loaded(own: Any) -> Found:
+    Each object has a lock for each of its parts: two models load at the same time, and nobody waits for a part that it
+    does not need. `functools.cached_property` has one lock for all objects in Python 3.11, and none from 3.12 on.
+    """
+
+    def __init__(self, load: Callable[[Any], Value]) -> None:
+        self._load = load
+        self.__doc__ = load.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> Value: ...
+
+    def __get__(self, instance: object | None, owner: type) -> Self | Value:
+        if instance is None:
+            return self
+        values = vars(instance)
+        # setdefault is atomic: all threads get the same lock.
+        lock = values.setdefault(f"_lock_of_{self._name}", threading.RLock())
         with lock:
-            if name not in vars(own):
-                vars(own)[name] = load(own)
-            found: Found = vars(own)[name]
-            return found
-
-    return cached_property(loaded)
+            if self._name not in values:
+                values[self._name] = self._load(instance)
+            value: Value = values[self._name]
+        return value
 
 
 @dataclass(frozen=True)
-class Words:
-    """Word vectors, kept once as int8: the encoder's, the writer's, and those of what it may write."""
+class Embeddings:
+    """Embedding tables of the encoder and the writer. Both share the word vectors, which are stored once, in int8."""
 
     vocabulary: list[str]
     codes: NDArray[Any]
+    """Word vectors (vocabulary × width) in units of their steps."""
     steps: Floats | None
+    """One for each word (vocabulary × 1). None: the codes are floats already."""
     places: Floats
     types: Floats
     writer_places: Floats
     writer_kinds: Floats
     signs: Floats
+    """Vectors of the writer's own for the first tokens of the vocabulary, added to theirs."""
     bias: Floats
+    """Of the writer's output logits (vocabulary)."""
 
     @classmethod
-    def load(cls, path: Path) -> Words:
-        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
+    def load(cls, path: Path) -> Embeddings:
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-        tokens = arrays["vocabulary"].tobytes().decode("utf-8").split("\n")
-        names = (
-            "places",
-            "types",
-            "writer_places",
-            "writer_kinds",
-            "signs",
-            "words_bias",
+        text = arrays["vocabulary"].tobytes().decode("utf-8")
+        return cls(
+            vocabulary=text.split("\n"),
+            codes=arrays["codes"],
+            steps=arrays.get("steps"),
+            places=arrays["places"].astype(np.float32),
+            types=arrays["types"].astype(np.float32),
+            writer_places=arrays["writer_places"].astype(np.float32),
+            writer_kinds=arrays["writer_kinds"].astype(np.float32),
+            signs=arrays["signs"].astype(np.float32),
+            bias=arrays["words_bias"].astype(np.float32),
         )
-        tables = (arrays[name].astype(np.float32) for name in names)
-        return cls(tokens, arrays["codes"], arrays.get("steps"), *tables)
 
     def vectors(self, ids: Sequence[int] | NDArray[np.int64]) -> Floats:
-        rows = self.codes[np.asarray(ids)].astype(np.float32)
-        return (
-            rows
-            if self.steps is None
-            else np.asarray(rows * self.steps[np.asarray(ids)], dtype=np.float32)
-        )
+        """The word vectors of tokens (… × width)."""
+        rows: Floats = self.codes[np.asarray(ids)].astype(np.float32)
+        if self.steps is None:
+            return rows
+        return np.asarray(rows * self.steps[np.asarray(ids)], dtype=np.float32)
 
-    def embedded(self, pair: Pair) -> Floats:
-        """What the encoder's first layer is given, before its LayerNorm."""
-        found = (
-            self.vectors(pair.ids)
-            + self.places[: len(pair)]
-            + self.types[np.asarray(pair.types)]
-        )
-        return np.asarray(found[None], dtype=np.float32)
+    def embed_pair(self, pair: Pair) -> Floats:
+        """The encoder's input before its LayerNorm (1 × tokens × width)."""
+        words = self.vectors(pair.ids)
+        places = self.places[: len(pair)]
+        types = self.types[np.asarray(pair.types)]
+        embedded = words + places + types
+        return np.asarray(embedded[None], dtype=np.float32)
 
-    def prompted(
+    def embed_prompt(
         self, ids: NDArray[np.int64], kinds: NDArray[np.int64], first: int = 0
     ) -> Floats:
-        """What the writer is given, before its LayerNorm, of tokens (… × tokens) that stand from a place on."""
-        signs = np.where(
-            (ids < len(self.signs))[..., None],
-            self.signs[np.minimum(ids, len(self.signs) - 1)],
-            0,
-        )
+        """The writer's input before its LayerNorm (… × tokens × width), of tokens (… × tokens) from a place on."""
+        has_sign = ids < len(self.signs)
+        own = self.signs[np.minimum(ids, len(self.signs) - 1)]
+        signs = np.where(has_sign[..., None], own, 0)
         places = self.writer_places[first : first + ids.shape[-1]]
-        return np.asarray(
-            self.vectors(ids) + signs + self.writer_kinds[kinds] + places,
-            dtype=np.float32,
-        )
+        embedded = self.vectors(ids) + signs + self.writer_kinds[kinds] + places
+        return np.asarray(embedded, dtype=np.float32)
 
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """What the encoder says about one pair: states (tokens × width), relevance, span scores (tokens × 2), ambiguity."""
+    """The encoder's output for one pair: states (tokens × width), relevance, span scores (tokens × 2), ambiguity."""
 
     states: Floats
     relevance: float
@@ -132,18 +145,29 @@ class Late:
 
 @dataclass
 class Work:
-    """How much was encoded so far: pairs that entered, prompts that the writer read, and both times the layers that
-    they went through."""
+    """How much was encoded so far. Threads may add at the same time."""
 
     pairs: int = 0
+    """(question, passage) pairs that entered the encoder."""
     prompts: int = 0
+    """Prompts that the writer read."""
     layers: int = 0
+    """Pairs and prompts, times the layers that they went through."""
+    _lock: threading.Lock = field(
+        default_factory=threading.Lock, repr=False, compare=False
+    )
+
+    def add(self, *, layers: int, pairs: int = 0, prompts: int = 0) -> None:
+        with self._lock:
+            self.pairs += pairs
+            self.prompts += prompts
+            self.layers += layers
 
 
 @dataclass(frozen=True)
 class CompactModel:
-    """Loads on first use. `threads` pairs are encoded at a time, each by itself: nothing is padded, and what is found
-    for a pair never depends on the others."""
+    """The encoder. It loads on first use. `threads` pairs are encoded at a time, each by itself: nothing is padded, and
+    the output for a pair never depends on the others."""
 
     folder: Path = WEIGHTS
     threads: int = 2
@@ -156,7 +180,7 @@ class CompactModel:
             config = read_config(path)
         except FileNotFoundError:
             raise WhichsenseError(
-                f"There is no compact model in '{self.folder}'. {mended(self.folder)}"
+                f"There is no compact model in '{self.folder}'. {repair_hint(self.folder)}"
             ) from None
         except UNREADABLE as error:
             raise damaged(path, error) from None
@@ -165,75 +189,81 @@ class CompactModel:
                 f"'{self.folder}' has format {config.get('format')}; this version reads {FORMAT}. "
                 "Use the version of whichsense that wrote it, or export the model again."
             )
-        if (
-            not isinstance(shape := config.get("shape"), dict)
-            or not shape.keys() >= _SIZES
-        ):
+        shape = config.get("shape")
+        if not isinstance(shape, dict) or not shape.keys() >= _SHAPE:
             raise damaged(path, ValueError("it does not say the model's shape"))
         return config
 
     @once
-    def words(self) -> Words:
+    def words(self) -> Embeddings:
+        self._require_config()
         path = self.folder / "embeddings.npz"
-        assert self.config  # a folder that holds no model is told as such
         try:
-            return Words.load(path)
+            return Embeddings.load(path)
         except UNREADABLE as error:
             raise damaged(path, error) from None
 
     @once
     def tokenizer(self) -> Tokenizer:
-        return Tokenizer(
-            {token: number for number, token in enumerate(self.words.vocabulary)}
-        )
+        vocabulary = self.words.vocabulary
+        return Tokenizer({token: number for number, token in enumerate(vocabulary)})
+
+    def _require_config(self) -> None:
+        """Raise the error of a folder that holds no model, before a file in it is missed."""
+        _ = self.config
 
     def early(self, pairs: Sequence[Pair]) -> list[tuple[Floats, float]]:
-        """The first layers: each pair's states and its score for going on."""
-        session, depth = self._early, self.config["shape"]["early"]
-        self.count(len(pairs) * depth, pairs=len(pairs))
+        """Run the first layers: each pair's states (1 × tokens × width) and its relevance so far."""
+        session = self._early
+        words = self.words
+        self.work.add(
+            layers=len(pairs) * self.config["shape"]["early"], pairs=len(pairs)
+        )
 
-        def one(pair: Pair) -> tuple[Floats, float]:
-            states, relevance = session.run(
-                ["states", "relevance"], {"embedded": self.words.embedded(pair)}
-            )
+        def encode(pair: Pair) -> tuple[Floats, float]:
+            inputs = {"embedded": words.embed_pair(pair)}
+            states, relevance = session.run(["states", "relevance"], inputs)
             return states, float(relevance[0])
 
-        return self._each(one, pairs)
+        return self._map(encode, pairs)
 
     def late(self, states: Sequence[Floats]) -> list[Late]:
-        """The other layers, for the pairs that go on."""
-        session, shape = self._late, self.config["shape"]
-        self.count(len(states) * (shape["layers"] - shape["early"]))
+        """Run the other layers on the early states of the pairs that go on."""
+        session = self._late
+        shape = self.config["shape"]
+        self.work.add(layers=len(states) * (shape["layers"] - shape["early"]))
 
-        def one(early: Floats) -> Late:
+        def encode(early: Floats) -> Late:
             names = ["states", "relevance", "span", "ambiguity"]
-            found, relevance, span, ambiguity = session.run(names, {"early": early})
-            return Late(found[0], float(relevance[0]), span[0], float(ambiguity[0]))
+            outputs = session.run(names, {"early": early})
+            final, relevance, span, ambiguity = outputs
+            return Late(final[0], float(relevance[0]), span[0], float(ambiguity[0]))
 
-        return self._each(one, states)
+        return self._map(encode, states)
 
     def verdicts(self, states: Floats) -> Floats:
-        """Of spans, each given by three states (spans × 3 × width): of [CLS], its first token and its last."""
+        """The logit of each span to be an answer, from three states of it (spans × 3 × width): of [CLS], of its first
+        token and of its last."""
         edges = states.reshape(len(states), -1)
-        found: Floats = self._verdict.run(["verdict"], {"edges": edges})[0]
-        return found
+        logits: Floats = self._verdict.run(["verdict"], {"edges": edges})[0]
+        return logits
 
     def prepare(self) -> None:
-        """Load everything now, not with the first pair: in the order in which it is needed."""
+        """Load everything now, in the order in which a question needs it."""
         _ = self.tokenizer, self._early, self._late, self._verdict
 
     def session(self, name: str, threads: int = 1) -> Any:
         """An ONNX Runtime session for one of the folder's graphs."""
-        runtime = require("onnxruntime", EXTRA)
+        runtime = require("onnxruntime", _EXTRA)
         options = runtime.SessionOptions()
         options.intra_op_num_threads = threads
-        options.log_severity_level = 3
+        options.log_severity_level = 3  # errors only
         path = self.folder / name
         try:
             return runtime.InferenceSession(
                 str(path), options, providers=["CPUExecutionProvider"]
             )
-        except Exception as error:  # ONNX Runtime's errors have no base of their own
+        except Exception as error:  # ONNX Runtime's errors share no base class
             raise damaged(path, error) from None
 
     @once
@@ -252,38 +282,33 @@ class CompactModel:
     def _pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self.threads, thread_name_prefix="whichsense")
 
-    def _each(
-        self, what: Callable[[Item], Found], items: Sequence[Item]
-    ) -> list[Found]:
-        found: Iterable[Found] = (
-            map(what, items) if self.threads == 1 else self._pool.map(what, items)
-        )
-        return list(found)
-
-    def count(self, layers: int, *, pairs: int = 0, prompts: int = 0) -> None:
-        """Note what was encoded."""
-        self.work.pairs += pairs
-        self.work.prompts += prompts
-        self.work.layers += layers
+    def _map(
+        self, encode: Callable[[Item], Value], items: Sequence[Item]
+    ) -> list[Value]:
+        if self.threads == 1:
+            return list(map(encode, items))
+        return list(self._pool.map(encode, items))
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """What a weights folder says of itself."""
+    """The configuration of a weights folder."""
     config = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(config, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     return config
 
 
 def damaged(path: Path, error: Exception) -> WhichsenseError:
-    said = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+    reason = type(error).__name__
+    if str(error):
+        reason = str(error).splitlines()[0][:200]
     return WhichsenseError(
-        f"'{path}' is missing or damaged ({said}). {mended(path.parent)}"
+        f"'{path}' is missing or damaged ({reason}). {repair_hint(path.parent)}"
     )
 
 
-def mended(folder: Path) -> str:
-    """What to do about it."""
+def repair_hint(folder: Path) -> str:
+    """What to do about a weights folder that cannot be read."""
     if folder == WEIGHTS:
         return "Install whichsense again."
     return "Give the model folder of a trained recipe, such as runs/compact/model, or train it again."

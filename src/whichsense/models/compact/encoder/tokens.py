@@ -1,4 +1,4 @@
-"""Texts as BERT's uncased word pieces, each with where it stands in the text: an answer is cut out of the original."""
+"""BERT's uncased word pieces with their character offsets, so that answers are cut out of the original text."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from whichsense.models.wordpiece import placed_pieces
 
 PAD, UNKNOWN, BEGIN, END = 0, 100, 101, 102
-# What BERT parts words at. Python's \s also holds control characters, which BERT takes out without parting words.
+# BERT splits words at these characters. Python's \s also holds control characters, which BERT drops without splitting.
 _WORD = re.compile(
     r"[^\t\n\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
 )
-_REMEMBERED = 2**17
+_CACHE_SIZE = 2**17  # words
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The tokens of a text and the characters that each stands for: `text[starts[i]:ends[i]]`."""
+    """The tokens of a text. Token i covers `text[starts[i]:ends[i]]`."""
 
     ids: list[int]
     starts: list[int]
@@ -30,10 +30,10 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """Remembers the words that it has seen: text is mostly made of the same ones."""
+    """Caches the pieces of words: texts mostly repeat the same ones."""
 
     vocabulary: Mapping[str, int]
-    _known: dict[str, list[tuple[int, int, int]]] = field(default_factory=dict)
+    _cache: dict[str, list[tuple[int, int, int]]] = field(default_factory=dict)
 
     def pieces(self, text: str, most: int | None = None) -> Pieces:
         """The tokens of a text, or its first `most`."""
@@ -54,17 +54,18 @@ class Tokenizer:
         return self.pieces(text, most).ids
 
     def _word(self, word: str) -> list[tuple[int, int, int]]:
-        found = self._known.get(word)
-        if found is None:
-            found = placed_pieces(word, self.vocabulary)
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            self._known[word] = found
-        return found
+        """The pieces of a word: (token, start, end) each."""
+        pieces = self._cache.get(word)
+        if pieces is None:
+            pieces = placed_pieces(word, self.vocabulary)
+            if len(self._cache) >= _CACHE_SIZE:
+                self._cache.clear()
+            self._cache[word] = pieces
+        return pieces
 
 
 def joined(tokens: Sequence[str]) -> str:
-    """Word pieces as text, in lower case, as they were taken apart: "st . john ##s" → "st . johns".
+    """Word pieces as lower-case text: "st . john ##s" → "st . johns".
 
     >>> joined(["who", "wrote", "dub", "##liners", "?"])
     'who wrote dubliners ?'

@@ -111,7 +111,7 @@ class Evidence:
     read: tuple[Late, ...]
     found: tuple[tuple[int, float], ...]
     alone: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
-    """What is kept of the question's states when it is read without a passage (`impression.pooled`)."""
+    """What is kept of the question's states when it is read without a passage (`probes.pool_states`)."""
 
     @property
     def passages(self) -> tuple[Passage, ...]:

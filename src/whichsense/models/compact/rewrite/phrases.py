@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from whichsense.models.compact.rewrite.support import Support, Target, beside
 from whichsense.models.compact.scene import Scene
 from whichsense.models.compact.scorer.choosing import Option, key
-from whichsense.models.compact.scorer.features import asked_for
+from whichsense.models.compact.scorer.views import asked_for
 from whichsense.text.words import words
 
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")

@@ -1,7 +1,7 @@
-"""Which of several rewrites to give: what speaks for each, and one for each answer so that no two are alike.
+"""Choose among rewrites: features of each, and one rewrite for each answer so that no two are alike.
 
-What agrees best with everything that the writer drew is the best (minimum Bayes risk): the single likeliest rewrite
-says too little, or the same for every answer. A small learned scorer weighs this with what else is known of a rewrite.
+The main feature is agreement with all samples of the writer (minimum Bayes risk decoding): the single likeliest rewrite
+says too little, or the same for every answer. A linear model weighs it with the other features.
 """
 
 from __future__ import annotations
@@ -21,10 +21,15 @@ from whichsense.text.porter import stem
 from whichsense.text.ptb import question_words as compared
 from whichsense.text.words import words
 
-PHRASE_LIKELY = -1.2  # a phrase of the evidence counts as this likely: about what the writer gives what it draws
-_MOST_TOGETHER = 4096  # ways of choosing rewrites together that are tried one by one
+_PHRASE_LIKELY = (
+    -1.2
+)  # log probability that a phrase counts with: about the mean of the writer's samples
+_MOST_COMBINATIONS = 4096  # up to so many are searched exhaustively
+_UNANSWERED = (
+    100.0  # penalty for an answer without a rewrite: above any difference of scores
+)
 
-_NAMES_NO_READING = SMALL_WORDS | frozenset(
+_GENERIC_WORDS = SMALL_WORDS | frozenset(
     "country city state person people individual man men woman women team group name named year date time".split()
 )
 
@@ -49,12 +54,12 @@ class Option:
     """A rewrite that may be given."""
 
     question: str
-    likely: float = PHRASE_LIKELY
+    likely: float = _PHRASE_LIKELY
     """Mean log probability of its tokens, by the writer."""
     phrase: bool = False
-    """Whether it is a phrase of the evidence, put to the question."""
+    """Whether it is the question with a phrase of the evidence."""
     bonus: float = 0.0
-    """What it counts beyond what the scorer says."""
+    """Added to its score for readers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +69,13 @@ class Rewrite:
     question: str
     score: float
     worth: float = 0.0
-    """The same, whatever the other answers are; endless for a phrase of the evidence, which is as good as its text."""
+    """The score without regard to other answers; infinite for a phrase of the evidence."""
 
 
 def of_rewrites(
     question: str, options: Sequence[Option], drawn: Sequence[str]
 ) -> list[dict[str, float]]:
-    """What speaks for each option, by name. `drawn`: all that the writer drew, right or not.
+    """The features of each option. `drawn` holds all samples of the writer, right or not.
 
     >>> drawn = ["Who sang it in 1969?", "Who sang it in 1969?", "Who first sang it?"]
     >>> options = [Option("Who sang it in 1969?"), Option("Who first sang it?")]
@@ -78,96 +83,100 @@ def of_rewrites(
     >>> first["edits"] > second["edits"], first["digits"], second["behind"]
     (True, 1.0, 0.0)
     """
-    before, others = compared(question), [compared(text) for text in drawn]
-    times = Counter(key(text) for text in drawn)
-    found = []
+    before = compared(question)
+    samples = [compared(text) for text in drawn]
+    counts = Counter(key(text) for text in drawn)
+    features = []
     for option in options:
         own = compared(option.question)
-        edits = [edit_f1(before, other, own) for other in others]
-        order = [sentence_bleu((other,), own)[3] for other in others]
-        found.append(
-            {
-                "edits": float(np.mean(edits)) if edits else 0.0,
-                "order": float(np.mean(order)) if order else 0.0,
-                "likely": option.likely,
-                "phrase": float(option.phrase),
-                "drawn": times[key(option.question)] / max(len(drawn), 1),
-                **_changes(question, option.question),
-            }
-        )
-    return found
+        edits = [edit_f1(before, sample, own) for sample in samples]
+        order = [sentence_bleu((sample,), own)[3] for sample in samples]
+        row = {
+            "edits": float(np.mean(edits)) if edits else 0.0,
+            "order": float(np.mean(order)) if order else 0.0,
+            "likely": option.likely,
+            "phrase": float(option.phrase),
+            "drawn": counts[key(option.question)] / max(len(drawn), 1),
+        }
+        features.append(row | _change_features(question, option.question))
+    return features
 
 
-def _changes(question: str, rewrite: str) -> dict[str, float]:
+def _change_features(question: str, rewrite: str) -> dict[str, float]:
+    """Features of the words that the rewrite inserts and deletes."""
     before, after = words(question), words(rewrite)
     inserted = list((Counter(after) - Counter(before)).elements())
     deleted = list((Counter(before) - Counter(after)).elements())
-    pairs = set(itertools.pairwise(before))
-    beside = [
-        pair
-        for pair in itertools.pairwise(after)
-        if pair not in pairs and set(pair) <= SMALL_WORDS
-    ]
+    old_pairs = set(itertools.pairwise(before))
+    small_pairs = 0
+    for pair in itertools.pairwise(after):
+        if pair not in old_pairs and set(pair) <= SMALL_WORDS:
+            small_pairs += 1
+    letters = "".join(inserted)
     return {
         "inserted": math.log1p(len(inserted)),
         "deleted": math.log1p(len(deleted)),
         "only_small": float(bool(inserted) and set(inserted) <= SMALL_WORDS),
         "front": float(after[:1] != before[:1]),
         "behind": float(after[-1:] != before[-1:]),
-        "small_beside_small": float(len(beside)),
-        "digits": float(any(letter.isdigit() for word in inserted for letter in word)),
+        "small_beside_small": float(small_pairs),
+        "digits": float(any(map(str.isdigit, letters))),
     }
 
 
 def together(
     options: Sequence[Sequence[Rewrite]], alike: Callable[[str], Hashable] | None = None
 ) -> list[Rewrite | None]:
-    """One rewrite for each answer, no two alike, with the best scores in sum; None where none is left. `alike`: what
-    rewrites that are alike have in common; without it, all their words."""
+    """Choose one rewrite for each answer, no two alike, with the highest sum of scores; None where none is left.
+
+    Two rewrites are alike if `alike` maps them to the same value; by default, if they have the same words.
+    """
     alike = alike or key
     ways = [[*some, None] for some in options]
-    if np.prod([float(len(way)) for way in ways]) > _MOST_TOGETHER:
-        return _one_by_one(options, alike)
-    best: tuple[float, list[Rewrite | None]] = (-np.inf, [None] * len(options))
+    combinations = math.prod(float(len(way)) for way in ways)
+    if combinations > _MOST_COMBINATIONS:
+        return _choose_greedily(options, alike)
+    best: list[Rewrite | None] = [None] * len(options)
+    best_value = -math.inf
     for way in itertools.product(*ways):
         given = [one for one in way if one is not None]
-        if len({alike(one.question) for one in given}) == len(given):
-            value = sum(one.score for one in given) - 100.0 * (len(way) - len(given))
-            best = max(best, (value, list(way)), key=lambda pair: pair[0])
-    return best[1]
+        if len({alike(one.question) for one in given}) < len(given):
+            continue
+        missing = len(way) - len(given)
+        value = sum(one.score for one in given) - _UNANSWERED * missing
+        if value > best_value:
+            best, best_value = list(way), value
+    return best
 
 
-def _one_by_one(
+def _choose_greedily(
     options: Sequence[Sequence[Rewrite]], alike: Callable[[str], Hashable]
 ) -> list[Rewrite | None]:
-    """The same, greedily: for very many answers."""
+    """The best rewrite left for one answer after the other: for very many answers."""
     taken: set[Hashable] = set()
-    found: list[Rewrite | None] = []
+    rewrites: list[Rewrite | None] = []
     for some in options:
         free = [one for one in some if alike(one.question) not in taken]
-        chosen = max(free, key=lambda one: one.score) if free else None
-        taken |= {alike(chosen.question)} if chosen else set()
-        found.append(chosen)
-    return found
+        best = max(free, key=lambda one: one.score, default=None)
+        if best is not None:
+            taken.add(alike(best.question))
+        rewrites.append(best)
+    return rewrites
 
 
 def added(question: str, rewrite: str) -> frozenset[str]:
-    """What a rewrite says beyond the question, by the stems of its words: not how, and not what is asked for. Two that
-    add the same name the same reading.
+    """The stems that a rewrite adds to the question, without generic words. Two rewrites that add the same name the
+    same reading.
 
     >>> said = ("What country won the 2014 FIFA Cup?", "Who won the FIFA Cup in 2014?", "Who won the 2018 FIFA Cup?")
     >>> [sorted(added("Who won the cup?", one)) for one in said]
     [['2014', 'fifa'], ['2014', 'fifa'], ['2018', 'fifa']]
     """
     before = set(map(stem, words(question)))
-    return (
-        frozenset(
-            stem(word) for word in words(rewrite) if word not in _NAMES_NO_READING
-        )
-        - before
-    )
+    after = {stem(word) for word in words(rewrite) if word not in _GENERIC_WORDS}
+    return frozenset(after - before)
 
 
 def key(question: str) -> str:
-    """Two rewrites with the same words are the same."""
+    """The words of a rewrite: two rewrites with the same words are the same."""
     return " ".join(words(question))

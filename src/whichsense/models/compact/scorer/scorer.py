@@ -1,4 +1,4 @@
-"""The learned scorer: features to calibrated probabilities, and from these the answers that are given."""
+"""The learned scorer: features → calibrated probabilities → the answers that are given."""
 
 from __future__ import annotations
 
@@ -17,80 +17,78 @@ from whichsense.models.compact.scorer.features import (
     CORPUS_FEATURES,
     QUESTION_FEATURES,
 )
-from whichsense.models.compact.scorer.impression import Impression
-from whichsense.models.compact.scorer.wording import Wording
+from whichsense.models.compact.scorer.probes import NgramProbe, StateProbe
 
-FAR = 4.0  # standard deviations: an odd value counts as a far one, no further
-FEW, MANY = (
-    5_000,
-    200_000,
-)  # passages: the judges learnt from corpora of hundreds, and of a million
+FAR = 4.0  # standard deviations: values further out are clipped to this
+_SMALL, _LARGE = 5_000, 200_000  # passages: a corpus is small up to, large from
+_LARGEST_LOGIT = 30.0  # further out exp would overflow
 _NETS = {"answerable": QUESTION_FEATURES, "large": CORPUS_FEATURES}
 _JUDGES = ("in_large", "in_small")
 _SETTINGS = ("decline_under", "search_weight", "holds_over")
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    IndexError,
+    AttributeError,
+)
 
 
 @dataclass(frozen=True)
 class Net:
-    """A linear model over named features, made into a probability."""
+    """A logistic regression over named features, which are standardized and clipped first."""
 
     names: tuple[str, ...]
     mean: Floats
     spread: Floats
     weights: Floats
-    """Of the features in units of their spread."""
+    """One for each standardized feature."""
     bias: float
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Net:
         names = tuple(table["names"])
-        mean, spread, weights = (
-            np.asarray(table[part], dtype=np.float32)
-            for part in ("mean", "spread", "weights")
-        )
-        if any(array.shape != (len(names),) for array in (mean, spread, weights)):
-            raise ValueError("the weights do not fit the features")
+        arrays = []
+        for part in ("mean", "spread", "weights"):
+            array = np.asarray(table[part], dtype=np.float32)
+            if array.shape != (len(names),):
+                raise ValueError("the weights do not fit the features")
+            arrays.append(array)
+        mean, spread, weights = arrays
         return cls(names, mean, spread, weights, float(table["bias"]))
 
     def to_table(self) -> dict[str, Any]:
-        arrays = {"mean": self.mean, "spread": self.spread, "weights": self.weights}
         return {
             "names": list(self.names),
-            **{part: array.tolist() for part, array in arrays.items()},
+            "mean": self.mean.tolist(),
+            "spread": self.spread.tolist(),
+            "weights": self.weights.tolist(),
             "bias": self.bias,
         }
 
     def probabilities(self, features: Sequence[Mapping[str, float]]) -> list[float]:
-        """One for each candidate."""
-        found: list[float] = (
-            1 / (1 + np.exp(-np.clip(self.values(features), -30, 30)))
-        ).tolist()
-        return found
+        """The probability of each item, given its features."""
+        logits = np.clip(self.values(features), -_LARGEST_LOGIT, _LARGEST_LOGIT)
+        probabilities: list[float] = (1 / (1 + np.exp(-logits))).tolist()
+        return probabilities
 
     def values(self, features: Sequence[Mapping[str, float]]) -> list[float]:
-        """What the net says of each, before it is made a probability."""
-        values = np.array(
-            [[one[name] for name in self.names] for one in features], dtype=np.float32
-        )
-        values = np.clip(
-            (values.reshape(len(features), len(self.names)) - self.mean) / self.spread,
-            -FAR,
-            FAR,
-        )
-        found: list[float] = (values @ self.weights + self.bias).tolist()
-        return found
+        """The logit of each item, given its features."""
+        rows = [[one[name] for name in self.names] for one in features]
+        matrix = np.array(rows, dtype=np.float32)
+        # An empty list has no second axis yet: items × features.
+        matrix = matrix.reshape(len(features), len(self.names))
+        standardized = np.clip((matrix - self.mean) / self.spread, -FAR, FAR)
+        logits: list[float] = (standardized @ self.weights + self.bias).tolist()
+        return logits
 
 
 def linear(**weights: float) -> Net:
-    """A net that adds up some features, each times its weight."""
-    nothing = np.zeros(len(weights), np.float32)
-    return Net(
-        tuple(weights),
-        nothing,
-        nothing + 1,
-        np.array(list(weights.values()), np.float32),
-        0.0,
-    )
+    """A net that sums features times weights, without standardizing them."""
+    zeros = np.zeros(len(weights), np.float32)
+    values = np.array(list(weights.values()), np.float32)
+    return Net(tuple(weights), zeros, zeros + 1, values, 0.0)
 
 
 _AGREEMENT = linear(edits=0.25, order=0.2, likely=0.015)
@@ -98,36 +96,32 @@ _AGREEMENT = linear(edits=0.25, order=0.2, likely=0.015)
 
 @dataclass(frozen=True)
 class Judge:
-    """How probable each candidate is to be right and a question to be ambiguous, and what follows for its answers."""
+    """The probabilities that a candidate is right and that a question is ambiguous, and the thresholds on them."""
 
     answer: Net
     ambiguous: Net
     single_under: float | None = 0.46
-    """A question that is less probably ambiguous than this is not, and gets one answer. None: it is ambiguous where
-    several answers are given."""
+    """A question that is less probably ambiguous than this gets one answer. None: it is ambiguous if several answers
+    are given."""
     missing: float = 2.0
-    """How many right answers are expected beyond all candidates: what the reader never finds counts for F1."""
+    """The number of right answers expected beyond all candidates: those that the reader misses count for F1."""
     join_over: float = 0.2
-    """A candidate that a rewrite prefers joins the answers if it is at least this probable."""
+    """The least probability of a candidate that joins the answers because a rewrite prefers it."""
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Judge:
-        nets = (
-            _net(table["answer"], ANSWER_FEATURES),
-            _net(table["ambiguous"], QUESTION_FEATURES),
-        )
         return cls(
-            *nets,
+            _read_net(table["answer"], ANSWER_FEATURES),
+            _read_net(table["ambiguous"], QUESTION_FEATURES),
             table["single_under"],
             table["missing"],
-            table.get("join_over", cls.join_over),
+            table["join_over"],
         )
 
     def to_table(self) -> dict[str, Any]:
-        nets = {
-            name: getattr(self, name).to_table() for name in ("answer", "ambiguous")
-        }
-        return nets | {
+        return {
+            "answer": self.answer.to_table(),
+            "ambiguous": self.ambiguous.to_table(),
             "single_under": self.single_under,
             "missing": self.missing,
             "join_over": self.join_over,
@@ -136,84 +130,82 @@ class Judge:
 
 @dataclass(frozen=True)
 class Scorer:
-    """How probable the evidence is to hold an answer. Which answers are right and whether a question is ambiguous is
-    for two judges: a few documents seldom hold all that could be meant, a million passages always something else."""
+    """All learned weights beside the encoder and the writer, as one JSON file.
+
+    Two judges decide which answers are right and whether a question is ambiguous: a few documents seldom hold all that
+    could be meant, a million passages always hold something else.
+    """
 
     answerable: Net
+    """Whether the evidence holds an answer."""
     large: Net
-    """Whether a corpus is large, by how the passages for a question look."""
+    """Whether a corpus is large, from the passages that a question retrieves."""
     in_large: Judge
     in_small: Judge
     rewrite: Net = _AGREEMENT
-    """How good a rewrite is, beside others for the same answer."""
-    wording: Wording = field(default_factory=Wording)
-    """How ambiguous a question is by its words,"""
-    impression: Impression = field(default_factory=Impression)
-    """and to the encoder, which reads it alone. Judges weigh both."""
+    """How good a rewrite is beside others for the same answer (a logit)."""
+    wording: NgramProbe = field(default_factory=NgramProbe)
+    impression: StateProbe = field(default_factory=StateProbe)
+    """Both judges weigh the two probes of ambiguity."""
     decline_under: float = 0.5
-    """Where an answer is there less probably than this, none is given: it would be a guess."""
+    """If an answer is less probable than this to be there, none is given."""
     search_weight: float = 3.0
-    """What the logarithm of a passage's search score, beside the best one's, adds to its relevance."""
+    """The factor of log(search score / best search score) in a passage's relevance."""
     holds_over: float = -9.0
     """How much less likely than another answer a reading's own may be when its rewrite is asked (log probability)."""
 
     def judge(self, corpus: Mapping[str, float], passages: int | None = None) -> Judge:
-        """The one for a corpus of so many passages; of a middling size, or an unknown one, for what looks like this
-        (`features.of_corpus`): it guesses wrong for one question in fifteen of the sample."""
-        if passages is not None and not FEW < passages < MANY:
-            return self.in_small if passages <= FEW else self.in_large
-        return (
-            self.in_large
-            if self.large.probabilities([corpus])[0] >= 0.5
-            else self.in_small
-        )
+        """The judge for a corpus of so many passages. If the size is unknown or between small and large, a classifier
+        decides by `features.of_corpus`: it is wrong for one question in fifteen of the sample."""
+        if passages is not None and passages <= _SMALL:
+            return self.in_small
+        if passages is not None and passages >= _LARGE:
+            return self.in_large
+        is_large = self.large.probabilities([corpus])[0] >= 0.5
+        return self.in_large if is_large else self.in_small
 
     @classmethod
     def load(cls, path: Path) -> Scorer:
         try:
-            table = json.loads(path.read_text(encoding="utf-8"))
-            answerable, large = (
-                _net(table[name], features) for name, features in _NETS.items()
-            )
-            in_large, in_small = (Judge.from_table(table[name]) for name in _JUDGES)
-            rewrite = _net(table["rewrite"], REWRITE_FEATURES)
-            heard = (
-                Wording.from_table(table["wording"]),
-                Impression.from_table(table["impression"]),
-            )
-            settings = {name: table["settings"][name] for name in _SETTINGS}
-            return cls(
-                answerable, large, in_large, in_small, rewrite, *heard, **settings
-            )
-        except (
-            OSError,
-            ValueError,
-            KeyError,
-            TypeError,
-            IndexError,
-            AttributeError,
-        ) as error:
+            return cls.from_table(json.loads(path.read_text(encoding="utf-8")))
+        except _UNREADABLE as error:
             raise damaged(path, error) from None
 
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> Scorer:
+        settings = {name: table["settings"][name] for name in _SETTINGS}
+        return cls(
+            answerable=_read_net(table["answerable"], _NETS["answerable"]),
+            large=_read_net(table["large"], _NETS["large"]),
+            in_large=Judge.from_table(table["in_large"]),
+            in_small=Judge.from_table(table["in_small"]),
+            rewrite=_read_net(table["rewrite"], REWRITE_FEATURES),
+            wording=NgramProbe.from_table(table["wording"]),
+            impression=StateProbe.from_table(table["impression"]),
+            **settings,
+        )
+
     def save(self, path: Path) -> None:
-        parts = (*_NETS, *_JUDGES, "rewrite", "wording", "impression")
-        table: dict[str, Any] = {name: getattr(self, name).to_table() for name in parts}
+        table: dict[str, Any] = {}
+        for name in (*_NETS, *_JUDGES, "rewrite", "wording", "impression"):
+            table[name] = getattr(self, name).to_table()
         table["settings"] = {name: getattr(self, name) for name in _SETTINGS}
         path.write_text(json.dumps(table) + "\n", encoding="utf-8")
 
 
-def _net(table: Mapping[str, Any], features: Sequence[str]) -> Net:
-    """A net that a file holds. It may look at these features."""
-    found = Net.from_table(table)
-    if strange := set(found.names) - set(features):
-        raise ValueError(f"there is no feature '{min(strange)}'")
-    return found
+def _read_net(table: Mapping[str, Any], features: Sequence[str]) -> Net:
+    """Read a net from a file's table. Reject names that are not among the features."""
+    net = Net.from_table(table)
+    unknown = set(net.names) - set(features)
+    if unknown:
+        raise ValueError(f"there is no feature '{min(unknown)}'")
+    return net
 
 
 def chosen(
     probabilities: Sequence[float], missing: float, threshold: float | None = None
 ) -> list[int]:
-    """Which candidates to give: the set with the highest expected F1, or all that reach `threshold`; one at least.
+    """Choose candidates: the set with the highest expected F1, or all that reach `threshold`; one at least.
 
     With k given, Σp of them right, and n right ones in all, F1 is about 2 Σp / (k + n).
 
@@ -222,12 +214,13 @@ def chosen(
     """
     order = sorted(range(len(probabilities)), key=lambda place: -probabilities[place])
     if threshold is not None:
-        return [place for place in order if probabilities[place] >= threshold] or order[
-            :1
-        ]
+        over = [place for place in order if probabilities[place] >= threshold]
+        return over or order[:1]
     expected = max(sum(probabilities) + missing, 1.0)
-    values = [
-        2 * sum(probabilities[place] for place in order[:count]) / (count + expected)
-        for count in range(1, len(order) + 1)
-    ]
-    return order[: int(np.argmax(values)) + 1] if values else []
+    best, best_value = 0, 0.0
+    for count in range(1, len(order) + 1):
+        right = sum(probabilities[place] for place in order[:count])
+        value = 2 * right / (count + expected)
+        if count == 1 or value > best_value:
+            best, best_value = count, value
+    return order[:best]

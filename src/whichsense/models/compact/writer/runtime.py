@@ -98,11 +98,13 @@ class Writer:
             np.float32,
         )
         for row, prompt in enumerate(prompts):
-            embedded[row, : sizes[row]] = self.model.words.prompted(
+            embedded[row, : sizes[row]] = self.model.words.embed_prompt(
                 np.array(prompt.ids), np.array(prompt.kinds)
             )
         there = np.arange(max(sizes)) < np.array(sizes)[:, None]
-        self.model.count(len(prompts) * len(self._names) // 2, prompts=len(prompts))
+        self.model.work.add(
+            layers=len(prompts) * len(self._names) // 2, prompts=len(prompts)
+        )
         nothing = self._nothing(len(prompts), writable)
         hidden = np.where(there, 0, HIDDEN).astype(np.float32)
         reach = np.broadcast_to(
@@ -160,7 +162,7 @@ class Writer:
     ) -> dict[str, Floats]:
         rows, new = tokens.shape
         kinds = np.full(new, WRITTEN)
-        embedded = self.model.words.prompted(tokens, kinds, old.length)
+        embedded = self.model.words.embed_prompt(tokens, kinds, old.length)
         before = (
             np.arange(old.length + new)
             <= np.arange(old.length, old.length + new)[:, None]

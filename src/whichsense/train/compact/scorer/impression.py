@@ -9,7 +9,7 @@ import numpy as np
 from whichsense.datasets import Question
 from whichsense.jobs.progress import Progress, silent
 from whichsense.models.compact.scene import Compact
-from whichsense.models.compact.scorer.impression import Impression
+from whichsense.models.compact.scorer.probes import StateProbe
 from whichsense.train.compact.scorer.linear import logistic
 
 _RIDGE = 2000.0  # there are a quarter as many states as questions
@@ -17,7 +17,7 @@ _RIDGE = 2000.0  # there are a quarter as many states as questions
 
 def fit_impression(
     compact: Compact, questions: Sequence[Question], progress: Progress = silent
-) -> Impression:
+) -> StateProbe:
     """From questions whose annotators said whether there are several readings."""
     states = []
     for number, question in enumerate(questions, 1):
@@ -29,4 +29,4 @@ def fit_impression(
     labels = np.array([question.is_ambiguous for question in questions], np.float64)
     found = logistic(scaled, labels, np.r_[np.full(len(mean), _RIDGE), 1e-6])
     weights = found[:-1] / spread
-    return Impression(weights.astype(np.float32), float(found[-1] - mean @ weights))
+    return StateProbe(weights.astype(np.float32), float(found[-1] - mean @ weights))

@@ -9,10 +9,9 @@ from enum import Enum
 from whichsense.datasets import Question
 from whichsense.models.compact.reader.candidates import Answer
 from whichsense.models.compact.scorer import features
-from whichsense.models.compact.scorer.features import Context
-from whichsense.models.compact.scorer.impression import Impression
+from whichsense.models.compact.scorer.probes import NgramProbe, StateProbe
 from whichsense.models.compact.scorer.scorer import Judge, Net, Scorer
-from whichsense.models.compact.scorer.wording import Wording
+from whichsense.models.compact.scorer.views import Context
 from whichsense.text.words import normalize
 from whichsense.train.compact.scorer.linear import cross_fitted, fit
 
@@ -60,8 +59,8 @@ class Read:
 class Heard:
     """What a question says of its ambiguity, whatever the evidence."""
 
-    wording: Wording = field(default_factory=Wording)
-    impression: Impression = field(default_factory=Impression)
+    wording: NgramProbe = field(default_factory=NgramProbe)
+    impression: StateProbe = field(default_factory=StateProbe)
 
     def __call__(self, one: Read) -> dict[str, float]:
         said = (

@@ -22,8 +22,8 @@ from whichsense.files import sha256, write_atomically
 from whichsense.jobs.progress import Progress, silent
 from whichsense.jobs.workers import run_forked, usable_processes
 from whichsense.models.compact.scene import Compact, Scene
-from whichsense.models.compact.scorer.features import Context
 from whichsense.models.compact.scorer.scorer import Judge, Scorer, linear
+from whichsense.models.compact.scorer.views import Context
 from whichsense.train.compact.data.corpora import DEPTH, Source, holds
 from whichsense.train.compact.data.lists import shareable
 from whichsense.train.compact.scorer.choice import Judged

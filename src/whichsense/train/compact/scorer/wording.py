@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whichsense.datasets import Question
-from whichsense.models.compact.scorer.wording import Wording, phrases
+from whichsense.models.compact.scorer.probes import NgramProbe, ngrams
 
 _FEWEST = 3  # questions that a phrase must stand in
 _RIDGE = 0.5
@@ -17,9 +17,9 @@ _STEPS = 300
 Doubles = NDArray[np.float64]
 
 
-def fit_wording(questions: Sequence[Question], fewest: int = _FEWEST) -> Wording:
+def fit_wording(questions: Sequence[Question], fewest: int = _FEWEST) -> NgramProbe:
     """From questions whose annotators said whether there are several readings."""
-    made = [phrases(question.text) for question in questions]
+    made = [ngrams(question.text) for question in questions]
     counts = Counter(phrase for some in made for phrase in some)
     known = {
         phrase: place
@@ -42,7 +42,9 @@ def fit_wording(questions: Sequence[Question], fewest: int = _FEWEST) -> Wording
     found = _logistic(
         rows, columns, np.r_[values, np.ones(len(made))], labels, len(known) + 1
     )
-    return Wording(dict(zip(known, found[:-1].tolist(), strict=True)), float(found[-1]))
+    return NgramProbe(
+        dict(zip(known, found[:-1].tolist(), strict=True)), float(found[-1])
+    )
 
 
 def _logistic(
