@@ -18,15 +18,17 @@ from whichsense.models.compact.encoder.inputs import Pair, pair
 from whichsense.models.compact.encoder.runtime import Late
 from whichsense.models.compact.encoder.tokens import Tokenizer
 from whichsense.models.compact.reader.candidates import (
-    LONGEST_SPAN,
     Answer,
     Evidence,
     Mention,
     apart,
-    cuts_number,
     gathered,
     mentions,
     passage_probabilities,
+)
+from whichsense.models.compact.reader.spans import (
+    LONGEST_SPAN,
+    cuts_number,
     span_probabilities,
     trimmed,
 )

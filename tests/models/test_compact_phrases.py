@@ -8,9 +8,9 @@ import pytest
 
 from tiny_compact import exported, scored
 from whichsense.models.compact.rewrite import rewriting
-from whichsense.models.compact.rewrite.phrases import _asked, phrase_rewrites
+from whichsense.models.compact.rewrite.phrases import insert_phrase, phrase_rewrites
 from whichsense.models.compact.rewrite.resolving import resolved, target
-from whichsense.models.compact.rewrite.rewriting import Written, written
+from whichsense.models.compact.rewrite.rewriting import RewriteOptions, written
 from whichsense.models.compact.rewrite.support import support
 from whichsense.models.compact.scene import Compact, Scene
 from whichsense.models.compact.scorer.choosing import Option, key
@@ -103,7 +103,7 @@ def test_an_answer_that_stands_nowhere_gives_no_phrase(scene: Scene) -> None:
 def test_what_is_in_brackets_follows_the_name_as_the_question_spells_it(
     question: str, title: str, rewrite: str
 ) -> None:
-    assert _asked(question, title) == rewrite
+    assert insert_phrase(question, title) == rewrite
 
 
 def test_a_name_spelt_otherwise_is_explained_and_no_question_is_its_own_rewrite(
@@ -173,7 +173,7 @@ def test_a_phrase_that_is_drawn_too_stays_as_good(
     monkeypatch.setattr(
         rewriting,
         "written",
-        lambda *_, **__: [Written((option,), (option.question,))] * 2,
+        lambda *_, **__: [RewriteOptions((option,), (option.question,))] * 2,
     )
     assert [
         one.worth for one in rewriting.rewrites(scene, targets, told, cautious=True)[0]

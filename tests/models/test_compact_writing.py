@@ -43,7 +43,7 @@ from whichsense.models.compact.writer.prompts import (
     answering,
     rewriting,
 )
-from whichsense.models.compact.writer.runtime import Floats, Ints, Sequences, Writer
+from whichsense.models.compact.writer.runtime import Floats, Ints, Writer, WriterState
 from whichsense.testing import passage_hit
 from whichsense.text.porter import stem
 from whichsense.text.words import words
@@ -330,8 +330,8 @@ def test_draws_that_are_alike_so_far_are_read_once(
     extend, rows = Writer.extend, list[int]()
 
     def watched(
-        writer: Writer, old: Sequences, tokens: Ints, **options: bool
-    ) -> tuple[Sequences, Floats]:
+        writer: Writer, old: WriterState, tokens: Ints, **options: bool
+    ) -> tuple[WriterState, Floats]:
         seen = [
             mask.tobytes() + past.tobytes()
             for mask, past in zip(old.mask, old.past["keys_0"], strict=True)

@@ -1,4 +1,4 @@
-"""Rewrites for each answer: what the writer draws, and phrases of the evidence, those that hold what they must."""
+"""Rewrites for each answer: samples of the writer and phrases of the evidence, filtered by support and scored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from whichsense.models.compact.encoder.inputs import LONGEST_QUESTION, question_
 from whichsense.models.compact.encoder.tokens import Pieces
 from whichsense.models.compact.rewrite.phrases import phrase_rewrites
 from whichsense.models.compact.rewrite.support import Support, Target
-from whichsense.models.compact.rewrite.windows import windows
+from whichsense.models.compact.rewrite.windows import order_passages, windows
 from whichsense.models.compact.scene import Scene
 from whichsense.models.compact.scorer.choosing import Option, Rewrite, key, of_rewrites
 from whichsense.models.compact.writer import search
@@ -21,13 +21,13 @@ from whichsense.models.compact.writer.edits import Edit, Surfaces, applied, chan
 from whichsense.models.compact.writer.prompts import Prompt, rewriting
 from whichsense.text.words import words
 
-_SEEN = 3  # passages that tell how words are spelt
-# Rewrites that are drawn for each answer; in all, and in all where somebody waits; unless there are very many answers.
-_DRAWN, _MOST_DRAWN, _MOST_WAITED_FOR = 40, 120, 48
-_FEWEST_DRAWN = 4
-_LONGER = 10  # word pieces by which a rewrite may be longer than the question: 97% of annotators' are not longer
-_KEPT = 8  # of each answer, best first
-_APART = 0.02  # what it counts that a rewrite says something which the evidence of no other answer says
+_SPELLING_PASSAGES = 3  # passages that words take their spelling from
+# Samples for each answer, and for all answers together (fewer if somebody waits); _FEWEST even for very many answers.
+_SAMPLES, _MOST_SAMPLES, _MOST_FOR_READERS = 40, 120, 48
+_FEWEST_SAMPLES = 4
+_LONGER = 10  # word pieces: 97% of annotators' rewrites are not longer than the question by more
+_MOST_REWRITES = 8  # for each answer, best first
+_APART_BONUS = 0.02  # if a rewrite has a word that the evidence of no other answer has
 _LEADING = frozenset(
     "a an the of in on at to for from by with as and or during between which whose".split()
 )
@@ -36,11 +36,13 @@ _STUMBLING = (
     re.compile(r"\bfrom (\w+) to \1\b"),
     re.compile(r"\b(?:as|at|by|for|from|in|of|on|to|with) \d\d?$"),
 )
+_TextEdit = tuple[Edit, str]
+"""An edit and the text that it inserts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """Rewrites for one answer that may be given, and all that the writer wrote."""
+class RewriteOptions:
+    """For one answer: the rewrites that may be given, and all samples of the writer."""
 
     options: tuple[Option, ...]
     drawn: tuple[str, ...]
@@ -53,29 +55,41 @@ def rewrites(
     *,
     cautious: bool = False,
 ) -> list[list[Rewrite]]:
-    """Several rewrites for each answer, best first; none where nothing fits. `told`: what each may say. If `cautious`,
-    phrases of the evidence count more than annotators, whom the scorer learnt from, would have them."""
-    net, found = scene.compact.scorer.rewrite, []
+    """Several rewrites for each answer, best first; none if nothing fits. `told` is the support of each answer. If
+    `cautious`, phrases of the evidence get a bonus: annotators, whom the scorer learnt from, seldom write them."""
+    ranked = []
     for own, some in zip(
         told, written(scene, targets, told, cautious=cautious), strict=True
     ):
-        rivals = [other for other in told if other is not own]
-        scores = net.values(
-            of_rewrites(scene.evidence.question, some.options, some.drawn)
-        )
-        ranked = []
-        for option, score in zip(some.options, scores, strict=True):
-            if cautious and stumbles(option.question, scene.evidence.question):
-                continue
-            worth = (
-                np.inf if option.phrase or option.bonus else score
-            )  # a phrase, though it was drawn, too
-            apart = _APART * own.tells_apart(option.question, rivals)
-            ranked.append(
-                Rewrite(option.question, score + cautious * option.bonus + apart, worth)
-            )
-        found.append(sorted(ranked, key=lambda one: -one.score)[:_KEPT])
-    return found
+        others = [other for other in told if other is not own]
+        scored = _score(scene, own, others, some, cautious=cautious)
+        scored.sort(key=lambda rewrite: -rewrite.score)
+        ranked.append(scored[:_MOST_REWRITES])
+    return ranked
+
+
+def _score(
+    scene: Scene,
+    own: Support,
+    others: Sequence[Support],
+    some: RewriteOptions,
+    *,
+    cautious: bool,
+) -> list[Rewrite]:
+    question = scene.evidence.question
+    features = of_rewrites(question, some.options, some.drawn)
+    scores = scene.compact.scorer.rewrite.values(features)
+    scored = []
+    for option, score in zip(some.options, scores, strict=True):
+        if cautious and stumbles(option.question, question):
+            continue
+        # A phrase of the evidence has a bonus even if the writer wrote it too.
+        is_phrase = option.phrase or option.bonus
+        worth = np.inf if is_phrase else score
+        apart = _APART_BONUS * own.tells_apart(option.question, others)
+        total = score + cautious * option.bonus + apart
+        scored.append(Rewrite(option.question, total, worth))
+    return scored
 
 
 def written(
@@ -84,143 +98,129 @@ def written(
     told: Sequence[Support],
     *,
     cautious: bool = False,
-) -> list[Written]:
+) -> list[RewriteOptions]:
     """Everything that may be given for each answer."""
-    question, phrases = (
-        scene.evidence.question,
-        phrase_rewrites(scene, targets, told, cautious=cautious),
+    phrases = phrase_rewrites(scene, targets, told, cautious=cautious)
+    question: list[int] = []
+    for word in question_words(scene.evidence.question):
+        question += scene.compact.model.tokenizer.ids(word)
+    if not question or len(question) > LONGEST_QUESTION:
+        return [RewriteOptions(tuple(some), ()) for some in phrases]
+    prompts = [_prompt(scene, target, targets, question) for target in targets]
+    pieces = [np.append(supported.pieces, question) for supported in told]
+    most = _MOST_FOR_READERS if cautious else _MOST_SAMPLES
+    count = max(_FEWEST_SAMPLES, min(_SAMPLES, most // len(prompts)))
+    longest = len(question) + _LONGER
+    samples = search.drawn(
+        scene.compact.writer, prompts, pieces, count, longest=longest
     )
-    flat = [
-        piece
-        for word in question_words(question)
-        for piece in scene.compact.model.tokenizer.ids(word)
-    ]
-    if not flat or len(flat) > LONGEST_QUESTION:
-        return [Written(tuple(some), ()) for some in phrases]
-    prompts = [_prompt(scene, target, targets, flat) for target in targets]
-    pieces = [np.append(supported.pieces, flat) for supported in told]
-    count = max(
-        _FEWEST_DRAWN,
-        min(_DRAWN, (_MOST_WAITED_FOR if cautious else _MOST_DRAWN) // len(prompts)),
-    )
-    drawn = search.drawn(
-        scene.compact.writer, prompts, pieces, count, longest=len(flat) + _LONGER
-    )
-    each = zip(targets, told, phrases, drawn, strict=True)
-    return [
-        _with_phrases(scene, target, supported, own, some)
-        for target, supported, own, some in each
-    ]
-
-
-def _with_phrases(
-    scene: Scene,
-    target: Target,
-    supported: Support,
-    phrases: Sequence[Option],
-    drawn: Sequence[search.Written],
-) -> Written:
-    """What was drawn for an answer, as text, and all of it that may be given."""
-    question, vocabulary = scene.evidence.question, scene.compact.model.words.vocabulary
-    asked = [
-        scene.compact.model.tokenizer.ids(word) for word in question_words(question)
-    ]
-    surfaces = Surfaces(_texts(scene, target), vocabulary)
-    made, texts = {key(one.question): one for one in phrases}, list[str]()
-    for one in drawn:
-        edits = [
-            (edit, surfaces.written(edit.inserted))
-            for edit in changes(asked, one.tokens, vocabulary)
-        ]
-        texts.append(applied(question_words(question), edits))
-        for text in _supported(question, edits, supported):
-            before = made.get(key(text))
-            if before is None or before.phrase or before.likely < one.each:
-                made[key(text)] = replace(
-                    before or Option(text), likely=one.each, phrase=False
-                )
-    made.pop(key(question), None)
-    return Written(tuple(made.values()), tuple(texts))
-
-
-def _supported(
-    question: str, edits: Sequence[tuple[Edit, str]], supported: Support
-) -> Iterator[str]:
-    """The question with all edits, and with each alone: often one of them says enough. Those that read well, and say
-    what is supported."""
-    for some in [edits, *([edit] for edit in edits if len(edits) > 1)]:
-        text = applied(question_words(question), some)
-        if is_fluent(text, question) and all(
-            supported.holds(inserted) for _, inserted in some
-        ):
-            yield text
+    options = []
+    for each in zip(targets, told, phrases, samples, strict=True):
+        options.append(_collect_options(scene, *each))
+    return options
 
 
 def _prompt(
     scene: Scene, target: Target, targets: Sequence[Target], question: Sequence[int]
 ) -> Prompt:
     others = [scene.tokens(other.answer) for other in targets if other is not target]
-    return rewriting(
-        question, scene.tokens(target.answer), others, windows(scene, target)
-    )
+    answer = scene.tokens(target.answer)
+    return rewriting(question, answer, others, windows(scene, target))
+
+
+def _collect_options(
+    scene: Scene,
+    target: Target,
+    supported: Support,
+    phrases: Sequence[Option],
+    samples: Sequence[search.Sample],
+) -> RewriteOptions:
+    """The samples for an answer as text, and the options among them and among the phrases."""
+    question = scene.evidence.question
+    model = scene.compact.model
+    vocabulary = model.words.vocabulary
+    asked = [model.tokenizer.ids(word) for word in question_words(question)]
+    surfaces = Surfaces(_spelling_texts(scene, target), vocabulary)
+    options = {key(option.question): option for option in phrases}
+    texts: list[str] = []
+    for sample in samples:
+        edits: list[_TextEdit] = []
+        for edit in changes(asked, sample.tokens, vocabulary):
+            edits.append((edit, surfaces.written(edit.inserted)))
+        texts.append(applied(question_words(question), edits))
+        for text in _supported_rewrites(question, edits, supported):
+            known = options.get(key(text))
+            if known is None or known.phrase or known.likely < sample.each:
+                option = known or Option(text)
+                options[key(text)] = replace(option, likely=sample.each, phrase=False)
+    options.pop(key(question), None)
+    return RewriteOptions(tuple(options.values()), tuple(texts))
+
+
+def _supported_rewrites(
+    question: str, edits: Sequence[_TextEdit], supported: Support
+) -> Iterator[str]:
+    """The question with all edits, and with each alone, which often suffices: those that are fluent and supported."""
+    choices = [edits]
+    if len(edits) > 1:
+        choices += [[edit] for edit in edits]
+    for some in choices:
+        text = applied(question_words(question), some)
+        if not is_fluent(text, question):
+            continue
+        if all(supported.holds(inserted) for _, inserted in some):
+            yield text
 
 
 def is_fluent(text: str, question: str) -> bool:
-    """Whether no word stands twice in a row, no three words come again, there are no new quotes and brackets, and it
-    does not end in the middle of a phrase, unless the question does.
+    """Whether no word is doubled, no trigram comes again, no quotes or brackets are new, and the text does not end
+    within a phrase. What the question itself has is allowed.
 
     >>> good, bad = ("Who sang it?", "In which film?"), ("Who sang sang it?", 'Who sang "it?', "Who sang it in the?")
     >>> [is_fluent(text, "Who sang it?") for text in (*good, *bad)]
     [True, True, False, False, False]
     """
-    told, asked = words(text), words(question)
-    threes = list(zip(told, told[1:], told[2:], strict=False))
-    doubled = any(one == other for one, other in itertools.pairwise(told))
-    open_end = told[-1:] != asked[-1:] and told[-1:] and told[-1] in _LEADING
-    quoted = any(text.count(sign) > question.count(sign) for sign in '"(')
-    return (
-        not doubled and len(set(threes)) == len(threes) and not quoted and not open_end
-    )
+    after, before = words(text), words(question)
+    if any(first == second for first, second in itertools.pairwise(after)):
+        return False
+    trigrams = list(zip(after, after[1:], after[2:], strict=False))
+    if len(set(trigrams)) < len(trigrams):
+        return False
+    for sign in '"(':
+        if text.count(sign) > question.count(sign):
+            return False
+    new_end = after[-1:] != before[-1:]
+    return not (new_end and after and after[-1] in _LEADING)
 
 
 def stumbles(text: str, question: str) -> bool:
-    """Whether two words come twice in a row, a span of years has no length, or a bare number ends it, unless the
-    question does.
+    """Whether a bigram is doubled, a span of years has no length, or a bare number ends the text. What the question
+    itself has is allowed.
 
     >>> [stumbles(f"Who won {more}?", "Who won?") for more in ("in Berlin in Berlin", "from 1945 to 1945", "as 8")]
     [True, True, True]
     >>> [stumbles(f"Who won {more}?", "Who won?") for more in ("in Berlin in 1945", "from 1939 to 1945", "on May 8")]
     [False, False, False]
     """
-    told = " ".join(words(text))
-    asked = " ".join(words(question))
-    return any(
-        found[0] not in asked
-        for pattern in _STUMBLING
-        for found in pattern.finditer(told)
-    )
+    after, before = key(text), key(question)
+    for pattern in _STUMBLING:
+        for match in pattern.finditer(after):
+            if match[0] not in before:
+                return True
+    return False
 
 
-def _texts(scene: Scene, target: Target) -> list[tuple[str, Pieces]]:
-    """Titles and texts of passages with their word pieces: the answer's own first, then the best of the others."""
-    rest = [
-        place for place in range(len(scene.evidence.hits)) if place not in target.marked
-    ]
-    found = []
-    for place in [*target.marked, *rest][:_SEEN]:
-        pair, passage = scene.evidence.pairs[place], scene.evidence.passages[place]
+def _spelling_texts(scene: Scene, target: Target) -> list[tuple[str, Pieces]]:
+    """Titles and texts with their word pieces: of the answer's own passages first, then of the best of the others."""
+    texts = []
+    for place in order_passages(scene, target)[:_SPELLING_PASSAGES]:
+        pair = scene.evidence.pairs[place]
+        passage = scene.evidence.passages[place]
         for (first, last), text in (
             (pair.title, passage.title),
             (pair.text, passage.text),
         ):
-            found.append(
-                (
-                    text,
-                    Pieces(
-                        pair.ids[first:last],
-                        pair.starts[first:last],
-                        pair.ends[first:last],
-                    ),
-                )
-            )
-    return found
+            part = slice(first, last)
+            pieces = Pieces(pair.ids[part], pair.starts[part], pair.ends[part])
+            texts.append((text, pieces))
+    return texts

@@ -1,4 +1,4 @@
-"""What a rewrite may say: only what the evidence says of its own answer, and words that say no fact."""
+"""What a rewrite may say: only what the evidence says of its own answer, and words that state no fact."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An answer to write a rewrite for, and where it stands, best passages first."""
+    """An answer to write a rewrite for, and its token spans, best passages first."""
 
     answer: str
     marked: Places
@@ -35,86 +35,143 @@ class Target:
 
 @dataclass(frozen=True)
 class Support:
-    """Stems and word pieces that a rewrite for an answer may insert: "played" supports "plays". Small words are written
-    as they are."""
+    """What a rewrite for an answer may insert, by stems: "played" supports "plays"."""
 
     answer: str
     stems: frozenset[str]
     pieces: Ints
+    """Word pieces that the writer may write."""
     neighbours: frozenset[tuple[str, str]] = frozenset()
-    """Stems that stand side by side: of South Korea and New Zealand no South Zealand is made."""
+    """Pairs of adjacent stems: South Korea and New Zealand do not support South Zealand."""
     numbers: frozenset[str] = frozenset()
-    """Numbers as they stand: of 2,022,044 no 044 is made."""
+    """Whole numbers: 2,022,044 does not support 044."""
 
     def holds(self, inserted: str) -> bool:
-        """Whether an insertion does not give the answer away, and says nothing that is not supported."""
-        new = words(inserted)
-        if any(_within(told, new) for told in _heads(self.answer)) or (
-            inserted and same(inserted, self.answer)
-        ):
+        """Whether an insertion is supported and does not give the answer away."""
+        if inserted and same(inserted, self.answer):
             return False
-        whole = (
-            _names(inserted) <= self.neighbours and _numbers(inserted) <= self.numbers
-        )
-        return whole and all(self._says(word) for word in new)
+        new = words(inserted)
+        for head in _heads(self.answer):
+            if _contains(new, head):
+                return False
+        if not _name_pairs(inserted) <= self.neighbours:
+            return False
+        if not _numbers(inserted) <= self.numbers:
+            return False
+        return all(self._says(word) for word in new)
 
     def tells_apart(self, rewrite: str, others: Sequence[Support]) -> bool:
-        """Whether a rewrite says something that the evidence of no other answer says."""
-        return any(
-            not any(other._says(word) for other in others) for word in words(rewrite)
-        )
+        """Whether a rewrite has a word that the evidence of no other answer has."""
+        for word in words(rewrite):
+            if not any(other._says(word) for other in others):
+                return True
+        return False
 
     def _says(self, word: str) -> bool:
         return word in SMALL_WORDS or stem(word) in self.stems
 
 
+def support(scene: Scene, target: Target, *, cautious: bool = True) -> Support:
+    """Collect the support of an answer: from the titles and sentences that hold it; if not `cautious`, from the whole
+    passages that hold it; from all passages if none does."""
+    texts = _supporting_texts(scene, target, cautious=cautious)
+    stems: set[str] = set()
+    neighbours: set[tuple[str, str]] = set()
+    numbers: set[str] = set()
+    said: set[str] = set()
+    for text in (scene.evidence.question, *texts):
+        row = words(text)
+        row_stems = [stem(word) for word in row]
+        said.update(row)
+        stems.update(row_stems)
+        neighbours.update(itertools.pairwise(row_stems))
+        numbers.update(_numbers(text))
+    free = neutral(said)
+    stems.update(map(stem, free))
+    tokenizer = scene.compact.model.tokenizer
+    # The writer has the question's pieces anyway: they are not counted here.
+    pieces: set[int] = set()
+    for text in (*texts, *free, *SMALL_WORDS):
+        pieces.update(tokenizer.ids(text))
+    return Support(
+        target.answer,
+        frozenset(stems),
+        np.array(sorted(pieces), dtype=np.int64),
+        frozenset(neighbours),
+        frozenset(numbers),
+    )
+
+
+def _supporting_texts(scene: Scene, target: Target, *, cautious: bool) -> list[str]:
+    texts: list[str] = []
+    for around in beside(scene, target):
+        texts += around
+    if not cautious:
+        for place in target.marked:
+            texts.append(scene.evidence.passages[place].text)
+    if not texts:
+        for passage in scene.evidence.passages:
+            texts += [passage.title, passage.text]
+    return texts
+
+
+def beside(scene: Scene, target: Target) -> list[list[str]]:
+    """For each passage with the answer, its title and the sentences that hold the answer."""
+    texts = []
+    for place, spans in target.marked.items():
+        pair = scene.evidence.pairs[place]
+        passage = scene.evidence.passages[place]
+        first_token, end_token = pair.text
+        # Characters of the text at which the answer begins; spans in the title have none.
+        starts = []
+        for first, _ in spans:
+            if first_token <= first < end_token:
+                starts.append(pair.starts[first])
+        texts.append([passage.title, *_sentences_at(passage.text, starts)])
+    return texts
+
+
+def _sentences_at(text: str, starts: Sequence[int]) -> list[str]:
+    """The sentences that hold one of these characters."""
+    sentences = []
+    for begin, end in sentence_spans(text):
+        if any(begin <= start < end for start in starts):
+            sentences.append(text[begin:end])
+    return sentences
+
+
+def neutral(said: Set[str]) -> frozenset[str]:
+    """The neutral words that do not contradict what is said: a novel is not a film.
+
+    >>> "film" in neutral({"dune", "novel"}), "book" in neutral({"dune", "novel"}), "film" in neutral({"dune"})
+    (False, True, True)
+    """
+    other_kinds = [kind for kind in KINDS_OF_WORKS if not kind & said]
+    if len(other_kinds) == len(KINDS_OF_WORKS):
+        return NEUTRAL_WORDS
+    return NEUTRAL_WORDS.difference(*other_kinds)
+
+
 def _heads(answer: str) -> list[list[str]]:
-    """The words of an answer, and of a place those before its comma: they say it as well. A date's do not.
+    """The words of an answer, and of a place those before its comma, which name it too. A date has no such part.
 
     >>> _heads("Stockholm, Sweden"), _heads("May 5, 1997")
     ([['stockholm', 'sweden'], ['stockholm']], [['may', '5', '1997']])
     """
-    place = "," in answer and not any(letter.isdigit() for letter in answer)
-    return [words(answer), *([words(answer.partition(",")[0])] if place else [])]
+    has_digit = any(map(str.isdigit, answer))
+    if "," in answer and not has_digit:
+        return [words(answer), words(answer.partition(",")[0])]
+    return [words(answer)]
 
 
-def _within(told: Sequence[str], new: Sequence[str]) -> bool:
-    """Whether words stand in a row among others."""
-    return bool(told) and any(
-        new[at : at + len(told)] == told for at in range(len(new) - len(told) + 1)
-    )
-
-
-def support(scene: Scene, target: Target, *, cautious: bool = True) -> Support:
-    """Of the titles and sentences in which the answer stands, or if not `cautious`, of the passages in which it does;
-    of all passages where it stands nowhere."""
-    told = [text for texts in beside(scene, target) for text in texts]
-    if not cautious:
-        told += [scene.evidence.passages[place].text for place in target.marked]
-    if not told:
-        told = [
-            text
-            for passage in scene.evidence.passages
-            for text in (passage.title, passage.text)
-        ]
-    tokenizer = scene.compact.model.tokenizer
-    texts = (scene.evidence.question, *told)
-    rows = [list(map(stem, words(text))) for text in texts]
-    said = {word for text in texts for word in words(text)}
-    free = neutral(said)
-    pieces = {
-        piece for text in (*told, *free, *SMALL_WORDS) for piece in tokenizer.ids(text)
-    }
-    stems = frozenset(map(stem, free | said))
-    neighbours = frozenset(pair for row in rows for pair in itertools.pairwise(row))
-    numbers = frozenset(number for text in texts for number in _numbers(text))
-    return Support(
-        target.answer,
-        stems,
-        np.array(sorted(pieces), dtype=np.int64),
-        neighbours,
-        numbers,
-    )
+def _contains(row: Sequence[str], part: Sequence[str]) -> bool:
+    """Whether some words stand in a row among others. An empty part does not."""
+    if not part:
+        return False
+    for first in range(len(row) - len(part) + 1):
+        if row[first : first + len(part)] == part:
+            return True
+    return False
 
 
 def _numbers(text: str) -> set[str]:
@@ -126,50 +183,20 @@ def _numbers(text: str) -> set[str]:
     return set(_NUMBER.findall(text))
 
 
-def _names(inserted: str) -> set[tuple[str, str]]:
-    """Stems of capitalised words that stand side by side.
+def _name_pairs(text: str) -> set[tuple[str, str]]:
+    """The stems of adjacent capitalized words.
 
-    >>> sorted(_names("in the New Zealand of Sir Edmund Hillary"))
+    >>> sorted(_name_pairs("in the New Zealand of Sir Edmund Hillary"))
     [('edmund', 'hillari'), ('new', 'zealand'), ('sir', 'edmund')]
     """
-    each = [(word, words(word)) for word in inserted.split()]
-    beside = itertools.pairwise((word, own) for word, own in each if own)
-    return {
-        (stem(one[-1]), stem(other[0]))
-        for (a, one), (b, other) in beside
-        if a[:1].isupper() and b[:1].isupper()
-    }
-
-
-def neutral(said: Set[str]) -> frozenset[str]:
-    """Words that say no fact beside these: of a novel not that it is a film.
-
-    >>> "film" in neutral({"dune", "novel"}), "book" in neutral({"dune", "novel"}), "film" in neutral({"dune"})
-    (False, True, True)
-    """
-    meant = [kind for kind in KINDS_OF_WORKS if kind & said]
-    others = [kind for kind in KINDS_OF_WORKS if meant and kind not in meant]
-    return NEUTRAL_WORDS.difference(*others)
-
-
-def beside(scene: Scene, target: Target) -> list[list[str]]:
-    """For each passage with the answer, its title and the sentences that hold the answer."""
-    found = []
-    for place, spans in target.marked.items():
-        pair, passage = scene.evidence.pairs[place], scene.evidence.passages[place]
-        starts = [
-            pair.starts[first]
-            for first, _ in spans
-            if pair.text[0] <= first < pair.text[1]
-        ]
-        found.append([passage.title, *_holding(passage.text, starts)])
-    return found
-
-
-def _holding(text: str, starts: Sequence[int]) -> list[str]:
-    spans = sentence_spans(text)
-    return [
-        text[begin:end]
-        for begin, end in spans
-        if any(begin <= start < end for start in starts)
-    ]
+    pairs = set()
+    previous: tuple[bool, str] | None = None  # capitalized?, last stem
+    for token in text.split():
+        own = words(token)
+        if not own:
+            continue
+        capital = token[:1].isupper()
+        if previous is not None and previous[0] and capital:
+            pairs.add((previous[1], stem(own[0])))
+        previous = (capital, stem(own[-1]))
+    return pairs

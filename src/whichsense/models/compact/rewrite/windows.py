@@ -1,4 +1,4 @@
-"""What the writer is told of the evidence: windows of passages in which an answer stands."""
+"""Windows of passages around an answer: the evidence in the writer's prompts."""
 
 from __future__ import annotations
 
@@ -13,25 +13,32 @@ from whichsense.models.compact.scene import Scene
 from whichsense.models.compact.writer import search
 from whichsense.models.compact.writer.prompts import Window, answering
 
-_OF_EACH = 2  # windows of the evidence that a rewrite is told
-_TOGETHER = 4  # windows that an answer is looked for in: all of the writer's prompt is read for every question
+_PER_REWRITE = 2  # windows in the prompt of a rewrite
+_PER_QUESTION = 4  # windows in the prompt that answers are scored with: it is read again for every question
+
+
+def order_passages(scene: Scene, target: Target) -> list[int]:
+    """Places of the passages that hold the answer, then of the others, best first."""
+    passages = range(len(scene.evidence.hits))
+    others = [place for place in passages if place not in target.marked]
+    return [*target.marked, *others]
 
 
 def windows(scene: Scene, target: Target) -> list[Window]:
-    """Of the answer's own passages first, then of the best of the others."""
-    rest = [
-        place for place in range(len(scene.evidence.hits)) if place not in target.marked
-    ]
-    return [
-        _window(scene, place, target) for place in [*target.marked, *rest][:_OF_EACH]
-    ]
+    """The windows for a rewrite: of the answer's own passages first, then of the best of the others."""
+    places = order_passages(scene, target)[:_PER_REWRITE]
+    return [_window(scene, place, target) for place in places]
 
 
 def _window(scene: Scene, place: int, target: Target) -> Window:
     pair = scene.evidence.pairs[place]
     (title, title_end), (text, text_end) = pair.title, pair.text
-    inside = [span for span in target.marked.get(place, ()) if span[0] >= text]
-    first, end = inside[0] if inside else (text, text)
+    # The answer's first span in the text; (0, 0) relative to the text if there is none.
+    first, end = text, text
+    for span in target.marked.get(place, ()):
+        if span[0] >= text:
+            first, end = span
+            break
     return Window(
         pair.ids[title:title_end], pair.ids[text:text_end], first - text, end - text
     )
@@ -40,18 +47,17 @@ def _window(scene: Scene, place: int, target: Target) -> Window:
 def likelihoods(
     scene: Scene, questions: Sequence[str], targets: Sequence[Target]
 ) -> Floats:
-    """How likely each answer is to each question beside what the evidence says of all of them (questions × answers):
+    """The log probability of each answer to each question, given a window for each answer (questions × answers):
     REFUEL's verification score."""
-    told = [windows(scene, target)[:1] for target in targets]
-    together = [window for own in told for window in own][:_TOGETHER]
-    tokenizer = scene.compact.model.tokenizer
-    prompts = [
-        answering(tokenizer.ids(question, LONGEST_QUESTION), together)
-        for question in questions
-    ]
+    shared: list[Window] = []
+    for target in targets:
+        shared += windows(scene, target)[:1]
+    model = scene.compact.model
+    prompts = []
+    for question in questions:
+        ids = model.tokenizer.ids(question, LONGEST_QUESTION)
+        prompts.append(answering(ids, shared[:_PER_QUESTION]))
     outputs = [scene.tokens(target.answer) for target in targets]
-    frequent = scene.compact.model.config.get("frequent", ())
-    return np.array(
-        search.likelihoods(scene.compact.writer, prompts, outputs, frequent),
-        dtype=np.float32,
-    )
+    frequent = model.config.get("frequent", ())
+    scores = search.likelihoods(scene.compact.writer, prompts, outputs, frequent)
+    return np.array(scores, dtype=np.float32)

@@ -1,10 +1,11 @@
-"""Rewrites as edits of the question: what was changed, and how the question then reads."""
+"""Rewrites as edits of the question: find the edits, and apply them with the evidence's spelling."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -23,7 +24,7 @@ SMALL_WORDS = frozenset(
     could that which who whom whose what when where how many much this these those it its he she they his her their
     not no only also than then s there some any if more most later including per""".split()
 )
-"""May be written whatever the evidence says, and in lower case."""
+"""May be written whatever the evidence says, in lower case."""
 NEUTRAL_WORDS = frozenset(
     """film movie series show season episode song album book novel game version edition character actor actress single
     original originally first second third last final current currently former name named person people individual team
@@ -34,7 +35,7 @@ NEUTRAL_WORDS = frozenset(
     general generally overall specific specifically primarily typically known considered type
     kind form one two""".split()
 )
-"""Say what kind of thing is meant, but no fact: may be written too."""
+"""Name a kind of thing but state no fact: may be written too."""
 KINDS_OF_WORKS = tuple(
     frozenset(kind.split())
     for kind in (
@@ -46,12 +47,12 @@ KINDS_OF_WORKS = tuple(
         "musical",
     )
 )
-"""Unless the evidence says that it is another kind: words of one kind stand together."""
+"""Neutral words that exclude each other, unless they are of one kind: a novel is not a film."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """At a gap: how many of the next words go, and the word pieces that come."""
+    """At a gap between words: how many of the next words are deleted, and the word pieces that are inserted."""
 
     gap: int
     deleted: int
@@ -61,7 +62,7 @@ class Edit:
 def changes(
     question: Sequence[Sequence[int]], written: Sequence[int], vocabulary: Sequence[str]
 ) -> list[Edit]:
-    """The edits that make of a question, whose words are given by their pieces, what was written.
+    """The edits from a question, given as the pieces of each word, to what was written.
 
     >>> tokens = ["who", "made", "dune", "##s", "in", "1984"]
     >>> changes([[0], [1], [2]], [0, 1, 2, 4, 5], tokens)
@@ -69,45 +70,65 @@ def changes(
     >>> changes([[0], [1], [2]], [0, 2, 3], tokens)
     [Edit(gap=1, deleted=2, inserted=(2, 3))]
     """
-    flat = [piece for pieces in question for piece in pieces]
-    blocks = SequenceMatcher(None, flat, written, autojunk=False).get_matching_blocks()
-    place_of = {
-        one + ahead: other + ahead
-        for one, other, size in blocks
-        for ahead in range(size)
-    }
-    kept: list[
-        tuple[int, int, int]
-    ] = []  # a word that stays, and where its pieces stand in what was written
-    begin = 0
-    for number, pieces in enumerate(question):
-        places = [place_of.get(place) for place in range(begin, begin + len(pieces))]
-        begin += len(pieces)
-        first = places[0] if places else None
-        if first is not None and places == list(range(first, first + len(pieces))):
-            end = first + len(pieces)
-            if end == len(written) or not vocabulary[written[end]].startswith("##"):
-                kept.append((number, first, end))
-    edits, word, at = [], 0, 0
-    for number, first, end in [*kept, (len(question), len(written), len(written))]:
+    edits = []
+    word, at = 0, 0  # the next word of the question, the next piece that was written
+    end_of_all = (len(question), len(written), len(written))
+    for number, first, end in [*_kept_words(question, written, vocabulary), end_of_all]:
         if number > word or first > at:
             edits.append(Edit(word, number - word, tuple(written[at:first])))
         word, at = number + 1, end
     return edits
 
 
+def _kept_words(
+    question: Sequence[Sequence[int]], written: Sequence[int], vocabulary: Sequence[str]
+) -> Iterator[tuple[int, int, int]]:
+    """The question's words that stay: number, and (first, last + 1) of the pieces among what was written."""
+    target_of = _align(question, written)
+    begin = 0
+    for number, pieces in enumerate(question):
+        targets = [target_of.get(begin + ahead) for ahead in range(len(pieces))]
+        begin += len(pieces)
+        if not targets or targets[0] is None:
+            continue
+        first = targets[0]
+        end = first + len(pieces)
+        in_a_row = targets == list(range(first, end))
+        # The word must also end here: "dune" does not stay in "dune ##s".
+        if in_a_row and not _continues(written, end, vocabulary):
+            yield number, first, end
+
+
+def _align(question: Sequence[Sequence[int]], written: Sequence[int]) -> dict[int, int]:
+    """Place of a piece in the question → its place in what was written, for pieces that match."""
+    flat = list(itertools.chain.from_iterable(question))
+    matcher = SequenceMatcher(None, flat, written, autojunk=False)
+    target_of: dict[int, int] = {}
+    for source, target, size in matcher.get_matching_blocks():
+        for ahead in range(size):
+            target_of[source + ahead] = target + ahead
+    return target_of
+
+
+def _continues(pieces: Sequence[int], place: int, vocabulary: Sequence[str]) -> bool:
+    """Whether the piece at a place continues a word."""
+    return place < len(pieces) and vocabulary[pieces[place]].startswith("##")
+
+
 def applied(words: Sequence[str], edits: Sequence[tuple[Edit, str]]) -> str:
-    """The question after its edits, each with what it inserts as text.
+    """The question after its edits, each given with the text that it inserts.
 
     >>> applied(["Who", "made", "Dune"], [(Edit(3, 0, ()), "in 1984"), (Edit(1, 1, ()), "directed")])
     'Who directed Dune in 1984?'
     """
-    found: list[str] = []
+    parts: list[str] = []
     at = 0
     for edit, text in sorted(edits, key=lambda pair: pair[0].gap):
-        found += [*words[at : edit.gap], text]
+        parts += words[at : edit.gap]
+        parts.append(text)
         at = max(at, edit.gap + edit.deleted)
-    return _tidy(" ".join([*found, *words[at:]])) + "?"
+    parts += words[at:]
+    return _tidy(" ".join(parts)) + "?"
 
 
 def _tidy(text: str) -> str:
@@ -117,25 +138,29 @@ def _tidy(text: str) -> str:
     >>> _tidy('in 1969 , Who sang " It "')
     'In 1969, who sang "It"'
     """
-    text = _LOOSE.sub(r"\1", _QUOTED.sub(r'"\1"', " ".join(text.split())))
-    text = _QUESTION_WORD.sub(lambda found: found[0].lower(), text)
+    text = " ".join(text.split())
+    text = _QUOTED.sub(r'"\1"', text)
+    text = _LOOSE.sub(r"\1", text)
+    text = _QUESTION_WORD.sub(lambda match: match[0].lower(), text)
     return text[:1].upper() + text[1:]
 
 
 class Surfaces:
-    """How word pieces are written in the evidence: in their case, with their accents, punctuation where it belongs."""
+    """The spelling of word pieces in the evidence: case, accents, punctuation."""
 
     def __init__(
         self, texts: Sequence[tuple[str, Pieces]], tokens: Sequence[str]
     ) -> None:
-        self._texts, self._tokens = texts, tokens
+        self._texts = texts
+        self._tokens = tokens
+        # Token → (text, place among its pieces).
         self._places: dict[int, list[tuple[int, int]]] = {}
         for number, (_, pieces) in enumerate(texts):
             for place, token in enumerate(pieces.ids):
                 self._places.setdefault(token, []).append((number, place))
 
     def written(self, inserted: Sequence[int]) -> str:
-        """Word pieces as text, taken from the evidence in runs as long as can be found there."""
+        """Word pieces as text, copied from the evidence in runs as long as possible."""
         parts: list[str] = []
         at = 0
         while at < len(inserted):
@@ -145,53 +170,48 @@ class Surfaces:
         return _spaced(parts)
 
     def _longest(self, inserted: Sequence[int], at: int) -> tuple[int, str]:
-        """The longest run from a place on that stands in the evidence, as it is mostly written there."""
+        """The longest run from a place on that the evidence holds, in its most common spelling there."""
         places = self._places.get(inserted[at], [])
         length = 0
         while places and at + length < len(inserted):
-            longer = [
-                p for p in places if self._token(p, length) == inserted[at + length]
-            ]
+            wanted = inserted[at + length]
+            longer = [place for place in places if self._token(place, length) == wanted]
             if not longer:
                 break
-            places, length = longer, length + 1
-        while (
-            length
-            and at + length < len(inserted)
-            and self._tokens[inserted[at + length]].startswith("##")
-        ):
-            length -= 1  # a run ends where a word ends
+            places = longer
+            length += 1
+        # A run ends where a word ends.
+        while length and _continues(inserted, at + length, self._tokens):
+            length -= 1
         if not length:
             return self._plain(inserted, at)
-        surface = Counter(self._surface(place, length) for place in places).most_common(
-            1
-        )[0][0]
-        first = surface.split()[0]
-        return length, surface[0].lower() + surface[
-            1:
-        ] if first.lower() in SMALL_WORDS else surface
+        counts = Counter(self._surface(place, length) for place in places)
+        surface = counts.most_common(1)[0][0]
+        if surface.split()[0].lower() in SMALL_WORDS:
+            surface = surface[0].lower() + surface[1:]
+        return length, surface
 
     def _plain(self, inserted: Sequence[int], at: int) -> tuple[int, str]:
-        length = 1
-        while at + length < len(inserted) and self._tokens[
-            inserted[at + length]
-        ].startswith("##"):
-            length += 1
-        return length, joined(
-            [self._tokens[token] for token in inserted[at : at + length]]
-        ).removeprefix("##")
+        """The word from a place on, in lower case: the evidence does not hold it."""
+        end = at + 1
+        while _continues(inserted, end, self._tokens):
+            end += 1
+        pieces = [self._tokens[token] for token in inserted[at:end]]
+        return end - at, joined(pieces).removeprefix("##")
 
     def _token(self, place: tuple[int, int], ahead: int) -> int:
-        ids = self._texts[place[0]][1].ids
-        return ids[place[1] + ahead] if place[1] + ahead < len(ids) else END
+        number, first = place
+        ids = self._texts[number][1].ids
+        return ids[first + ahead] if first + ahead < len(ids) else END
 
     def _surface(self, place: tuple[int, int], length: int) -> str:
-        text, pieces = self._texts[place[0]]
-        return text[pieces.starts[place[1]] : pieces.ends[place[1] + length - 1]]
+        number, first = place
+        text, pieces = self._texts[number]
+        return text[pieces.starts[first] : pieces.ends[first + length - 1]]
 
 
 def _spaced(parts: Sequence[str]) -> str:
-    """Parts with the spaces that English has between them."""
+    """Join parts with the spaces that English has between them."""
     text = ""
     for part in parts:
         tight = not text or part[0] in _NO_SPACE_BEFORE or text[-1] in _NO_SPACE_AFTER

@@ -17,9 +17,8 @@ from whichsense.models.compact.writer.prompts import REWRITE, WRITTEN, Prompt
 Ints = NDArray[np.int64]
 HIDDEN = -1e9  # added to a score that must not count
 _KINDS = ("keys", "values")
-_MOST_CELLS = (
-    2**18
-)  # new tokens × tokens that they see in one call: bounds what a call needs
+# New tokens × tokens that they attend to, in one call: bounds the memory of a call.
+_MOST_CELLS = 2**18
 
 
 @dataclass(frozen=True)
@@ -31,24 +30,25 @@ class Writable:
     bias: Floats
 
     def columns(self, tokens: Sequence[int]) -> list[int | None]:
-        """Where tokens stand among them; None for one that may not be written."""
-        places = np.searchsorted(self.ids, tokens).tolist()
+        """The place of each token among them; None for one that may not be written."""
         known = self.ids.tolist()
-        pairs = zip(places, tokens, strict=True)
-        return [
-            at if at < len(known) and known[at] == token else None
-            for at, token in pairs
-        ]
+        columns: list[int | None] = []
+        for place, token in zip(
+            np.searchsorted(self.ids, tokens).tolist(), tokens, strict=True
+        ):
+            is_known = place < len(known) and known[place] == token
+            columns.append(place if is_known else None)
+        return columns
 
 
 @dataclass(frozen=True)
-class Sequences:
-    """Sequences as far as they are, and the distribution of the next token."""
+class WriterState:
+    """Sequences as far as they are written, and the distribution of the next token."""
 
     memory: dict[str, Floats]
     """Keys and values of all prompts' tokens, side by side, for each layer (heads × memory × head width)."""
     mask: Floats
-    """Which of them each sequence sees: its prompt's (sequences × 1 × 1 × memory; 0, or very low)."""
+    """The part of the memory that each sequence attends to, its prompt's (sequences × 1 × 1 × memory; 0 or HIDDEN)."""
     past: dict[str, Floats]
     """Keys and values of what was written, for each layer (sequences × heads × tokens × head width)."""
     writable: Writable
@@ -57,10 +57,11 @@ class Sequences:
 
     @property
     def length(self) -> int:
+        """Tokens written so far."""
         return int(next(iter(self.past.values())).shape[2])
 
-    def chosen(self, rows: Ints | slice) -> Sequences:
-        """Some of the sequences, in that order, any as often as it is named."""
+    def select(self, rows: Ints | slice) -> WriterState:
+        """Some of the sequences in that order. A sequence may be repeated."""
         past = {name: array[rows] for name, array in self.past.items()}
         return replace(
             self, mask=self.mask[rows], past=past, following=self.following[rows]
@@ -69,7 +70,7 @@ class Sequences:
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes and scores."""
+    """Extends and scores sequences. It loads on first use."""
 
     model: CompactModel
 
@@ -83,6 +84,7 @@ class Writer:
 
     @cached_property
     def _names(self) -> list[str]:
+        """Keys and values of each layer."""
         layers = self.model.config["shape"]["writer_layers"]
         return [f"{kind}_{layer}" for layer in range(layers) for kind in _KINDS]
 
@@ -90,94 +92,96 @@ class Writer:
         ids = np.array(sorted({*tokens, END}), dtype=np.int64)
         return Writable(ids, self.model.words.vectors(ids), self.model.words.bias[ids])
 
-    def begin(self, prompts: Sequence[Prompt], writable: Writable) -> Sequences:
-        """One sequence for each prompt, with nothing written."""
+    def begin(self, prompts: Sequence[Prompt], writable: Writable) -> WriterState:
+        """Read the prompts: one sequence for each, with nothing written."""
+        count = len(prompts)
         sizes = [len(prompt.ids) for prompt in prompts]
-        embedded = np.zeros(
-            (len(prompts), max(sizes), self.model.words.vectors([0]).shape[1]),
-            np.float32,
-        )
-        for row, prompt in enumerate(prompts):
-            embedded[row, : sizes[row]] = self.model.words.embed_prompt(
-                np.array(prompt.ids), np.array(prompt.kinds)
-            )
-        there = np.arange(max(sizes)) < np.array(sizes)[:, None]
-        self.model.work.add(
-            layers=len(prompts) * len(self._names) // 2, prompts=len(prompts)
-        )
-        nothing = self._nothing(len(prompts), writable)
-        hidden = np.where(there, 0, HIDDEN).astype(np.float32)
+        layers = len(self._names) // len(_KINDS)
+        self.model.work.add(layers=count * layers, prompts=count)
+        # Prompts are padded to the longest; tokens of padding are hidden, and dropped from the memory.
+        is_token = np.arange(max(sizes)) < np.array(sizes)[:, None]
+        hidden = np.where(is_token, 0, HIDDEN).astype(np.float32)
         reach = np.broadcast_to(
-            hidden[:, None, None, :], (len(prompts), 1, max(sizes), max(sizes))
+            hidden[:, None, None, :], (count, 1, max(sizes), max(sizes))
         )
-        found = self._run(
-            nothing, embedded, np.ascontiguousarray(reach), np.zeros(1, np.int64)
+        empty = self._empty(count, writable)
+        outputs = self._run(
+            empty,
+            self._embed(prompts, max(sizes)),
+            np.ascontiguousarray(reach),
+            np.zeros(1, np.int64),
         )
-        memory = {
-            name: found[f"new_{name}"].transpose(1, 0, 2, 3)[:, there]
-            for name in self._names
-        }
-        own = (
-            np.repeat(np.arange(len(prompts)), sizes)
-            == np.arange(len(prompts))[:, None]
-        )
-        mask = np.where(own, 0, HIDDEN).astype(np.float32)[:, None, None, :]
-        memory = {name: np.ascontiguousarray(array) for name, array in memory.items()}
-        begun = replace(nothing, memory=memory, mask=mask)
-        return self.extend(begun, np.full((len(prompts), 1), REWRITE))[0]
+        memory = {}
+        for name in self._names:
+            by_head = outputs[f"new_{name}"].transpose(1, 0, 2, 3)
+            memory[name] = np.ascontiguousarray(by_head[:, is_token])
+        owner = np.repeat(np.arange(count), sizes)
+        is_own = owner == np.arange(count)[:, None]
+        mask = np.where(is_own, 0, HIDDEN).astype(np.float32)[:, None, None, :]
+        begun = replace(empty, memory=memory, mask=mask)
+        return self.extend(begun, np.full((count, 1), REWRITE))[0]
 
-    def _nothing(self, rows: int, writable: Writable) -> Sequences:
-        """Sequences without a prompt: a memory of one token that nobody sees."""
+    def _embed(self, prompts: Sequence[Prompt], longest: int) -> Floats:
+        """Prompts × longest × width, with zeros for padding."""
+        words = self.model.words
+        width = words.vectors([0]).shape[1]
+        embedded = np.zeros((len(prompts), longest, width), np.float32)
+        for row, prompt in enumerate(prompts):
+            vectors = words.embed_prompt(np.array(prompt.ids), np.array(prompt.kinds))
+            embedded[row, : len(prompt.ids)] = vectors
+        return embedded
+
+    def _empty(self, rows: int, writable: Writable) -> WriterState:
+        """Sequences without a prompt: their memory is one hidden token."""
         shape = self.model.config["shape"]
-        heads, each = shape["heads"], shape["width"] // shape["heads"]
+        heads = shape["heads"]
+        each = shape["width"] // heads
         memory = dict.fromkeys(self._names, np.zeros((heads, 1, each), np.float32))
         past = dict.fromkeys(self._names, np.zeros((rows, heads, 0, each), np.float32))
-        unseen = np.full((rows, 1, 1, 1), HIDDEN, np.float32)
-        return Sequences(
-            memory, unseen, past, writable, np.zeros((rows, 0), np.float32)
+        mask = np.full((rows, 1, 1, 1), HIDDEN, np.float32)
+        return WriterState(
+            memory, mask, past, writable, np.zeros((rows, 0), np.float32)
         )
 
     def extend(
-        self, old: Sequences, tokens: Ints, *, every: bool = False
-    ) -> tuple[Sequences, Floats]:
-        """The sequences with new tokens behind them (sequences × new), and the log probabilities after the last of
-        them, or with `every` after each (sequences × new × writable)."""
+        self, old: WriterState, tokens: Ints, *, every: bool = False
+    ) -> tuple[WriterState, Floats]:
+        """Append new tokens (sequences × new). Also return the log probabilities after the last of them, or with
+        `every` after each (sequences × new × writable)."""
         rows, new = tokens.shape
-        most = max(1, _MOST_CELLS // (new * (old.mask.shape[-1] + old.length + new)))
-        some = [slice(at, at + most) for at in range(0, rows, most)]
-        parts = [
-            self._extended(old.chosen(part), tokens[part], every=every) for part in some
-        ]
-        past = {
-            name: np.concatenate([part[f"new_{name}"] for part in parts])
-            for name in self._names
-        }
-        found = np.concatenate([part["written"] for part in parts]).reshape(
-            rows, new if every else 1, -1
-        )
-        return replace(old, past=past, following=found[:, -1]), found
+        reach = old.mask.shape[-1] + old.length + new
+        most = max(1, _MOST_CELLS // (new * reach))
+        parts = []
+        for at in range(0, rows, most):
+            part = slice(at, at + most)
+            parts.append(self._extend(old.select(part), tokens[part], every=every))
+        past = {}
+        for name in self._names:
+            past[name] = np.concatenate([part[f"new_{name}"] for part in parts])
+        written = np.concatenate([part["written"] for part in parts])
+        written = written.reshape(rows, new if every else 1, -1)
+        return replace(old, past=past, following=written[:, -1]), written
 
-    def _extended(
-        self, old: Sequences, tokens: Ints, *, every: bool
+    def _extend(
+        self, old: WriterState, tokens: Ints, *, every: bool
     ) -> dict[str, Floats]:
         rows, new = tokens.shape
-        kinds = np.full(new, WRITTEN)
-        embedded = self.model.words.embed_prompt(tokens, kinds, old.length)
-        before = (
-            np.arange(old.length + new)
-            <= np.arange(old.length, old.length + new)[:, None]
+        length = old.length + new
+        embedded = self.model.words.embed_prompt(
+            tokens, np.full(new, WRITTEN), old.length
         )
-        reach = np.broadcast_to(
-            np.where(before, 0, HIDDEN).astype(np.float32),
-            (rows, 1, new, old.length + new),
-        )
+        # A token attends to itself and to what was written before it.
+        is_before = np.arange(length) <= np.arange(old.length, length)[:, None]
+        causal = np.where(is_before, 0, HIDDEN).astype(np.float32)
+        reach = np.broadcast_to(causal, (rows, 1, new, length))
+        # Outputs are taken after every token, or after the last of each row.
         take = np.arange(rows * new) if every else np.arange(new - 1, rows * new, new)
         return self._run(old, embedded, np.ascontiguousarray(reach), take)
 
     def _run(
-        self, old: Sequences, embedded: Floats, reach: Floats, take: Ints
+        self, old: WriterState, embedded: Floats, reach: Floats, take: Ints
     ) -> dict[str, Floats]:
-        given = {
+        inputs = {
             "embedded": embedded,
             "self_mask": reach,
             "mask": old.mask,
@@ -185,7 +189,9 @@ class Writer:
             "words": old.writable.vectors,
             "words_bias": old.writable.bias,
             **old.memory,
-            **{f"past_{name}": array for name, array in old.past.items()},
         }
+        for name, array in old.past.items():
+            inputs[f"past_{name}"] = array
         names = ["written", *(f"new_{name}" for name in self._names)]
-        return dict(zip(names, self._session.run(names, given), strict=True))
+        outputs = self._session.run(names, inputs)
+        return dict(zip(names, outputs, strict=True))

@@ -1,4 +1,4 @@
-"""Rewrites for many prompts at once, drawn by chance; and how likely given answers are."""
+"""Sampling from the writer for many prompts at once, and scoring given outputs."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from whichsense.models.compact.writer.prompts import LONGEST_OUTPUT, Prompt
 from whichsense.models.compact.writer.runtime import (
     HIDDEN,
     Ints,
-    Sequences,
     Writable,
     Writer,
+    WriterState,
 )
 
 Flags = NDArray[np.bool_]
 _TEMPERATURE = 0.8
-_CHOICES, _NUCLEUS = (
+_TOP_K, _TOP_P = (
     40,
     0.95,
-)  # tokens that are drawn from: so many, and as many as hold this much of the probability
+)  # tokens to sample from: the most, and the probability that they hold together
 UNWRITABLE = -20.0  # log probability of a token that cannot be written
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """An output: its tokens without the end, and the mean of their log probabilities, with the end."""
+class Sample:
+    """An output of the writer: its tokens without the end, and the mean of their log probabilities, end included."""
 
     tokens: tuple[int, ...]
     each: float
@@ -43,115 +43,124 @@ def drawn(
     count: int,
     *,
     longest: int = LONGEST_OUTPUT,
-) -> list[list[Written]]:
-    """For each prompt the likeliest tokens one by one, then `count` outputs drawn as probable as the writer holds them.
-    `pieces`: what may be written for each. What is longer than `longest` is left out.
+) -> list[list[Sample]]:
+    """For each prompt the greedy output and `count` samples.
 
-    The same prompts get the same draws.
+    `pieces` are the tokens that may be written for each prompt. Outputs longer than `longest` are dropped. The seed is
+    fixed: the same prompts get the same samples.
     """
-    chance = np.random.default_rng(0)
-    writable = writer.writable([piece for own in pieces for piece in own.tolist()])
-    allowed = np.stack([_allowed(writable, own) for own in pieces])
-    owner = np.repeat(np.arange(len(prompts)), count + 1)
-    first = np.tile(np.arange(count + 1) == 0, len(prompts))
-    live = _Live(
-        writer.begin(prompts, writable),
-        owner,
-        owner,
-        [()] * len(owner),
-        np.zeros(len(owner)),
-        first,
-    )
-    done: list[list[Written]] = [[] for _ in prompts]
+    rng = np.random.default_rng(0)
+    vocabulary: list[int] = []
+    for own in pieces:
+        vocabulary += own.tolist()
+    writable = writer.writable(vocabulary)
+    penalties = np.stack([_penalties(writable, own) for own in pieces])
+    state = writer.begin(prompts, writable)
+    live = _Live.start(state, len(prompts), count)
+    done: list[list[Sample]] = [[] for _ in prompts]
     for _ in range(longest):
-        scores = live.sequences.following[live.each] + allowed[live.owner]
-        columns = [
-            int(row.argmax()) if first else _one_of(row, chance)
-            for row, first in zip(scores, live.first, strict=True)
-        ]
-        live = live.grown(columns)
+        scores = live.state.following[live.row] + penalties[live.owner]
+        columns = _next_columns(scores, live.greedy, rng)
+        live = live.append(columns)
         for place in np.flatnonzero(live.ended).tolist():
             tokens = live.tokens[place][:-1]
             if tokens:
-                done[int(live.owner[place])].append(
-                    Written(tokens, float(live.score[place]) / (len(tokens) + 1))
-                )
-        live = live.without_ended()
+                mean = float(live.score[place]) / (len(tokens) + 1)
+                done[int(live.owner[place])].append(Sample(tokens, mean))
+        live = live.drop_ended()
         if not len(live.owner):
             break
-        live = live.read(writer)
+        live = live.advance(writer)
     return done
 
 
 @dataclass
 class _Live:
-    """What is still being written: whose it is, its tokens, their log probability, whether the likeliest are taken.
+    """The draws that have not ended. Each array has one entry a draw.
 
-    Draws for the same prompt with the same tokens so far, as most are at first, are one sequence to the writer: `each`
-    says which one of its sequences a draw goes on from.
+    Draws for the same prompt with the same tokens so far, as most are at first, share one sequence of the writer.
     """
 
-    sequences: Sequences
-    each: Ints
+    state: WriterState
+    row: Ints
+    """The writer's sequence that the draw continues."""
     owner: Ints
+    """The prompt that it is for."""
     tokens: list[tuple[int, ...]]
     score: NDArray[np.float64]
-    first: Flags
+    """Log probability of its tokens."""
+    greedy: Flags
+    """Whether it takes the likeliest token at every step."""
+
+    @classmethod
+    def start(cls, state: WriterState, prompts: int, count: int) -> _Live:
+        """One greedy draw and `count` samples for each prompt, without tokens."""
+        owner = np.repeat(np.arange(prompts), count + 1)
+        greedy = np.tile(np.arange(count + 1) == 0, prompts)
+        size = len(owner)
+        return cls(state, owner, owner, [()] * size, np.zeros(size), greedy)
 
     @property
     def ended(self) -> Flags:
         return np.array([tokens[-1:] == (END,) for tokens in self.tokens], dtype=bool)
 
-    def grown(self, columns: Sequence[int]) -> _Live:
+    def append(self, columns: Sequence[int]) -> _Live:
         """Each draw with one more token, which the writer has not read yet."""
-        ids = self.sequences.writable.ids[list(columns)].tolist()
-        gained = self.sequences.following[self.each, list(columns)]
-        tokens = [(*old, new) for old, new in zip(self.tokens, ids, strict=True)]
-        return replace(self, tokens=tokens, score=self.score + gained)
+        new = self.state.writable.ids[list(columns)].tolist()
+        gain = self.state.following[self.row, list(columns)]
+        tokens = []
+        for old, token in zip(self.tokens, new, strict=True):
+            tokens.append((*old, token))
+        return replace(self, tokens=tokens, score=self.score + gain)
 
-    def without_ended(self) -> _Live:
-        rows = np.flatnonzero(~self.ended)
-        tokens = [self.tokens[row] for row in rows.tolist()]
-        some = (
-            self.each[rows],
-            self.owner[rows],
-            tokens,
-            self.score[rows],
-            self.first[rows],
-        )
-        return _Live(self.sequences, *some)
-
-    def read(self, writer: Writer) -> _Live:
-        """After the writer has read the last tokens."""
-        steps = [
-            (old, tokens[-1])
-            for old, tokens in zip(self.each.tolist(), self.tokens, strict=True)
-        ]
-        place_of = {step: place for place, step in enumerate(dict.fromkeys(steps))}
-        old, last = np.array(list(place_of), dtype=np.int64).T
-        sequences, _ = writer.extend(self.sequences.chosen(old), last[:, None])
+    def drop_ended(self) -> _Live:
+        draws = np.flatnonzero(~self.ended)
         return replace(
-            self, sequences=sequences, each=np.array([place_of[step] for step in steps])
+            self,
+            row=self.row[draws],
+            owner=self.owner[draws],
+            tokens=[self.tokens[draw] for draw in draws.tolist()],
+            score=self.score[draws],
+            greedy=self.greedy[draws],
         )
 
+    def advance(self, writer: Writer) -> _Live:
+        """Let the writer read the last tokens, each different (sequence, token) once."""
+        place_of: dict[tuple[int, int], int] = {}
+        row = []
+        for old, tokens in zip(self.row.tolist(), self.tokens, strict=True):
+            step = (old, tokens[-1])
+            row.append(place_of.setdefault(step, len(place_of)))
+        old_rows, last = np.array(list(place_of), dtype=np.int64).T
+        state, _ = writer.extend(self.state.select(old_rows), last[:, None])
+        return replace(self, state=state, row=np.array(row))
 
-def _one_of(scores: Floats, chance: np.random.Generator) -> int:
-    """A column by its probability, among those that hold nearly all of it together."""
-    best = np.argpartition(-scores, min(_CHOICES, len(scores) - 1))[:_CHOICES]
+
+def _next_columns(scores: Floats, greedy: Flags, rng: np.random.Generator) -> list[int]:
+    """The next token of each draw, as a column of its scores (draws × writable)."""
+    columns = []
+    for row, is_greedy in zip(scores, greedy, strict=True):
+        column = int(row.argmax()) if is_greedy else _sample(row, rng)
+        columns.append(column)
+    return columns
+
+
+def _sample(scores: Floats, rng: np.random.Generator) -> int:
+    """Sample a column by top-k and top-p (nucleus) sampling with a temperature."""
+    best = np.argpartition(-scores, min(_TOP_K, len(scores) - 1))[:_TOP_K]
     best = best[np.argsort(-scores[best])]
     weights = np.exp((scores[best] - scores[best[0]]) / _TEMPERATURE)
     weights /= weights.sum()
-    weights[np.cumsum(weights) - weights > _NUCLEUS] = 0
-    return int(
-        best[np.searchsorted(np.cumsum(weights), chance.random() * weights.sum())]
-    )
+    weights[np.cumsum(weights) - weights > _TOP_P] = 0
+    threshold = rng.random() * weights.sum()
+    place = np.searchsorted(np.cumsum(weights), threshold)
+    return int(best[place])
 
 
-def _allowed(writable: Writable, pieces: Ints) -> Floats:
-    """0 for what may be written, very low for all else."""
-    return np.where(
-        np.isin(writable.ids, pieces) | (writable.ids == END), 0, HIDDEN
-    ).astype(np.float32)
+def _penalties(writable: Writable, pieces: Ints) -> Floats:
+    """0 for each token that may be written for a prompt, very low for all others (writable)."""
+    allowed = np.isin(writable.ids, pieces) | (writable.ids == END)
+    return np.where(allowed, 0, HIDDEN).astype(np.float32)
 
 
 def likelihoods(
@@ -160,29 +169,42 @@ def likelihoods(
     outputs: Sequence[Sequence[int]],
     more: Sequence[int] = (),
 ) -> list[list[float]]:
-    """The log probability of each output (without its end; that is added) after each prompt: prompts × outputs.
-    `more` are tokens beside the prompts' and the outputs' that might be written."""
-    known = [token for prompt in prompts for token in prompt.ids]
-    writable = writer.writable(
-        [*known, *more, *(token for output in outputs for token in output)]
-    )
-    begun = writer.begin(prompts, writable)
+    """The log probability of each output, end included, after each prompt (prompts × outputs). The distribution is over
+    the tokens of the prompts and the outputs, and over `more`."""
+    vocabulary = list(more)
+    for prompt in prompts:
+        vocabulary += prompt.ids
+    for output in outputs:
+        vocabulary += output
+    writable = writer.writable(vocabulary)
+    after = _distributions(writer, prompts, outputs, writable)
+    totals = np.zeros((len(prompts), len(outputs)), np.float32)
+    for number, output in enumerate(outputs):
+        for place, column in enumerate(writable.columns([*output, END])):
+            if column is None:
+                totals[:, number] += UNWRITABLE
+            else:
+                totals[:, number] += after[:, number, place, column]
+    return totals.tolist()
+
+
+def _distributions(
+    writer: Writer,
+    prompts: Sequence[Prompt],
+    outputs: Sequence[Sequence[int]],
+    writable: Writable,
+) -> Floats:
+    """Log probabilities at each place of each output after each prompt (prompts × outputs × places × writable)."""
     longest = max(1, *map(len, outputs))
     tokens = np.full((len(outputs), longest), END, dtype=np.int64)
     for row, output in enumerate(outputs):
         tokens[row, : len(output)] = output
+    state = writer.begin(prompts, writable)
+    # Every prompt is repeated for every output: prompts · outputs rows.
     rows = np.repeat(np.arange(len(prompts)), len(outputs))
-    _, after = writer.extend(
-        begun.chosen(rows), np.tile(tokens, (len(prompts), 1)), every=True
-    )
-    after = np.concatenate(
-        [np.repeat(begun.following, len(outputs), axis=0)[:, None], after], axis=1
-    )
-    after = after.reshape(len(prompts), len(outputs), longest + 1, -1)
-    found = np.zeros((len(prompts), len(outputs)), np.float32)
-    for number, output in enumerate(outputs):
-        for place, column in enumerate(writable.columns([*output, END])):
-            found[:, number] += (
-                UNWRITABLE if column is None else after[:, number, place, column]
-            )
-    return found.tolist()
+    repeated = state.select(rows)
+    all_tokens = np.tile(tokens, (len(prompts), 1))
+    _, later = writer.extend(repeated, all_tokens, every=True)
+    first = np.repeat(state.following, len(outputs), axis=0)[:, None]
+    after = np.concatenate([first, later], axis=1)
+    return after.reshape(len(prompts), len(outputs), longest + 1, -1)

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from whichsense.models.compact.encoder.net import CompactNet
-from whichsense.models.compact.reader.candidates import LONGEST_SPAN
+from whichsense.models.compact.reader.spans import LONGEST_SPAN
 from whichsense.train.compact.data.batch import ListBatch
 from whichsense.train.compact.encoder import losses
 
