@@ -60,10 +60,10 @@ def tiny_writer(words: Any, seed: int = 0) -> Any:
     """A writer in torch for these word vectors."""
     import torch
 
-    from whichsense.models.compact.writer.net import Writer, WriterConfig
+    from whichsense.models.compact.writer.net import WriterConfig, WriterNet
 
     torch.manual_seed(seed)
-    net = Writer(
+    net = WriterNet(
         WriterConfig(len(VOCABULARY), width=48, heads=4, inner=96, layers=2), words
     ).eval()
     for name, parameter in net.named_parameters():

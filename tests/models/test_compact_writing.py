@@ -379,7 +379,7 @@ def test_the_writer_is_the_torch_one(int8: bool, tmp_path: Path) -> None:
     """In one go as in torch, and token by token as in one go."""
     import torch
 
-    from whichsense.models.compact.writer.net import Sequences
+    from whichsense.models.compact.writer.net import WriterBatch
 
     scene = Compact(scored(exported(tmp_path, int8=int8))).scene(QUESTION, HITS, keep=3)
     words_of = torch.tensor(scene.compact.model.words.vectors(range(len(VOCABULARY))))
@@ -406,7 +406,7 @@ def test_the_writer_is_the_torch_one(int8: bool, tmp_path: Path) -> None:
         with torch.no_grad():
             scores = net.scores(
                 net(
-                    Sequences(
+                    WriterBatch(
                         *parts, written, written, torch.ones_like(written).float()
                     )
                 )

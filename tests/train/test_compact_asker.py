@@ -15,7 +15,7 @@ pytest.importorskip("transformers")
 from whichsense.errors import BadConfig
 from whichsense.models.compact.encoder.net import CompactNet
 from whichsense.models.compact.encoder.tokens import BEGIN, END
-from whichsense.models.compact.writer.net import Sequences, Writer, WriterConfig
+from whichsense.models.compact.writer.net import WriterBatch, WriterConfig, WriterNet
 from whichsense.models.compact.writer.prompts import (
     BETWEEN,
     LONGEST,
@@ -79,14 +79,14 @@ def test_what_is_remembered_changes_nothing() -> None:
     """Token by token, behind prompts of different lengths, as all at once."""
     torch.manual_seed(0)
     config = WriterConfig(vocabulary=200, width=32, heads=4, inner=64, layers=3)
-    net = Writer(config, torch.randn(200, 32)).eval()
+    net = WriterNet(config, torch.randn(200, 32)).eval()
     ids, written = torch.randint(1, 200, (3, 9)), torch.randint(1, 200, (3, 6))
     kinds, mask = (
         torch.randint(0, 2, (3, 9)),
         torch.arange(9) < torch.tensor([9, 4, 6])[:, None],
     )
     with torch.inference_mode():
-        whole = net(Sequences(ids, kinds, mask, written, written, torch.ones(3, 6)))
+        whole = net(WriterBatch(ids, kinds, mask, written, written, torch.ones(3, 6)))
         memory = net.begin(ids, kinds, mask)
         for place in range(6):
             states, memory = net.extend(memory, written[:, place], place)
@@ -123,7 +123,7 @@ def test_pairs_say_what_they_must(asker: AskerTask) -> None:
 
 def test_draws_are_the_same_again(asker: AskerTask) -> None:
     net = asker.build().eval()
-    assert isinstance(net, Writer)
+    assert isinstance(net, WriterNet)
     prompts = [asker.pairs.example(pair).prompt for pair in asker.pairs.every[:4]]
     one, same = (
         drawn(net, prompts, Making(), torch.Generator().manual_seed(1))

@@ -1,6 +1,6 @@
-"""An ONNX graph written down node by node, in ONNX Runtime's fused operators: no torch runs to make one.
+"""Builds an ONNX graph node by node, with ONNX Runtime's fused operators and without torch.
 
-Needs the package onnx, which is for making graphs only: running them does not ask for it.
+It needs the package onnx; running a graph does not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from whichsense.errors import BadInput, require
 
 Shape = Sequence[str | int]
 EXTRA = "dense"
-OPSET = 20
+_OPSET = 20
 _FUSED = "com.microsoft"
 _FUSED_KINDS = (
     "Attention",
@@ -31,22 +31,22 @@ _FUSED_KINDS = (
 
 
 class Graph:
-    """Nodes and constants in the order they are made, so that code that writes a model reads like the model."""
+    """Nodes and constants in the order of their creation, so that code that builds a model reads like the model."""
 
     def __init__(
         self, weights: Mapping[str, NDArray[np.float32]], expected: str
     ) -> None:
-        """`expected` says what the weights should have been, where one is missing: "Use a MiniLM encoder."."""
+        """`expected` ends the error about a missing weight: "Use a MiniLM encoder."."""
         self.onnx = require("onnx", EXTRA)
-        self.weights, self.expected = weights, expected
+        self.weights = weights
+        self.expected = expected
         self.nodes: list[Any] = []
         self.constants: dict[str, Any] = {}
 
     def const(self, name: str, array: NDArray[Any] | np.generic) -> str:
         if name not in self.constants:
-            shaped = np.asarray(
-                array, order="C"
-            )  # keeps a number a number, where ascontiguousarray makes it a row
+            # Unlike ascontiguousarray, this keeps a scalar a scalar.
+            shaped = np.asarray(array, order="C")
             self.constants[name] = self.onnx.numpy_helper.from_array(shaped, name)
         return name
 
@@ -62,45 +62,43 @@ class Graph:
         return self.const(name, self.array(name))
 
     def bias(self, *names: str) -> str:
-        return self.const(
-            "+".join(names) + ".bias",
-            np.concatenate([self.array(f"{name}.bias") for name in names]),
-        )
+        """The biases of linear layers that stand side by side."""
+        biases = [self.array(f"{name}.bias") for name in names]
+        return self.const("+".join(names) + ".bias", np.concatenate(biases))
 
     def scale_and_shift(self, norm: str) -> list[str]:
-        return [self.weight(f"{norm}.{part}") for part in ("weight", "bias")]
+        return [self.weight(f"{norm}.weight"), self.weight(f"{norm}.bias")]
 
     def joined(self, *names: str) -> NDArray[np.float32]:
-        """Linear layers' weights side by side, as MatMul wants them: inputs × outputs."""
-        return np.concatenate([self.array(f"{name}.weight") for name in names]).T
+        """The weights of linear layers side by side, as MatMul takes them: inputs × outputs."""
+        weights = [self.array(f"{name}.weight") for name in names]
+        return np.concatenate(weights).T
 
     def numbers(self, *values: int) -> str:
-        """A constant list of whole numbers: a shape, axes, places."""
-        return self.const(
-            "ints" + "_".join(map(str, values)), np.array(values, dtype=np.int64)
-        )
+        """A constant list of integers: a shape, axes, places."""
+        name = "ints" + "_".join(map(str, values))
+        return self.const(name, np.array(values, dtype=np.int64))
 
     def op(
         self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any
     ) -> list[str]:
-        """A node; its domain follows from its kind."""
+        """Add a node and return the names of its outputs. The domain follows from the kind."""
         names = [f"{kind}_{len(self.nodes)}_{place}" for place in range(outputs)]
         domain = _FUSED if kind in _FUSED_KINDS else ""
-        self.nodes.append(
-            self.onnx.helper.make_node(
-                kind, inputs, names, name=names[0], domain=domain, **attributes
-            )
+        node = self.onnx.helper.make_node(
+            kind, inputs, names, name=names[0], domain=domain, **attributes
         )
+        self.nodes.append(node)
         return names
 
     def one(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node with one output."""
         return self.op(kind, *inputs, **attributes)[0]
 
     def name(self, value: str, name: str) -> None:
-        """Give a value the name under which the graph hands it out."""
-        self.nodes.append(
-            self.onnx.helper.make_node("Identity", [value], [name], name=name)
-        )
+        """Make a value an output of the graph under a name."""
+        node = self.onnx.helper.make_node("Identity", [value], [name], name=name)
+        self.nodes.append(node)
 
     def model(
         self,
@@ -109,28 +107,24 @@ class Graph:
         *,
         integers: Collection[str] = (),
     ) -> bytes:
-        """The whole as an ONNX file. All that goes in and out is float32, but for the inputs named in `integers`."""
-        helper, kinds = self.onnx.helper, self.onnx.TensorProto
-        kind_of = {
-            name: kinds.INT64 if name in integers else kinds.FLOAT for name in inputs
-        }
-        taken = [
-            helper.make_tensor_value_info(name, kind_of[name], list(shape))
-            for name, shape in inputs.items()
-        ]
-        given = [
-            helper.make_tensor_value_info(name, kinds.FLOAT, list(shape))
-            for name, shape in outputs.items()
-        ]
+        """The graph as an ONNX file. Inputs and outputs are float32, except the inputs named in `integers`."""
+        helper = self.onnx.helper
+        kinds = self.onnx.TensorProto
+        input_values, output_values = [], []
+        for name, shape in inputs.items():
+            kind = kinds.INT64 if name in integers else kinds.FLOAT
+            value = helper.make_tensor_value_info(name, kind, list(shape))
+            input_values.append(value)
+        for name, shape in outputs.items():
+            value = helper.make_tensor_value_info(name, kinds.FLOAT, list(shape))
+            output_values.append(value)
+        constants = list(self.constants.values())
         body = helper.make_graph(
-            self.nodes, "whichsense", taken, given, list(self.constants.values())
+            self.nodes, "whichsense", input_values, output_values, constants
         )
-        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(_FUSED, 1)]
-        return bytes(
-            helper.make_model(
-                body, opset_imports=opsets, ir_version=9
-            ).SerializeToString()
-        )
+        opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(_FUSED, 1)]
+        model = helper.make_model(body, opset_imports=opsets, ir_version=9)
+        return bytes(model.SerializeToString())
 
 
 def read_constants(path: Path) -> dict[str, NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""A trained checkpoint written out as the folder that the runtime reads: ONNX graphs, word vectors, settings."""
+"""Writes a trained checkpoint as the folder that the runtime reads: ONNX graphs, word vectors, settings."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whichsense.errors import BadInput
 from whichsense.files import write_atomically
@@ -37,47 +38,44 @@ def export(
     int8: bool = True,
     settings: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a model's weights (names as in `CompactNet.state_dict()`, and those of the writer after
-    "writer.", numpy arrays) and its shape (`CompactConfig`, and how many layers the writer has).
+    """Write a model's weights and shape to a folder.
 
-    `settings` joins config.json: name, frequent word pieces, where it was trained.
+    `weights` are numpy arrays under the names of `CompactNet.state_dict()`, the writer's with "writer." in front.
+    `shape` is a `CompactConfig` with the number of the writer's layers. `settings` is added to config.json: name,
+    frequent word pieces, provenance.
     """
-    sizes: dict[str, Any] = (
-        asdict(shape)
-        if is_dataclass(shape) and not isinstance(shape, type)
-        else dict(shape)
-    )
+    if is_dataclass(shape) and not isinstance(shape, type):
+        sizes: dict[str, Any] = asdict(shape)
+    else:
+        sizes = dict(shape)
     if len(vocabulary) != sizes["vocabulary"]:
         raise BadInput(
             f"The vocabulary has {len(vocabulary):,} word pieces; the model has {sizes['vocabulary']:,}."
         )
-    weights = {
-        name: np.asarray(array, dtype=np.float32) for name, array in weights.items()
-    }
+    floats: dict[str, NDArray[np.float32]] = {}
+    for name, array in weights.items():
+        floats[name] = np.asarray(array, dtype=np.float32)
     folder.mkdir(parents=True, exist_ok=True)
     for name, build in GRAPHS.items():
-        write_atomically(folder / name, build(weights, sizes, int8=int8))
-    _write_embeddings(weights, vocabulary, folder / EMBEDDINGS, int8=int8)
+        write_atomically(folder / name, build(floats, sizes, int8=int8))
+    _write_embeddings(floats, vocabulary, folder / EMBEDDINGS, int8=int8)
     config = {"format": FORMAT, "shape": sizes, "int8": int8}
-    config |= {
-        name: value for name, value in (settings or {}).items() if name not in config
-    }
-    write_atomically(
-        folder / CONFIG, (json.dumps(config, ensure_ascii=False) + "\n").encode()
-    )
+    for name, value in (settings or {}).items():
+        config.setdefault(name, value)
+    text = json.dumps(config, ensure_ascii=False) + "\n"
+    write_atomically(folder / CONFIG, text.encode())
 
 
 def _write_embeddings(
     weights: Weights, vocabulary: Sequence[str], path: Path, *, int8: bool
 ) -> None:
-    """Word vectors once, for the encoder, for the writer and for what it writes."""
+    """Write the embedding tables. Encoder, writer and the writer's output share the word vectors."""
     words = weights["encoder.words.weight"]
-    steps = np.maximum(np.abs(words).max(axis=1, keepdims=True), 1e-8) / WORD_TOP
-    stored = (
-        {"codes": np.round(words / steps).astype(np.int8), "steps": steps}
-        if int8
-        else {"codes": words}
-    )
+    stored: dict[str, Any] = {"codes": words}
+    if int8:
+        # One step for each word: vocabulary × 1.
+        steps = np.maximum(np.abs(words).max(axis=1, keepdims=True), 1e-8) / WORD_TOP
+        stored = {"codes": np.round(words / steps).astype(np.int8), "steps": steps}
     half = np.float16 if int8 else np.float32
     np.savez_compressed(
         path,

@@ -1,7 +1,7 @@
-"""A weights folder as the weights that it was exported from, so that training can go on from it.
+"""Reads the weights back from an exported folder, so that training can continue from it.
 
-What comes back is what the folder says: weights are their codes times their steps. Exported again they give the same
-codes and steps. It needs the package onnx.
+A weight is its code times its step. Exported again, the weights give the same codes and steps. It needs the
+package onnx.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from whichsense.models.compact.export import CONFIG, EMBEDDINGS, GRAPHS, WORD_TO
 from whichsense.models.onnx_graph import read_constants
 
 Array = NDArray[Any]
-_NEAR = 8  # floats on either side that are tried, so that a step comes out as it was
+_NEAR = 8  # neighbouring floats on either side that are tried to restore a step exactly
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What a weights folder holds: weights as `export` is given them, the shape, the vocabulary."""
+    """The contents of a weights folder: weights as `export` takes them, the config, the vocabulary."""
 
     weights: dict[str, NDArray[np.float32]]
     config: dict[str, Any]
@@ -40,8 +40,8 @@ class Exported:
 
     @property
     def shape(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.config["shape"]
-        return found
+        shape: dict[str, Any] = self.config["shape"]
+        return shape
 
 
 def load(folder: Path) -> Exported:
@@ -77,63 +77,58 @@ def _embeddings(words: Embeddings) -> dict[str, Array]:
 
 
 def _of_graph(arrays: Mapping[str, Array], top: int) -> dict[str, Array]:
-    """Matrices, biases, norms and heads: constants are named as the weights that they were made of."""
-    found: dict[str, Array] = {}
+    """Matrices, biases, norms and heads of a graph. A constant has the name of its weight."""
+    weights: dict[str, Array] = {}
     for name, array in arrays.items():
         if array.dtype == np.int8:
             matrix = _decoded(array.T, arrays[f"{name}.steps"][:, None], top)
-            found |= {f"{layer}.weight": part for layer, part in _apart(name, matrix)}
+            for layer, part in _split_layers(name, matrix):
+                weights[f"{layer}.weight"] = part
         elif name.endswith(".step"):
-            found[name.removesuffix("step") + "scale"] = _logarithm(array)
+            weights[name.removesuffix("step") + "scale"] = _logarithm(array)
         elif name.endswith(".bias"):
-            found |= {
-                f"{layer}.bias": part
-                for layer, part in _apart(name.removesuffix(".bias"), array)
-            }
+            for layer, part in _split_layers(name.removesuffix(".bias"), array):
+                weights[f"{layer}.bias"] = part
         elif name.endswith(".weight"):
-            found[name] = array.T if name == "span.weight" else array
-    return found
+            weights[name] = array.T if name == "span.weight" else array
+    return weights
 
 
-def _apart(names: str, array: Array) -> Iterator[tuple[str, Array]]:
-    """Layers that were put side by side: their names are joined by +, and all are of one height."""
+def _split_layers(names: str, array: Array) -> Iterator[tuple[str, Array]]:
+    """Separate layers that stand side by side: their names are joined by +, and all have one height."""
     layers = names.split("+")
     return zip(layers, np.split(array, len(layers)), strict=True)
 
 
 def _decoded(codes: Array, steps: Array, top: int) -> NDArray[np.float32]:
-    """Codes times steps. The step is the greatest of a row divided by `top`; the product may be a float beside the one
-    whose division gives the step again."""
-    greatest = _beside(
-        steps * np.float32(top), lambda value: value / np.float32(top), steps
-    )
+    """Codes times steps. A step is the greatest weight of a row divided by `top`; that weight is restored to the
+    float whose division gives the step again."""
+    divisor = np.float32(top)
+    greatest = _nearest(steps * divisor, lambda value: value / divisor, steps)
     whole = codes.astype(np.float32)
-    return np.where(
-        np.abs(whole) == top, np.sign(whole) * greatest, whole * steps
-    ).astype(np.float32)
+    is_greatest = np.abs(whole) == top
+    weights = np.where(is_greatest, np.sign(whole) * greatest, whole * steps)
+    return weights.astype(np.float32)
 
 
 def _logarithm(step: Array) -> NDArray[np.float32]:
-    return _beside(np.log(step), step_of, step)
+    return _nearest(np.log(step), step_of, step)
 
 
-def _beside(near: Array, function: Any, wanted: Array) -> NDArray[np.float32]:
-    """The floats nearest to some, of which a function gives what is wanted; the nearest at all where none does."""
+def _nearest(near: Array, function: Any, wanted: Array) -> NDArray[np.float32]:
+    """The floats nearest to some whose function values are the wanted ones; the floats themselves where none is."""
     best = below = above = np.asarray(near, np.float32)
     for _ in range(_NEAR):
-        below, above = (
-            np.nextafter(below, np.float32(-np.inf)),
-            np.nextafter(above, np.float32(np.inf)),
-        )
+        below = np.nextafter(below, np.float32(-np.inf))
+        above = np.nextafter(above, np.float32(np.inf))
         for other in (below, above):
-            best = np.where(
-                (function(best) != wanted) & (function(other) == wanted), other, best
-            )
+            improves = (function(best) != wanted) & (function(other) == wanted)
+            best = np.where(improves, other, best)
     return best
 
 
 def _share_steps(weights: dict[str, Array], shape: Mapping[str, Any]) -> None:
-    """Layers that read one quantized tensor have one step, which is written once."""
+    """Copy the step that layers with one quantized input share: it is stored once."""
     for number in range(shape["layers"]):
         first = f"encoder.layers.{number}.attention"
         for part in ("key", "value"):

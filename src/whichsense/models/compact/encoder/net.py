@@ -1,4 +1,4 @@
-"""The compact model in torch, as it is trained: an encoder in two halves with its heads. What writes is in `writer/`.
+"""The compact encoder in torch, for training: two halves with their heads. The writer is in `writer/`.
 
 The exported form (`export.py`) does the same arithmetic in ONNX Runtime.
 """
@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from whichsense.errors import BadInput
 from whichsense.models.compact.encoder.quantized import QuantizedLinear
 
-VERDICT_WIDTH = 128  # numbers that a verdict is made of
+_VERDICT_WIDTH = 128
 
 
 @dataclass(frozen=True)
@@ -35,27 +35,31 @@ class CompactConfig:
 
 
 class Attention(nn.Module):
-    """Many-headed attention over itself. `mask` is True where a key may be looked at."""
+    """Multi-head self-attention. `mask` is True where a key may be attended to."""
 
     def __init__(self, config: CompactConfig) -> None:
         super().__init__()
         self.heads = config.heads
-        parts = (QuantizedLinear(config.width, config.width) for _ in range(4))
-        self.query, self.key, self.value, self.output = parts
+        self.query = QuantizedLinear(config.width, config.width)
+        self.key = QuantizedLinear(config.width, config.width)
+        self.value = QuantizedLinear(config.width, config.width)
+        self.output = QuantizedLinear(config.width, config.width)
 
     def split(self, states: Tensor) -> Tensor:
-        return states.reshape(*states.shape[:-1], self.heads, -1).transpose(-3, -2)
+        """… × tokens × width → … × heads × tokens × head width."""
+        by_head = states.reshape(*states.shape[:-1], self.heads, -1)
+        return by_head.transpose(-3, -2)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        query, key, value = (
-            self.split(part(states)) for part in (self.query, self.key, self.value)
-        )
-        seen = F.scaled_dot_product_attention(query, key, value, mask)
-        found: Tensor = self.output(seen.transpose(-3, -2).flatten(-2))
-        return found
+        query = self.split(self.query(states))
+        key = self.split(self.key(states))
+        value = self.split(self.value(states))
+        context = F.scaled_dot_product_attention(query, key, value, mask)
+        output: Tensor = self.output(context.transpose(-3, -2).flatten(-2))
+        return output
 
 
-class EncoderLayer(nn.Module):
+class CompactLayer(nn.Module):
     """BERT's layer: attention and feed-forward, each followed by its LayerNorm. All four inputs are quantized."""
 
     def __init__(self, config: CompactConfig) -> None:
@@ -69,48 +73,49 @@ class EncoderLayer(nn.Module):
         share_scale(self.attention.query, self.attention.key, self.attention.value)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        states = self.attention_norm(
-            states + self.dropout(self.attention(states, mask))
-        )
-        found: Tensor = self.norm(
-            states + self.dropout(self.narrow(gelu(self.wide(states))))
-        )
-        return found
+        context = self.attention(states, mask)
+        states = self.attention_norm(states + self.dropout(context))
+        inner = self.narrow(gelu(self.wide(states)))
+        output: Tensor = self.norm(states + self.dropout(inner))
+        return output
 
 
 class Score(nn.Module):
-    """A number from a [CLS] state."""
+    """A head over the [CLS] state: one number a pair."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.dense, self.out = nn.Linear(width, width), nn.Linear(width, 1)
+        self.dense = nn.Linear(width, width)
+        self.out = nn.Linear(width, 1)
 
     def forward(self, states: Tensor) -> Tensor:
-        found: Tensor = self.out(torch.tanh(self.dense(states[..., 0, :]))).squeeze(-1)
-        return found
+        hidden = torch.tanh(self.dense(states[..., 0, :]))
+        score: Tensor = self.out(hidden).squeeze(-1)
+        return score
 
 
 class Verdict(nn.Module):
-    """Whether a span answers the question, whatever else does: from the states of [CLS], its first and last token."""
+    """A head that judges each span by itself, from the states of [CLS], of its first token and of its last."""
 
-    def __init__(self, width: int, inner: int = VERDICT_WIDTH) -> None:
+    def __init__(self, width: int, inner: int = _VERDICT_WIDTH) -> None:
         super().__init__()
-        self.dense, self.out = nn.Linear(3 * width, inner), nn.Linear(inner, 1)
+        self.dense = nn.Linear(3 * width, inner)
+        self.out = nn.Linear(inner, 1)
 
     def forward(self, states: Tensor, first: Tensor, last: Tensor) -> Tensor:
-        """States are pairs × tokens × width; spans, by their edges, pairs × spans."""
-        wide = states.shape[-1]
-        begin, end = (
-            states.gather(1, place[..., None].expand(-1, -1, wide))
-            for place in (first, last)
-        )
-        edges = torch.cat([states[:, :1].expand_as(begin), begin, end], -1)
-        found: Tensor = self.out(gelu(self.dense(edges))).squeeze(-1)
-        return found
+        """The logits of spans (pairs × spans), given states (pairs × tokens × width) and the spans' first and last
+        tokens (pairs × spans each)."""
+        width = states.shape[-1]
+        begin = states.gather(1, first[..., None].expand(-1, -1, width))
+        end = states.gather(1, last[..., None].expand(-1, -1, width))
+        whole = states[:, :1].expand_as(begin)
+        edges = torch.cat([whole, begin, end], -1)
+        logits: Tensor = self.out(gelu(self.dense(edges))).squeeze(-1)
+        return logits
 
 
-class Encoder(nn.Module):
-    """`early` reads many pairs and scores them; `late` reads the best of them to the end."""
+class CompactEncoder(nn.Module):
+    """`early` runs the first layers on many pairs; `late` runs the others on the best of them."""
 
     def __init__(self, config: CompactConfig) -> None:
         super().__init__()
@@ -119,21 +124,21 @@ class Encoder(nn.Module):
         self.places = nn.Embedding(config.positions, config.width)
         self.types = nn.Embedding(2, config.width)
         self.norm = nn.LayerNorm(config.width, config.epsilon)
-        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
+        self.layers = nn.ModuleList(CompactLayer(config) for _ in range(config.layers))
 
     def embed(self, ids: Tensor, types: Tensor) -> Tensor:
-        found: Tensor = self.norm(
-            self.words(ids) + self.places.weight[: ids.shape[-1]] + self.types(types)
-        )
-        return found
+        places = self.places.weight[: ids.shape[-1]]
+        embedded: Tensor = self.norm(self.words(ids) + places + self.types(types))
+        return embedded
 
     def early(self, ids: Tensor, types: Tensor, mask: Tensor) -> Tensor:
-        return self._through(self.embed(ids, types), mask, 0, self.config.early)
+        embedded = self.embed(ids, types)
+        return self._run(embedded, mask, 0, self.config.early)
 
     def late(self, states: Tensor, mask: Tensor) -> Tensor:
-        return self._through(states, mask, self.config.early, self.config.layers)
+        return self._run(states, mask, self.config.early, self.config.layers)
 
-    def _through(self, states: Tensor, mask: Tensor, first: int, last: int) -> Tensor:
+    def _run(self, states: Tensor, mask: Tensor, first: int, last: int) -> Tensor:
         for layer in self.layers[first:last]:
             states = layer(states, mask[:, None, None, :])
         return states
@@ -145,35 +150,35 @@ class CompactNet(nn.Module):
     def __init__(self, config: CompactConfig) -> None:
         super().__init__()
         self.config = config
-        self.encoder = Encoder(config)
-        self.exit_relevance, self.relevance = Score(config.width), Score(config.width)
+        self.encoder = CompactEncoder(config)
+        self.exit_relevance = Score(config.width)
+        self.relevance = Score(config.width)
         self.span = nn.Linear(config.width, 2)
         self.ambiguity = nn.Linear(config.width, 1)
-        with torch.random.fork_rng(
-            devices=[]
-        ):  # with the same seed the others begin as they did before there was one
+        # Forked, so that this head changes no other initial weight of a given seed.
+        with torch.random.fork_rng(devices=[]):
             self.verdict = Verdict(config.width)
 
     @property
     def first_half(self) -> list[nn.Module]:
-        """What all pairs go through, and the head that says which of them go on."""
-        own = self.encoder
+        """The modules of `early` and the head that ranks its pairs."""
+        encoder = self.encoder
         return [
-            own.words,
-            own.places,
-            own.types,
-            own.norm,
-            *own.layers[: self.config.early],
+            encoder.words,
+            encoder.places,
+            encoder.types,
+            encoder.norm,
+            *encoder.layers[: self.config.early],
             self.exit_relevance,
         ]
 
     def compile(self, *arguments: Any, **options: Any) -> None:
-        """Layer by layer: the encoder is nearly all of the work, and its layers are alike."""
+        """Compile layer by layer: the layers are nearly all of the work, and they are alike."""
         for layer in self.encoder.layers:
             layer.compile(*arguments, **options)
 
     def read(self, ids: Tensor, types: Tensor, mask: Tensor) -> dict[str, Tensor]:
-        """Every head's output for a batch of pairs that all go through both halves."""
+        """The output of every head for a batch of pairs (pairs × tokens each), all through both halves."""
         early = self.encoder.early(ids, types, mask)
         late = self.encoder.late(early, mask)
         return {
@@ -186,12 +191,12 @@ class CompactNet(nn.Module):
 
 
 def gelu(values: Tensor) -> Tensor:
-    """By tanh: on a CPU half the time of the exact one, and never more than 0.0005 from it."""
+    """GELU by tanh: on a CPU half the time of the exact one, and never more than 0.0005 from it."""
     return F.gelu(values, approximate="tanh")
 
 
 def share_scale(first: nn.Module, *others: nn.Module) -> None:
-    """Layers that read one quantized tensor have one scale for it."""
+    """Let layers with one quantized input share its scale."""
     for other in others:
         other.scale = first.scale
 
@@ -204,21 +209,19 @@ def set_quantization(net: nn.Module, *, weights: bool, activations: bool) -> Non
 
 
 def from_bert(weights: dict[str, Any], config: CompactConfig) -> CompactNet:
-    """A fresh model whose encoder holds a plain BERT's weights (names as in its safetensors file)."""
+    """A new model whose encoder has a BERT's weights (names as in its safetensors file)."""
     net = CompactNet(config)
     state = net.state_dict()
-    found = {_our_name(name): torch.as_tensor(value) for name, value in weights.items()}
-    needed = [
-        name
-        for name in state
-        if name.startswith("encoder.") and not name.endswith(".scale")
-    ]
-    for name in needed:
-        if name not in found or found[name].shape != state[name].shape:
+    bert = {_our_name(name): torch.as_tensor(value) for name, value in weights.items()}
+    for name, own in state.items():
+        if not name.startswith("encoder.") or name.endswith(".scale"):
+            continue
+        if name not in bert or bert[name].shape != own.shape:
             raise BadInput(
-                f"The base model has no weight for '{name}' of shape {tuple(state[name].shape)}: give a BERT."
+                f"The base model has no weight for '{name}' of shape {tuple(own.shape)}: give a BERT."
             )
-    net.load_state_dict(state | {name: found[name] for name in needed})
+        state[name] = bert[name]
+    net.load_state_dict(state)
     return net
 
 
@@ -240,7 +243,7 @@ _TABLES = {
 
 
 def _our_name(name: str) -> str:
-    """The name here of a weight of BERT; one that is not in the model where it has no place."""
+    """The name in `CompactNet` of a weight of BERT; a name that it does not have, for a weight without a place."""
     area, _, rest = name.removeprefix("bert.").partition(".")
     if area == "embeddings":
         part, _, kind = rest.partition(".")

@@ -1,4 +1,4 @@
-"""The writer in torch, as it is trained. Its layers begin as some of a BERT's: reading prompts is not new to them."""
+"""The writer in torch, for training. Its layers are initialized from a BERT, which can read prompts already."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class WriterConfig:
     """While training only."""
 
 
-class Sequences(NamedTuple):
-    """Prompts × tokens, and behind them what is written (prompts × written), of which `wanted` come next.
+class WriterBatch(NamedTuple):
+    """Prompts (prompts × tokens) and what is written behind them (prompts × written).
 
-    `weights` say how much each counts; 0 where there is none.
+    `wanted` are the next tokens after each written one; `weights` are their weights in the loss, 0 for padding.
     """
 
     ids: Tensor
@@ -43,11 +43,10 @@ class Sequences(NamedTuple):
     weights: Tensor
 
 
-class Memory(NamedTuple):
-    """What the layers remember of prompts and of what is written behind them: keys and values of each, and a mask
-    (sequences × tokens) of what is there."""
+class WriterCache(NamedTuple):
+    """Keys and values of each layer for prompts and for what is written, and a mask of padding (sequences × tokens)."""
 
-    kept: tuple[tuple[Tensor, Tensor], ...]
+    layers: tuple[tuple[Tensor, Tensor], ...]
     mask: Tensor
 
 
@@ -56,64 +55,60 @@ class WriterLayer(nn.Module):
 
     def __init__(self, config: WriterConfig) -> None:
         super().__init__()
-        self.attention = nn.ModuleDict(
-            {
-                name: nn.Linear(config.width, config.width)
-                for name in ("query", "key", "value", "output")
-            }
-        )
+        self.attention = nn.ModuleDict()
+        for name in ("query", "key", "value", "output"):
+            self.attention[name] = nn.Linear(config.width, config.width)
         self.heads = config.heads
-        self.attention_norm, self.norm = (
-            nn.LayerNorm(config.width, config.epsilon) for _ in range(2)
-        )
-        self.wide, self.narrow = (
-            nn.Linear(config.width, config.inner),
-            nn.Linear(config.inner, config.width),
-        )
+        self.attention_norm = nn.LayerNorm(config.width, config.epsilon)
+        self.norm = nn.LayerNorm(config.width, config.epsilon)
+        self.wide = nn.Linear(config.width, config.inner)
+        self.narrow = nn.Linear(config.inner, config.width)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
         self, states: Tensor, prompt: int, prompt_mask: Tensor, mask: Tensor
     ) -> Tensor:
-        """The first `prompt` tokens see each other, those behind them what their mask says."""
+        """The first `prompt` tokens attend to each other, the written ones behind them as `mask` allows."""
         query, key, value = self._parts(states)
-        first = slice(None), slice(None), slice(prompt)
-        read = F.scaled_dot_product_attention(
-            query[first], key[first], value[first], prompt_mask
+        prompt_context = F.scaled_dot_product_attention(
+            query[:, :, :prompt], key[:, :, :prompt], value[:, :, :prompt], prompt_mask
         )
-        told = F.scaled_dot_product_attention(query[:, :, prompt:], key, value, mask)
-        return self._after(states, torch.cat([read, told], 2))
+        written_context = F.scaled_dot_product_attention(
+            query[:, :, prompt:], key, value, mask
+        )
+        return self._after(states, torch.cat([prompt_context, written_context], 2))
 
-    def remembering(
-        self, states: Tensor, kept: tuple[Tensor, Tensor] | None, mask: Tensor
+    def step(
+        self, states: Tensor, past: tuple[Tensor, Tensor] | None, mask: Tensor
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """The same for new tokens behind what is kept of earlier ones; and what is to be kept of all."""
+        """The output for new tokens, given keys and values of the past; and keys and values with the new ones."""
         query, key, value = self._parts(states)
-        if kept is not None:
-            key, value = torch.cat([kept[0], key], 2), torch.cat([kept[1], value], 2)
-        return self._after(
-            states, F.scaled_dot_product_attention(query, key, value, mask)
-        ), (key, value)
+        if past is not None:
+            key = torch.cat([past[0], key], 2)
+            value = torch.cat([past[1], value], 2)
+        context = F.scaled_dot_product_attention(query, key, value, mask)
+        return self._after(states, context), (key, value)
 
     def _parts(self, states: Tensor) -> list[Tensor]:
-        """Query, key and value, by heads."""
-        return [
-            self.attention[name](states).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for name in ("query", "key", "value")
-        ]
+        """Query, key and value (sequences × heads × tokens × head width)."""
+        parts = []
+        for name in ("query", "key", "value"):
+            by_head = self.attention[name](states).unflatten(-1, (self.heads, -1))
+            parts.append(by_head.transpose(1, 2))
+        return parts
 
-    def _after(self, states: Tensor, seen: Tensor) -> Tensor:
-        seen = seen.transpose(1, 2).flatten(2)
-        states = self.attention_norm(
-            states + self.dropout(self.attention["output"](seen))
-        )
-        inner = gelu(self.wide(states))
-        found: Tensor = self.norm(states + self.dropout(self.narrow(inner)))
-        return found
+    def _after(self, states: Tensor, context: Tensor) -> Tensor:
+        """The layer behind its attention."""
+        context = context.transpose(1, 2).flatten(2)
+        output = self.attention["output"](context)
+        states = self.attention_norm(states + self.dropout(output))
+        inner = self.narrow(gelu(self.wide(states)))
+        normed: Tensor = self.norm(states + self.dropout(inner))
+        return normed
 
 
-class Writer(nn.Module):
-    """`words`, the encoder's word vectors, are given and stay as they are."""
+class WriterNet(nn.Module):
+    """`words` are the encoder's word vectors, which are not trained here."""
 
     words: Tensor
 
@@ -132,77 +127,80 @@ class Writer(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def embed(self, ids: Tensor, kinds: Tensor, first: int = 0) -> Tensor:
-        """`first`: the place of the first token."""
+        """`first` is the place of the first token."""
+        # Tokens that are not signs get a row of zeros.
         signs = F.pad(self.signs, (0, 0, 0, 1))[ids.clamp(max=SIGNS)]
-        found: Tensor = (
-            self.words[ids]
-            + signs
-            + self.kinds[kinds]
-            + self.places[first : first + ids.shape[1]]
-        )
-        normed: Tensor = self.dropout(self.norm(found))
+        places = self.places[first : first + ids.shape[1]]
+        embedded = self.words[ids] + signs + self.kinds[kinds] + places
+        normed: Tensor = self.dropout(self.norm(embedded))
         return normed
 
-    def forward(self, batch: Sequences) -> Tensor:
-        """The state after each written token."""
+    def forward(self, batch: WriterBatch) -> Tensor:
+        """The state after each written token (prompts × written × width)."""
         prompt, count = batch.ids.shape[1], batch.written.shape[1]
         written = self.embed(batch.written, torch.full_like(batch.written, WRITTEN))
         states = torch.cat([self.embed(batch.ids, batch.kinds), written], 1)
-        told = batch.mask[:, None, None, :]
-        before = torch.ones(count, count, dtype=torch.bool, device=told.device).tril()
-        seen = torch.cat(
-            [told.expand(-1, 1, count, -1), before.expand(len(told), 1, -1, -1)], -1
+        is_token = batch.mask[:, None, None, :]
+        # A written token attends to its prompt, to itself and to what was written before it.
+        causal = torch.ones(
+            count, count, dtype=torch.bool, device=is_token.device
+        ).tril()
+        reach = torch.cat(
+            [
+                is_token.expand(-1, 1, count, -1),
+                causal.expand(len(is_token), 1, -1, -1),
+            ],
+            -1,
         )
-        masks = [
-            torch.zeros_like(mask, dtype=states.dtype).masked_fill(~mask, float("-inf"))
-            for mask in (told.expand(-1, 1, prompt, -1), seen)
-        ]
+        prompt_mask = _additive(is_token.expand(-1, 1, prompt, -1), states.dtype)
+        mask = _additive(reach, states.dtype)
         for layer in self.layers:
-            states = layer(states, prompt, *masks)
+            states = layer(states, prompt, prompt_mask, mask)
         return states[:, prompt:]
 
-    def begin(self, ids: Tensor, kinds: Tensor, mask: Tensor) -> Memory:
-        """Prompts, read once: what is written behind them goes on from what is remembered."""
-        return self._remembered(self.embed(ids, kinds), None, mask)[1]
+    def begin(self, ids: Tensor, kinds: Tensor, mask: Tensor) -> WriterCache:
+        """Read prompts once; `extend` continues from the cache."""
+        return self._step(self.embed(ids, kinds), None, mask)[1]
 
     def extend(
-        self, memory: Memory, written: Tensor, place: int
-    ) -> tuple[Tensor, Memory]:
+        self, cache: WriterCache, written: Tensor, place: int
+    ) -> tuple[Tensor, WriterCache]:
         """The state after one more written token of each sequence, the `place`-th."""
-        states = self.embed(
-            written[:, None], torch.full_like(written[:, None], WRITTEN), place
-        )
-        mask = F.pad(memory.mask, (0, 1), value=True)
-        states, memory = self._remembered(states, memory, mask)
-        return states[:, 0], memory
+        tokens = written[:, None]
+        states = self.embed(tokens, torch.full_like(tokens, WRITTEN), place)
+        mask = F.pad(cache.mask, (0, 1), value=True)
+        states, cache = self._step(states, cache, mask)
+        return states[:, 0], cache
 
-    def _remembered(
-        self, states: Tensor, memory: Memory | None, mask: Tensor
-    ) -> tuple[Tensor, Memory]:
-        kept = []
+    def _step(
+        self, states: Tensor, cache: WriterCache | None, mask: Tensor
+    ) -> tuple[Tensor, WriterCache]:
+        layers = []
         for place, layer in enumerate(self.layers):
             assert isinstance(layer, WriterLayer)
-            before = None if memory is None else memory.kept[place]
-            states, own = layer.remembering(states, before, mask[:, None, None, :])
-            kept.append(own)
-        return states, Memory(tuple(kept), mask)
+            past = None if cache is None else cache.layers[place]
+            states, own = layer.step(states, past, mask[:, None, None, :])
+            layers.append(own)
+        return states, WriterCache(tuple(layers), mask)
 
     def scores(self, states: Tensor) -> Tensor:
         """Logits over the vocabulary."""
         hidden = self.out_norm(gelu(self.out(states)))
         return F.linear(hidden, self.words.to(hidden.dtype), self.out_bias)
 
-    def loss(self, batch: Sequences) -> tuple[Tensor, Tensor, Tensor]:
-        """The weighted mean loss of a wanted token; the sum over those of all of them, unweighted; their number."""
-        there = batch.weights > 0
-        logits = self.scores(self(batch)[there]).float()
-        each = F.cross_entropy(logits, batch.wanted[there], reduction="none")
-        weights = batch.weights[there]
-        return (
-            (each * weights).sum() / weights.sum().clamp(min=1e-6),
-            each.detach().sum(),
-            there.sum(),
-        )
+    def loss(self, batch: WriterBatch) -> tuple[Tensor, Tensor, Tensor]:
+        """The weighted mean loss of the wanted tokens; the sum of their losses, unweighted; their number."""
+        counts = batch.weights > 0
+        logits = self.scores(self(batch)[counts]).float()
+        losses = F.cross_entropy(logits, batch.wanted[counts], reduction="none")
+        weights = batch.weights[counts]
+        mean = (losses * weights).sum() / weights.sum().clamp(min=1e-6)
+        return mean, losses.detach().sum(), counts.sum()
+
+
+def _additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """A boolean mask as one that is added to scores: 0 or -inf."""
+    return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, float("-inf"))
 
 
 def from_bert(
@@ -210,23 +208,23 @@ def from_bert(
     layers: Sequence[int],
     config: WriterConfig,
     words: Tensor,
-) -> Writer:
-    """A fresh writer with some layers of a plain BERT (names as in its safetensors file)."""
-    net = Writer(config, words)
-    table = {
-        name.removeprefix("bert."): torch.as_tensor(value).float()
-        for name, value in weights.items()
-    }
+) -> WriterNet:
+    """A new writer with some layers of a BERT (names as in its safetensors file)."""
+    net = WriterNet(config, words)
+    table: dict[str, Tensor] = {}
+    for name, value in weights.items():
+        table[name.removeprefix("bert.")] = torch.as_tensor(value).float()
     state = {
         "norm.weight": table["embeddings.LayerNorm.weight"],
         "norm.bias": table["embeddings.LayerNorm.bias"],
         "places": table["embeddings.position_embeddings.weight"][:LONGEST],
     }
+    # BERT has two types of tokens; the writer's third, what is written, starts near the first.
     kinds = table["embeddings.token_type_embeddings.weight"]
     new = net.kinds.detach()[WRITTEN:]
-    state["kinds"] = (
-        torch.cat([kinds, kinds[:1] + new]) if kinds.shape[1] == new.shape[1] else kinds
-    )
+    if kinds.shape[1] == new.shape[1]:
+        kinds = torch.cat([kinds, kinds[:1] + new])
+    state["kinds"] = kinds
     for place, number in enumerate(layers):
         for theirs, ours in BERT_PARTS.items():
             for kind in ("weight", "bias"):
@@ -237,9 +235,10 @@ def from_bert(
                     )
                 state[f"layers.{place}.{ours}.{kind}"] = table[name]
     own = net.state_dict()
-    if odd := [name for name, value in state.items() if value.shape != own[name].shape]:
-        raise BadInput(
-            f"The base model is of another size than the model whose words it is to share ('{odd[0]}')."
-        )
+    for name, value in state.items():
+        if value.shape != own[name].shape:
+            raise BadInput(
+                f"The base model is of another size than the model whose words it is to share ('{name}')."
+            )
     net.load_state_dict(own | state)
     return net

@@ -1,4 +1,4 @@
-"""What the writer is given, as token numbers: what to do, a question, its answer, and windows of the evidence."""
+"""The writer's prompts as token numbers: what to write, a question, its answer, and windows of the evidence."""
 
 from __future__ import annotations
 
@@ -7,39 +7,26 @@ from dataclasses import dataclass
 
 from whichsense.models.compact.encoder.tokens import BEGIN, END
 
-# BERT's unused tokens serve as signs: what is to be written, and what parts answers and titles.
+# BERT's unused tokens serve as signs: what to write, and a separator of answers and titles.
 REWRITE, ANSWER, RESTORE, SITUATE, BETWEEN = 61, 62, 63, 64, 65
 WAYS = {"reading": 66, "open": 67, "exact": 68}
-"""Signs for ways of asking: of one who has the passage before them, of one who has not, and leaving no reading open."""
+"""Signs for ways of asking a question about a passage: while reading it, without seeing it, and unambiguously."""
 SIGNS = 72  # tokens below this number have vectors of the writer's own
-LONGEST, LONGEST_OUTPUT, LONGEST_ASKED = (
-    144,
-    28,
-    44,
-)  # of prompts; of what is written; of an answer with its question
-ASKED, TOLD, WRITTEN = (
-    0,
-    1,
-    2,
-)  # kinds of tokens: the question, what stands beside it, what is written
-_STOP = 1012  # the full stop, behind which a sentence begins
-BAR = 1064  # `|`, which parts an answer from its question where both are written
-_LONGEST_ANSWER, _LONGEST_TITLE, _OTHERS = 24, 16, 36
-_WIDTHS = (
-    56,
-    40,
-)  # tokens of the windows that a rewrite is told: of the best passage, of the next
-_NARROW_TITLE, _NARROWEST, _WIDEST = (
-    10,
-    8,
-    18,
-)  # of the windows that answers are looked for in
+# Tokens of prompts, of what is written, and of an answer with its question.
+LONGEST, LONGEST_OUTPUT, LONGEST_ASKED = 144, 28, 44
+# Kinds of tokens: the question, the rest of the prompt, what is written.
+_ASKED, _TOLD, WRITTEN = 0, 1, 2
+_STOP = 1012  # the full stop
+BAR = 1064  # `|`, between an answer and its question if both are written
+_LONGEST_ANSWER, _LONGEST_TITLE, _LONGEST_OTHERS = 24, 16, 36
+_WIDTHS = (56, 40)  # tokens of the windows in the prompt of a rewrite
+# Tokens of the windows in the prompt of an answer: of a title, and of a text at least and at most.
+_NARROW_TITLE, _NARROWEST, _WIDEST = 10, 8, 18
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A passage, as tokens, and where in its text the answer stands (first, last + 1); (0, 0) if nowhere or in the
-    title."""
+    """A passage as tokens, and the answer's span in its text (first, last + 1); (0, 0) if it is elsewhere."""
 
     title: Sequence[int]
     text: Sequence[int]
@@ -47,36 +34,37 @@ class Window:
     end: int = 0
 
     def cut(self, title: int, width: int) -> list[int]:
-        """Title and text up to a width: from the beginning of the answer's sentence, where the answer then still fits,
-        else with the answer in the middle."""
-        begin = max(
-            0, min((self.first + self.end - width) // 2, len(self.text) - width)
-        )
-        earliest = max(0, self.end - width)
-        starts = [
-            at + 1 for at in range(earliest, self.first) if self.text[at] == _STOP
-        ]
-        if earliest == 0:
-            starts.append(0)
-        if starts:
-            begin = (
-                max(start for start in starts)
-                if self.end - max(starts) > width // 3
-                else min(starts)
-            )
+        """Truncate the title to `title` tokens and the text to `width`."""
+        begin = self._begin(width)
         return [*self.title[:title], BETWEEN, *self.text[begin : begin + width], END]
+
+    def _begin(self, width: int) -> int:
+        """The first token of the text: the beginning of a sentence from which the answer still fits, else the place
+        that has the answer in the middle."""
+        earliest = max(0, self.end - width)
+        starts = [0] if earliest == 0 else []
+        for place in range(earliest, self.first):
+            if self.text[place] == _STOP:
+                starts.append(place + 1)
+        if not starts:
+            centred = (self.first + self.end - width) // 2
+            return max(0, min(centred, len(self.text) - width))
+        # The answer's own sentence, unless it begins so late that more fits before it.
+        if self.end - max(starts) > width // 3:
+            return max(starts)
+        return min(starts)
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """`[CLS] sign question [SEP] …`: tokens, and of how many the question's part consists."""
+    """`[CLS] sign question [SEP] …`: the tokens, and how many of them are the question's part."""
 
     ids: list[int]
     asked: int
 
     @property
     def kinds(self) -> list[int]:
-        return [ASKED] * self.asked + [TOLD] * (len(self.ids) - self.asked)
+        return [_ASKED] * self.asked + [_TOLD] * (len(self.ids) - self.asked)
 
 
 def rewriting(
@@ -86,15 +74,17 @@ def rewriting(
     windows: Sequence[Window],
     sign: int = REWRITE,
 ) -> Prompt:
-    """`… [SEP] answer [SEP] other | other [SEP] title | text [SEP]`: to be continued by the question, rewritten."""
+    """`… [SEP] answer [SEP] other | other [SEP] title | text [SEP]`, which the rewritten question continues."""
     ids = [BEGIN, sign, *question, END]
     asked = len(ids)
     ids += [*answer[:_LONGEST_ANSWER], END]
-    room = _OTHERS
+    room = _LONGEST_OTHERS
     for place, other in enumerate(others):
         if len(other) + 1 > room:
             break
-        ids += ([BETWEEN] if place else []) + list(other)
+        if place:
+            ids.append(BETWEEN)
+        ids += other
         room -= len(other) + 1
     ids.append(END)
     for window, width in zip(windows, _WIDTHS, strict=False):
@@ -105,8 +95,7 @@ def rewriting(
 
 
 def answering(question: Sequence[int], windows: Sequence[Window]) -> Prompt:
-    """`… [SEP] title | text [SEP] title | text [SEP]`, each window with as much room as the others: to be continued by
-    an answer."""
+    """`… [SEP] title | text [SEP] title | text [SEP]`, which an answer continues. All windows have equal room."""
     ids = [BEGIN, ANSWER, *question, END]
     asked = len(ids)
     room = (LONGEST - asked) // max(1, len(windows)) - 2
@@ -118,7 +107,7 @@ def answering(question: Sequence[int], windows: Sequence[Window]) -> Prompt:
 
 
 def asking(way: int, window: Window) -> Prompt:
-    """`[CLS] way [SEP] title | text [SEP]`: to be continued by an answer that stands there, a bar and its question."""
+    """`[CLS] way [SEP] title | text [SEP]`, which an answer from the text, a bar and its question continue."""
     ids = [BEGIN, way, END]
     width = LONGEST - len(ids) - min(len(window.title), _LONGEST_TITLE) - 2
     return Prompt([*ids, *window.cut(_LONGEST_TITLE, width)], len(ids))

@@ -17,7 +17,7 @@ from torch import nn
 
 from whichsense.errors import BadConfig, BadInput
 from whichsense.models.bert.running import best_device
-from whichsense.models.compact.writer.net import Writer
+from whichsense.models.compact.writer.net import WriterNet
 from whichsense.models.compact.writer.prompts import LONGEST_ASKED, WAYS
 from whichsense.train.compact.data.examples import Example
 from whichsense.train.compact.data.lists import Lists, prepared
@@ -128,7 +128,7 @@ class AskerTask(Writing):
         return [self.pairs.example(dice.choice(by_way[way])) for way in ways]
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
-        assert isinstance(model, Writer)
+        assert isinstance(model, WriterNet)
         sums, every = np.zeros(2), self.measured.every
         for start in range(0, len(every), _MEASURED):
             some = [
@@ -146,7 +146,7 @@ class AskerTask(Writing):
         if (folder / SYNTHETIC_FILE).exists():
             return
         net = self.build()
-        assert isinstance(net, Writer)
+        assert isinstance(net, WriterNet)
         net.load_state_dict(
             torch.load(folder / WRITER, map_location="cpu", weights_only=True)
         )

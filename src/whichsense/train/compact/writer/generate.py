@@ -11,7 +11,7 @@ from torch import Tensor
 
 from whichsense.jobs.progress import show_progress
 from whichsense.models.compact.encoder.tokens import END, PAD
-from whichsense.models.compact.writer.net import Writer
+from whichsense.models.compact.writer.net import WriterNet
 from whichsense.models.compact.writer.prompts import (
     BAR,
     LONGEST_ASKED,
@@ -59,7 +59,7 @@ class _Place:
 
 
 def made_questions(
-    net: Writer, pack: Pack, making: Making, ways: Sequence[str]
+    net: WriterNet, pack: Pack, making: Making, ways: Sequence[str]
 ) -> SyntheticQuestions:
     """What is written for as many passages, each question once in a list. The same net writes the same again."""
     shares = {way: share for way, share in making.ways.items() if way in ways}
@@ -126,7 +126,7 @@ def parted(tokens: list[int]) -> tuple[list[int], list[int]] | None:
 
 @torch.inference_mode()
 def drawn(
-    net: Writer, prompts: Sequence[Prompt], making: Making, chance: torch.Generator
+    net: WriterNet, prompts: Sequence[Prompt], making: Making, chance: torch.Generator
 ) -> list[list[int]]:
     """What is written behind each prompt, without its end; nothing where it comes to none."""
     device = net.out_bias.device

@@ -20,7 +20,7 @@ from torch import nn
 from whichsense.errors import BadConfig, BadInput
 from whichsense.metrics.ambignq import question_scores
 from whichsense.models.compact.encoder.tokens import END, joined
-from whichsense.models.compact.writer.net import Sequences, Writer
+from whichsense.models.compact.writer.net import WriterBatch, WriterNet
 from whichsense.models.compact.writer.prompts import LONGEST_OUTPUT, REWRITE
 from whichsense.train.compact.data.examples import Example, Examples
 from whichsense.train.compact.data.lists import Lists, prepared
@@ -134,7 +134,7 @@ class WriterTask(Writing):
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Of rewrites: EDIT-F1 and BLEU-4 of the likeliest tokens one by one, and the loss of a token."""
-        assert isinstance(model, Writer)
+        assert isinstance(model, WriterNet)
         device, readings = model.out_bias.device, self.measured.readings
         made = [self.measured.rewritten(reading, None) for reading in readings]
         pairs = [
@@ -170,7 +170,7 @@ class WriterTask(Writing):
 
 
 @torch.inference_mode()
-def likeliest(model: Writer, batch: Sequences) -> list[list[int]]:
+def likeliest(model: WriterNet, batch: WriterBatch) -> list[list[int]]:
     """What is written where the likeliest token is taken each time, without its end."""
     written = torch.zeros_like(batch.written)
     written[:, 0] = REWRITE

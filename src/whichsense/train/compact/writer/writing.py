@@ -16,9 +16,9 @@ from whichsense.errors import BadConfig, BadInput
 from whichsense.models.bases import load_base
 from whichsense.models.compact.encoder.net import from_bert as from_base
 from whichsense.models.compact.writer.net import (
-    Sequences,
-    Writer,
+    WriterBatch,
     WriterConfig,
+    WriterNet,
     from_bert,
 )
 from whichsense.models.compact.writer.prompts import LONGEST, LONGEST_OUTPUT, REWRITE
@@ -83,7 +83,7 @@ class Writing:
             self.model,
         )
         if self._before:
-            net = Writer(self.shape, words)
+            net = WriterNet(self.shape, words)
             net.load_state_dict(self._before)
             return net
         if not model.layers:
@@ -101,9 +101,9 @@ class Writing:
         return _opened(Path(writer)) if writer else self.start.writer
 
     def loss(
-        self, model: nn.Module, batch: Sequences
+        self, model: nn.Module, batch: WriterBatch
     ) -> tuple[Tensor, dict[str, float | Tensor]]:
-        assert isinstance(model, Writer)
+        assert isinstance(model, WriterNet)
         loss, total, count = model.loss(batch)
         return loss, {"each": total / count.clamp(min=1)}
 
@@ -121,7 +121,7 @@ def _untrained(base: str) -> Start:
     return Start(Path(base), shape, load_vocabulary(base), state)
 
 
-def collated(examples: Sequence[Example], longest: int = LONGEST_OUTPUT) -> Sequences:
+def collated(examples: Sequence[Example], longest: int = LONGEST_OUTPUT) -> WriterBatch:
     """All of one size, for which layers are compiled. `longest`: tokens of what is written."""
     ids, kinds = (np.zeros((len(examples), LONGEST), np.int64) for _ in range(2))
     written, wanted = (np.zeros((len(examples), longest), np.int64) for _ in range(2))
@@ -141,7 +141,7 @@ def collated(examples: Sequence[Example], longest: int = LONGEST_OUTPUT) -> Sequ
             output,
             one.weights[: len(output)],
         )
-    return Sequences(
+    return WriterBatch(
         *map(torch.from_numpy, (ids, kinds, mask, written, wanted, weights))
     )
 
