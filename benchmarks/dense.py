@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from retrieval import texts  # type: ignore[import-not-found,unused-ignore]  # beside this file
 from whichsense.datasets import load
-from whichsense.datasets.faults import MissingData
+from whichsense.errors import MissingData
 from whichsense.index.dense import clusters as lists
 from whichsense.index.dense.vectors import Vectors, VectorsWriter
 from whichsense.models.vectors.encoders import estimate, load_encoder

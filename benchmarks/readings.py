@@ -17,15 +17,14 @@ from pathlib import Path
 import numpy as np
 
 from whichsense import compact
-from whichsense.datasets import Annotation, QAPair, Question
-from whichsense.datasets.given import given_questions
+from whichsense.datasets import Annotation, QAPair, Question, load_questions
 from whichsense.files import as_json, write_atomically
 from whichsense.metrics.ambignq import f1_answers, question_scores
 from whichsense.metrics.bootstrap import quantile, resampled_sums
 from whichsense.models.compact.rewrite.resolving import Resolved, resolved
 from whichsense.pipeline import Pipeline
-from whichsense.sample import is_learnt
 from whichsense.stages.read import CompactReader
+from whichsense.train.compact.data.questions import is_trained_on
 from whichsense.types import Candidate
 
 _FEW = 3  # passages
@@ -37,11 +36,13 @@ def sample(options: argparse.Namespace) -> None:
     The scorer learnt from half of the topics: what counts are the others.
     """
     pipeline = compact.load(threads=options.threads)
-    asked = given_questions("sample/questions")[0][:: options.every]
-    none = given_questions("sample/unanswerable")[0]
+    asked = load_questions("sample/questions")[0][:: options.every]
+    none = load_questions("sample/unanswerable")[0]
     for topics, learnt in (("not learnt from", False), ("learnt from", True)):
-        _tell(topics, pipeline, [one for one in asked if is_learnt(one.id) == learnt])
-        without = [one.text for one in none if is_learnt(one.id) == learnt]
+        _tell(
+            topics, pipeline, [one for one in asked if is_trained_on(one.id) == learnt]
+        )
+        without = [one.text for one in none if is_trained_on(one.id) == learnt]
         declined = sum(not found.readings for found in compact.ask(pipeline, without))
         print(f"  unanswerable: {declined} of {len(without)} declined", flush=True)
 
@@ -74,7 +75,7 @@ def ambiguous(options: argparse.Namespace) -> None:
         options.index, threads=options.threads, depth=_FEW, keep=_FEW
     )
     assert isinstance(pipeline.reader, CompactReader)
-    asked = given_questions(options.dataset)[0][: options.limit]
+    asked = load_questions(options.dataset)[0][: options.limit]
     found = pipeline.retriever.retrieve([question.text for question in asked], _FEW)
     scenes = (
         pipeline.reader.compact.scene(one.text, hits)
@@ -110,7 +111,7 @@ def answers(options: argparse.Namespace) -> None:
         "as asked": pipeline.reader,
         "as predicted": replace(pipeline.reader, cautious=False),
     }
-    asked = given_questions(options.dataset)[0][: options.limit]
+    asked = load_questions(options.dataset)[0][: options.limit]
     told, several = list[bool](), list[bool]()
     scores: dict[str, list[float]] = {name: [] for name in readers}
     for question in asked:
@@ -145,7 +146,7 @@ def rewrites(options: argparse.Namespace) -> None:
     pipeline = compact.load(options.index, threads=options.threads)
     asked = [
         one
-        for one in given_questions(options.dataset)[0]
+        for one in load_questions(options.dataset)[0]
         if one.several and one.is_ambiguous
     ]
     random.Random(0).shuffle(asked)

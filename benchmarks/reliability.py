@@ -13,7 +13,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from whichsense.datasets.given import given_questions
+from whichsense.datasets import load_questions
 from whichsense.errors import BadInput
 from whichsense.evaluation.scoring.inputs import read_predictions
 from whichsense.metrics.answers import normal_form
@@ -27,7 +27,7 @@ def outcomes(gold: str, predicted: Path) -> tuple[list[float], list[float]]:
     """Confidence of each answer, and whether it is right."""
     given, right = [], []
     found = read_predictions(predicted)
-    for question in given_questions(gold)[0]:
+    for question in load_questions(gold)[0]:
         names = {
             normal_form(name)
             for one in question.annotations

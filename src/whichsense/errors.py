@@ -16,6 +16,18 @@ class BadInput(WhichsenseError):
     """A question, file or record that cannot be used as it is."""
 
 
+class NoDataset(BadInput):
+    """No dataset has this name."""
+
+
+class MissingData(BadInput):
+    """The dataset is known, but its file is not in the data folder, or cannot be fetched."""
+
+
+class DamagedData(BadInput):
+    """The file of a dataset is not what it should be: wrong checksum, count or schema."""
+
+
 class BadConfig(WhichsenseError):
     """A setting that does not exist or has a value it cannot have."""
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from whichsense import datasets
-from whichsense.datasets import DamagedData, MissingData
 from whichsense.datasets.catalog import Download, Entry, Release, entry
+from whichsense.errors import DamagedData, MissingData
 
 ROW = {
     "id": "1",

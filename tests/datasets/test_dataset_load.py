@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from whichsense import datasets
-from whichsense.datasets import DamagedData, GroundedQuestion, MissingData, NoDataset
-from whichsense.errors import BadInput
+from whichsense.datasets import GroundedQuestion
+from whichsense.errors import BadInput, DamagedData, MissingData, NoDataset
 
 
 def put(folder: Path, rows: list[Any], name: str = "ambignq/dev.json") -> Path:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whichsense.datasets import near, near_duplicates
+from whichsense.datasets import find_near_duplicates, near_duplicates
 from whichsense.text.words import words
 
 TEXTS = st.lists(
@@ -34,13 +34,15 @@ def slowly(
 def test_it_equals_the_slow_way(
     questions: list[str], against: list[str], threshold: float
 ) -> None:
-    assert near_duplicates(questions, against, threshold) == slowly(
+    assert find_near_duplicates(questions, against, threshold) == slowly(
         questions, against, threshold
     )
 
 
 def test_case_and_punctuation_do_not_matter() -> None:
-    assert near_duplicates(["WHO sang 'Hurt'?", "???"], ["who sang hurt", "!"]) == {
+    assert find_near_duplicates(
+        ["WHO sang 'Hurt'?", "???"], ["who sang hurt", "!"]
+    ) == {
         0: 0,
         1: 1,
     }
@@ -48,7 +50,7 @@ def test_case_and_punctuation_do_not_matter() -> None:
 
 def test_a_threshold_out_of_range_is_refused() -> None:
     with pytest.raises(ValueError, match="threshold"):
-        near_duplicates(["a"], ["a"], 0)
+        find_near_duplicates(["a"], ["a"], 0)
 
 
 def test_few_pairs_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,9 +73,9 @@ def test_few_pairs_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     def counted(one: frozenset[str], other: frozenset[str], threshold: float) -> bool:
         nonlocal compared
         compared += 1
-        return repeats(one, other, threshold)
+        return overlap_enough(one, other, threshold)
 
-    repeats = near._repeats
-    monkeypatch.setattr(near, "_repeats", counted)
-    near_duplicates(texts(8_000), texts(2_000))
+    overlap_enough = near_duplicates._overlap_enough
+    monkeypatch.setattr(near_duplicates, "_overlap_enough", counted)
+    find_near_duplicates(texts(8_000), texts(2_000))
     assert 0 < compared < 8_000 * 2_000 / 500

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from whichsense import datasets
-from whichsense.datasets import ClarifiedQuestion, FullQuestion, LongQuestion
+from whichsense.datasets import (
+    Claim,
+    ClarifiedQuestion,
+    ConflictQuestion,
+    FeedbackQuestion,
+    FullQuestion,
+    GroundedLongQuestion,
+    LongQuestion,
+)
 from whichsense.evaluation.stats import statistics
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
@@ -21,7 +30,14 @@ COUNTS = {
     "ambignq/dev": 1003,
     "asqa/dev": 477,
     "asqa/dev_original_schema": 258,
+    "asqa/train_feedback": 467,
+    "asqa/train_part": 467,
     "cambignq/four_examples": 4,
+    "cambignq/part_dev": 24,
+    "cambignq/part_train": 499,
+    "cambignq/part_val": 58,
+    "clapnq/answerable": 147,
+    "clapnq/unanswerable": 150,
     "condambigqa/open": 114,
     "multihop/hotpotqa_train": 100,
     "multihop/musique_train": 100,
@@ -30,6 +46,7 @@ COUNTS = {
     "nq_open/efficientqa_test": 1769,
     "nq_open/gold_passages": 2653,
     "popqa/test_sample": 1000,
+    "ramdocs/open": 248,
     "situatedqa/geo.train": 3548,
     "situatedqa/geo.dev": 1398,
     "situatedqa/geo.test": 506,
@@ -42,6 +59,7 @@ COUNTS = {
     "webquestions/train": 2834,
     "webquestions/val": 755,
     "webquestions/test": 2032,
+    "wice/dev": 349,
 }
 
 
@@ -112,6 +130,55 @@ def test_records_that_know_more() -> None:
     assert unanswerable == 5945
 
 
+def test_the_part_of_cambignq_pairs_options_with_answers() -> None:
+    categories: Counter[str] = Counter()
+    unpaired = 0
+    for split in ("train", "val", "dev"):
+        name = f"cambignq/part_{split}"
+        for question in datasets.load(name, ClarifiedQuestion, data_dir=DATA):
+            categories[question.category] += 1
+            unpaired += not question.clarified_answers
+            assert question.is_answerable == bool(question.clarified_answers)
+            assert question.options
+    assert categories["one"] > categories["year"] > categories["location"]
+    assert unpaired == 4
+
+
+def test_feedback_is_about_the_questions_of_the_train_part() -> None:
+    part = list(datasets.load("asqa/train_part", LongQuestion, data_dir=DATA))
+    judged = list(datasets.load("asqa/train_feedback", FeedbackQuestion, data_dir=DATA))
+    assert {one.text for one in part} == {one.text for one in judged}
+    assert Counter(one.split for one in part) == {"train": 412, "val": 55}
+    assert not datasets.find_near_duplicates(
+        [one.text for one in part],
+        [one.text for one in datasets.load("asqa/dev", data_dir=DATA)],
+        threshold=1,
+    )
+    assert sum(len(one.errors) for one in judged) == 1281
+    assert sum(len(one.missing) for one in judged) == 793
+
+
+def test_the_datasets_about_evidence() -> None:
+    documents: Counter[str] = Counter()
+    for conflict in datasets.load("ramdocs/open", ConflictQuestion, data_dir=DATA):
+        answers = [aliases[0] for aliases in conflict.annotations[0].answers]
+        for document in conflict.documents:
+            documents[document.kind] += 1
+            assert (document.answer in answers) == (document.kind == "correct")
+    assert documents == {"correct": 933, "misinfo": 150, "noise": 280}
+    labels = Counter(
+        one.label for one in datasets.load("wice/dev", Claim, data_dir=DATA)
+    )
+    assert labels == {"supported": 115, "partially_supported": 191, "not_supported": 43}
+    answerable = datasets.load("clapnq/answerable", GroundedLongQuestion, data_dir=DATA)
+    for question in answerable:
+        for answer in question.long_answers:
+            assert set(answer.sentences) <= set(question.sentences[0])
+    unanswerable = datasets.load("clapnq/unanswerable", data_dir=DATA)
+    assert all(question.is_answerable for question in answerable)
+    assert not any(question.is_answerable for question in unanswerable)
+
+
 def test_training_without_what_is_tested() -> None:
     held_out = ("ambignq/dev", "ambignq/val")
     train = list(datasets.load("ambignq/train", data_dir=DATA, without=held_out))
@@ -121,4 +188,7 @@ def test_training_without_what_is_tested() -> None:
         for question in datasets.load(name, data_dir=DATA)
     ]
     assert 8000 < len(train) < 8477
-    assert datasets.near_duplicates([question.text for question in train], others) == {}
+    assert (
+        datasets.find_near_duplicates([question.text for question in train], others)
+        == {}
+    )

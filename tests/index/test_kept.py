@@ -168,12 +168,12 @@ def test_the_command(tmp_path: Path) -> None:
     )
     assert done.exit_code == 0, done.output
     from whichsense import datasets
-    from whichsense.datasets.records import rewrites_of
+    from whichsense.datasets import rewrites_as_questions
 
     asked = list(datasets.load("sample/questions"))[:3]
     kept = KeptHits.open(out)
     texts = [question.text for question in asked]
-    texts += [one.text for question in asked for one in rewrites_of(question)]
+    texts += [one.text for question in asked for one in rewrites_as_questions(question)]
     assert len(texts) > 3 and all(len(hits) == 2 for hits in kept.search_many(texts, 2))
     assert f"{len(dict.fromkeys(texts))} questions" in done.output
     both = CliRunner().invoke(

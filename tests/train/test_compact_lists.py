@@ -12,8 +12,14 @@ import pytest
 pytest.importorskip("torch")
 
 from whichsense import sample
-from whichsense.datasets import Context, GroundedQuestion, Question, SituatedQuestion
-from whichsense.datasets.records import Annotation, QAPair
+from whichsense.datasets import (
+    Annotation,
+    Context,
+    GroundedQuestion,
+    QAPair,
+    Question,
+    SituatedQuestion,
+)
 from whichsense.errors import BadConfig
 from whichsense.models.compact.encoder.inputs import LONGEST_QUESTION, pair
 from whichsense.models.compact.encoder.tokens import BEGIN, END, Tokenizer, joined
@@ -94,7 +100,7 @@ def test_what_is_kept_for_measuring_is_not_learnt(
     ]
     sets = {"ambignq/train": [*own, *copies], "ambignq/dev": dev}
     monkeypatch.setattr(
-        questions, "given_questions", lambda name, folder: (sets[name], Path(name))
+        questions, "load_questions", lambda name, folder: (sets[name], Path(name))
     )
     plain = questions.training(Data(without=("ambignq/dev",)))
     assert [one.text for one in plain] == [one.text for one in own]

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from whichsense.datasets import load, near_duplicates
+from whichsense.datasets import find_near_duplicates, load
 from whichsense.errors import BadConfig
 from whichsense.models.compact.encoder.runtime import WEIGHTS, Embeddings
 from whichsense.text.words import normalize
@@ -51,7 +51,7 @@ def test_nothing_that_is_measured_is_learnt(shipped: Topics) -> None:
         for one in load(name)
         for text in wordings(one)
     ]
-    assert not near_duplicates(asked, measured)
+    assert not find_near_duplicates(asked, measured)
     assert len(set(map(str.lower, asked))) == len(asked)
 
 

@@ -13,13 +13,13 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from whichsense.datasets import load
-from whichsense.datasets.records import (
+from whichsense.datasets import (
     Annotation,
     Context,
     LongQuestion,
     LongReference,
     QAPair,
+    load,
 )
 from whichsense.errors import BadConfig, MissingExtra
 from whichsense.models.seq2seq.codec import Form

@@ -56,19 +56,20 @@ def command(
 
     Training (data.hits), predict and tune (--hits) then read it in place of an index.
     """
-    from whichsense.datasets.given import given_questions
-    from whichsense.datasets.records import rewrites_of
+    from whichsense.datasets import load_questions, rewrites_as_questions
     from whichsense.index.saved_hits import keep_hits
 
     index, chosen = open_evidence(folder, method)
     found = [
         question
         for name in datasets
-        for question in given_questions(name, data_dir)[0][:limit]
+        for question in load_questions(name, data_dir)[0][:limit]
     ]
     asked = [question.text for question in found]
     if rewrites:
-        asked += [one.text for question in found for one in rewrites_of(question)]
+        asked += [
+            one.text for question in found for one in rewrites_as_questions(question)
+        ]
     with show_progress("searching", "questions") as progress:
         count = keep_hits(index, asked, out, k=k, method=chosen, progress=progress)
     print(f"{out}: {count:,} questions, {k} passages each")

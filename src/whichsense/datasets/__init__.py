@@ -1,4 +1,4 @@
-"""Datasets by name, lazy and typed, with where they come from.
+"""Datasets by name, lazy and typed, with their sources.
 
 >>> from whichsense import datasets
 >>> dev = datasets.load("ambignq/dev")      # nothing is read yet
@@ -12,59 +12,92 @@ from pathlib import Path
 
 from whichsense.datasets.catalog import Entry, entry, names
 from whichsense.datasets.checking import Report, check
-from whichsense.datasets.dataset import Dataset, load
-from whichsense.datasets.faults import DamagedData, MissingData, NoDataset
-from whichsense.datasets.folder import data_folder, find
-from whichsense.datasets.near import near_duplicates
-from whichsense.datasets.records import (
-    Annotation,
+from whichsense.datasets.dataset import (
+    Dataset,
+    load,
+    load_questions,
+    locate_questions,
+)
+from whichsense.datasets.families import (
+    Claim,
     ClarifiedQuestion,
     Condition,
     ConditionalQuestion,
-    Context,
+    ConflictDocument,
+    ConflictQuestion,
     EntityQuestion,
+    ErrorSpan,
+    FeedbackQuestion,
     FullQuestion,
+    GroundedAnswer,
+    GroundedLongQuestion,
     GroundedQuestion,
     JudgedQuestion,
     LongQuestion,
     LongReference,
+    MissingInformation,
+    Preference,
+    SearchQuery,
+    SentencePassage,
+    SituatedQuestion,
+)
+from whichsense.datasets.folder import data_folder, find
+from whichsense.datasets.near_duplicates import find_near_duplicates
+from whichsense.datasets.records import (
+    Annotation,
+    AnnotationKind,
+    Context,
     QAPair,
     Question,
-    SearchQuery,
-    SituatedQuestion,
+    Record,
+    merge_answers,
+    rewrites_as_questions,
 )
 from whichsense.jobs.progress import Progress, silent
 
 __all__ = [
     "Annotation",
+    "AnnotationKind",
+    "Claim",
     "ClarifiedQuestion",
     "Condition",
     "ConditionalQuestion",
+    "ConflictDocument",
+    "ConflictQuestion",
     "Context",
-    "DamagedData",
     "Dataset",
     "EntityQuestion",
     "Entry",
+    "ErrorSpan",
+    "FeedbackQuestion",
     "FullQuestion",
+    "GroundedAnswer",
+    "GroundedLongQuestion",
     "GroundedQuestion",
     "JudgedQuestion",
     "LongQuestion",
     "LongReference",
-    "MissingData",
-    "NoDataset",
+    "MissingInformation",
+    "Preference",
     "QAPair",
     "Question",
+    "Record",
     "Report",
     "SearchQuery",
+    "SentencePassage",
     "SituatedQuestion",
     "check",
     "data_folder",
     "entry",
     "fetch",
     "find",
+    "find_near_duplicates",
     "load",
+    "load_questions",
+    "locate_questions",
+    "merge_answers",
     "names",
-    "near_duplicates",
+    "rewrites_as_questions",
 ]
 
 
@@ -74,13 +107,12 @@ def fetch(
     force: bool = False,
     progress: Progress = silent,
 ) -> Path:
-    """Download a dataset into the data folder, check it, and put it in its place in one step.
+    """Download a dataset into the data folder, check it, and move it into place in one step.
 
-    What is there already is not fetched again, unless `force` says so. An interrupted download goes on where it
-    stopped, if the server can do that and its file is still the same.
+    A file that is there already is not fetched again without `force`. An interrupted download resumes where the
+    server supports it and its file is still the same.
     """
-    from whichsense.datasets.fetching import (
-        fetch as fetch_now,  # brings the network modules, which loading does not need
-    )
+    # The network modules cost import time that loading does not need.
+    from whichsense.datasets.fetching import fetch_dataset
 
-    return fetch_now(name, data_dir, force, progress)
+    return fetch_dataset(name, data_dir, force, progress)

@@ -1,4 +1,4 @@
-"""Every dataset by name, from the text files in `catalog/`: where it comes from, its licence, citation, releases."""
+"""The catalog of datasets, from the text files in `catalog/`: source, licence, citation, releases."""
 
 from __future__ import annotations
 
@@ -7,30 +7,31 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from whichsense.datasets.faults import NoDataset
-from whichsense.errors import BadConfig, did_you_mean
+from whichsense.errors import BadConfig, NoDataset, did_you_mean
 
 _FOLDER = Path(__file__).parent / "catalog"
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A file as someone published it. A file name claims the releases that list it; compression does not matter,
-    unless the name here has one."""
+    """A file as it was published.
+
+    A file can be any release that lists its name, whatever its compression, unless the name here has one.
+    """
 
     files: tuple[str, ...]
     name: str = "official"
     count: int | None = None
     sha256: str = ""
-    """Of the unpacked file; empty where it is not on record."""
+    """Checksum of the unpacked file; empty where it is not on record."""
     note: str = ""
     anywhere: bool = False
-    """The name says what it is, so that the file is also found at the top of the data folder."""
+    """True where the file is also searched for at the top of the data folder: its name identifies it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """Where an official release is fetched from."""
+    """The address of an official release."""
 
     url: str
     sha256: str = ""
@@ -40,7 +41,7 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What the splits of a dataset share."""
+    """The fields that the splits of a dataset share."""
 
     name: str
     title: str
@@ -73,34 +74,33 @@ def names() -> list[str]:
 
 
 def entry(name: str) -> Entry:
-    """What is known about a dataset.
+    """The catalog entry of a dataset.
 
     >>> entry("asqa/dve")
     Traceback (most recent call last):
     ...
-    whichsense.datasets.faults.NoDataset: No dataset named 'asqa/dve'. Did you mean 'asqa/dev'?
+    whichsense.errors.NoDataset: No dataset named 'asqa/dve'. Did you mean 'asqa/dev'?
     """
     known = _entries()
     if name in known:
         return known[name]
-    splits = [other for other in known if other.startswith(f"{name}/")]
+    splits = ", ".join(other for other in known if other.startswith(f"{name}/"))
     if splits:
-        raise NoDataset(
-            f"'{name}' has several splits: name one of {', '.join(splits)}."
-        )
+        raise NoDataset(f"'{name}' has several splits: name one of {splits}.")
     raise NoDataset(f"No dataset named '{name}'. {did_you_mean(name, known)}")
 
 
 @cache
 def _entries() -> dict[str, Entry]:
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for path in sorted(_FOLDER.glob("*.toml")):
-        found.update(_read(path))
-    return found
+        for one in _read_family(path):
+            entries[one.name] = one
+    return entries
 
 
-def _read(path: Path) -> dict[str, Entry]:
-    import tomllib  # here, as scoring uses the readers but not the catalog
+def _read_family(path: Path) -> list[Entry]:
+    import tomllib  # here, because scoring uses the readers but not the catalog
 
     from whichsense.config import from_table
 
@@ -110,29 +110,30 @@ def _read(path: Path) -> dict[str, Entry]:
     if not splits:
         raise BadConfig(f"{path}: no [splits.…] table.")
     family = from_table(Family, {"name": path.stem, **table}, str(path))
-    return {
-        f"{family.name}/{split}": _entry(
-            family, split, {"reader": reader, **fields}, str(path)
-        )
-        for split, fields in splits.items()
-    }
+    entries = []
+    for split, fields in splits.items():
+        with_reader = {"reader": reader, **fields}
+        entries.append(_parse_entry(family, split, with_reader, str(path)))
+    return entries
 
 
-def _entry(family: Family, split: str, fields: dict[str, Any], where: str) -> Entry:
+def _parse_entry(
+    family: Family, split: str, fields: dict[str, Any], where: str
+) -> Entry:
     from whichsense.config import from_table
 
     where = f"{where}, splits.{split}"
-    releases = tuple(
-        from_table(Release, release, where) for release in fields.pop("releases", [])
-    )
-    download = fields.pop("download", None)
+    releases = []
+    for release in fields.pop("releases", []):
+        releases.append(from_table(Release, release, where))
     if not releases:
         raise BadConfig(f"{where}: no releases.")
+    download = fields.pop("download", None)
     return Entry(
         name=f"{family.name}/{split}",
         family=family,
         reader=fields.pop("reader"),
-        releases=releases,
+        releases=tuple(releases),
         about=fields.pop("about", ""),
         inside=fields.pop("inside", ""),
         download=from_table(Download, download, where) if download else None,

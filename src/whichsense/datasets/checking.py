@@ -1,4 +1,4 @@
-"""Is a file what it claims to be? Checksum, count, and the schema of every record."""
+"""Check a file against the catalog: checksum, count, and the schema of every record."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ from pathlib import Path
 
 from whichsense.datasets.catalog import Entry, Release, entry
 from whichsense.datasets.dataset import read_file
-from whichsense.datasets.faults import DamagedData
-from whichsense.datasets.folder import claimed, find, how_again, how_to_get
-from whichsense.errors import WhichsenseError
+from whichsense.datasets.folder import (
+    advise_getting,
+    advise_replacing,
+    find,
+    matching_releases,
+)
+from whichsense.errors import DamagedData, WhichsenseError
 from whichsense.files import sha256_unpacked
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a check found: `problem` is empty where all is well."""
+    """The result of a check: `problem` is empty where there is none."""
 
     name: str
     path: Path | None
     count: int = 0
     release: str = ""
     checksum: str = ""
-    """"matches", or "not on record" for releases whose checksum nobody wrote down."""
+    """"matches", or "not on record" for releases whose checksum is unknown."""
     problem: str = ""
 
     @property
@@ -31,14 +35,15 @@ class Report:
 
 
 def check(name: str, data_dir: str | Path | None = None) -> Report:
-    """Read a dataset to its end and compare it with the catalog. Nothing is raised for bad data: it is reported."""
+    """Read a dataset to its end and compare it with the catalog. Bad data is reported, not raised."""
     about = entry(name)
     path = find(about, data_dir)
     if path is None:
-        return Report(name, None, problem=f"not there. {how_to_get(about, data_dir)}")
+        advice = advise_getting(about, data_dir)
+        return Report(name, None, problem=f"not there. {advice}")
     count = 0
     try:
-        release, checksum = _identified(about, path)
+        release, checksum = _identify_by_checksum(about, path)
         seen: set[str] = set()
         for record in read_file(about, path, _fix(about)):
             count += 1
@@ -47,7 +52,7 @@ def check(name: str, data_dir: str | Path | None = None) -> Report:
                     f"'{path}', record {count}: the id '{record.id}' occurs twice. {_fix(about)}"
                 )
             seen.add(record.id)
-        release = release or _by_count(about, path, count)
+        release = release or _identify_by_count(about, path, count)
     except WhichsenseError as error:
         return Report(name, path, count, problem=str(error))
     problem = ""
@@ -57,42 +62,45 @@ def check(name: str, data_dir: str | Path | None = None) -> Report:
 
 
 def _fix(about: Entry) -> str:
-    return f"Get the file again ({how_again(about)})."
+    return f"Get the file again ({advise_replacing(about)})."
 
 
-def _identified(about: Entry, path: Path) -> tuple[Release | None, str]:
-    """The release that the checksum tells; None where only the count can tell."""
+def _identify_by_checksum(about: Entry, path: Path) -> tuple[Release | None, str]:
+    """The release with the file's checksum; None where only the count can tell."""
     if not any(release.sha256 for release in about.releases):
         return None, "not on record"
     digest = sha256_unpacked(path)
     for release in about.releases:
         if release.sha256 == digest:
             return release, "matches"
-    claims = claimed(about, path)
-    if claims and all(release.sha256 for release in claims):
-        raise _wrong_checksum(about, path, digest, claims)
+    possible = matching_releases(about, path)
+    if possible and all(release.sha256 for release in possible):
+        raise _wrong_checksum(about, path, digest, possible)
     return None, "not on record"
 
 
-def _by_count(about: Entry, path: Path, count: int) -> Release:
-    """Which of the releases without a checksum it is. A file that only looks like one with a checksum is damaged."""
-    claims = claimed(about, path)
-    unknown = [release for release in claims if not release.sha256]
+def _identify_by_count(about: Entry, path: Path, count: int) -> Release:
+    """The release without a checksum that has this count.
+
+    A file that has the name of a release with a checksum, but neither its checksum nor a known count, is damaged.
+    """
+    possible = matching_releases(about, path)
+    unknown = [release for release in possible if not release.sha256]
     for release in unknown:
         if release.count in (None, count):
             return release
-    if len(unknown) < len(claims):
-        raise _wrong_checksum(about, path, sha256_unpacked(path), claims)
+    if len(unknown) < len(possible):
+        raise _wrong_checksum(about, path, sha256_unpacked(path), possible)
     return unknown[0]
 
 
 def _wrong_checksum(
-    about: Entry, path: Path, digest: str, claims: list[Release]
+    about: Entry, path: Path, digest: str, possible: list[Release]
 ) -> DamagedData:
-    known = "; ".join(
-        f"{release.name}: {release.sha256 or f'{release.count:,} records'}"
-        for release in claims
-    )
+    known = []
+    for release in possible:
+        expected = release.sha256 or f"{release.count:,} records"
+        known.append(f"{release.name}: {expected}")
     return DamagedData(
-        f"'{path}' has the wrong checksum {digest} (known: {known}). {_fix(about)}"
+        f"'{path}' has the wrong checksum {digest} (known: {'; '.join(known)}). {_fix(about)}"
     )

@@ -6,53 +6,60 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar, overload
 
-from whichsense.datasets import readers, readers_ambiguous, readers_grounded
 from whichsense.datasets.catalog import Entry, entry
-from whichsense.datasets.folder import how_again, located
-from whichsense.datasets.near import near_duplicates
-from whichsense.datasets.readers import Reader
-from whichsense.datasets.records import Question
+from whichsense.datasets.folder import advise_replacing, locate
+from whichsense.datasets.near_duplicates import find_near_duplicates
+from whichsense.datasets.readers import ambiguous, grounded, long_form, plain
+from whichsense.datasets.readers.parts import Reader
+from whichsense.datasets.records import Question, Record
 from whichsense.errors import BadInput
 
-Record_co = TypeVar("Record_co", bound=Question, covariant=True)
+RecordT_co = TypeVar("RecordT_co", bound=Record, covariant=True)
 
+_NOT_AMBIGNQ = "Is it AmbigNQ's file, light or full?"
+
+# The names that the catalog's `reader` may have.
 READERS: dict[str, Reader] = {
-    "ambignq": readers.ambignq,
-    "ambignq_full": readers_ambiguous.ambignq_full,
-    "asqa": readers_ambiguous.asqa,
-    "cambignq": readers_ambiguous.cambignq,
-    "condambigqa": readers_ambiguous.condambigqa,
-    "efficientqa_test": readers.efficientqa_test,
-    "gold_passages": readers_grounded.gold_passages,
-    "hotpotqa": readers_grounded.hotpotqa,
-    "musique": readers_grounded.musique,
-    "nq_open": readers.nq_open,
-    "popqa": readers.popqa,
-    "situatedqa": readers_ambiguous.situatedqa,
-    "squad": readers_grounded.squad,
-    "triviaqa": readers.triviaqa,
-    "unanswerable": readers.unanswerable,
-    "webquestions": readers.webquestions,
+    "ambignq": ambiguous.read_ambignq,
+    "ambignq_full": ambiguous.read_ambignq_full,
+    "asqa": long_form.read_asqa,
+    "asqa_part": long_form.read_asqa_part,
+    "cambignq": ambiguous.read_cambignq,
+    "cambignq_part": ambiguous.read_cambignq_part,
+    "clapnq": long_form.read_clapnq,
+    "condambigqa": ambiguous.read_condambigqa,
+    "efficientqa_test": plain.read_efficientqa_test,
+    "gold_passages": grounded.read_gold_passages,
+    "hotpotqa": grounded.read_hotpotqa,
+    "musique": grounded.read_musique,
+    "nq_open": plain.read_nq_open,
+    "popqa": plain.read_popqa,
+    "qa_feedback": long_form.read_qa_feedback,
+    "ramdocs": ambiguous.read_ramdocs,
+    "situatedqa": ambiguous.read_situatedqa,
+    "squad": grounded.read_squad,
+    "triviaqa": plain.read_triviaqa,
+    "unanswerable": plain.read_unanswerable,
+    "webquestions": plain.read_webquestions,
+    "wice": grounded.read_wice,
 }
 
 
-class Dataset(Generic[Record_co]):
-    """The records of a dataset, as often as they are wanted. Iterating streams them; `len` reads and keeps them."""
+class Dataset(Generic[RecordT_co]):
+    """The records of a dataset. Iterating streams them from the file; `len` reads and keeps them."""
 
     def __init__(
         self,
         about: Entry,
-        kind: type[Record_co],
+        kind: type[RecordT_co],
         folder: Path | None,
         without: Sequence[str],
     ) -> None:
-        self.about, self._kind, self._folder, self._without = (
-            about,
-            kind,
-            folder,
-            tuple(without),
-        )
-        self._kept: tuple[Record_co, ...] | None = None
+        self.about = about
+        self._kind = kind
+        self._folder = folder
+        self._without = tuple(without)
+        self._records: tuple[RecordT_co, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -60,58 +67,48 @@ class Dataset(Generic[Record_co]):
 
     @property
     def path(self) -> Path:
-        """Its file; an error says how to get it where it is missing."""
-        return located(self.about, self._folder)
+        """Its file; raises an error that says how to get it where it is missing."""
+        return locate(self.about, self._folder)
 
-    def __iter__(self) -> Iterator[Record_co]:
-        return iter(self._kept) if self._kept is not None else self._filtered()
+    def __iter__(self) -> Iterator[RecordT_co]:
+        if self._records is not None:
+            return iter(self._records)
+        return self._read_filtered()
 
     def __len__(self) -> int:
-        if (
-            self._kept is None
-        ):  # `list` asks for the length first: keeping the records spares it a second reading
-            self._kept = tuple(self._filtered())
-        return len(self._kept)
+        if self._records is None:
+            # `list` asks for the length first: keeping the records saves it a second read
+            self._records = tuple(self._read_filtered())
+        return len(self._records)
 
     def __bool__(self) -> bool:
         return True
 
     def __repr__(self) -> str:
-        left_out = f", without={self._without}" if self._without else ""
-        return f"load({self.name!r}{left_out})"
+        without = f", without={self._without}" if self._without else ""
+        return f"load({self.name!r}{without})"
 
-    def _filtered(self) -> Iterator[Record_co]:
+    def _read_filtered(self) -> Iterator[RecordT_co]:
         if not self._without:
             yield from self._read()
             return
-        others = [
-            question
-            for name in self._without
-            for question in load(name, data_dir=self._folder)
-        ]
-        everything = list(self._read())
-        repeated = near_duplicates(
-            [q.text for q in everything], [q.text for q in others]
-        )
-        yield from (
-            question
-            for number, question in enumerate(everything)
-            if number not in repeated
-        )
+        others: list[Question] = []
+        for name in self._without:
+            others.extend(load(name, data_dir=self._folder))
+        yield from _drop_near_duplicates(list(self._read()), others)
 
-    def _read(self) -> Iterator[Record_co]:
-        for record in read_file(
-            self.about, self.path, f"Get the file again ({how_again(self.about)})."
-        ):
+    def _read(self) -> Iterator[RecordT_co]:
+        fix = f"Get the file again ({advise_replacing(self.about)})."
+        for record in read_file(self.about, self.path, fix):
             if not isinstance(record, self._kind):
-                found = type(record).__name__
+                actual = type(record).__name__
                 raise BadInput(
-                    f"'{self.name}' holds {found} records, not {self._kind.__name__}. Ask for kind={found}."
+                    f"'{self.name}' holds {actual} records, not {self._kind.__name__}. Ask for kind={actual}."
                 )
             yield record
 
 
-def read_file(about: Entry, path: Path, fix: str) -> Iterator[Question]:
+def read_file(about: Entry, path: Path, fix: str) -> Iterator[Record]:
     """The records of one file, by the reader that the catalog names."""
     return READERS[about.reader](path, about.inside, fix)
 
@@ -123,26 +120,65 @@ def load(
 @overload
 def load(
     name: str,
-    kind: type[Record_co],
+    kind: type[RecordT_co],
     *,
     data_dir: str | Path | None = None,
     without: Sequence[str] = (),
-) -> Dataset[Record_co]: ...
+) -> Dataset[RecordT_co]: ...
 def load(
     name: str,
-    kind: type[Question] = Question,
+    kind: type[Record] = Question,
     *,
     data_dir: str | Path | None = None,
     without: Sequence[str] = (),
-) -> Dataset[Question]:
+) -> Dataset[Record]:
     """A dataset by name.
 
-    `kind` says which record the caller needs, for the type checker and as a check. `without` names datasets whose
-    questions must not occur: those that equal or nearly equal one of theirs are left out, as training needs it.
+    `kind` is the record type that the caller needs, for the type checker and as a check. `without` names datasets
+    whose questions must not occur: questions that equal or nearly equal one of theirs are dropped, for training.
 
     >>> load("asqa/dev")
     load('asqa/dev')
     """
     for other in without:
         entry(other)
-    return Dataset(entry(name), kind, Path(data_dir) if data_dir else None, without)
+    folder = Path(data_dir) if data_dir else None
+    return Dataset(entry(name), kind, folder, without)
+
+
+def load_questions(
+    name: str, data_dir: str | Path | None = None, without: Sequence[str] = ()
+) -> tuple[list[Question], Path]:
+    """The questions of a dataset, or of a file in AmbigNQ's form, and the path of the file.
+
+    `without` names datasets or files whose questions must not occur.
+    """
+    path = Path(name)
+    if not path.is_file():
+        dataset = load(name, data_dir=data_dir, without=without)
+        return list(dataset), dataset.path
+    questions = list(ambiguous.read_ambignq(path, "", _NOT_AMBIGNQ))
+    others: list[Question] = []
+    for other in without:
+        others.extend(load_questions(other, data_dir)[0])
+    return _drop_near_duplicates(questions, others), path
+
+
+def locate_questions(name: str, data_dir: str | Path | None = None) -> Path:
+    """The path of the file that `load_questions` reads."""
+    path = Path(name)
+    return path if path.is_file() else load(name, data_dir=data_dir).path
+
+
+def _drop_near_duplicates(
+    records: list[RecordT_co], others: Sequence[Question]
+) -> list[RecordT_co]:
+    """The records whose text does not nearly equal that of one of the others."""
+    texts = [record.text for record in records]
+    other_texts = [other.text for other in others]
+    duplicates = find_near_duplicates(texts, other_texts)
+    kept = []
+    for number, record in enumerate(records):
+        if number not in duplicates:
+            kept.append(record)
+    return kept

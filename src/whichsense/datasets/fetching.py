@@ -18,8 +18,13 @@ from pathlib import Path
 from typing import IO
 
 from whichsense.datasets.catalog import Download, Entry, entry, names
-from whichsense.datasets.faults import DamagedData, MissingData
-from whichsense.datasets.folder import find, home, how_to_get, plain_name
+from whichsense.datasets.folder import (
+    advise_getting,
+    fetch_folder,
+    fetched_name,
+    find,
+)
+from whichsense.errors import DamagedData, MissingData
 from whichsense.files import sha256
 from whichsense.jobs.progress import Progress
 
@@ -27,7 +32,7 @@ _TIMEOUT = 60
 _CHUNK = 2**18
 
 
-def fetch(
+def fetch_dataset(
     name: str, data_dir: str | Path | None, force: bool, progress: Progress
 ) -> Path:
     """The work of `datasets.fetch`."""
@@ -35,12 +40,14 @@ def fetch(
     present = find(about, data_dir)
     if about.family.packaged or (present and not force):
         if present is None:
-            raise MissingData(f"'{name}' is missing. {how_to_get(about, data_dir)}")
+            raise MissingData(f"'{name}' is missing. {advise_getting(about, data_dir)}")
         return present
     if about.download is None:
-        raise MissingData(f"'{name}' cannot be fetched. {how_to_get(about, data_dir)}")
+        raise MissingData(
+            f"'{name}' cannot be fetched. {advise_getting(about, data_dir)}"
+        )
     with _explained(about, about.download, data_dir):
-        folder = home(about, data_dir)
+        folder = fetch_folder(about, data_dir)
         folder.mkdir(parents=True, exist_ok=True)
         part = folder / f".{about.download.url.rsplit('/', 1)[-1]}.part"
         _download(about.download, part, progress)
@@ -80,14 +87,14 @@ def _explained(
         ):
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             raise MissingData(
-                f"'{about.name}' could not be written to '{home(about, data_dir)}': {error.strerror}. "
+                f"'{about.name}' could not be written to '{fetch_folder(about, data_dir)}': {error.strerror}. "
                 f"{'Free some space' if full else 'Check its rights'} and run it again, or name another folder "
                 "with --data-dir."
             ) from None
         reason = error.reason if type(error) is urllib.error.URLError else error
         raise MissingData(
             f"'{about.name}' could not be fetched from {source.url}: {reason}. Are you offline? "
-            f"{how_to_get(about, data_dir)}"
+            f"{advise_getting(about, data_dir)}"
         ) from None
 
 
@@ -152,26 +159,26 @@ def _receive(url: str, part: Path, progress: Progress) -> bool:
 def _put_in_place(about: Entry, part: Path, data_dir: str | Path | None) -> Path:
     """Move a plain file to its place; unpack an archive, with all datasets that it holds."""
     assert about.download is not None
-    folder = home(about, data_dir)
+    folder = fetch_folder(about, data_dir)
     url = about.download.url
     if not about.download.member:
-        place = folder / (plain_name(about) + (".gz" if url.endswith(".gz") else ""))
+        place = folder / (fetched_name(about) + (".gz" if url.endswith(".gz") else ""))
         os.replace(part, place)
         return place
     for other in (entry(name) for name in names()):
         if other.download is None or other.download.url != url:
             continue
-        beside = folder / f".{plain_name(other)}.{os.getpid()}.tmp"
+        beside = folder / f".{fetched_name(other)}.{os.getpid()}.tmp"
         try:
             with (
                 _member(part, other.download, url) as source,
                 open(beside, "wb") as file,
             ):
                 shutil.copyfileobj(source, file)
-            os.replace(beside, folder / plain_name(other))
+            os.replace(beside, folder / fetched_name(other))
         finally:
             beside.unlink(missing_ok=True)
-    return folder / plain_name(about)
+    return folder / fetched_name(about)
 
 
 @contextmanager

@@ -1,13 +1,22 @@
-"""What a dataset gives: one kind of question for all of them, and a few that know more."""
+"""The records that datasets share: a question, its annotations, and the passages that come with it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from whichsense.text.words import normalize
 
 AnnotationKind = Literal["singleAnswer", "multipleQAs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One item of a dataset: a question, or a claim to verify."""
+
+    id: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,17 +27,17 @@ class QAPair:
     questions: tuple[str, ...] = ()
     """The rewrite, and other accepted wordings of it (AmbigNQ writes them in one string, split by `|`)."""
     evidence: tuple[str, ...] = ()
-    """Ids of the passages that hold the answer, where they are known."""
+    """Ids of the passages that contain the answer, where they are known."""
 
     @property
     def question(self) -> str:
-        """The rewrite as it is shown to people; empty where there is none."""
+        """The first wording of the rewrite; empty where there is no rewrite."""
         return self.questions[0] if self.questions else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """What one annotator said: one answer to the question as it stands, or a rewrite for each of several."""
+    """One annotator's answer: a single answer to the question as it is, or several, each with a rewrite."""
 
     kind: AnnotationKind
     pairs: tuple[QAPair, ...]
@@ -44,8 +53,8 @@ class Annotation:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A question with what annotators found. No annotation means that there is no answer to be found.
+class Question(Record):
+    """A question with its annotations. A question without annotations has no known answer.
 
     >>> dance = QAPair(("Baryshnikov", "Mikhail Baryshnikov"))
     >>> both = (Annotation("singleAnswer", (dance,)), Annotation("singleAnswer", (QAPair(("mikhail baryshnikov",)),)))
@@ -53,11 +62,9 @@ class Question:
     (('Baryshnikov', 'Mikhail Baryshnikov', 'mikhail baryshnikov'),)
     """
 
-    id: str
-    text: str
     annotations: tuple[Annotation, ...] = ()
     kinds: tuple[str, ...] = ()
-    """What makes it ambiguous, or what it asks for, where the dataset says so."""
+    """The kinds of ambiguity or the relation asked for, where the dataset has them."""
 
     @property
     def is_answerable(self) -> bool:
@@ -65,192 +72,93 @@ class Question:
 
     @property
     def is_ambiguous(self) -> bool:
-        """True where no annotator was content with one answer: the official script's "multi" questions."""
-        return bool(self.annotations) and not any(
-            annotation.is_single for annotation in self.annotations
-        )
+        """True where no annotator gave a single answer: the official script's "multi" questions."""
+        if not self.annotations:
+            return False
+        return not any(annotation.is_single for annotation in self.annotations)
 
     @property
     def several(self) -> Annotation | None:
-        """The first annotation with several readings, each with a rewrite."""
-        return next(
-            (
-                one
-                for one in self.annotations
-                if not one.is_single and len(one.pairs) > 1
-            ),
-            None,
-        )
+        """The first annotation with several answers, each with a rewrite."""
+        for annotation in self.annotations:
+            if not annotation.is_single and len(annotation.pairs) > 1:
+                return annotation
+        return None
 
     @property
     def answer_sets(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
-        """For each annotation the aliases of each answer: what F1ans is computed against."""
+        """The aliases of each answer, by annotation: the reference of F1ans."""
         return tuple(annotation.answers for annotation in self.annotations)
 
     @property
     def answers(self) -> tuple[tuple[str, ...], ...]:
         """Every distinct answer of all annotations with its aliases; answers that share an alias are one."""
-        return merged([aliases for answers in self.answer_sets for aliases in answers])
-
-
-def merged(answers: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    """Alias lists joined wherever two of them share an alias, so that each distinct answer is there once.
-
-    >>> merged([("NYC",), ("Boston",), ("New York", "nyc")])
-    (('NYC', 'New York', 'nyc'), ('Boston',))
-    """
-    groups: list[tuple[dict[str, None], set[str]]] = []
-    for aliases in answers:
-        names, keys = dict.fromkeys(aliases), {normalize(alias) for alias in aliases}
-        joined = [group for group in groups if group[1] & keys]
-        if not joined:
-            groups.append((names, keys))
-            continue
-        first, *others = joined
-        for group in [*others, (names, keys)]:
-            first[0].update(group[0])
-            first[1].update(group[1])
-        groups = [
-            group for group in groups if not any(group is other for other in others)
-        ]
-    return tuple(tuple(names) for names, _ in groups)
-
-
-def rewrites_of(question: Question) -> list[Question]:
-    """Every rewrite that annotators wrote, as a question of its own with one answer.
-
-    >>> pairs = (QAPair(("1924",), ("When did the winter games begin?",)), QAPair(("1896",)))
-    >>> asked = Question("7", "When did the games begin?", (Annotation("multipleQAs", pairs),))
-    >>> [(one.id, one.text, one.answers) for one in rewrites_of(asked)]
-    [('7/0', 'When did the winter games begin?', (('1924',),))]
-    """
-    pairs = [
-        pair
-        for annotation in question.annotations
-        if not annotation.is_single
-        for pair in annotation.pairs
-    ]
-    found = dict.fromkeys(
-        (text, pair.answers)
-        for pair in pairs
-        for text in pair.questions
-        if text and pair.answers
-    )
-    return [
-        Question(
-            f"{question.id}/{number}",
-            text,
-            (Annotation("singleAnswer", (QAPair(answers),)),),
-        )
-        for number, (text, answers) in enumerate(found)
-    ]
+        every: list[tuple[str, ...]] = []
+        for answers in self.answer_sets:
+            every.extend(answers)
+        return merge_answers(every)
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A passage that comes with a question; `gold` where annotators said that it answers."""
+    """A passage that comes with a question; `gold` where annotators marked it as answering."""
 
     title: str
     text: str
     gold: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SearchQuery:
-    """What an annotator typed, and the passages that the search engine showed (title and snippet)."""
+def merge_answers(answers: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    """Join alias lists that share an alias, so that each distinct answer appears once.
 
-    query: str
-    results: tuple[Context, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FullQuestion(Question):
-    """AmbigNQ's full release: how the annotators searched, and what Natural Questions had answered."""
-
-    viewed_titles: tuple[str, ...] = ()
-    searches: tuple[SearchQuery, ...] = ()
-    nq_answers: tuple[str, ...] = ()
-    nq_title: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ClarifiedQuestion(FullQuestion):
-    """CAmbigNQ: the question that asks back, and the answers (aliases) of its options in their order."""
-
-    clarification: str = ""
-    clarified_answers: tuple[tuple[str, ...], ...] = ()
-    category: str = ""
-    options: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class LongReference:
-    """A long answer by one annotator, with the pieces of Wikipedia that they added to the given ones."""
-
-    text: str
-    knowledge: tuple[Context, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class LongQuestion(Question):
-    """ASQA: the disambiguations are the annotation; `contexts` and the pages that they are from lie beside its pairs
-    (empty where none was given)."""
-
-    long_answers: tuple[LongReference, ...] = ()
-    contexts: tuple[str, ...] = ()
-    context_pages: tuple[str, ...] = ()
-    pages: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SituatedQuestion(Question):
-    """SituatedQA: the same question asked at a date or in a place, and its rewrite that says so.
-
-    Several records share a `prompt_id`; `any_answers` are the answers for all dates or places together.
+    >>> merge_answers([("NYC",), ("Boston",), ("New York", "nyc")])
+    (('NYC', 'New York', 'nyc'), ('Boston',))
     """
-
-    prompt_id: str = ""
-    rewrite: str = ""
-    date: str = ""
-    place: str = ""
-    any_answers: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class GroundedQuestion(Question):
-    """A question that comes with passages: SQuAD, gold passages of NQ, HotpotQA, MuSiQue."""
-
-    passages: tuple[Context, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """CondAmbigQA: under this condition these statements answer the question, as these passages say."""
-
-    condition: str
-    statements: tuple[str, ...]
-    citations: tuple[Context, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ConditionalQuestion(GroundedQuestion):
-    """CondAmbigQA. Its answers are statements, not spans: the annotation has one pair for each condition."""
-
-    conditions: tuple[Condition, ...] = ()
+    # Each group: its aliases in order (a dict as an ordered set), and their normalized forms.
+    groups: list[tuple[dict[str, None], set[str]]] = []
+    for aliases in answers:
+        names = dict.fromkeys(aliases)
+        keys = {normalize(alias) for alias in aliases}
+        separate = []
+        target = None
+        for group in groups:
+            group_names, group_keys = group
+            if not group_keys & keys:
+                separate.append(group)
+            elif target is None:
+                target = group
+                separate.append(group)
+            else:  # the new aliases connect two groups: the later joins the earlier
+                target[0].update(group_names)
+                target[1].update(group_keys)
+        if target is None:
+            separate.append((names, keys))
+        else:
+            target[0].update(names)
+            target[1].update(keys)
+        groups = separate
+    return tuple(tuple(names) for names, _ in groups)
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedQuestion(Question):
-    """EfficientQA's test set: what systems answered, sorted by people who checked it."""
+def rewrites_as_questions(question: Question) -> list[Question]:
+    """Every rewrite that annotators wrote, as a question of its own with one answer.
 
-    surely_correct: tuple[str, ...] = ()
-    possibly_correct: tuple[str, ...] = ()
-    incorrect: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class EntityQuestion(Question):
-    """PopQA: asked about `subject`, whose page had `popularity` views in a month; the relation is its kind."""
-
-    subject: str = ""
-    popularity: int = 0
+    >>> pairs = (QAPair(("1924",), ("When did the winter games begin?",)), QAPair(("1896",)))
+    >>> games = Question("7", "When did the games begin?", (Annotation("multipleQAs", pairs),))
+    >>> [(one.id, one.text, one.answers) for one in rewrites_as_questions(games)]
+    [('7/0', 'When did the winter games begin?', (('1924',),))]
+    """
+    # A dict as an ordered set: two annotators may write the same rewrite with the same answer.
+    rewrites: dict[tuple[str, tuple[str, ...]], None] = {}
+    for annotation in question.annotations:
+        if annotation.is_single:
+            continue
+        for pair in annotation.pairs:
+            for text in pair.questions:
+                if text and pair.answers:
+                    rewrites[text, pair.answers] = None
+    questions = []
+    for number, (text, answers) in enumerate(rewrites):
+        annotation = Annotation("singleAnswer", (QAPair(answers),))
+        questions.append(Question(f"{question.id}/{number}", text, (annotation,)))
+    return questions

@@ -1,4 +1,4 @@
-"""Records as their files hold them, checked field by field: an error names file, record, field and fix."""
+"""JSON objects of a dataset file, checked field by field: an error names file, record, field and fix."""
 
 from __future__ import annotations
 
@@ -7,22 +7,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
-from whichsense.datasets.faults import DamagedData
-from whichsense.errors import BadInput, require
+from whichsense.errors import BadInput, DamagedData, require
 from whichsense.files import plain_suffix, read_json, read_jsonl
+
+_SPLITS = frozenset(("train", "dev", "test", "val", "validation"))
+_TEXT = {str}
+_SHOWN = 60  # characters of a wrong value in an error message
 
 
 class Row:
-    """One JSON object, and where it stands."""
+    """One JSON object and its place in the file.
+
+    An accessor that takes several keys uses the first that is present: releases spell fields differently.
+    """
 
     __slots__ = ("fix", "value", "where")
 
     def __init__(self, value: Any, where: str, fix: str) -> None:
-        self.where, self.fix = where, fix
+        self.where = where
+        self.fix = fix
         if not isinstance(value, dict):
-            raise self.bad(f"an object was expected, not {_named(value)}")
+            raise self.bad(f"an object was expected, not {_show(value)}")
         self.value = value
 
     def bad(self, problem: str) -> DamagedData:
@@ -32,25 +39,17 @@ class Row:
         return self.value.get(key) is not None
 
     def field(self, *keys: str) -> Any:
-        """The first of several names that is there: releases differ in how they spell a field."""
+        """The value of the field, whatever its type."""
         value = self._first(keys)
         if value is None:
             raise self.bad(f"no field '{keys[0]}'")
         return value
 
-    def _first(self, keys: tuple[str, ...]) -> Any:
-        for key in keys:
-            if (value := self.value.get(key)) is not None:
-                return value
-        return None
-
     def text(self, *keys: str, default: str | None = None) -> str:
         value = self._first(keys)
         if value is None and default is not None:
             return default
-        if isinstance(value, int) and not isinstance(
-            value, bool
-        ):  # ids are numbers in some releases
+        if _is_number(value):  # ids are numbers in some releases
             return str(value)
         if not isinstance(value, str):
             raise self._wrong(keys, value, "a text")
@@ -66,88 +65,76 @@ class Row:
             raise self._wrong(keys, value, "a list of texts")
         return tuple(value)
 
-    def rows(self, *keys: str, optional: bool = False) -> list[Row]:
-        value = self._first(keys)
-        if value is None and optional:
-            return []
-        if isinstance(
-            value, dict
-        ):  # Hugging Face turns a list of objects into an object of lists
-            value = _transposed(value)
-        if not isinstance(value, list):
-            raise self._wrong(keys, value, "a list")
-        flat = [
-            part
-            for item in value
-            for part in (item if isinstance(item, list) else [item])
-        ]
-        return [
-            Row(item, f"{self.where}, {keys[0]}[{number}]", self.fix)
-            for number, item in enumerate(flat)
-        ]
+    def text_lists(self, key: str) -> tuple[tuple[str, ...], ...]:
+        lists = []
+        for item in self._list(key, "a list of lists of texts"):
+            lists.append(Row({key: item}, self.where, self.fix).texts(key))
+        return tuple(lists)
 
-    def _wrong(self, keys: tuple[str, ...], value: Any, wanted: str) -> DamagedData:
-        if value is None:
-            return self.bad(f"no field '{keys[0]}'")
-        return self.bad(f"'{keys[0]}' must be {wanted}, not {_named(value)}")
+    def number(self, key: str) -> int:
+        value = self.value.get(key)
+        if not _is_number(value):
+            raise self._wrong((key,), value, "a whole number")
+        return value
+
+    def numbers(self, key: str) -> tuple[int, ...]:
+        values = self._list(key, "a list of whole numbers")
+        if not all(_is_number(value) for value in values):
+            raise self._wrong((key,), values, "a list of whole numbers")
+        return tuple(values)
+
+    def number_lists(self, key: str) -> tuple[tuple[int, ...], ...]:
+        lists = []
+        for item in self._list(key, "a list of lists of whole numbers"):
+            lists.append(Row({key: item}, self.where, self.fix).numbers(key))
+        return tuple(lists)
+
+    def flag(self, key: str) -> bool:
+        value = self.value.get(key)
+        if not isinstance(value, bool):
+            raise self._wrong((key,), value, "true or false")
+        return value
 
     def row(self, key: str) -> Row:
         return Row(self.field(key), f"{self.where}, {key}", self.fix)
 
+    def rows(self, *keys: str, optional: bool = False) -> list[Row]:
+        value = self._first(keys)
+        if value is None and optional:
+            return []
+        if isinstance(value, dict):
+            # Hugging Face turns a list of objects into an object of lists
+            value = _transpose(value)
+        if not isinstance(value, list):
+            raise self._wrong(keys, value, "a list")
+        items: list[Any] = []
+        for item in value:
+            if isinstance(item, list):  # CondAmbigQA nests a list in some records
+                items.extend(item)
+            else:
+                items.append(item)
+        rows = []
+        for number, item in enumerate(items):
+            rows.append(Row(item, f"{self.where}, {keys[0]}[{number}]", self.fix))
+        return rows
 
-_TEXT = {str}
+    def _first(self, keys: tuple[str, ...]) -> Any:
+        for key in keys:
+            value = self.value.get(key)
+            if value is not None:
+                return value
+        return None
 
+    def _list(self, key: str, wanted: str) -> list[Any]:
+        value = self.field(key)
+        if not isinstance(value, list):
+            raise self._wrong((key,), value, wanted)
+        return value
 
-def _named(value: Any) -> str:
-    shown = json.dumps(value, ensure_ascii=False, default=str)
-    return shown if len(shown) < 60 else shown[:57] + "…"
-
-
-def _transposed(columns: dict[str, Any]) -> Any:
-    lists = [column for column in columns.values() if isinstance(column, list)]
-    if len(lists) != len(columns) or len({len(column) for column in lists}) > 1:
-        return columns
-    return [
-        dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)
-    ]
-
-
-@contextmanager
-def _damage(fix: str) -> Iterator[None]:
-    """What is wrong with the file as such, told with what to do about it."""
-    try:
-        yield
-    except BadInput as error:
-        raise DamagedData(f"{error} {fix}") from None
-
-
-def json_lines(path: Path, fix: str) -> Iterator[Row]:
-    """The objects of a JSON-lines file with their line numbers, read as they are asked for."""
-    for number, value in _numbered(path, fix):
-        yield Row(value, f"'{path}', line {number}", fix)
-
-
-def _numbered(path: Path, fix: str) -> Iterator[tuple[int, Any]]:
-    with _damage(fix):
-        yield from read_jsonl(path)
-
-
-def _whole(path: Path, fix: str) -> Any:
-    with _damage(fix):
-        return _table(path) if plain_suffix(path) == ".parquet" else read_json(path)
-
-
-def _table(path: Path) -> Any:
-    arrow, parquet = (
-        require("pyarrow", "documents"),
-        require("pyarrow.parquet", "documents"),
-    )
-    try:
-        return parquet.read_table(path).to_pylist()
-    except (arrow.ArrowException, OSError) as error:
-        raise BadInput(
-            f"'{path}' is not a Parquet file, or is broken: {str(error)[:200]}."
-        ) from None
+    def _wrong(self, keys: tuple[str, ...], value: Any, wanted: str) -> DamagedData:
+        if value is None:
+            return self.bad(f"no field '{keys[0]}'")
+        return self.bad(f"'{keys[0]}' must be {wanted}, not {_show(value)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,48 +143,100 @@ class ParsedJson:
 
     value: Any
     name: str
-    """What error messages call it."""
+    """The name in error messages."""
 
     def __str__(self) -> str:
         return self.name
 
 
-_SPLITS = frozenset(("train", "dev", "test", "val", "validation"))
-
-
-def records(
-    path: Path | ParsedJson, fix: str, *inside: str, plain: str = ""
+def read_rows(
+    source: Path | ParsedJson, fix: str, *inside: str, plain: str = ""
 ) -> Iterator[Row]:
     """The objects of a file or of parsed JSON.
 
-    JSON lines, a list, or a list under one of the keys `inside` (the first one there).
-
-    An object of objects counts as a list of them, each with its key as "id": ASQA is released so. With `plain`, an
-    object of anything else does too, with that as the name of the value: `{id: text}`.
+    JSON lines, a list, or a list under one of the keys `inside` (the first that is present). An object of objects
+    counts as a list of them, each with its key as "id": ASQA's release has this form. With `plain`, an object of other
+    values does too, and `plain` names the value: `{id: text}`.
     """
-    if isinstance(path, ParsedJson):
-        value = path.value
-    elif plain_suffix(path) == ".jsonl":
-        yield from json_lines(path, fix)
+    if isinstance(source, Path) and plain_suffix(source) == ".jsonl":
+        for number, item in _numbered_lines(source, fix):
+            yield Row(item, f"'{source}', line {number}", fix)
         return
-    else:
-        value = _whole(path, fix)
+    value = _read_whole(source, fix)
     for key in inside:
         if isinstance(value, dict) and key in value:
             value = value[key]
     if isinstance(value, dict):
         if inside and value and _SPLITS.issuperset(value):
-            raise DamagedData(
-                f"'{path}' has no '{inside[0]}'. It has: {', '.join(value)}."
-            )
+            known = ", ".join(value)
+            raise DamagedData(f"'{source}' has no '{inside[0]}'. It has: {known}.")
         for key, item in value.items():
-            named = {plain: item} if plain and not isinstance(item, dict) else item
-            found = {"id": key, **named} if isinstance(named, dict) else named
-            yield Row(found, f"'{path}', record '{key}'", fix)
+            fields = _add_id(key, item, plain)
+            yield Row(fields, f"'{source}', record '{key}'", fix)
     elif isinstance(value, list):
-        yield from (
-            Row(item, f"'{path}', record {number}", fix)
-            for number, item in enumerate(value, 1)
-        )
+        for number, item in enumerate(value, 1):
+            yield Row(item, f"'{source}', record {number}", fix)
     else:
-        raise DamagedData(f"'{path}': a list of records was expected. {fix}")
+        raise DamagedData(f"'{source}': a list of records was expected. {fix}")
+
+
+def _add_id(key: str, item: Any, plain: str) -> Any:
+    if isinstance(item, dict):
+        return {"id": key, **item}
+    return {"id": key, plain: item} if plain else item
+
+
+def _is_number(value: Any) -> TypeGuard[int]:
+    """Whether it is a whole number; Python counts True as one, JSON does not."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _show(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) < _SHOWN else text[: _SHOWN - 3] + "…"
+
+
+def _transpose(columns: dict[str, Any]) -> Any:
+    """Turn an object of equally long lists into a list of objects; return anything else as it is."""
+    lists = [column for column in columns.values() if isinstance(column, list)]
+    lengths = set(map(len, lists))
+    if len(lists) != len(columns) or len(lengths) > 1:
+        return columns
+    rows = []
+    for values in zip(*lists, strict=True):
+        rows.append(dict(zip(columns, values, strict=True)))
+    return rows
+
+
+@contextmanager
+def _add_fix(fix: str) -> Iterator[None]:
+    """Report errors of the file as a whole together with the fix."""
+    try:
+        yield
+    except BadInput as error:
+        raise DamagedData(f"{error} {fix}") from None
+
+
+def _numbered_lines(path: Path, fix: str) -> Iterator[tuple[int, Any]]:
+    with _add_fix(fix):
+        yield from read_jsonl(path)
+
+
+def _read_whole(source: Path | ParsedJson, fix: str) -> Any:
+    if isinstance(source, ParsedJson):
+        return source.value
+    with _add_fix(fix):
+        if plain_suffix(source) == ".parquet":
+            return _read_parquet(source)
+        return read_json(source)
+
+
+def _read_parquet(path: Path) -> Any:
+    arrow = require("pyarrow", "documents")
+    parquet = require("pyarrow.parquet", "documents")
+    try:
+        return parquet.read_table(path).to_pylist()
+    except (arrow.ArrowException, OSError) as error:
+        raise BadInput(
+            f"'{path}' is not a Parquet file, or is broken: {str(error)[:200]}."
+        ) from None

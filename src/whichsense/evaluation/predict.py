@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from whichsense.datasets import Question
-from whichsense.datasets.given import given_questions
+from whichsense.datasets import Question, load_questions
 from whichsense.errors import BadInput
 from whichsense.evaluation.journal import Journal
 from whichsense.files import as_json, read_json, write_atomically
@@ -36,7 +35,7 @@ def questions_of(
     dataset: str, data_dir: str | Path | None = None, limit: int | None = None
 ) -> tuple[list[Question], Path]:
     """The questions of a dataset, by name or from a file in AmbigNQ's form, and the file that they are from."""
-    found, path = given_questions(dataset, data_dir)
+    found, path = load_questions(dataset, data_dir)
     if not found:
         raise BadInput(f"'{dataset}' holds no questions.")
     return found[:limit], path

@@ -47,15 +47,3 @@ def index() -> indexes.Index:
         atexit.register(shutil.rmtree, temporary, ignore_errors=True)
         indexes.build([PASSAGES], temporary)
         return indexes.Index.open(temporary)
-
-
-def is_learnt(question_id: str) -> bool:
-    """Whether the shipped scorer learnt from a question: half of the topics, by a hash. Figures are of the others.
-
-    >>> is_learnt("dune-q1") == is_learnt("dune-q2")
-    True
-    """
-    topic = question_id.rpartition("-")[0]
-    return (
-        int(hashlib.md5(topic.encode(), usedforsecurity=False).hexdigest(), 16) % 2 == 0
-    )

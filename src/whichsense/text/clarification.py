@@ -10,6 +10,7 @@ _LEAD = re.compile(
     r"^(?:(?:for|in|on|at|by|of|from|to|with|under|during)\s+)?(?:which|what)\s+",
     re.IGNORECASE,
 )
+_HEADING = re.compile(r"^.*?\b(?:which|what)\s+", re.IGNORECASE)
 _MARK = re.compile(r":\s*|\?\s+(?=\S)")
 _MONTH = "(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
 _MONTH += r"|Nov(?:ember)?|Dec(?:ember)?)\.?"
@@ -46,6 +47,15 @@ def parse(question: str, expected: int | None = None) -> Clarification | None:
     category = _LEAD.sub("", body[: mark.start()] + " ").strip() or "one"
     options = tuple(_options(body[mark.end() :], expected))
     return Clarification(category, options) if options else None
+
+
+def category_of(heading: str) -> str:
+    """The category in what stands before the options.
+
+    >>> [category_of(heading) for heading in ("Which one", "As of which year", "version")]
+    ['one', 'year', 'version']
+    """
+    return _HEADING.sub("", heading, count=1).strip()
 
 
 def _options(text: str, expected: int | None) -> list[str]:

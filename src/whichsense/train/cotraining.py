@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from whichsense.config import from_table
-from whichsense.datasets import Question, load
-from whichsense.datasets.records import Annotation, QAPair
+from whichsense.datasets import Annotation, QAPair, Question, load
 from whichsense.errors import BadConfig
 from whichsense.files import read_json, read_jsonl, write_atomically
 from whichsense.jobs.progress import unsaid

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from whichsense.datasets.readers import ambignq
-from whichsense.datasets.records import Annotation, Question
+from whichsense.datasets import Annotation, Question
+from whichsense.datasets.readers.ambiguous import read_ambignq
 from whichsense.datasets.rows import ParsedJson
 from whichsense.errors import BadInput
 from whichsense.evaluation.scoring.inputs import (
@@ -77,7 +77,7 @@ def score_ambignq(
 
 
 def _read_official(source: Path | ParsedJson) -> Iterator[Question]:
-    return ambignq(source, "", _FIX)
+    return read_ambignq(source, "", _FIX)
 
 
 def _check_questions(

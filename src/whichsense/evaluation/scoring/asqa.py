@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from whichsense.datasets.readers_ambiguous import asqa
-from whichsense.datasets.records import LongQuestion, Question
+from whichsense.datasets import LongQuestion, Question
+from whichsense.datasets.readers.long_form import read_asqa
 from whichsense.datasets.rows import ParsedJson
 from whichsense.errors import BadInput
 from whichsense.evaluation.scoring.inputs import (
@@ -64,7 +64,7 @@ def score_asqa(
     """
 
     def read_official(source: Path | ParsedJson) -> Iterator[Question]:
-        return asqa(source, split, _FIX)
+        return read_asqa(source, split, _FIX)
 
     golds = read_gold(gold, read_official, LongQuestion)
     aligned = align(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from whichsense.datasets.records import ClarifiedQuestion, Question
-from whichsense.datasets.rows import ParsedJson, records
+from whichsense.datasets import ClarifiedQuestion, Question
+from whichsense.datasets.rows import ParsedJson, read_rows
 from whichsense.evaluation.scoring.inputs import (
     GoldInput,
     PredictionInput,
@@ -223,7 +223,7 @@ def _corpus_bleu(text: str, order: int) -> Statistic:
 
 
 def _read_official(source: Path | ParsedJson) -> Iterator[Question]:
-    for row in records(source, _FIX, plain="clarification_question"):
+    for row in read_rows(source, _FIX, plain="clarification_question"):
         clarification = row.text("clarification_question")
         if not clarification.strip():
             raise row.bad("'clarification_question' is empty")

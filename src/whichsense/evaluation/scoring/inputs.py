@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from whichsense.datasets.records import Question
+from whichsense.datasets import Question
 from whichsense.datasets.rows import ParsedJson
 from whichsense.errors import BadInput
 from whichsense.files import read_json

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from whichsense.datasets.readers import single, trivia_answers
-from whichsense.datasets.records import Question
-from whichsense.datasets.rows import ParsedJson, Row, records
+from whichsense.datasets import Question
+from whichsense.datasets.readers.parts import single_answer
+from whichsense.datasets.readers.plain import trivia_answers
+from whichsense.datasets.rows import ParsedJson, Row, read_rows
 from whichsense.evaluation.scoring.inputs import (
     GoldInput,
     PredictionInput,
@@ -95,13 +96,13 @@ def _score_question(question: Question, predicted: tuple[str, ...]) -> dict[str,
 
 
 def _read_official(source: Path | ParsedJson) -> Iterator[Question]:
-    for row in records(source, _FIX, "Data"):
+    for row in read_rows(source, _FIX, "Data"):
         key = row.text("id", "QuestionId", "question", "Question")
         answers = _answers(row)
         if not answers:
             raise row.bad("the list of answers is empty")
         text = row.text("question", "Question", default=key)
-        yield Question(key, text, single(answers))
+        yield Question(key, text, single_answer(answers))
 
 
 def _answers(row: Row) -> tuple[str, ...]:

@@ -1,110 +1,137 @@
-"""Statistics of a dataset: what the papers print about theirs, computed from the file that is here."""
+"""Statistics of a dataset: the numbers that papers print, computed from the file at hand."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from whichsense import datasets
 from whichsense.datasets import (
+    Claim,
     ClarifiedQuestion,
     ConditionalQuestion,
+    ConflictQuestion,
+    FeedbackQuestion,
+    GroundedLongQuestion,
     LongQuestion,
     Question,
+    Record,
 )
-from whichsense.datasets.folder import claimed
+from whichsense.datasets.folder import matching_releases
 from whichsense.evaluation.report.tables import Bars, Statistics, Table, mean, percent
-from whichsense.evaluation.stats import ambignq, asqa, cambignq
-from whichsense.evaluation.stats.edits import rewrites
+from whichsense.evaluation.stats import ambignq, asqa, cambignq, evidence, feedback
+from whichsense.evaluation.stats.edits import iterate_rewrites
 
 __all__ = ["Bars", "Statistics", "Table", "statistics"]
 
-
 _TOP = 20
+
+_Counted = tuple[list[Table], list[Bars]]
+
+# The first type that a dataset has records of decides. A condition is not a rewrite, so that there are no edits to
+# count for ConditionalQuestion.
+_COUNTERS: tuple[
+    tuple[type[Question], Callable[[str, Sequence[Any]], _Counted]], ...
+] = (
+    (ClarifiedQuestion, cambignq.count_clarifications),
+    (LongQuestion, asqa.count_long_answers),
+    (FeedbackQuestion, feedback.count_feedback),
+    (ConflictQuestion, evidence.count_conflicts),
+    (GroundedLongQuestion, evidence.count_grounded_answers),
+    (ConditionalQuestion, ambignq.count_answer_numbers),
+)
 
 
 def statistics(name: str, data_dir: str | Path | None = None) -> Statistics:
-    """Everything that is counted about one dataset."""
-    dataset = datasets.load(name, data_dir=data_dir)
-    questions = list(dataset)
-    tables, charts = [_general(questions)], [_words(questions)]
-    clarified = [
-        question for question in questions if isinstance(question, ClarifiedQuestion)
-    ]
-    long = [question for question in questions if isinstance(question, LongQuestion)]
-    if clarified:
-        more = cambignq.tables(name, clarified)
-    elif long:
-        more = asqa.tables(name, long)
-    elif all(
-        isinstance(question, ConditionalQuestion) for question in questions
-    ):  # conditions are no rewrites
-        more = ambignq.sizes(name, questions)
-    elif any(rewrite for question in questions for rewrite in rewrites(question)):
-        more = ambignq.tables(name, questions)
+    """All statistics of one dataset."""
+    dataset = datasets.load(name, Record, data_dir=data_dir)
+    records = list(dataset)
+    questions = [record for record in records if isinstance(record, Question)]
+    claims = [record for record in records if isinstance(record, Claim)]
+    if claims:
+        tables, charts = evidence.count_claims(claims)
+        charts.append(_count_words("Words in a claim", "% of claims", records))
     else:
-        more = ([], [])
-    charts += _kinds(questions)
-    return Statistics(
-        name,
-        _release(dataset.about, dataset.path, len(questions)),
-        (*tables, *more[0]),
-        (*more[1], *charts),
-    )
+        tables, charts = _count_family(name, questions)
+        tables.insert(0, _count_answers(questions))
+        charts.append(_count_words("Words in a question", "% of questions", records))
+        charts.extend(_count_kinds(questions))
+    release = _name_release(dataset.about, dataset.path, len(records))
+    return Statistics(name, release, tuple(tables), tuple(charts))
 
 
-def _release(about: datasets.Entry, path: Path, count: int) -> str:
-    """Which release has this name and this many records: told, not proved by a checksum (`data check` does that)."""
-    for release in claimed(about, path):
+def _count_family(name: str, questions: list[Question]) -> _Counted:
+    """The statistics that belong to the dataset's family."""
+    for kind, count in _COUNTERS:
+        chosen = [question for question in questions if isinstance(question, kind)]
+        if chosen:
+            return count(name, chosen)
+    if not questions:
+        return ambignq.count_answer_numbers(name, questions)
+    if any(any(iterate_rewrites(question)) for question in questions):
+        return ambignq.count_annotations(name, questions)
+    return [], []
+
+
+def _name_release(about: datasets.Entry, path: Path, count: int) -> str:
+    """The release with this file name and count. `data check` also verifies the checksum."""
+    for release in matching_releases(about, path):
         if release.count in (None, count):
             return f"{release.name}: {release.note}" if release.note else release.name
     return "unknown"
 
 
-def _general(questions: list[Question]) -> Table:
+def _count_answers(questions: list[Question]) -> Table:
     answerable = [question for question in questions if question.is_answerable]
-    answers = [aliases for question in answerable for aliases in question.answers]
+    ambiguous = sum(question.is_ambiguous for question in questions)
+    # lengths: words of a question; answers of a question; aliases of an answer; words of an alias
+    question_words = [len(question.text.split()) for question in questions]
+    answer_counts = []
+    alias_counts = []
+    alias_words: list[int] = []
+    for question in answerable:
+        answers = question.answers
+        answer_counts.append(len(answers))
+        for aliases in answers:
+            alias_counts.append(len(aliases))
+            alias_words.extend(len(alias.split()) for alias in aliases)
     rows = (
         ("questions", len(questions)),
         ("without an answer", len(questions) - len(answerable)),
         (
             "% ambiguous (no annotator gave one answer)",
-            percent(sum(q.is_ambiguous for q in questions), len(questions)),
+            percent(ambiguous, len(questions)),
         ),
-        (
-            "words in a question",
-            mean(len(question.text.split()) for question in questions),
-        ),
-        (
-            "distinct answers of a question",
-            mean(len(question.answers) for question in answerable),
-        ),
-        ("aliases of an answer", mean(len(aliases) for aliases in answers)),
-        (
-            "words in an answer",
-            mean(len(alias.split()) for aliases in answers for alias in aliases),
-        ),
+        ("words in a question", mean(question_words)),
+        ("distinct answers of a question", mean(answer_counts)),
+        ("aliases of an answer", mean(alias_counts)),
+        ("words in an answer", mean(alias_words)),
     )
     return Table("In general", ("", "here"), rows)
 
 
-def _kinds(questions: list[Question]) -> list[Bars]:
-    """What the dataset itself says about its questions, where it does."""
-    counts = Counter(kind for question in questions for kind in question.kinds)
-    bars = tuple(
-        (kind, percent(count, len(questions)))
-        for kind, count in counts.most_common(_TOP)
-    )
-    return [Bars("Kinds of questions", bars, "% of questions")] if bars else []
-
-
-def _words(questions: list[Question]) -> Bars:
-    lengths = [len(question.text.split()) for question in questions]
+def _count_kinds(questions: list[Question]) -> list[Bars]:
+    """The dataset's own labels of its questions, where it has them."""
+    counts: Counter[str] = Counter()
+    for question in questions:
+        counts.update(question.kinds)
+    if not counts:
+        return []
     bars = []
-    for low in range(1, 20, 3):
-        high = low + 2 if low < 19 else 10**9
+    for kind, count in counts.most_common(_TOP):
+        bars.append((kind, percent(count, len(questions))))
+    return [Bars("Kinds of questions", tuple(bars), "% of questions")]
+
+
+def _count_words(title: str, unit: str, records: Sequence[Record]) -> Bars:
+    lengths = [len(record.text.split()) for record in records]
+    bars = []
+    for low in range(1, 19, 3):
+        high = low + 2
         inside = sum(low <= length <= high for length in lengths)
-        bars.append(
-            (f"{low}–{high}" if low < 19 else "19+", percent(inside, len(lengths)))
-        )
-    return Bars("Words in a question", tuple(bars), "% of questions")
+        bars.append((f"{low}–{high}", percent(inside, len(lengths))))
+    longer = sum(length >= 19 for length in lengths)
+    bars.append(("19+", percent(longer, len(lengths))))
+    return Bars(title, tuple(bars), unit)

@@ -1,4 +1,4 @@
-"""AmbigQA's table 2 and figure 2: answers per question, how annotators searched, what they edited."""
+"""AmbigQA's table 2 and figure 2: answers per question, the annotators' searches and edits."""
 
 from __future__ import annotations
 
@@ -7,88 +7,81 @@ from collections.abc import Sequence
 
 from whichsense.datasets import FullQuestion, Question
 from whichsense.evaluation.report.tables import Bars, Table, percent, shares
-from whichsense.evaluation.stats.agreement import answer_agreement, multi_kappa
-from whichsense.evaluation.stats.edits import edit_table, kinds_chart
+from whichsense.evaluation.stats.agreement import ambiguity_kappa, answer_agreement
+from whichsense.evaluation.stats.edits import count_edit_kinds, count_edits
 
 # Table 2 of the paper: questions, then % with 1, 2, 3, 4+ question-answer pairs.
-TABLE_2 = {
+_TABLE_2 = {
     "train": (10036, 53, 24, 14, 10),
     "dev": (2002, 49, 23, 14, 13),
     "test": (2004, 44, 24, 16, 16),
 }
-COVERED = (36.0, 69.0)
-"""% of dev's edits covered by the 100 and the 1,000 most frequent ones, by the paper."""
-GENERATORS = 60.8
-"""F1ans of two annotators before validation, by the paper; the release has only what passed validation."""
+# % of dev's edits covered by the 100 and the 1,000 most frequent ones, by the paper.
+_COVERED = (36.0, 69.0)
+# F1ans of two annotators before validation, by the paper; the release has only what passed validation.
+_GENERATORS = 60.8
+_MOST_SEARCHES = 6  # the last bar of figures 2a and 2b stands for as many or more
 
 
-def tables(name: str, questions: Sequence[Question]) -> tuple[list[Table], list[Bars]]:
-    """All of it for one split."""
+def count_annotations(
+    name: str, questions: Sequence[Question]
+) -> tuple[list[Table], list[Bars]]:
+    """All statistics of one split."""
     published = name in ("ambignq/dev", "ambignq-full/dev")
-    edited, frequent = edit_table(questions, COVERED if published else None)
-    found_tables, charts = sizes(name, questions)
-    found_tables, charts = (
-        [*found_tables, edited],
-        [*charts, frequent, kinds_chart(questions)],
-    )
+    tables, charts = count_answer_numbers(name, questions)
+    edit_table, edit_chart = count_edits(questions, _COVERED if published else None)
+    tables.append(edit_table)
+    charts.extend((edit_chart, count_edit_kinds(questions)))
     if any(len(question.annotations) > 1 for question in questions):
-        found_tables.append(_agreement(questions, published))
-    if all(isinstance(question, FullQuestion) for question in questions):
-        charts += _searches(
-            [question for question in questions if isinstance(question, FullQuestion)]
-        )
-    return found_tables, charts
+        tables.append(_count_agreement(questions, published))
+    full = [question for question in questions if isinstance(question, FullQuestion)]
+    if len(full) == len(questions):
+        charts.extend(_count_searches(full))
+    return tables, charts
 
 
-def sizes(name: str, questions: Sequence[Question]) -> tuple[list[Table], list[Bars]]:
-    """Table 2 alone, for data whose annotators did not rewrite the question."""
+def count_answer_numbers(
+    name: str, questions: Sequence[Question]
+) -> tuple[list[Table], list[Bars]]:
+    """Table 2 alone, for data whose annotators did not rewrite the question.
+
+    A question with several annotations counts with the smallest of them.
+    """
     family, _, split = name.rpartition("/")
-    paper = TABLE_2.get(split) if family.startswith("ambignq") else None
-    table, chart = pairs_per_question(split, questions, paper)
-    return [table], [chart]
-
-
-def smallest(question: Question) -> int:
-    """The number of question-answer pairs, the minimum where there are several annotations."""
-    return min(len(annotation.pairs) for annotation in question.annotations)
-
-
-def pairs_per_question(
-    split: str, questions: Sequence[Question], paper: tuple[int, ...] | None
-) -> tuple[Table, Bars]:
-    """Table 2: the share of questions with 1, 2, 3 and 4 or more pairs."""
-    counts = Counter(min(smallest(question), 4) for question in questions)
+    counts: Counter[int] = Counter()
+    for question in questions:
+        smallest = min(len(annotation.pairs) for annotation in question.annotations)
+        counts[min(smallest, 4)] += 1
     percentages = shares([counts[number] for number in (1, 2, 3, 4)])
     rows: list[tuple[str | int | float | None, ...]] = [
         (split, len(questions), *percentages)
     ]
-    if paper:
-        rows.append((f"paper, {split}", *paper))
+    if family.startswith("ambignq") and split in _TABLE_2:
+        rows.append((f"paper, {split}", *_TABLE_2[split]))
     labels = ("1", "2", "3", "4+")
-    return (
-        Table(
-            "Answers per question (table 2)",
-            ("split", "# data", *labels),
-            tuple(rows),
-            "% of questions",
-        ),
-        Bars(
-            "Answers per question",
-            tuple(zip(labels, percentages, strict=True)),
-            "% of questions",
-        ),
+    table = Table(
+        "Answers per question (table 2)",
+        ("split", "# data", *labels),
+        tuple(rows),
+        "% of questions",
     )
+    chart = Bars(
+        "Answers per question",
+        tuple(zip(labels, percentages, strict=True)),
+        "% of questions",
+    )
+    return [table], [chart]
 
 
-def _agreement(questions: Sequence[Question], published: bool) -> Table:
+def _count_agreement(questions: Sequence[Question], published: bool) -> Table:
     score, compared = answer_agreement(questions)
     rows = (
         (
             "F1ans of each annotation against each other",
             100 * score,
-            GENERATORS if published else None,
+            _GENERATORS if published else None,
         ),
-        ("kappa: one answer or several", multi_kappa(questions), None),
+        ("kappa: one answer or several", ambiguity_kappa(questions), None),
         ("questions with two annotations or more", compared, None),
     )
     return Table(
@@ -99,20 +92,20 @@ def _agreement(questions: Sequence[Question], published: bool) -> Table:
     )
 
 
-def _searches(questions: Sequence[FullQuestion]) -> list[Bars]:
+def _count_searches(questions: Sequence[FullQuestion]) -> list[Bars]:
     """Figures 2a and 2b: pages viewed and queries used."""
-    pages = Counter(min(len(set(question.viewed_titles)), 6) for question in questions)
-    queries = Counter(min(len(question.searches), 6) for question in questions)
+    pages = [len(set(question.viewed_titles)) for question in questions]
+    queries = [len(question.searches) for question in questions]
     return [
-        Bars(
-            title,
-            tuple(
-                (f"{n}+" if n == 6 else str(n), percent(counts[n], len(questions)))
-                for n in range(7)
-            ),
-        )
-        for title, counts in (
-            ("Pages viewed (figure 2a)", pages),
-            ("Search queries (figure 2b)", queries),
-        )
+        _to_bars("Pages viewed (figure 2a)", pages),
+        _to_bars("Search queries (figure 2b)", queries),
     ]
+
+
+def _to_bars(title: str, numbers: Sequence[int]) -> Bars:
+    counts = Counter(min(number, _MOST_SEARCHES) for number in numbers)
+    bars = []
+    for number in range(_MOST_SEARCHES + 1):
+        label = f"{number}+" if number == _MOST_SEARCHES else str(number)
+        bars.append((label, percent(counts[number], len(numbers))))
+    return Bars(title, tuple(bars))

@@ -3,162 +3,145 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from whichsense.datasets import LongQuestion, LongReference
-from whichsense.evaluation.report.tables import Bars, Table, mean, percent
-from whichsense.evaluation.stats.agreement import long_agreement
+from whichsense.evaluation.report.tables import Bars, Cell, Table, mean, percent
+from whichsense.evaluation.stats.agreement import long_answer_agreement
 from whichsense.metrics.rouge import rouge_1_recall
 
-# Table 1: questions, annotations for each. Table 2 and section 3.3: dev.
-TABLE_1 = {"train": (4353, 1), "dev": (948, 2), "test": (1015, 2)}
-WORDS, SUPPORT_WORDS, SUPPORTED, EVIDENCE_WORDS, IN_EVIDENCE, AGREEMENT = (
-    64.8,
-    225.0,
-    92.0,
-    172.0,
-    78.0,
-    49.6,
-)
+# Table 1 of the paper: questions, annotations for each.
+_TABLE_1 = {"train": (4353, 1), "dev": (948, 2), "test": (1015, 2)}
+# Table 2 and section 3.3, for dev: words in an answer, words of support and % of answer tokens in it, the same
+# without the disambiguations, and ROUGE-L of two annotators.
+_WORDS = 64.8
+_SUPPORT_WORDS = 225.0
+_SUPPORTED = 92.0
+_EVIDENCE_WORDS = 172.0
+_IN_EVIDENCE = 78.0
+_AGREEMENT = 49.6
+_STEP = 20  # words in a bar of the histogram
+_STEPS = 8  # bars before the last, which stands for all longer answers
+_MOST_PAIRS = 7  # the last bar stands for as many or more
 
 
-def tables(
+def count_long_answers(
     name: str, questions: Sequence[LongQuestion]
 ) -> tuple[list[Table], list[Bars]]:
-    """All of it for one split."""
+    """All statistics of one split."""
     split = name.rpartition("/")[2]
-    printed = split.startswith("dev")
-    found = [
-        _sizes(split, questions),
-        _lengths(questions, printed),
-        _evidence(questions, printed),
+    published = split.startswith("dev")
+    tables = [
+        _count_sizes(split, questions),
+        _count_lengths(questions, published),
+        _count_evidence(questions, published),
     ]
     if any(len(question.long_answers) > 1 for question in questions):
-        score, compared = long_agreement(questions)
-        rows = (
-            ("ROUGE-L of two answers", 100 * score, AGREEMENT if printed else None),
-            ("questions with two answers", compared, None),
-        )
-        found.append(Table("Agreement between annotators", ("", "here", "paper"), rows))
-    return found, [_histogram(questions), _pairs(questions)]
+        tables.append(_count_agreement(questions, published))
+    return tables, [_count_answer_words(questions), _count_pairs(questions)]
 
 
-def _sizes(split: str, questions: Sequence[LongQuestion]) -> Table:
-    row = (
-        split,
-        len(questions),
-        mean(len(question.long_answers) for question in questions),
-    )
-    rows = [row, *([(f"paper, {split}", *TABLE_1[split])] if split in TABLE_1 else [])]
-    return Table(
-        "Size (table 1)", ("split", "# questions", "# annotations"), tuple(rows)
-    )
+def _count_sizes(split: str, questions: Sequence[LongQuestion]) -> Table:
+    annotations = mean(len(question.long_answers) for question in questions)
+    rows: list[tuple[Cell, ...]] = [(split, len(questions), annotations)]
+    if split in _TABLE_1:
+        rows.append((f"paper, {split}", *_TABLE_1[split]))
+    columns = ("split", "# questions", "# annotations")
+    return Table("Size (table 1)", columns, tuple(rows))
 
 
-def _lengths(questions: Sequence[LongQuestion], printed: bool) -> Table:
-    answers = [answer for question in questions for answer in question.long_answers]
+def _count_lengths(questions: Sequence[LongQuestion], published: bool) -> Table:
+    answer_words = []
+    knowledge_counts = []
+    for question in questions:
+        for answer in question.long_answers:
+            answer_words.append(len(answer.text.split()))
+            knowledge_counts.append(len(answer.knowledge))
+    pair_counts = [len(question.annotations[0].pairs) for question in questions]
     rows = (
-        (
-            "words in a long answer",
-            mean(len(answer.text.split()) for answer in answers),
-            WORDS if printed else None,
-        ),
-        (
-            "disambiguations of a question",
-            mean(len(q.annotations[0].pairs) for q in questions),
-            None,
-        ),
-        (
-            "pieces of added knowledge",
-            mean(len(answer.knowledge) for answer in answers),
-            None,
-        ),
+        ("words in a long answer", mean(answer_words), _WORDS if published else None),
+        ("disambiguations of a question", mean(pair_counts), None),
+        ("pieces of added knowledge", mean(knowledge_counts), None),
     )
     return Table("Lengths (table 2)", ("", "here", "paper"), rows)
 
 
-def _evidence(questions: Sequence[LongQuestion], printed: bool) -> Table:
-    """How much of each answer stands in what its annotator was shown or found, with the disambiguations or not."""
-    shown = [
-        (answer.text, _support(q, answer), _given(q))
-        for q in questions
-        for answer in q.long_answers
-    ]
-    with_all = [(text, f"{given} {support}") for text, support, given in shown]
-    rows = (
-        (
-            "words of support",
-            mean(len(s.split()) for _, s in with_all),
-            SUPPORT_WORDS if printed else None,
-        ),
-        (
-            "% of answer tokens in it",
-            100 * mean(rouge_1_recall(t, s) for t, s in with_all),
-            SUPPORTED if printed else None,
-        ),
-        (
-            "words without disambiguations",
-            mean(len(s.split()) for _, s, _ in shown),
-            EVIDENCE_WORDS if printed else None,
-        ),
-        (
-            "% of tokens in that",
-            100 * mean(rouge_1_recall(t, s) for t, s, _ in shown),
-            IN_EVIDENCE if printed else None,
-        ),
-    )
+def _count_evidence(questions: Sequence[LongQuestion], published: bool) -> Table:
+    """The share of each answer that its annotator's evidence has, with the disambiguations and without."""
+    evidence_words = []
+    evidence_recall = []
+    support_words = []
+    support_recall = []
+    for question in questions:
+        disambiguations = _join_disambiguations(question)
+        for answer in question.long_answers:
+            evidence = _join_evidence(question, answer)
+            support = f"{disambiguations} {evidence}"
+            evidence_words.append(len(evidence.split()))
+            evidence_recall.append(rouge_1_recall(answer.text, evidence))
+            support_words.append(len(support.split()))
+            support_recall.append(rouge_1_recall(answer.text, support))
+    rows: list[tuple[Cell, ...]] = []
+    for label, value, paper in (
+        ("words of support", mean(support_words), _SUPPORT_WORDS),
+        ("% of answer tokens in it", 100 * mean(support_recall), _SUPPORTED),
+        ("words without disambiguations", mean(evidence_words), _EVIDENCE_WORDS),
+        ("% of tokens in that", 100 * mean(evidence_recall), _IN_EVIDENCE),
+    ):
+        rows.append((label, value, paper if published else None))
     contexts = sum(any(question.contexts) for question in questions)
     return Table(
         "Evidence (section 3.3)",
         ("", "here", "paper"),
-        rows,
+        tuple(rows),
         f"{contexts:,} of {len(questions):,} questions come with the context passages that annotators saw",
     )
 
 
-def _support(question: LongQuestion, answer: LongReference) -> str:
-    return " ".join(
-        [*_distinct(question.contexts), *(piece.text for piece in answer.knowledge)]
+def _join_evidence(question: LongQuestion, answer: LongReference) -> str:
+    """The contexts that the annotator was shown, each once, and the knowledge that they added."""
+    contexts = filter(None, dict.fromkeys(question.contexts))
+    knowledge = [piece.text for piece in answer.knowledge]
+    return " ".join((*contexts, *knowledge))
+
+
+def _join_disambiguations(question: LongQuestion) -> str:
+    texts: list[str] = []
+    for pair in question.annotations[0].pairs:
+        texts.extend((pair.question, *pair.answers))
+    return " ".join(texts)
+
+
+def _count_agreement(questions: Sequence[LongQuestion], published: bool) -> Table:
+    score, compared = long_answer_agreement(questions)
+    rows = (
+        ("ROUGE-L of two answers", 100 * score, _AGREEMENT if published else None),
+        ("questions with two answers", compared, None),
     )
+    return Table("Agreement between annotators", ("", "here", "paper"), rows)
 
 
-def _distinct(texts: Iterable[str]) -> list[str]:
-    return [text for text in dict.fromkeys(texts) if text]
+def _count_answer_words(questions: Sequence[LongQuestion]) -> Bars:
+    counts: Counter[int] = Counter()
+    for question in questions:
+        for answer in question.long_answers:
+            length = len(answer.text.split())
+            counts[min(length // _STEP, _STEPS)] += 1
+    bars = []
+    for step in range(_STEPS + 1):
+        low = _STEP * step
+        label = f"{low}–{low + _STEP - 1}" if step < _STEPS else f"{low}+"
+        bars.append((label, percent(counts[step], counts.total())))
+    return Bars("Words in a long answer", tuple(bars), "% of answers")
 
 
-def _given(question: LongQuestion) -> str:
-    return " ".join(
-        f"{pair.question} {' '.join(pair.answers)}"
-        for pair in question.annotations[0].pairs
-    )
-
-
-def _histogram(questions: Sequence[LongQuestion]) -> Bars:
-    lengths = [
-        len(answer.text.split())
-        for question in questions
-        for answer in question.long_answers
-    ]
-    counts = Counter(min(length // 20, 8) for length in lengths)
-    names = [
-        f"{20 * step}–{20 * step + 19}" if step < 8 else "160+" for step in range(9)
-    ]
-    return Bars(
-        "Words in a long answer",
-        tuple(
-            (name, percent(counts[step], len(lengths)))
-            for step, name in enumerate(names)
-        ),
-        "% of answers",
-    )
-
-
-def _pairs(questions: Sequence[LongQuestion]) -> Bars:
-    counts = Counter(
-        min(len(question.annotations[0].pairs), 7) for question in questions
-    )
-    bars = tuple(
-        (f"{n}+" if n == 7 else str(n), percent(counts[n], len(questions)))
-        for n in range(1, 8)
-    )
-    return Bars("Disambiguations of a question", bars, "% of questions")
+def _count_pairs(questions: Sequence[LongQuestion]) -> Bars:
+    counts: Counter[int] = Counter()
+    for question in questions:
+        number = len(question.annotations[0].pairs)
+        counts[min(number, _MOST_PAIRS)] += 1
+    bars = []
+    for number in range(1, _MOST_PAIRS + 1):
+        label = f"{number}+" if number == _MOST_PAIRS else str(number)
+        bars.append((label, percent(counts[number], len(questions))))
+    return Bars("Disambiguations of a question", tuple(bars), "% of questions")

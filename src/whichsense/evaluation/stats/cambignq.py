@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 
 from whichsense.datasets import ClarifiedQuestion
-from whichsense.evaluation.report.tables import Bars, Table, mean, percent
+from whichsense.evaluation.report.tables import Bars, Cell, Table, mean, percent
 
 # Table 1 of the paper: questions, words in the clarification question and its category, options, words in an option.
-TABLE_1 = {
+_TABLE_1 = {
     "train": (4699, 13.6, 2.8, 2.9, 3.3),
     "dev": (461, 15.9, 2.5, 3.3, 3.8),
     "test": (493, 17.8, 2.8, 3.4, 4.1),
 }
-TABLE_10 = {
+_TABLE_10 = {
     "train": "version, year, type, information, time",
     "dev": "version, type, time, year, information",
     "test": "version, type, information, year, time",
@@ -22,73 +22,74 @@ TABLE_10 = {
 _TOP = 50
 
 
-def tables(
+def count_clarifications(
     name: str, questions: Sequence[ClarifiedQuestion]
 ) -> tuple[list[Table], list[Bars]]:
-    """All of it for one split."""
+    """All statistics of one split."""
     split = name.rpartition("/")[2]
-    counts = Counter(
-        question.category.lower() for question in questions if question.category
-    )
-    ranked = counts.most_common(_TOP)
-    return [_sizes(split, questions), _categories(split, counts, questions)], [
-        Bars(
-            f"Top {len(ranked)} categories (figure 6)",
-            tuple((name, float(n)) for name, n in ranked),
-            "questions",
-        ),
-        _options(questions),
+    categories: Counter[str] = Counter()
+    for question in questions:
+        if question.category:
+            categories[question.category.lower()] += 1
+    ranked = categories.most_common(_TOP)
+    bars = tuple((category, float(count)) for category, count in ranked)
+    tables = [
+        _count_sizes(split, questions),
+        _count_categories(split, categories, questions),
     ]
+    charts = [
+        Bars(f"Top {len(ranked)} categories (figure 6)", bars, "questions"),
+        _count_options(questions),
+    ]
+    return tables, charts
 
 
-def _sizes(split: str, questions: Sequence[ClarifiedQuestion]) -> Table:
+def _count_sizes(split: str, questions: Sequence[ClarifiedQuestion]) -> Table:
     """Table 1. The category is counted with its "Which", as the released code parses it."""
+    category_words = []
+    option_words: list[int] = []
+    for question in questions:
+        if question.category:
+            category_words.append(len(_heading(question).split()))
+        option_words.extend(len(option.split()) for option in question.options)
     row = (
         split,
         len(questions),
         mean(len(question.clarification.split()) for question in questions),
-        mean(
-            len(_before_options(question).split())
-            for question in questions
-            if question.category
-        ),
+        mean(category_words),
         mean(len(question.options) for question in questions),
-        mean(
-            len(option.split()) for question in questions for option in question.options
-        ),
+        mean(option_words),
     )
-    rows = [row, *([(f"paper, {split}", *TABLE_1[split])] if split in TABLE_1 else [])]
+    rows: list[tuple[Cell, ...]] = [row]
+    if split in _TABLE_1:
+        rows.append((f"paper, {split}", *_TABLE_1[split]))
     columns = ("split", "#", "words", "words in category", "options", "words in option")
     return Table("Clarification questions (table 1)", columns, tuple(rows))
 
 
-def _before_options(question: ClarifiedQuestion) -> str:
-    return (
-        question.clarification.partition(":")[0]
-        if ":" in question.clarification
-        else question.category
-    )
+def _heading(question: ClarifiedQuestion) -> str:
+    """The part of a clarification question before its options."""
+    heading, colon, _ = question.clarification.partition(":")
+    return heading if colon else question.category
 
 
-def _categories(
-    split: str, counts: Counter[str], questions: Sequence[ClarifiedQuestion]
+def _count_categories(
+    split: str, categories: Counter[str], questions: Sequence[ClarifiedQuestion]
 ) -> Table:
     """Table 10, and what section B.5 says about rare categories."""
-    top = ", ".join(category for category, _ in counts.most_common(5))
+    top = ", ".join(category for category, _ in categories.most_common(5))
+    invalid = sum(not question.category for question in questions)
+    once = sum(count == 1 for count in categories.values())
+    matching = 0
+    for question in questions:
+        if len(question.options) == len(question.clarified_answers):
+            matching += 1
     rows = (
-        ("most frequent (table 10)", top, TABLE_10.get(split)),
-        ("distinct", len(counts), None),
-        ("that occur once", sum(count == 1 for count in counts.values()), None),
-        (
-            "questions without a category (invalid form)",
-            sum(not q.category for q in questions),
-            None,
-        ),
-        (
-            "questions whose options match the answers in number",
-            sum(_fits(q) for q in questions),
-            None,
-        ),
+        ("most frequent (table 10)", top, _TABLE_10.get(split)),
+        ("distinct", len(categories), None),
+        ("that occur once", once, None),
+        ("questions without a category (invalid form)", invalid, None),
+        ("questions whose options match the answers in number", matching, None),
     )
     return Table(
         "Categories",
@@ -98,16 +99,12 @@ def _categories(
     )
 
 
-def _fits(question: ClarifiedQuestion) -> bool:
-    return len(question.options) == len(question.clarified_answers)
-
-
-def _options(questions: Sequence[ClarifiedQuestion]) -> Bars:
-    counts = Counter(
-        len(question.options) for question in questions if question.options
-    )
-    bars = tuple(
-        (str(number), percent(counts[number], counts.total()))
-        for number in sorted(counts)
-    )
-    return Bars("Options (figure 7)", bars, "% of questions")
+def _count_options(questions: Sequence[ClarifiedQuestion]) -> Bars:
+    counts: Counter[int] = Counter()
+    for question in questions:
+        if question.options:
+            counts[len(question.options)] += 1
+    bars = []
+    for number in sorted(counts):
+        bars.append((str(number), percent(counts[number], counts.total())))
+    return Bars("Options (figure 7)", tuple(bars), "% of questions")

@@ -19,90 +19,7 @@ STOP = frozenset(
     than too very s t can will just don should now d ll m o re ve y""".split()
 )
 _TOP = 25
-
-
-def grouped(word: str) -> str:
-    """Numbers of the same length are one word; so are ordinals and decades.
-
-    >>> [grouped(word) for word in ("2017", "1990s", "3rd", "season")]
-    ['####', '####s', '#rd', 'season']
-    """
-    return (
-        "".join("#" if letter.isdigit() else letter for letter in word)
-        if word[:1].isdigit()
-        else word
-    )
-
-
-def rewrites(question: Question) -> Iterator[str]:
-    """Every rewrite that an annotator gave a question."""
-    if isinstance(question, SituatedQuestion):
-        yield question.rewrite
-    for annotation in question.annotations:
-        yield from (pair.question for pair in annotation.pairs if pair.question)
-
-
-def unigram_edits(prompt: str, rewrite: str) -> list[str]:
-    """What was taken out (-) and put in (+), without stop words.
-
-    >>> unigram_edits("Who sang the song?", "Which group sang the song in 1990?")
-    ['+####', '+group', '+which', '-who']
-    """
-    deleted, added = edits(words(prompt), words(rewrite))
-    return sorted(
-        sign + grouped(word)
-        for sign, changed in (("-", deleted), ("+", added))
-        for word in changed.elements()
-        if word not in STOP
-    )
-
-
-def edit_table(
-    questions: Sequence[Question], paper: tuple[float, float] | None
-) -> tuple[Table, Bars]:
-    """The most frequent edits, and how much of all edits the top 100 and 1,000 are.
-
-    An edit counts once for a question, however many of its rewrites have it: only so do the shares come out as in
-    the paper, where annotators who rewrite ten seasons would otherwise weigh ten times.
-    """
-    counts: Counter[str] = Counter()
-    for question in questions:
-        counts.update(
-            {
-                edit
-                for rewrite in rewrites(question)
-                for edit in unigram_edits(question.text, rewrite)
-            }
-        )
-    total, ranked = counts.total(), counts.most_common()
-    top = [
-        percent(sum(count for _, count in ranked[:size]), total) for size in (100, 1000)
-    ]
-    at_100, at_1000 = paper or (None, None)
-    rows: list[tuple[Cell, ...]] = [
-        ("all edits", total, None),
-        ("distinct edits", len(ranked), None),
-        ("% covered by the top 100", top[0], at_100),
-        ("% covered by the top 1,000", top[1], at_1000),
-    ]
-    bars = tuple((edit, percent(count, total)) for edit, count in ranked[:_TOP])
-    return (
-        Table(
-            "Edits (figure 2c)",
-            ("", "here", "paper"),
-            tuple(rows),
-            "unigrams, each once for a question; stop words removed, numbers as #",
-        ),
-        Bars(
-            f"The {len(bars)} most frequent edits",
-            bars,
-            "% of edits",
-            "- taken out, + put in, # a digit",
-        ),
-    )
-
-
-KINDS = (
+_KINDS = (
     "adds a number",
     "changes the wh-word",
     "only adds words",
@@ -112,41 +29,124 @@ KINDS = (
 )
 
 
-def kinds_of_edit(prompt: str, rewrite: str) -> list[str]:
-    """What kind of edit a rewrite is; the first two may go with any of the others.
+def iterate_rewrites(question: Question) -> Iterator[str]:
+    """Every rewrite that an annotator gave a question."""
+    if isinstance(question, SituatedQuestion):
+        yield question.rewrite
+    for annotation in question.annotations:
+        for pair in annotation.pairs:
+            if pair.question:
+                yield pair.question
 
-    >>> kinds_of_edit("Who sang it?", "Which group sang it in 1990?")
+
+def _mask_digits(word: str) -> str:
+    """Numbers of the same length become one word; so do ordinals and decades.
+
+    >>> [_mask_digits(word) for word in ("2017", "1990s", "3rd", "season")]
+    ['####', '####s', '#rd', 'season']
+    """
+    if not word[:1].isdigit():
+        return word
+    return "".join("#" if letter.isdigit() else letter for letter in word)
+
+
+def _unigram_edits(prompt: str, rewrite: str) -> list[str]:
+    """The removed (-) and added (+) words, without stop words.
+
+    >>> _unigram_edits("Who sang the song?", "Which group sang the song in 1990?")
+    ['+####', '+group', '+which', '-who']
+    """
+    deleted, added = edits(words(prompt), words(rewrite))
+    signed = []
+    for sign, changed in (("-", deleted), ("+", added)):
+        for word in changed.elements():
+            if word not in STOP:
+                signed.append(sign + _mask_digits(word))
+    return sorted(signed)
+
+
+def count_edits(
+    questions: Sequence[Question], paper: tuple[float, float] | None
+) -> tuple[Table, Bars]:
+    """The most frequent edits, and the share of all edits that the top 100 and 1,000 are.
+
+    An edit counts once for a question, however many of its rewrites have it: only then do the shares equal the
+    paper's. Otherwise an annotator who rewrites ten seasons would weigh ten times.
+    """
+    counts: Counter[str] = Counter()
+    for question in questions:
+        distinct: set[str] = set()
+        for rewrite in iterate_rewrites(question):
+            distinct.update(_unigram_edits(question.text, rewrite))
+        counts.update(distinct)
+    total = counts.total()
+    ranked = counts.most_common()
+    covered = []
+    for size in (100, 1000):
+        occurrences = sum(count for _, count in ranked[:size])
+        covered.append(percent(occurrences, total))
+    at_100, at_1000 = paper or (None, None)
+    rows: list[tuple[Cell, ...]] = [
+        ("all edits", total, None),
+        ("distinct edits", len(ranked), None),
+        ("% covered by the top 100", covered[0], at_100),
+        ("% covered by the top 1,000", covered[1], at_1000),
+    ]
+    table = Table(
+        "Edits (figure 2c)",
+        ("", "here", "paper"),
+        tuple(rows),
+        "unigrams, each once for a question; stop words removed, numbers as #",
+    )
+    bars = tuple((edit, percent(count, total)) for edit, count in ranked[:_TOP])
+    chart = Bars(
+        f"The {len(bars)} most frequent edits",
+        bars,
+        "% of edits",
+        "- taken out, + put in, # a digit",
+    )
+    return table, chart
+
+
+def _classify_edit(prompt: str, rewrite: str) -> list[str]:
+    """The kinds of an edit; the first two can accompany any of the others.
+
+    >>> _classify_edit("Who sang it?", "Which group sang it in 1990?")
     ['adds a number', 'changes the wh-word', 'replaces words']
-    >>> kinds_of_edit("Who sang Hurt?", "Who first sang Hurt?")
+    >>> _classify_edit("Who sang Hurt?", "Who first sang Hurt?")
     ['only adds words']
     """
-    changes = unigram_edits(prompt, rewrite)
-    added, deleted = (
-        [e[1:] for e in changes if e[0] == "+"],
-        [e[1:] for e in changes if e[0] == "-"],
-    )
-    found = ["adds a number"] if any("#" in word for word in added) else []
-    if any(word in WH for word in deleted):
-        found.append("changes the wh-word")
+    changes = _unigram_edits(prompt, rewrite)
+    added = [change[1:] for change in changes if change[0] == "+"]
+    deleted = [change[1:] for change in changes if change[0] == "-"]
+    kinds = []
+    if any("#" in word for word in added):
+        kinds.append("adds a number")
+    if not WH.isdisjoint(deleted):
+        kinds.append("changes the wh-word")
     if not changes:
-        return [*found, "no change"]
-    if not deleted:
-        return [*found, "only adds words"]
-    return [*found, "only removes words" if not added else "replaces words"]
+        kinds.append("no change")
+    elif not deleted:
+        kinds.append("only adds words")
+    elif not added:
+        kinds.append("only removes words")
+    else:
+        kinds.append("replaces words")
+    return kinds
 
 
-def kinds_chart(questions: Sequence[Question]) -> Bars:
+def count_edit_kinds(questions: Sequence[Question]) -> Bars:
     """The share of rewrites of each kind."""
-    found = [
-        kinds_of_edit(question.text, rewrite)
-        for question in questions
-        for rewrite in rewrites(question)
-    ]
-    counts = Counter(kind for kinds in found for kind in kinds)
-    bars = tuple((kind, percent(counts[kind], len(found))) for kind in KINDS)
+    counts: Counter[str] = Counter()
+    total = 0
+    for question in questions:
+        for rewrite in iterate_rewrites(question):
+            counts.update(_classify_edit(question.text, rewrite))
+            total += 1
+    bars = [(kind, percent(counts[kind], total)) for kind in _KINDS]
     return Bars(
         "Kinds of edits",
-        bars,
+        tuple(bars),
         "% of rewrites",
         "the first two may go with any other; stop words do not count",
     )

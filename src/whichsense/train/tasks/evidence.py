@@ -10,8 +10,7 @@ from threading import Lock
 from typing import Literal
 
 from whichsense import sample
-from whichsense.datasets import Question
-from whichsense.datasets.given import given_file, given_questions
+from whichsense.datasets import Question, load_questions, locate_questions
 from whichsense.errors import BadConfig, BadInput
 from whichsense.index import Index
 from whichsense.index.saved_hits import KeptHits
@@ -58,7 +57,7 @@ class Data:
         found = [
             one
             for name in names
-            for one in given_questions(name, self.folder or None, self.without)[0]
+            for one in load_questions(name, self.folder or None, self.without)[0]
         ]
         if self.more:  # what an earlier one has asked is not asked again
             first: dict[str, Question] = {}
@@ -69,7 +68,7 @@ class Data:
 
     def development(self) -> list[Question]:
         return self._chosen(
-            given_questions(self.dev, self.folder or None)[0], self.dev_limit, self.dev
+            load_questions(self.dev, self.folder or None)[0], self.dev_limit, self.dev
         )
 
     def _chosen(
@@ -90,7 +89,9 @@ class Data:
     def paths(self) -> list[Path]:
         """The files whose checksums a run records: the questions, and the index's manifest."""
         names = (self.train, *self.more, self.dev)
-        files = dict.fromkeys(given_file(name, self.folder or None) for name in names)
+        files = dict.fromkeys(
+            locate_questions(name, self.folder or None) for name in names
+        )
         searched = Path(self.index) / "manifest.json" if self.index else sample.PASSAGES
         return [*files, Path(self.hits) if self.hits else searched]
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from whichsense import sample
-from whichsense.datasets import Annotation, Question
-from whichsense.datasets.given import given_questions
+from whichsense.datasets import Annotation, Question, load_questions
 from whichsense.index import Index, build
 from whichsense.text.words import normalize
+from whichsense.train.compact.data.questions import is_trained_on
 from whichsense.types import Method, Passage
 
 DEPTH = 40  # hits of a question, as when it is asked
@@ -40,9 +40,9 @@ def half_of_the_sample() -> Source:
     asked = [
         one
         for name in ("questions", "unanswerable")
-        for one in given_questions(f"sample/{name}")[0]
+        for one in load_questions(f"sample/{name}")[0]
     ]
-    return Source(sample.index(), [one for one in asked if sample.is_learnt(one.id)])
+    return Source(sample.index(), [one for one in asked if is_trained_on(one.id)])
 
 
 def small_corpora(source: Source, folder: Path, seed: int = 7) -> Iterator[Source]:

@@ -14,10 +14,11 @@ from whichsense.datasets import (
     GroundedQuestion,
     Question,
     SituatedQuestion,
-    near_duplicates,
+    find_near_duplicates,
+    load_questions,
+    locate_questions,
+    merge_answers,
 )
-from whichsense.datasets.given import given_file, given_questions
-from whichsense.datasets.records import merged
 from whichsense.errors import BadConfig, BadInput
 from whichsense.text.words import words
 from whichsense.train.recipes.files import HOMES
@@ -67,7 +68,7 @@ class Data:
     def paths(self) -> list[Path]:
         """The files whose checksums a run records: the questions, and the hits or the index's manifest."""
         names = dict.fromkeys([self.train, *self.more, self.dev])
-        files = [given_file(name, self.folder or None) for name in names]
+        files = [locate_questions(name, self.folder or None) for name in names]
         searched = Path(self.index) / "manifest.json" if self.index else sample.PASSAGES
         return [*files, *(self.kept or [searched])]
 
@@ -101,7 +102,7 @@ class Data:
         ]
 
     def read(self, name: str) -> list[Question]:
-        return given_questions(name, self.folder or None)[0]
+        return load_questions(name, self.folder or None)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,7 @@ def _without_copies(
 
 
 def _copies(texts: Sequence[str], kept: Sequence[Question]) -> Collection[int]:
-    return near_duplicates(
+    return find_near_duplicates(
         texts, [text for question in kept for text in wordings(question)]
     )
 
@@ -205,6 +206,16 @@ def is_held(question_id: str, every: int) -> bool:
         % every
         == 0
     )
+
+
+def is_trained_on(sample_id: str) -> bool:
+    """Whether a question of the embedded sample is trained on: half of its topics, by a hash. Results use the others.
+
+    >>> is_trained_on("dune-q1") == is_trained_on("dune-q2")
+    True
+    """
+    topic = sample_id.rpartition("-")[0]
+    return is_held(topic, 2)
 
 
 def wordings(question: Question) -> list[str]:
@@ -301,7 +312,10 @@ def _situated(questions: Iterable[SituatedQuestion], name: str) -> Iterator[Aske
                 rewritings.append(Rewriting((rewrite,), answers, others))
         if pairs:
             yield Asked(
-                text, name, merged([answers for _, answers in pairs]), tuple(rewritings)
+                text,
+                name,
+                merge_answers([answers for _, answers in pairs]),
+                tuple(rewritings),
             )
             yield Asked(pairs[0][0], REWRITES + name, (pairs[0][1],))
 

@@ -14,8 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from whichsense.datasets import Annotation, QAPair, Question
-from whichsense.datasets.records import AnnotationKind
+from whichsense.datasets import Annotation, AnnotationKind, QAPair, Question
 from whichsense.errors import BadConfig
 from whichsense.train.compact.data.corpora import Source, corpus_of
 from whichsense.train.compact.data.lists import ANSWERS, Cutter, Span

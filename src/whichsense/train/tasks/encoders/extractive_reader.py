@@ -16,8 +16,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from whichsense.datasets import Question
-from whichsense.datasets.records import rewrites_of
+from whichsense.datasets import Question, rewrites_as_questions
 from whichsense.errors import BadInput
 from whichsense.metrics import ambignq
 from whichsense.metrics.answers import normal_form
@@ -207,7 +206,7 @@ def _items(
     for question in questions:
         passages = {hit.passage.id: hit.passage for hit in evidence.hits(question.text)}
         small = {key: passage.text.lower() for key, passage in passages.items()}
-        for asked in (question, *(rewrites_of(question) if rewrites else ())):
+        for asked in (question, *(rewrites_as_questions(question) if rewrites else ())):
             named = _named(asked)
             for keys in named:
                 passages |= {

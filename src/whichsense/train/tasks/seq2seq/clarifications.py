@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from whichsense.datasets import Question
-from whichsense.datasets.records import ClarifiedQuestion
+from whichsense.datasets import ClarifiedQuestion, Question
 from whichsense.text.clarification import parse
 
 

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from whichsense.datasets import Question
-from whichsense.datasets.records import LongQuestion
+from whichsense.datasets import LongQuestion, Question
 from whichsense.errors import BadInput
 from whichsense.metrics.asqa import rouge_l_best, str_em
 from whichsense.models.seq2seq import formats
