@@ -1,4 +1,4 @@
-"""How far annotators agree: Cohen's kappa, F1 over their answers, ROUGE-L between their texts."""
+"""Annotator agreement: Cohen's kappa, F1 over their answers, ROUGE-L between their texts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,21 @@ def kappa(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
     >>> kappa([True, True, False, False], [True, False, False, False])
     0.5
     """
-    if len(one) != len(other) or not one:
+    size = len(one)
+    if size != len(other) or not size:
         raise BadInput(
-            f"Kappa needs two labels for each item: {len(one)} and {len(other)} given."
+            f"Kappa needs two labels for each item: {size} and {len(other)} given."
         )
-    agreed = sum(a == b for a, b in zip(one, other, strict=True)) / len(one)
-    mine, theirs = Counter(one), Counter(other)
-    chance = sum(count * theirs[label] for label, count in mine.items()) / len(one) ** 2
+    equal = 0
+    for label, other_label in zip(one, other, strict=True):
+        equal += label == other_label
+    agreed = equal / size
+    # The agreement of two annotators who draw labels at random, each by their own frequencies.
+    one_counts, other_counts = Counter(one), Counter(other)
+    products = 0
+    for label, count in one_counts.items():
+        products += count * other_counts[label]
+    chance = products / size**2
     return 1.0 if chance == 1 else (agreed - chance) / (1 - chance)
 
 
@@ -38,7 +46,8 @@ def pairwise_f1(annotations: Sequence[Sequence[Sequence[str]]]) -> float | None:
     scores = []
     for one, other in combinations(annotations, 2):
         for gold, predicted in ((one, other), (other, one)):
-            scores.append(f1_answers(gold, [aliases[0] for aliases in predicted]))
+            answers = [aliases[0] for aliases in predicted]
+            scores.append(f1_answers(gold, answers))
     return sum(scores) / len(scores) if scores else None
 
 

@@ -1,8 +1,8 @@
 """AmbigQA's metrics: F1 over answers, and over answers with their questions (BLEU, EDIT-F1).
 
-`released` is what the official script computes and published numbers mean; `paper` is the formula as printed, which
-lets two predictions match one gold answer; `in_order` is REFUEL's wording: each prediction, in order, takes the
-first free gold answer that it matches, and brings that pair's question score.
+`released` is what the official script computes and published numbers mean. `paper` is the formula as printed, which
+lets two predictions match one gold answer. `in_order` is REFUEL's wording: each prediction, in order, takes the
+first free gold answer that it matches, with that pair's question score.
 """
 
 from __future__ import annotations
@@ -21,11 +21,8 @@ Variant = Literal["released", "paper", "in_order"]
 QUESTION_METRICS = ("f1_bleu1", "f1_bleu2", "f1_bleu3", "f1_bleu4", "f1_edit")
 METRICS = ("f1_ans", *QUESTION_METRICS)
 
-Aliases = Sequence[str]
-Words = tuple[str, ...]
-Pair = tuple[
-    int, int, Sequence[float]
-]  # gold index, prediction index, scores of that pair
+# A matching pair: gold index, prediction index, and the pair's score by each metric.
+_Match = tuple[int, int, Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +39,16 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A system's answers to a question, and, if it rewrote it, the question that each one answers."""
+    """A system's answers to a question and, if it rewrites the question, the rewrite for each answer."""
 
     answers: tuple[str, ...]
     questions: tuple[str, ...] = ()
 
 
 def f1_answers(
-    gold: Sequence[Aliases], predicted: Sequence[str], variant: Variant = "released"
+    gold: Sequence[Sequence[str]],
+    predicted: Sequence[str],
+    variant: Variant = "released",
 ) -> float:
     """F1 between gold answers, each a list of aliases, and predicted ones.
 
@@ -58,83 +57,90 @@ def f1_answers(
     >>> f1_answers([["a", "b"], ["a"]], ["a", "b"]), f1_answers([["a"], ["a", "b"]], ["a", "b"])
     (0.5, 1.0)
     """
-    pairs = [(i, j, (1.0,)) for i, j in _matching(gold, predicted)]
-    return _TAKE[variant](pairs, 0, len(gold), len(predicted))
+    matches: list[_Match] = []
+    for i, j in _matching_answers(gold, predicted):
+        matches.append((i, j, (1.0,)))
+    f1 = _F1_BY_VARIANT[variant]
+    return f1(matches, 0, len(gold), len(predicted))
 
 
-def _matching(
-    gold: Sequence[Aliases], predicted: Sequence[str]
+def _matching_answers(
+    gold: Sequence[Sequence[str]], predicted: Sequence[str]
 ) -> list[tuple[int, int]]:
+    """The indices of every gold and predicted answer that are equal after normalization."""
     if not gold or not predicted:
         raise BadInput(
             "F1 over answers needs at least one gold and one predicted answer."
         )
-    forms = [normal_form(answer) for answer in predicted]
+    forms = list(map(normal_form, predicted))
     pairs = []
     for i, aliases in enumerate(gold):
-        names = {normal_form(alias) for alias in aliases}
-        pairs += [(i, j) for j, form in enumerate(forms) if form in names]
+        gold_forms = set(map(normal_form, aliases))
+        for j, form in enumerate(forms):
+            if form in gold_forms:
+                pairs.append((i, j))
     return pairs
 
 
-def _take_best(
-    pairs: Sequence[Pair], metric: int, n_gold: int, n_predicted: int
+def _released_f1(
+    matches: Sequence[_Match], metric: int, n_gold: int, n_predicted: int
 ) -> float:
-    """Greedy 1:1 matching, best score first; among equals the gold order, then the predicted order."""
-    return _greedy(
-        sorted(pairs, key=lambda pair: pair[2][metric], reverse=True),
-        metric,
-        n_gold + n_predicted,
-    )
+    """Greedy 1:1 matching, best score first; ties by gold order, then by predicted order."""
+    ordered = sorted(matches, key=lambda match: match[2][metric], reverse=True)
+    return _greedy_f1(ordered, metric, n_gold + n_predicted)
 
 
-def _take_in_order(
-    pairs: Sequence[Pair], metric: int, n_gold: int, n_predicted: int
+def _in_order_f1(
+    matches: Sequence[_Match], metric: int, n_gold: int, n_predicted: int
 ) -> float:
-    return _greedy(
-        sorted(pairs, key=lambda pair: pair[1]), metric, n_gold + n_predicted
-    )
+    """Greedy 1:1 matching in the order of the predictions."""
+    ordered = sorted(matches, key=lambda match: match[1])
+    return _greedy_f1(ordered, metric, n_gold + n_predicted)
 
 
-def _greedy(pairs: Sequence[Pair], metric: int, size: int) -> float:
-    if len(pairs) == 1:
-        return 2 * pairs[0][2][metric] / size
-    golds: set[int] = set()
-    predictions: set[int] = set()
+def _greedy_f1(matches: Sequence[_Match], metric: int, size: int) -> float:
+    if len(matches) == 1:  # the common case
+        return 2 * matches[0][2][metric] / size
+    used_gold: set[int] = set()
+    used_predictions: set[int] = set()
     total = 0.0
-    for i, j, scores in pairs:
-        if i not in golds and j not in predictions:
-            golds.add(i)
-            predictions.add(j)
+    for i, j, scores in matches:
+        if i not in used_gold and j not in used_predictions:
+            used_gold.add(i)
+            used_predictions.add(j)
             total += scores[metric]
     return 2 * total / size
 
 
-def _take_all(
-    pairs: Sequence[Pair], metric: int, n_gold: int, n_predicted: int
+def _paper_f1(
+    matches: Sequence[_Match], metric: int, n_gold: int, n_predicted: int
 ) -> float:
+    """Every prediction takes its best gold answer, whether another has taken it or not."""
     best: dict[int, float] = {}
-    for _, j, scores in pairs:
+    for _, j, scores in matches:
         best[j] = max(best.get(j, 0.0), scores[metric])
     return 2 * sum(best.values()) / (n_gold + n_predicted)
 
 
-_TAKE: dict[Variant, Callable[[Sequence[Pair], int, int, int], float]] = {
-    "released": _take_best,
-    "paper": _take_all,
-    "in_order": _take_in_order,
+_F1_BY_VARIANT: dict[Variant, Callable[[Sequence[_Match], int, int, int], float]] = {
+    "released": _released_f1,
+    "paper": _paper_f1,
+    "in_order": _in_order_f1,
 }
 
 
-def references(question: str) -> tuple[Words, ...]:
-    """The words of each way to write a gold question; several are separated by a bar.
+def references(question: str) -> tuple[tuple[str, ...], ...]:
+    """The words of each wording of a gold question; wordings are separated by "|".
 
     >>> references("Who was king?|Who was the ruler?")
     (('who', 'was', 'king'), ('who', 'was', 'ruler'))
     """
-    return tuple(
-        question_words(part.strip()) for part in question.split("|") if part.strip()
-    ) or ((),)
+    wordings = []
+    for part in question.split("|"):
+        if wording := part.strip():
+            wordings.append(question_words(wording))
+    # An empty gold question counts as one wording without words.
+    return tuple(wordings) or ((),)
 
 
 def question_scores(prompt: str, gold: str, predicted: str) -> tuple[float, ...]:
@@ -144,15 +150,12 @@ def question_scores(prompt: str, gold: str, predicted: str) -> tuple[float, ...]
     >>> [round(score, 6) for score in question_scores(prompt, gold, "Who wrote the play crucible in 1953?")]
     [0.666667, 0.632456, 0.584804, 0.508133, 0.666667]
     """
-    golds, ours, before = (
-        references(gold),
-        question_words(predicted),
-        question_words(prompt),
-    )
-    return (
-        *sentence_bleu(golds, ours),
-        max(edit_f1(before, reference, ours) for reference in golds),
-    )
+    golds = references(gold)
+    predicted_words = question_words(predicted)
+    prompt_words = question_words(prompt)
+    bleu = sentence_bleu(golds, predicted_words)
+    edits = [edit_f1(prompt_words, words, predicted_words) for words in golds]
+    return *bleu, max(edits)
 
 
 def score_question(
@@ -161,35 +164,37 @@ def score_question(
     prediction: Prediction,
     variant: Variant = "released",
 ) -> dict[str, float]:
-    """Every metric of one question: for each the best over the annotations. Without questions: F1 over answers only.
+    """Every metric of one question, for each the best over the annotations. Without questions: F1 over answers only.
 
     >>> annotation = Annotation((("1962",), ("1964",)), ("When did Dr. No come out?", "When did Goldfinger come out?"))
     >>> score_question("When did it come out?", [annotation], Prediction(("1962",)))
     {'f1_ans': 0.6666666666666666}
     """
     names = METRICS if prediction.questions else METRICS[:1]
+    f1 = _F1_BY_VARIANT[variant]
     best = dict.fromkeys(names, 0.0)
     for annotation in annotations:
-        pairs = _scored_pairs(prompt, annotation, prediction)
-        if not pairs:
+        matches = _score_matches(prompt, annotation, prediction)
+        if not matches:
             continue
-        sizes = len(annotation.answers), len(prediction.answers)
-        for metric, name in enumerate(names):
+        n_gold = len(annotation.answers)
+        n_predicted = len(prediction.answers)
+        for number, name in enumerate(names):
             # With a single answer there is no question to compare: every metric is F1 over answers.
-            score = _TAKE[variant](pairs, 0 if annotation.single else metric, *sizes)
-            best[name] = max(best[name], score)
+            metric = 0 if annotation.single else number
+            best[name] = max(best[name], f1(matches, metric, n_gold, n_predicted))
     return best
 
 
-def _scored_pairs(
+def _score_matches(
     prompt: str, annotation: Annotation, prediction: Prediction
-) -> list[Pair]:
-    pairs: list[Pair] = []
-    for i, j in _matching(annotation.answers, prediction.answers):
+) -> list[_Match]:
+    with_questions = bool(prediction.questions) and not annotation.single
+    matches: list[_Match] = []
+    for i, j in _matching_answers(annotation.answers, prediction.answers):
         scores: tuple[float, ...] = (1.0,)
-        if prediction.questions and not annotation.single:
-            scores += question_scores(
-                prompt, annotation.questions[i], prediction.questions[j]
-            )
-        pairs.append((i, j, scores))
-    return pairs
+        if with_questions:
+            gold, predicted = annotation.questions[i], prediction.questions[j]
+            scores += question_scores(prompt, gold, predicted)
+        matches.append((i, j, scores))
+    return matches

@@ -8,17 +8,17 @@ from functools import lru_cache
 
 from whichsense.text.words import normalize
 
+# Gold aliases recur for every prediction, so their normal forms are cached.
 normal_form = lru_cache(maxsize=2**16)(normalize)
 
 
 def matches(prediction: str, aliases: Iterable[str]) -> bool:
-    """Whether an answer equals one of its gold names after normalization.
+    """Whether an answer equals one of its gold aliases after normalization.
 
     >>> matches("The Beatles", ["Beatles", "Fab Four"])
     True
     """
-    form = normal_form(prediction)
-    return any(form == normal_form(alias) for alias in aliases)
+    return normal_form(prediction) in map(normal_form, aliases)
 
 
 def exact_match(prediction: str, aliases: Sequence[str]) -> float:
@@ -54,8 +54,9 @@ def token_f1(prediction: str, gold: str) -> float:
     >>> round(token_f1("the French Open", "2017 French Open"), 3)
     0.8
     """
-    ours, theirs = normal_form(prediction).split(), normal_form(gold).split()
-    if not ours or not theirs:
-        return float(ours == theirs)
-    common = sum((Counter(ours) & Counter(theirs)).values())
-    return 2 * common / (len(ours) + len(theirs))
+    predicted_words = normal_form(prediction).split()
+    gold_words = normal_form(gold).split()
+    if not predicted_words or not gold_words:
+        return float(predicted_words == gold_words)
+    common = Counter(predicted_words) & Counter(gold_words)
+    return 2 * common.total() / (len(predicted_words) + len(gold_words))

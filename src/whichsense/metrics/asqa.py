@@ -16,7 +16,7 @@ from whichsense.metrics.answers import matches, normal_form, token_f1
 from whichsense.metrics.rouge import rouge_l
 
 Reader = Callable[[Sequence[tuple[str, str]]], Sequence[str]]
-"""Answers (question, text) pairs with a span of the text each, or with nothing."""
+"""Answers (question, text) pairs with a span of the text each, or with an empty string."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Disambiguation:
 
 @dataclass(frozen=True, slots=True)
 class ReaderScores:
-    """What a reader finds in a long answer: Disambig-F1, QA-EM, and whether every question got its answer."""
+    """A reader's answers from a long answer: Disambig-F1, QA-EM, and whether every question got its answer."""
 
     disambig_f1: float
     qa_em: float
@@ -51,8 +51,10 @@ def rouge_l_better_average(scores: Sequence[Sequence[float]]) -> float:
     >>> rouge_l_better_average([(0.5, 0.25), (0.25, 1.0)])
     0.625
     """
-    by_reference: list[tuple[float, ...]] = list(zip(*scores, strict=True))
-    return max(sum(column) / len(column) for column in by_reference)
+    averages: list[float] = []
+    for column in zip(*scores, strict=True):  # one per reference
+        averages.append(sum(column) / len(column))
+    return max(averages)
 
 
 def str_em(answers: Sequence[Sequence[str]], prediction: str) -> float:
@@ -62,10 +64,10 @@ def str_em(answers: Sequence[Sequence[str]], prediction: str) -> float:
     0.5
     """
     text = normal_form(prediction)
-    found = [
-        any(normal_form(alias) in text for alias in aliases) for aliases in answers
-    ]
-    return sum(found) / len(found)
+    held = 0
+    for aliases in answers:
+        held += any(form in text for form in map(normal_form, aliases))
+    return held / len(answers)
 
 
 def reader_scores(
@@ -77,15 +79,16 @@ def reader_scores(
     >>> reader_scores(questions, ["1977", "Ann"])
     ReaderScores(disambig_f1=0.8333333333333333, qa_em=0.5, qa_hit=0.0)
     """
-    f1 = [
-        max(token_f1(answer, alias) for alias in question.aliases)
-        for question, answer in zip(questions, short_answers, strict=True)
-    ]
-    em = [
-        matches(answer, question.aliases)
-        for question, answer in zip(questions, short_answers, strict=True)
-    ]
-    return ReaderScores(sum(f1) / len(f1), sum(em) / len(em), float(all(em)))
+    f1 = []
+    em = []
+    for question, answer in zip(questions, short_answers, strict=True):
+        f1.append(max(token_f1(answer, alias) for alias in question.aliases))
+        em.append(matches(answer, question.aliases))
+    return ReaderScores(
+        disambig_f1=sum(f1) / len(f1),
+        qa_em=sum(em) / len(em),
+        qa_hit=float(all(em)),
+    )
 
 
 def read_all(
@@ -94,17 +97,22 @@ def read_all(
     reader: Reader,
 ) -> list[ReaderScores]:
     """Let a reader answer every disambiguated question from the long answers, in one call, and score it."""
-    pairs = [
-        (one.question, text)
-        for group, text in zip(questions, predictions, strict=True)
-        for one in group
-    ]
-    answers = iter(reader(pairs))
-    return [reader_scores(group, [next(answers) for _ in group]) for group in questions]
+    pairs = []
+    for group, text in zip(questions, predictions, strict=True):
+        for disambiguation in group:
+            pairs.append((disambiguation.question, text))
+    answers = reader(pairs)
+    scores = []
+    start = 0  # of the group's answers
+    for group in questions:
+        end = start + len(group)
+        scores.append(reader_scores(group, answers[start:end]))
+        start = end
+    return scores
 
 
 def dr(disambig_f1: float, rouge: float) -> float:
-    """Both together: the geometric mean.
+    """The geometric mean of both.
 
     >>> dr(0.25, 0.36)
     0.3
@@ -113,7 +121,7 @@ def dr(disambig_f1: float, rouge: float) -> float:
 
 
 def length(prediction: str) -> int:
-    """White-space words.
+    """The number of words between white space.
 
     >>> length("It opened in 1977.")
     4

@@ -1,4 +1,4 @@
-"""BERTScore F1: every token's best partner by cosine, both ways. The vectors come from the caller's function."""
+"""BERTScore F1: each token's best partner by cosine, in both directions, over the vectors of a given function."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[np.float32]]
 
-Embed = Callable[[Sequence[str]], Sequence["Array"]]
-"""For each text a matrix with a unit vector for each of its tokens; `models.token_vectors` has one."""
+# For each text a matrix of shape (tokens, dimensions) with rows of unit length; `models.token_vectors` has one.
+_Embed = Callable[[Sequence[str]], Sequence["Array"]]
 
 
 def bert_score(
-    references: Sequence[str], predictions: Sequence[str], embed: Embed, batch: int = 32
+    references: Sequence[str],
+    predictions: Sequence[str],
+    embed: _Embed,
+    batch: int = 32,
 ) -> list[float]:
     """F1 for each pair. CAmbigNQ's figure is the mean, with roberta-large and its 17th layer, not rescaled.
 
@@ -33,22 +36,19 @@ def bert_score(
         )
     scores: list[float] = []
     for start in range(0, len(references), batch):
-        part = slice(start, start + batch)
-        scores += [
-            _f1(*pair)
-            for pair in zip(
-                embed(references[part]), embed(predictions[part]), strict=True
-            )
-        ]
+        end = start + batch
+        gold = embed(references[start:end])
+        predicted = embed(predictions[start:end])
+        scores += map(_f1, gold, predicted)
     return scores
 
 
-def _f1(gold: Array, ours: Array) -> float:
-    if not len(gold) or not len(ours):
+def _f1(gold: Array, predicted: Array) -> float:
+    if not len(gold) or not len(predicted):
         return 0.0
-    similarity = ours @ gold.T
-    precision, recall = (
-        float(similarity.max(axis=1).mean()),
-        float(similarity.max(axis=0).mean()),
-    )
-    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    similarity = predicted @ gold.T  # (predicted tokens, gold tokens)
+    precision = float(similarity.max(axis=1).mean())
+    recall = float(similarity.max(axis=0).mean())
+    if not precision + recall:
+        return 0.0
+    return 2 * precision * recall / (precision + recall)

@@ -1,8 +1,8 @@
-"""Is it luck? Bootstrap intervals around a mean, and paired tests between two systems; seeded."""
+"""Bootstrap intervals of a mean and paired tests between two systems; seeded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[np.float64]]
 
-SAMPLES = 1000
-SEED = 13
-_CHUNK = 2**22  # numbers drawn at once: a bound on memory
+_SAMPLES = 1000
+_PAIRED_SAMPLES = 10_000
+_SEED = 13
+_CHUNK = 2**22  # random numbers at once: a bound on memory
+_EQUAL = 1e-12  # scores that differ less are equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +30,15 @@ class PairedTest:
     high: float
     """The 95% interval of the difference."""
     p_permutation: float
-    """How often chance alone gives a difference this large (two-sided)."""
+    """How often random signs give a difference this large (two-sided)."""
     better: int
     worse: int
     equal: int
     """On how many questions B is better, worse, the same."""
 
 
-def middle(scores: Sequence[float], samples: int = SAMPLES, seed: int = SEED) -> float:
-    """The bootstrap's middle value, which ASQA's script prints in place of the mean.
+def middle(scores: Sequence[float]) -> float:
+    """The median of the bootstrap, which ASQA's script prints in place of the mean.
 
     >>> middle([0.25, 0.25])
     0.25
@@ -45,9 +47,8 @@ def middle(scores: Sequence[float], samples: int = SAMPLES, seed: int = SEED) ->
 
     if not len(scores):
         raise BadInput("A bootstrap needs at least one score.")
-    means = resampled_sums(
-        np.asarray(scores, dtype=np.float64)[:, None], samples, seed
-    )[:, 0] / len(scores)
+    column = np.asarray(scores, dtype=np.float64)[:, None]
+    means = resampled_sums(column)[:, 0] / len(scores)
     return quantile(means, 0.5)
 
 
@@ -58,15 +59,17 @@ def quantile(values: Array, share: float) -> float:
     >>> quantile(np.array([4.0, 1.0, 2.0, 3.0]), 0.5)
     2.5
     """
-    ordered = sorted(values.tolist())  # numpy's own percentile takes 50 ms to warm up
-    place = share * (len(ordered) - 1)
-    below = int(place)
+    # np.quantile interpolates by another formula, with another last bit, and takes 50 ms to warm up.
+    ordered = sorted(values.tolist())
+    position = share * (len(ordered) - 1)
+    below = int(position)
     above = min(below + 1, len(ordered) - 1)
-    return float(ordered[below] + (place - below) * (ordered[above] - ordered[below]))
+    step = ordered[above] - ordered[below]
+    return float(ordered[below] + (position - below) * step)
 
 
-def resampled_sums(table: Array, samples: int = SAMPLES, seed: int = SEED) -> Array:
-    """Sums over resampled questions: from a row per question to a row per resample.
+def resampled_sums(table: Array, samples: int = _SAMPLES, seed: int = _SEED) -> Array:
+    """Column sums over resampled questions: from a row per question to a row per resample.
 
     Any statistic that is made of sums (a mean, a micro average, a corpus BLEU) gets its interval from these.
 
@@ -76,12 +79,12 @@ def resampled_sums(table: Array, samples: int = SAMPLES, seed: int = SEED) -> Ar
     """
     import numpy as np
 
-    generator, n = np.random.default_rng(seed), len(table)
-    rows = max(1, min(samples, _CHUNK // n))
+    rng = np.random.default_rng(seed)
+    n = len(table)
     parts = []
-    for start in range(0, samples, rows):
-        size = min(rows, samples - start)
-        draws = generator.integers(0, n, size=(size, n), dtype=np.int32)
+    for size in _chunk_sizes(samples, n):
+        draws = rng.integers(0, n, size=(size, n), dtype=np.int32)
+        # One bincount for all resamples: each has its own range of n numbers.
         draws += n * np.arange(size, dtype=np.int32)[:, None]
         counts = np.bincount(draws.ravel(), minlength=size * n).reshape(size, n)
         parts.append(counts.astype(np.float64) @ table)
@@ -89,66 +92,67 @@ def resampled_sums(table: Array, samples: int = SAMPLES, seed: int = SEED) -> Ar
 
 
 def _flipped_sums(table: Array, samples: int, seed: int) -> Array:
-    """Sums of the differences with random signs, one sign for each question: what chance alone gives."""
+    """Column sums with a random sign for each question: what chance alone gives."""
     import numpy as np
 
-    generator, n = np.random.default_rng(seed), len(table)
-    rows = max(1, min(samples, _CHUNK // n))
+    rng = np.random.default_rng(seed)
+    n = len(table)
     parts = []
-    for start in range(0, samples, rows):
-        signs = generator.integers(
-            0, 2, size=(min(rows, samples - start), n), dtype=np.int8
-        )
+    for size in _chunk_sizes(samples, n):
+        signs = rng.integers(0, 2, size=(size, n), dtype=np.int8)
         parts.append((2.0 * signs - 1.0) @ table)
     return np.concatenate(parts)
 
 
-def paired_test(
-    a: Sequence[float], b: Sequence[float], samples: int = 10_000, seed: int = SEED
-) -> PairedTest:
+def _chunk_sizes(samples: int, n: int) -> Iterator[int]:
+    """Split the samples into chunks of at most `_CHUNK` random numbers, n for each sample."""
+    largest = max(1, min(samples, _CHUNK // n))
+    for start in range(0, samples, largest):
+        yield min(largest, samples - start)
+
+
+def paired_test(a: Sequence[float], b: Sequence[float]) -> PairedTest:
     """Compare two systems, question by question: paired bootstrap and sign-flip permutation.
 
     >>> result = paired_test([0.0] * 30 + [1.0] * 10, [1.0] * 30 + [1.0] * 10)
     >>> result.difference, result.p_permutation < 0.001, (result.better, result.worse, result.equal)
     (0.75, True, (30, 0, 10))
     """
-    return paired_tests({"": a}, {"": b}, samples, seed)[""]
+    return paired_tests({"": a}, {"": b})[""]
 
 
 def paired_tests(
-    a: Mapping[str, Sequence[float]],
-    b: Mapping[str, Sequence[float]],
-    samples: int = 10_000,
-    seed: int = SEED,
+    a: Mapping[str, Sequence[float]], b: Mapping[str, Sequence[float]]
 ) -> dict[str, PairedTest]:
     """The same for several metrics of the same questions, with the same resamples for all."""
     import numpy as np
 
-    sizes = {len(scores) for side in (a, b) for scores in side.values()}
+    sizes = {len(scores) for scores in (*a.values(), *b.values())}
     if len(sizes) != 1 or not min(sizes):
         raise BadInput(
             f"A paired test needs the same questions on both sides; there are {sorted(sizes)} scores."
         )
     n = sizes.pop()
-    table = (
-        np.array([b[name] for name in a], dtype=np.float64).T
-        - np.array(list(a.values()), dtype=np.float64).T
-    )
-    observed = table.mean(axis=0)
-    means = resampled_sums(table, samples, seed) / n
-    flips = _flipped_sums(table, samples, seed + 1) / n
+    # Shapes: (questions, metrics), then (samples, metrics).
+    a_scores = np.array([a[name] for name in a], dtype=np.float64).T
+    b_scores = np.array([b[name] for name in a], dtype=np.float64).T
+    differences = b_scores - a_scores
+    observed = differences.mean(axis=0)
+    means = resampled_sums(differences, _PAIRED_SAMPLES, _SEED) / n
+    flips = _flipped_sums(differences, _PAIRED_SAMPLES, _SEED + 1) / n
+    extreme = (np.abs(flips) >= np.abs(observed) - _EQUAL).sum(axis=0)
     # One is added: the observed difference is itself one of the possible outcomes.
-    least = np.abs(observed) - 1e-12
-    extreme = ((np.abs(flips) >= least).sum(axis=0) + 1) / (samples + 1)
-    return {
-        name: PairedTest(
-            float(observed[i]),
-            quantile(means[:, i], 0.025),
-            quantile(means[:, i], 0.975),
-            float(extreme[i]),
-            int((table[:, i] > 1e-12).sum()),
-            int((table[:, i] < -1e-12).sum()),
-            int((np.abs(table[:, i]) <= 1e-12).sum()),
+    p_values = (extreme + 1) / (_PAIRED_SAMPLES + 1)
+    tests = {}
+    for column, name in enumerate(a):
+        own = differences[:, column]
+        tests[name] = PairedTest(
+            difference=float(observed[column]),
+            low=quantile(means[:, column], 0.025),
+            high=quantile(means[:, column], 0.975),
+            p_permutation=float(p_values[column]),
+            better=int((own > _EQUAL).sum()),
+            worse=int((own < -_EQUAL).sum()),
+            equal=int((np.abs(own) <= _EQUAL).sum()),
         )
-        for i, name in enumerate(a)
-    }
+    return tests

@@ -1,4 +1,4 @@
-"""CAmbigNQ's metrics: categories, options, clarified answers, and the whole question by BLEU.
+"""CAmbigNQ's metrics: the categories, options and clarified answers of a clarification question.
 
 "Released" takes two separate assignments, one that is best for precision and one that is best for recall. The paper
 describes a single one: `one_assignment=True` takes the one that is best for both together.
@@ -13,8 +13,9 @@ from difflib import SequenceMatcher
 from whichsense.metrics.answers import normal_form
 from whichsense.text.assignment import best_assignment, best_total
 
-Table = list[list[float]]
 _INVALID = "invalid form"
+
+_Table = list[list[float]]  # one row per gold string, one column per predicted string
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +29,12 @@ class Overlap:
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class MicroAverage:
     """Precision, recall and F1, micro-averaged."""
 
     precision: float
     recall: float
     f1: float
-
-
-def common_substring(one: str, other: str) -> int:
-    """The length of the longest common substring, as `difflib` finds it (the released scorer does).
-
-    >>> common_substring("2002 film", "the film")
-    5
-    """
-    return (
-        SequenceMatcher(None, one, other)
-        .find_longest_match(0, len(one), 0, len(other))
-        .size
-    )
 
 
 def option_overlap(
@@ -58,14 +46,12 @@ def option_overlap(
     >>> overlap.precision_sum, overlap.recall_sum
     (1.75, 2.0)
     """
-    lengths = [[common_substring(one, other) for other in predicted] for one in gold]
-    precision = [
-        [_share(n, other) for n, other in zip(row, predicted, strict=True)]
-        for row in lengths
-    ]
-    recall = [
-        [_share(n, one) for n in row] for row, one in zip(lengths, gold, strict=True)
-    ]
+    precision: _Table = []
+    recall: _Table = []
+    for option in gold:
+        lengths = [_common_substring(option, other) for other in predicted]
+        precision.append(list(map(_share, lengths, predicted)))
+        recall.append([_share(length, option) for length in lengths])
     return _overlap(precision, recall, len(predicted), len(gold), one_assignment)
 
 
@@ -80,20 +66,32 @@ def answer_overlap(
     >>> overlap.precision_sum, round(overlap.recall_sum, 6)
     (1.0, 0.428571)
     """
-    guesses = [normal_form(answer) for answer in predicted]
-    precision: Table = []
-    recall: Table = []
+    forms = list(map(normal_form, predicted))
+    precision: _Table = []
+    recall: _Table = []
     for aliases in gold:
-        names = [normal_form(alias) for alias in aliases]
-        best = [
-            max(((common_substring(name, guess), -i) for i, name in enumerate(names)))
-            for guess in guesses
-        ]
-        precision.append(
-            [_share(n, guess) for (n, _), guess in zip(best, guesses, strict=True)]
-        )
-        recall.append([_share(n, names[-i]) for n, i in best])
-    return _overlap(precision, recall, len(guesses), len(gold), one_assignment)
+        names = list(map(normal_form, aliases))
+        precision_row = []
+        recall_row = []
+        for form in forms:
+            lengths = [_common_substring(name, form) for name in names]
+            longest = max(lengths)
+            name = names[lengths.index(longest)]  # the first alias of equals
+            precision_row.append(_share(longest, form))
+            recall_row.append(_share(longest, name))
+        precision.append(precision_row)
+        recall.append(recall_row)
+    return _overlap(precision, recall, len(forms), len(gold), one_assignment)
+
+
+def _common_substring(one: str, other: str) -> int:
+    """The length of the longest common substring, as `difflib` finds it (the released scorer does).
+
+    >>> _common_substring("2002 film", "the film")
+    5
+    """
+    matcher = SequenceMatcher(None, one, other)
+    return matcher.find_longest_match(0, len(one), 0, len(other)).size
 
 
 def _share(length: int, text: str) -> float:
@@ -101,44 +99,40 @@ def _share(length: int, text: str) -> float:
 
 
 def _overlap(
-    precision: Table, recall: Table, predicted: int, gold: int, one_assignment: bool
+    precision: _Table, recall: _Table, predicted: int, gold: int, one_assignment: bool
 ) -> Overlap:
     if not predicted or not gold:
+        # Two empty lists agree; one empty list scores zero. A size of 0 counts as 1.
         both_empty = float(predicted == gold)
         return Overlap(both_empty, both_empty, max(predicted, 1), max(gold, 1))
     if not one_assignment:
         return Overlap(best_total(precision), best_total(recall), predicted, gold)
-    both = [
-        [p + r for p, r in zip(*rows, strict=True)]
-        for rows in zip(precision, recall, strict=True)
-    ]
+    both = []
+    for precision_row, recall_row in zip(precision, recall, strict=True):
+        both.append([p + r for p, r in zip(precision_row, recall_row, strict=True)])
     pairs = best_assignment(both)
-    return Overlap(
-        sum(precision[i][j] for i, j in pairs),
-        sum(recall[i][j] for i, j in pairs),
-        predicted,
-        gold,
-    )
+    precision_sum = sum(precision[i][j] for i, j in pairs)
+    recall_sum = sum(recall[i][j] for i, j in pairs)
+    return Overlap(precision_sum, recall_sum, predicted, gold)
 
 
-def ratio(overlaps: Sequence[Overlap]) -> Ratio:
+def ratio(overlaps: Sequence[Overlap]) -> MicroAverage:
     """The micro average.
 
     >>> result = ratio([option_overlap(["the film", "the book", "the musical"], ["2002 film", "book"])])
     >>> round(result.precision, 4), round(result.recall, 4), round(result.f1, 4)
     (0.7778, 0.375, 0.506)
     """
-    precision = sum(one.precision_sum for one in overlaps) / max(
-        sum(one.predicted for one in overlaps), 1
-    )
-    recall = sum(one.recall_sum for one in overlaps) / max(
-        sum(one.gold for one in overlaps), 1
-    )
-    return Ratio(
-        precision,
-        recall,
-        2 * precision * recall / (precision + recall) if precision + recall else 0.0,
-    )
+    predicted = sum(overlap.predicted for overlap in overlaps)
+    gold = sum(overlap.gold for overlap in overlaps)
+    precision_sum = sum(overlap.precision_sum for overlap in overlaps)
+    recall_sum = sum(overlap.recall_sum for overlap in overlaps)
+    precision = precision_sum / max(predicted, 1)
+    recall = recall_sum / max(gold, 1)
+    f1 = 0.0
+    if precision + recall:
+        f1 = 2 * precision * recall / (precision + recall)
+    return MicroAverage(precision, recall, f1)
 
 
 def category_exact_match(gold: str, predicted: str) -> float:

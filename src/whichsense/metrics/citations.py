@@ -1,12 +1,12 @@
-"""Do a long answer's citations support it? Recall and precision as in ALCE, by an entailment function of yours."""
+"""Citations of a long answer: recall and precision as in ALCE, by an entailment function of the caller."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-Entails = Callable[[str, str], bool]
-"""Whether a text (the first argument) supports a sentence (the second)."""
+# Whether a text (the first argument) supports a sentence (the second).
+_Entails = Callable[[str, str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class CitationScores:
 
 
 def citation_scores(
-    sentences: Sequence[tuple[str, Sequence[str]]], entails: Entails
+    sentences: Sequence[tuple[str, Sequence[str]]], entails: _Entails
 ) -> CitationScores:
     """Score sentences, each with the texts that it cites.
 
@@ -35,15 +35,18 @@ def citation_scores(
         if not texts or not entails("\n".join(texts), sentence):
             continue
         supported += 1
-        precise += sum(_needed(i, texts, sentence, entails) for i in range(len(texts)))
-    return CitationScores(
-        supported / len(sentences) if sentences else 0.0,
-        precise / cited if cited else 0.0,
-    )
+        for number in range(len(texts)):
+            precise += _is_needed(number, texts, sentence, entails)
+    recall = supported / len(sentences) if sentences else 0.0
+    precision = precise / cited if cited else 0.0
+    return CitationScores(recall, precision)
 
 
-def _needed(index: int, texts: Sequence[str], sentence: str, entails: Entails) -> bool:
-    if len(texts) == 1 or entails(texts[index], sentence):
+def _is_needed(
+    number: int, texts: Sequence[str], sentence: str, entails: _Entails
+) -> bool:
+    """Whether a text entails the sentence alone, or the others do not entail it together."""
+    if len(texts) == 1 or entails(texts[number], sentence):
         return True
-    rest = [text for i, text in enumerate(texts) if i != index]
-    return not entails("\n".join(rest), sentence)
+    others = [*texts[:number], *texts[number + 1 :]]
+    return not entails("\n".join(others), sentence)

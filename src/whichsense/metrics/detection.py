@@ -1,4 +1,4 @@
-"""Is a question ambiguous? Accuracy, precision, recall and F1 of the answer yes."""
+"""Ambiguity detection: accuracy, precision, recall and F1 of "is the question ambiguous?"."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from whichsense.errors import BadInput
 
 
 @dataclass(frozen=True, slots=True)
-class Detection:
+class DetectionScores:
     """The four numbers of a yes-or-no decision."""
 
     accuracy: float
@@ -18,19 +18,24 @@ class Detection:
     f1: float
 
 
-def detection(gold: Sequence[bool], predicted: Sequence[bool]) -> Detection:
+def detection(gold: Sequence[bool], predicted: Sequence[bool]) -> DetectionScores:
     """Compare decisions, one for each question.
 
     >>> detection([True, True, False, False], [True, False, True, False])
-    Detection(accuracy=0.5, precision=0.5, recall=0.5, f1=0.5)
+    DetectionScores(accuracy=0.5, precision=0.5, recall=0.5, f1=0.5)
     """
     if len(gold) != len(predicted) or not gold:
         raise BadInput(
             f"Detection needs one decision per question: {len(gold)} gold, {len(predicted)} predicted."
         )
-    hits = sum(g and p for g, p in zip(gold, predicted, strict=True))
-    right = sum(g == p for g, p in zip(gold, predicted, strict=True))
-    precision = hits / sum(predicted) if any(predicted) else 0.0
-    recall = hits / sum(gold) if any(gold) else 0.0
-    f1 = 2 * precision * recall / (precision + recall) if hits else 0.0
-    return Detection(right / len(gold), precision, recall, f1)
+    true_positives = correct = 0
+    for truth, decision in zip(gold, predicted, strict=True):
+        true_positives += truth and decision
+        correct += truth == decision
+    # Where nothing is predicted or nothing is true, the measure is 0 by convention.
+    precision = true_positives / sum(predicted) if any(predicted) else 0.0
+    recall = true_positives / sum(gold) if any(gold) else 0.0
+    f1 = 0.0
+    if true_positives:
+        f1 = 2 * precision * recall / (precision + recall)
+    return DetectionScores(correct / len(gold), precision, recall, f1)

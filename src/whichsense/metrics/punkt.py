@@ -1,8 +1,8 @@
-"""Sentences as NLTK's English Punkt finds them in lower-case text: what the official ROUGE-L of ASQA is fed with.
+"""Sentences as NLTK's English Punkt finds them in lower-case text: the input of ASQA's official ROUGE-L.
 
-Punkt (Kiss and Strunk, 2006) weighs the case of the next word. Lower-cased text leaves little of that: a dot ends a
-sentence unless it belongs to a known abbreviation, or to a number or an initial before a lower-case word. The word
-lists are the trained English model's, distributed with NLTK (Apache License 2.0).
+Punkt (Kiss and Strunk, 2006) uses the case of the next word. In lower-cased text a dot ends a sentence unless it
+belongs to a known abbreviation, or to a number or an initial before a lower-case word. The word lists are those of the
+trained English model, distributed with NLTK (Apache License 2.0).
 """
 
 from __future__ import annotations
@@ -18,10 +18,20 @@ _ABBREVIATIONS = frozenset(
     "r.i r.j r.k r.t rep reps s s.a s.a.y s.c s.g s.p.a s.s sen sep sept sr st sw t t.j tenn tues u.k u.n u.s u.s.a "
     "u.s.s.r v va vs vt w w.c w.r w.va w.w wash wed wis yr".split()
 )
-# Pairs that hold together across a dot, after an initial. (Those after a number hold by the rule for numbers.)
-_PAIRS = frozenset(
-    "b edelman|b levine|b smith|b stewart|b wigton|i magnin|i toussie|j aron|j fialka|j walter|o ludcke".split(
-        "|"
+# Words that belong together across a dot, after an initial. (The rule for numbers covers those after a number.)
+_COLLOCATIONS = frozenset(
+    (
+        "b edelman",
+        "b levine",
+        "b smith",
+        "b stewart",
+        "b wigton",
+        "i magnin",
+        "i toussie",
+        "j aron",
+        "j fialka",
+        "j walter",
+        "o ludcke",
     )
 )
 _LOWER_CASE_STARTERS = frozenset(("administrators", "b-week", "r-revised", "z-holiday"))
@@ -42,74 +52,89 @@ _CLOSING = re.compile(r"""["')\]}]+?(?:\s+|(?=--)|$)""", re.MULTILINE)
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text that was lower-cased before.
+    """The sentences of a lower-cased text.
 
     >>> sentences('it came out in the u.s. in 1977. then "jaws 2" followed! (so did others.) dr. no was first.')
     ['it came out in the u.s. in 1977. then "jaws 2" followed!', '(so did others.)', 'dr. no was first.']
     """
-    spans = _realigned(text, _spans(text))
+    spans = _realign_closings(text, _raw_spans(text))
     return [text[start:end] for start, end in spans]
 
 
-def _spans(text: str) -> list[tuple[int, int]]:
-    spans, begin = [], 0
-    for word_start, end in _candidates(text):
-        if _breaks(text[word_start : end.end()] + end[1]):
-            spans.append((begin, end.end()))
-            begin = end.start(2) if end[2] else end.end()
-    spans.append((begin, len(text.rstrip())))
+def _raw_spans(text: str) -> list[tuple[int, int]]:
+    """Start and end of each sentence, before closing quotes are moved."""
+    spans = []
+    start = 0
+    for word_start, mark in _candidate_ends(text):
+        context = text[word_start : mark.end()] + mark[1]
+        if _has_sentence_end(context):
+            spans.append((start, mark.end()))
+            start = mark.start(2) if mark[2] else mark.end()
+    spans.append((start, len(text.rstrip())))
     return spans
 
 
-def _candidates(text: str) -> list[tuple[int, re.Match[str]]]:
-    """Where a sentence may end, with the start of the word before. Of marks in a row, only the last counts."""
-    found: list[tuple[int, re.Match[str]]] = []
-    start = stop = 0
-    for end in _END.finditer(text):
-        before = text[stop : end.start()]
-        gap = max(
-            (i for i in range(len(before) - 1, -1, -1) if before[i].isspace()),
-            default=0,
-        )
-        word = stop + gap + 1 if gap else start
-        if found and stop > word:
-            found.pop()
-        found.append((word, end))
-        start, stop = word, end.start()
-    return found
+def _candidate_ends(text: str) -> list[tuple[int, re.Match[str]]]:
+    """Marks that may end a sentence, each with the start of the word before. Of marks in a row the last counts."""
+    candidates: list[tuple[int, re.Match[str]]] = []
+    previous_word = previous_mark = 0
+    for mark in _END.finditer(text):
+        gap = _last_space(text[previous_mark : mark.start()])
+        word = previous_mark + gap + 1 if gap else previous_word
+        if candidates and previous_mark > word:
+            candidates.pop()
+        candidates.append((word, mark))
+        previous_word, previous_mark = word, mark.start()
+    return candidates
 
 
-def _breaks(context: str) -> bool:
+def _last_space(text: str) -> int:
+    """The position of the last white space; 0 where there is none."""
+    for position in range(len(text) - 1, -1, -1):
+        if text[position].isspace():
+            return position
+    return 0
+
+
+def _has_sentence_end(context: str) -> bool:
+    """Whether a sentence ends between two tokens of the context."""
     tokens = _TOKEN.findall(context)
-    return any(_ends(token, following) for token, following in pairwise(tokens))
+    return any(_ends_sentence(token, after) for token, after in pairwise(tokens))
 
 
-def _ends(token: str, following: str) -> bool:
+def _ends_sentence(token: str, following: str) -> bool:
     if token in (".", "?", "!"):
         return True
     if not token.endswith(".") or token.endswith(".."):
         return False
     word = token[:-1]
+    # Of a hyphenated word, the last part counts.
     if word in _ABBREVIATIONS or word.rpartition("-")[2] in _ABBREVIATIONS:
         return False
-    initial = _INITIAL.match(token)
-    if initial and f"{word} {following}" in _PAIRS:
+    is_initial = _INITIAL.match(token)
+    if is_initial and f"{word} {following}" in _COLLOCATIONS:
         return False
-    if initial or _NUMBER.match(token):
-        in_sentence = following[0].islower() and following not in _LOWER_CASE_STARTERS
-        return not (following in _PUNCTUATION or in_sentence)
+    if is_initial or _NUMBER.match(token):
+        is_lower = following[0].islower()
+        goes_on = is_lower and following not in _LOWER_CASE_STARTERS
+        return not (following in _PUNCTUATION or goes_on)
     return True
 
 
-def _realigned(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Closing quotes and brackets go back to the sentence that they close."""
-    aligned, moved = [], 0
+def _realign_closings(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Move closing quotes and brackets back to the sentence that they close."""
+    aligned = []
+    moved = 0  # characters that the sentence before has taken
     for (start, stop), following in zip(spans, [*spans[1:], None], strict=True):
-        begin, end = start + moved, stop
+        begin = start + moved
+        end = stop
         moved = 0
-        if following and (closing := _CLOSING.match(text[following[0] : following[1]])):
-            end = following[0] + len(closing[0].rstrip())
-            moved = len(closing[0])
+        if following:
+            next_start, next_stop = following
+            closing = _CLOSING.match(text[next_start:next_stop])
+            if closing:
+                end = next_start + len(closing[0].rstrip())
+                moved = len(closing[0])
         if text[begin:end]:
             aligned.append((begin, end))
     return aligned

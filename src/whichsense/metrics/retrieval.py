@@ -1,4 +1,4 @@
-"""Did the search bring the answers? Recall at k over gold answers, over questions, and reciprocal rank."""
+"""Retrieval: recall at k over gold answers and over questions, and reciprocal rank."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def answer_ranks(
 ) -> list[int | None]:
     """For each gold answer the rank, from 1, of the first text that holds one of its aliases; None if none does.
 
-    An alias is held where it stands as whole words after normalization. Every text is normalized once, and only as
-    far down as there are answers left to find.
+    A text holds an alias where it occurs as whole words after normalization. Every text is normalized once, and only
+    as far down as answers are missing.
 
     >>> answer_ranks([["Ann Lee"], ["1977"], ["the"]], ["It opened in 1977.", "By Lee, Ann.", "Ann Lee's play"])
     [None, 1, None]
@@ -22,42 +22,60 @@ def answer_ranks(
     [2]
     """
     ranks: list[int | None] = [None] * len(answers)
-    forms = [
-        [f" {form} " for alias in aliases if (form := normal_form(alias))]
-        for aliases in answers
-    ]
-    missing = [i for i, aliases in enumerate(forms) if aliases]
+    # Blanks around an alias and around a text make a substring a match of whole words.
+    forms = []
+    for aliases in answers:
+        own = [f" {form} " for form in map(normal_form, aliases) if form]
+        forms.append(own)
+    missing = [number for number, own in enumerate(forms) if own]
     for rank, text in enumerate(texts, 1):
         if not missing:
             break
         padded = f" {normalize(text)} "
-        for i in missing:
-            if any(form in padded for form in forms[i]):
-                ranks[i] = rank
-        missing = [i for i in missing if ranks[i] is None]
+        still_missing = []
+        for number in missing:
+            if any(form in padded for form in forms[number]):
+                ranks[number] = rank
+            else:
+                still_missing.append(number)
+        missing = still_missing
     return ranks
 
 
+def _found_within(ranks: Sequence[int | None], k: int) -> int:
+    """How many gold answers are in the top k."""
+    count = 0
+    for rank in ranks:
+        if rank is not None and rank <= k:
+            count += 1
+    return count
+
+
 def answer_recall(ranks: Sequence[int | None], k: int) -> float:
-    """The share of gold answers found in the top k.
+    """The share of gold answers in the top k.
 
     >>> answer_recall([1, 7, None, 3], k=5)
     0.5
     """
-    return (
-        sum(rank is not None and rank <= k for rank in ranks) / len(ranks)
-        if ranks
-        else 0.0
-    )
+    return _found_within(ranks, k) / len(ranks) if ranks else 0.0
 
 
 def any_answer_recall(ranks: Sequence[int | None], k: int) -> float:
-    """Whether some gold answer is found in the top k.
+    """Whether a gold answer is in the top k.
 
     >>> any_answer_recall([None, 7], k=5), any_answer_recall([None, 7], k=10)
     (0.0, 1.0)
     """
-    return float(any(rank is not None and rank <= k for rank in ranks))
+    return float(_found_within(ranks, k) > 0)
+
+
+def all_answers_recall(ranks: Sequence[int | None], k: int) -> float:
+    """Whether all gold answers are in the top k, or k of them where there are more (JPR's MRECALL).
+
+    >>> all_answers_recall([1, 7], k=5), all_answers_recall([1, 7], k=10), all_answers_recall([1, 2, None], k=2)
+    (0.0, 1.0, 1.0)
+    """
+    return float(_found_within(ranks, k) >= min(len(ranks), k))
 
 
 def reciprocal_rank(ranks: Sequence[int | None]) -> float:
@@ -66,15 +84,5 @@ def reciprocal_rank(ranks: Sequence[int | None]) -> float:
     >>> reciprocal_rank([4, 2, None])
     0.5
     """
-    found = [rank for rank in ranks if rank is not None]
-    return 1 / min(found) if found else 0.0
-
-
-def all_answers_recall(ranks: Sequence[int | None], k: int) -> float:
-    """Whether all gold answers are found in the top k, or, where there are more than k, k of them (JPR's MRECALL).
-
-    >>> all_answers_recall([1, 7], k=5), all_answers_recall([1, 7], k=10), all_answers_recall([1, 2, None], k=2)
-    (0.0, 1.0, 1.0)
-    """
-    found = sum(rank is not None and rank <= k for rank in ranks)
-    return float(found >= min(len(ranks), k))
+    first = min((rank for rank in ranks if rank is not None), default=None)
+    return 0.0 if first is None else 1 / first
