@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from whichsense.corpus.feed import Feed, Step, short
 from whichsense.corpus.wikipedia.dump import LARGEST_PAGE, RawPage, pages
 from whichsense.corpus.wikipedia.senses import is_disambiguation, senses
-from whichsense.corpus.wikipedia.strippers import Strippers
+from whichsense.corpus.wikipedia.stripping import PageStripper
 from whichsense.types import Redirect
 
 _REDIRECT = re.compile(
@@ -24,20 +24,23 @@ def read_dump(feed: Feed) -> Iterator[Step]:
 
     Only the main namespace is read. What an earlier run consumed is parsed as XML but not stripped of markup.
     """
-    with feed.open() as reader, Strippers() as strippers:
-        for item, stripped in strippers.strip(_items(feed, pages(feed, reader))):
+    with feed.open() as reader, PageStripper() as stripper:
+        for item, page in stripper.strip(_items(feed, pages(feed, reader))):
             if not isinstance(item, RawPage):
                 yield item
-            elif stripped is None or not stripped[0]:
+            elif page is None or not page.text:
                 yield feed.broken(
                     _where(item),
                     "no text is left when templates and tables are taken out.",
                 )
             else:
-                text, sections, rough = stripped
-                feed.report.rough += rough
+                feed.report.rough += page.by_patterns
                 yield feed.document(
-                    _where(item), item.id, item.title, text, sections=sections
+                    _where(item),
+                    item.id,
+                    item.title,
+                    page.text,
+                    sections=page.sections,
                 )
 
 
