@@ -98,7 +98,7 @@ def ours_index(folder: Path) -> dict[str, float]:
     from whichsense import index
 
     began = time.perf_counter()
-    index.build([folder / "passages.jsonl"], folder / "ours")
+    index.Index.build(folder / "passages.jsonl", folder / "ours")
     seconds = time.perf_counter() - began
     with open(folder / "passages.jsonl", "rb") as lines:
         count = sum(

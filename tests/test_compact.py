@@ -68,7 +68,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def opened(make_corpus: Corpus, tmp_path: Path) -> Index:
-    index.build([make_corpus(RECORDS)], tmp_path / "index")
+    index.Index.build(make_corpus(RECORDS), tmp_path / "index")
     return Index.open(tmp_path / "index")
 
 
@@ -527,7 +527,7 @@ def test_odd_questions(question: str, pipeline: Pipeline) -> None:
 def test_odd_passages(
     records: list[tuple[str, str]], weights: Path, make_corpus: Corpus, tmp_path: Path
 ) -> None:
-    index.build([make_corpus(records, "odd.jsonl")], tmp_path / "odd")
+    index.Index.build(make_corpus(records, "odd.jsonl"), tmp_path / "odd")
     (asked,) = compact.ask(
         compact.load(tmp_path / "odd", weights=weights, threshold=0.0),
         ["Who made Dune?"],

@@ -49,7 +49,7 @@ def run(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> Run:
-    index.build([make_corpus(RECORDS)], tmp_path / "index")
+    index.Index.build(make_corpus(RECORDS), tmp_path / "index")
 
     def call(*arguments: str, folder: Path = weights) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as stopped:

@@ -282,7 +282,7 @@ def test_links_out_of_the_folder_are_not_followed(tmp_path, records):
         ("file.txt", "path outside the folder"),
         ("nowhere.txt", "the link leads nowhere."),
     ]
-    assert [path.name for path in Corpus(folder).files] == ["a.txt"]
+    assert [path.name for path in Corpus(folder).find_files()] == ["a.txt"]
     with pytest.raises(BadInput, match="neither a file nor a folder"):
         records(folder / "pipe.txt")
 

@@ -18,7 +18,7 @@ from whichsense.errors import BadInput
 def test_making_one_touches_no_file():
     corpus = Corpus("nowhere/at/all.jsonl")
     with pytest.raises(BadInput, match="no file or folder"):
-        _ = corpus.files
+        corpus.find_files()
 
 
 def test_several_sources_in_the_order_given(jsonl, records):

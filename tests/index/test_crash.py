@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import random
@@ -17,11 +18,13 @@ from typing import Any
 import pytest
 
 from small_corpora import Corpus
+from whichsense import corpus as files
 from whichsense import index
 from whichsense.errors import WhichsenseError
-from whichsense.index import Index, publish, staging, write
+from whichsense.index import Index, publish, staging
 from whichsense.index.lexical.engine import LexicalWriter
 from whichsense.index.store import PassagesWriter
+from whichsense.index.write import build_index
 
 OLD = [(f"Old {n}", f"An old text number {n} about pumas.") for n in range(40)]
 NEW = [(f"New {n}", f"A new text number {n} about ocelots.") for n in range(60)]
@@ -73,7 +76,7 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, moment: int) -> Callable[[], bool]
 @pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning"
 )  # a crash closes no files
-@pytest.mark.parametrize("change", [write.build, write.add])
+@pytest.mark.parametrize("change", [build_index, index.add])
 def test_crash_before_every_step(
     change: Callable[..., Any],
     tmp_path: Path,
@@ -84,7 +87,7 @@ def test_crash_before_every_step(
     seen = set()
     for moment in range(1, 100):
         place = tmp_path / f"index-{moment}"
-        index.build([old], place)
+        build_index([old], place)
         with monkeypatch.context() as patch:
             crashed = crash_at(patch, moment)
             try:
@@ -111,9 +114,8 @@ def test_stopped_build_resumes_exactly(
     tmp_path: Path, make_corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Checkpoint at every record, crash at many points, resume: the same passages as without a crash."""
-    monkeypatch.setattr(write, "CHECKPOINT_SECONDS", 0.0)
     source = make_corpus([*NEW[:6], NEW[3], *OLD[:6]])
-    index.build([source], tmp_path / "whole")
+    build_index([source], tmp_path / "whole", checkpoint_seconds=0)
     whole = {
         hit.passage
         for hit in Index.open(tmp_path / "whole").search("text number", 1000)
@@ -123,11 +125,11 @@ def test_stopped_build_resumes_exactly(
         with monkeypatch.context() as patch:
             crash_at(patch, moment)
             try:
-                index.build([source], place)
+                build_index([source], place, checkpoint_seconds=0)
             except Crash:
                 pass
         gc.collect()
-        manifest = index.build([source], place)
+        manifest = build_index([source], place, checkpoint_seconds=0)
         assert {
             hit.passage for hit in Index.open(place).search("text number", 1000)
         } == whole
@@ -146,14 +148,13 @@ def test_damaged_staging_begins_anew(
     """A power cut may leave anything half-written; the same command must still come to an end."""
     source, place = make_corpus(NEW), tmp_path / "index"
     with monkeypatch.context() as patch:
-        patch.setattr(write, "encode_rows", None)
         patch.setattr(publish, "publish", lambda *_: (_ for _ in ()).throw(Crash()))
         with pytest.raises(Crash):
-            index.build([source], place)
+            build_index([source], place)
     gc.collect()
     path = next((place / "staging").glob(victim))
     path.write_bytes(b"\xff" * (path.stat().st_size // 2))
-    assert index.build([source], place).passages == len(NEW)
+    assert build_index([source], place).passages == len(NEW)
     assert index.check(place).sound
 
 
@@ -167,18 +168,18 @@ def test_a_generation_that_was_not_served_yet_is(
         make_corpus(NEW, "new.jsonl"),
         tmp_path / "index",
     )
-    index.build([old], place)
+    build_index([old], place)
     with monkeypatch.context() as patch:
         patch.setattr(publish, "_served", lambda *_: (_ for _ in ()).throw(Crash()))
         with pytest.raises(Crash):
-            index.build([new], place)
+            build_index([new], place)
     gc.collect()
     assert state_of(place) == "old"
     if damage:
         next((place / "generation-2").rglob("*.idx")).write_bytes(b"")
     else:
-        monkeypatch.setattr(write, "_read", None)
-    assert index.build([new], place).generation == (3 if damage else 2)
+        monkeypatch.setattr(files.Corpus, "records", None)  # nothing is read again
+    assert build_index([new], place).generation == (3 if damage else 2)
     assert state_of(place) == "new"
     assert index.check(place).notes == ()
 
@@ -187,6 +188,22 @@ def run(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "whichsense", *map(str, arguments)], text=True, **options
     )
+
+
+def bytes_below(folder: Path) -> int:
+    """The size of all files in a folder, which a writer may move or remove meanwhile."""
+    size = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            size += path.stat().st_size
+    return size
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 @pytest.mark.slow
@@ -200,30 +217,21 @@ def test_kill_9_at_random_moments(tmp_path: Path, make_corpus: Corpus) -> None:
         make_corpus([("New", text) for text in texts], "new.jsonl"),
     )
     chance = random.Random(7)
-    began = time.monotonic()
-    assert (
-        run(
-            "index",
-            "build",
-            new,
-            "--out",
-            tmp_path / "timed",
-            stderr=subprocess.DEVNULL,
-        ).wait()
-        == 0
-    )
-    whole = time.monotonic() - began
+    whole = Index.build(new, tmp_path / "whole").manifest
+    size = sum(record.size for record in whole.files.values())
     for attempt in range(20):
         place = tmp_path / "index"
         shutil.rmtree(place, ignore_errors=True)
-        index.build([old], place)
+        build_index([old], place)
         words = (
             ("index", "build", new, "--out", place)
             if attempt % 2
             else ("index", "add", place, new)
         )
         writer = run(*words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(chance.uniform(0.2 * whole, 1.1 * whole))
+        enough = chance.uniform(0, 1.2) * size
+        while writer.poll() is None and bytes_below(place) < enough:
+            time.sleep(0.01)
         writer.send_signal(signal.SIGKILL)
         writer.wait()
         opened = Index.open(place)
@@ -246,10 +254,7 @@ def test_interrupted_command_resumes(
         "index", "build", source, "--out", tmp_path / "index", stderr=subprocess.PIPE
     )
     state = tmp_path / "index" / "staging"
-    while not state.exists():
-        assert writer.poll() is None
-        time.sleep(0.02)
-    time.sleep(0.5)
+    wait_until(lambda: bytes_below(state / "content" / "passages") > 0)
     writer.send_signal(number)
     _, said = writer.communicate(timeout=60)
     assert writer.returncode == 130, said
@@ -257,6 +262,6 @@ def test_interrupted_command_resumes(
     assert (state / "state.json").exists()
     with pytest.raises(WhichsenseError, match="never finished"):
         Index.open(tmp_path / "index")
-    manifest = index.build([source], tmp_path / "index")
+    manifest = build_index([source], tmp_path / "index")
     assert manifest.report["documents"] == 6000
     assert index.check(tmp_path / "index").sound

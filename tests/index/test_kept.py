@@ -27,7 +27,7 @@ QUESTIONS = [
 
 @pytest.fixture
 def built(animals: Path, tmp_path: Path) -> Index:
-    index.build([animals], tmp_path / "index")
+    index.Index.build(animals, tmp_path / "index")
     return Index.open(tmp_path / "index")
 
 

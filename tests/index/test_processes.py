@@ -11,10 +11,11 @@ from whichsense import index
 from whichsense.index import Index
 
 READER = """
-import sys, time
+import sys
+from pathlib import Path
 from whichsense.index import Index
-until, opened = time.monotonic() + float(sys.argv[2]), 0
-while time.monotonic() < until:
+opened = 0
+while not opened or not Path(sys.argv[2]).exists():
     found = {hit.passage.title for hit in Index.open(sys.argv[1]).search("text", 1000)}
     # Batches are added whole: every reader sees all of a batch or nothing of it.
     batches = {title.split()[0] for title in found}
@@ -28,18 +29,14 @@ WRITER = """
 import sys, time
 from whichsense import index
 from whichsense.errors import IndexBusy
-until, added, refused = time.monotonic() + float(sys.argv[2]), 0, 0
-sources = sys.argv[3:]
-while time.monotonic() < until and sources:
+sources = sys.argv[2:]
+while sources:
     try:
         index.add([sources[0]], sys.argv[1])
         sources.pop(0)
-        added += 1
     except IndexBusy as error:
         assert "is being written by" in str(error), error
-        refused += 1
         time.sleep(0.01)
-print(added, refused)
 """
 
 
@@ -51,27 +48,25 @@ def test_two_writers_ten_readers(tmp_path: Path, make_corpus: Corpus) -> None:
         ]
         return make_corpus(records, f"batch{number}.jsonl")
 
-    place = tmp_path / "index"
-    index.build([batch(0)], place)
-    sources = [str(batch(number)) for number in range(1, 41)]
-    script = [sys.executable, "-c"]
-    writers = [
-        [*script, WRITER, str(place), "6", *half]
-        for half in (sources[:20], sources[20:])
-    ]
-    readers = [[*script, READER, str(place), "6"]] * 10
-    running = [
-        subprocess.Popen(
-            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        for words in (*writers, *readers)
-    ]
-    said = [process.communicate(timeout=120) for process in running]
-    assert all(process.returncode == 0 for process in running), [
-        error for _, error in said if error
-    ]
-    added = sum(int(out.split()[0]) for out, _ in said[:2])
-    assert added > 1
-    assert all(int(out) > 0 for out, _ in said[2:])
-    assert len(Index.open(place)) == 20 * (added + 1)
+    place, ended = tmp_path / "index", tmp_path / "ended"
+    index.Index.build(batch(0), place)
+    sources = [str(batch(number)) for number in range(1, 13)]
+    writers = [start(WRITER, str(place), *half) for half in (sources[:6], sources[6:])]
+    readers = [start(READER, str(place), str(ended)) for _ in range(10)]
+    errors = [process.communicate(timeout=120)[1] for process in writers]
+    ended.touch()
+    said = [process.communicate(timeout=120) for process in readers]
+    errors += [error for _, error in said]
+    assert all(process.returncode == 0 for process in (*writers, *readers)), errors
+    assert all(int(out) > 0 for out, _ in said)
+    assert len(Index.open(place)) == 20 * (len(sources) + 1)
     assert index.check(place).sound
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )

@@ -587,7 +587,7 @@ def test_small_corpora_answer_what_their_questions_say(tmp_path: Path) -> None:
     from whichsense.datasets import load
 
     asked = {question.id: question for question in load("sample/questions")}
-    made = list(small_corpora(Source(sample.index(), list(asked.values())), tmp_path))
+    made = list(small_corpora(Source(sample.index(), list(asked.values()))))
     found = [(one, question) for one in made for question in one.questions]
     assert len(made) > 2 and len(found) > 300
     without = [question for _, question in found if not question.is_answerable]

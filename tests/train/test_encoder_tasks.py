@@ -131,7 +131,7 @@ TOPICS = "lion tiger whale falcon salmon beetle".split()
 @pytest.fixture
 def lopsided(tmp_path: Path) -> tuple[str, ...]:
     """Questions with two answers, of which one stands in five passages and the other in one: as changes to a recipe."""
-    from whichsense.index import build
+    from whichsense.index import Index
 
     passages, questions = [], []
     for topic in TOPICS:
@@ -161,7 +161,7 @@ def lopsided(tmp_path: Path) -> tuple[str, ...]:
         )
     (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, passages)) + "\n")
     (tmp_path / "questions.json").write_text(json.dumps(questions))
-    build([tmp_path / "corpus.jsonl"], tmp_path / "index")
+    Index.build(tmp_path / "corpus.jsonl", tmp_path / "index")
     data = f"{tmp_path / 'questions.json'}"
     return (
         f"data.train={data}",
@@ -190,7 +190,7 @@ def test_joint_picks_the_rare_answer_that_others_crowd_out(
 
 
 def test_dual_encoder_fits_and_encodes_an_index(tmp_path: Path) -> None:
-    from whichsense.index import Index, build
+    from whichsense.index import Index
     from whichsense.models.vectors.encoders import load_encoder
 
     task, trained = fitted("dpr-retriever-nq", tmp_path / "run")
@@ -209,7 +209,7 @@ def test_dual_encoder_fits_and_encodes_an_index(tmp_path: Path) -> None:
         for p in pool.values()
     ]
     (tmp_path / "corpus.jsonl").write_text("\n".join(lines) + "\n")
-    build([tmp_path / "corpus.jsonl"], tmp_path / "index", encoder=encoder)
+    Index.build(tmp_path / "corpus.jsonl", tmp_path / "index", encoder=encoder)
     index = Index.open(
         tmp_path / "index"
     )  # finds the encoder again by the name in its manifest

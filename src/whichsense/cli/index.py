@@ -91,7 +91,7 @@ def build(
 
     chosen = _encoder(encoder) if dense or encoder else None
     with show_progress("indexing", "passages") as progress:
-        manifest = index.build(
+        built = index.Index.build(
             sources,
             out,
             cutting=index.Cutting(words, sentences),
@@ -101,7 +101,7 @@ def build(
             progress=progress,
             say=_say,
         )
-    _print_built(manifest, out, as_json)
+    _print_built(built.manifest, out, as_json)
 
 
 @command.command()

@@ -52,7 +52,7 @@ class Listing:
     passed_over: int
 
 
-def listed(sources: Iterable[Path], format: str | None) -> Listing:
+def list_files(sources: Iterable[Path], format: str | None) -> Listing:
     """Look into each source. A source that holds nothing to read is an error."""
     listing = Listing([], 0)
     for source in sources:

@@ -1,4 +1,4 @@
-"""A corpus: files read one after another into records, with an exact place to go on from after a stop."""
+"""A corpus: files read one after another into records, with an exact position to resume from after a stop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from whichsense.corpus.feed import Feed, Reader, Record, Step
 from whichsense.corpus.formats import detection as formats
-from whichsense.corpus.listing import Entry, Listing, listed
+from whichsense.corpus.listing import Entry, Listing, list_files
 from whichsense.corpus.report import Broken, Report
 from whichsense.errors import BadInput
 from whichsense.text.words import whole_characters
@@ -17,9 +17,9 @@ from whichsense.types import Document, Redirect
 
 
 class Corpus:
-    """What one or several sources hold. Making one costs nothing; files are looked for on first use.
+    """What one or several sources hold. Constructing one costs nothing; files are looked for on first use.
 
-    `format` overrides what names and first bytes tell; `encoding` is for text that is not UTF-8;
+    `format` overrides what names and first bytes say; `encoding` is for text that is not UTF-8;
     `prefix` says whether ids begin with the file's name (None: where several files are read).
     """
 
@@ -31,44 +31,49 @@ class Corpus:
         encoding: str | None = None,
         prefix: bool | None = None,
     ) -> None:
-        given = [source] if isinstance(source, str | Path) else list(source)
-        if not given:
-            raise BadInput("No source given. Name at least one file or folder.")
-        self.sources = [Path(path) for path in given]
+        sources = [source] if isinstance(source, str | Path) else list(source)
+        if not sources:
+            raise BadInput(
+                "No source given. Name at least one file or folder, or give a record."
+            )
+        self.sources = [Path(path) for path in sources]
         self.format = formats.check(format) if format else None
-        self.encoding = _known(encoding)
+        self.encoding = _check_encoding(encoding)
         self.prefix = prefix
-        self._position, self._feed = 0, Feed(Path(), "", "")
-        self._bytes_before = self._feed_size = 0
+        self._position = 0
+        self._feed = Feed(Path(), "", "")
+        self._feed_bytes = 0
+        self._bytes_before = 0  # of the files that were read to their end
         self._ended = False
 
     @cached_property
     def _listing(self) -> Listing:
         try:
-            return listed(self.sources, self.format)
+            return list_files(self.sources, self.format)
         except BadInput as error:
             raise _printable(error) from None
 
-    @property
-    def files(self) -> list[Path]:
-        """The files that will be read, in order."""
-        return [entry.path for entry in self._listing.entries if not entry.wrong]
+    def find_files(self) -> list[Path]:
+        """The files that will be read, in order. Raises BadInput for a source that does not exist or holds none."""
+        paths = []
+        for entry in self._listing.entries:
+            if not entry.wrong:
+                paths.append(entry.path)
+        return paths
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes when a file is added, removed, resized or touched: a resumed build must read the same thing."""
-        parts = [f"{self.format}|{self.encoding}|{self.prefix}"]
-        parts += [
-            f"{e.relative}|{e.format}|{e.wrong}|{e.size}|{e.mtime}"
-            for e in self._listing.entries
-        ]
-        return blake2b(
-            "\n".join(parts).encode("utf-8", "surrogateescape"), digest_size=16
-        ).hexdigest()
+        """Changes when a file is added, removed, resized or touched: a resumed build must read the same files."""
+        lines = [f"{self.format}|{self.encoding}|{self.prefix}"]
+        for entry in self._listing.entries:
+            names = f"{entry.relative}|{entry.format}|{entry.wrong}"
+            lines.append(f"{names}|{entry.size}|{entry.mtime}")
+        body = "\n".join(lines).encode("utf-8", "surrogateescape")
+        return blake2b(body, digest_size=16).hexdigest()
 
     @property
     def position(self) -> int:
-        """How many records were consumed, broken ones included: what to give as `skip` to go on from here."""
+        """How many records were consumed, broken ones included: the `skip` with which reading resumes here."""
         return self._position
 
     @property
@@ -77,9 +82,8 @@ class Corpus:
         total = sum(entry.size for entry in self._listing.entries)
         if self._ended or not total:
             return 1.0
-        return min(
-            0.999, (self._bytes_before + self._feed_size * self._feed.done()) / total
-        )
+        read = self._bytes_before + self._feed_bytes * self._feed.done()
+        return min(0.999, read / total)
 
     def records(
         self, report: Report, skip: int = 0, idle: Callable[[], None] | None = None
@@ -90,18 +94,14 @@ class Corpus:
         `idle` is called about every thousand records that are not handed over: broken, passed over, or skipped.
         What it raises ends the reading; `position` and `report` agree there too.
         """
-        readers = {
-            name: formats.reader_of(name) for name in self._formats()
-        }  # a missing extra is told at once
+        readers = self._load_readers()  # a missing extra is an error at once
         report.passed_over = self._listing.passed_over
         self._position, self._bytes_before, self._ended = skip, 0, False
         self._feed = Feed(Path(), "", "")
         usable = skip > 0
         for entry in self._listing.entries:
-            self._feed, self._feed_size = (
-                self._fed(entry, report, skip, idle),
-                entry.size,
-            )
+            self._feed = self._feed_of(entry, report, skip, idle)
+            self._feed_bytes = entry.size
             for step in self._steps(entry, readers):
                 self._position += 1
                 if isinstance(step, Broken):
@@ -109,29 +109,34 @@ class Corpus:
                     self._feed.tick()
                     continue
                 usable = True
-                _count(report, step)
+                count_record(report, step)
                 yield step
             skip = self._feed.skip
             self._bytes_before += entry.size
-            self._feed_size = 0
+            self._feed_bytes = 0
         self._ended = True
         if not usable:
-            first = f" First: {report.named[0]}" if report.named else ""
-            where = ", ".join(f"'{source}'" for source in self.sources[:3])
-            raise BadInput(
-                f"Nothing in {where} could be used: {report.broken:,} broken.{first}"
-            )
+            raise self._nothing_usable(report)
 
-    def _formats(self) -> list[str]:
-        return sorted(
-            {entry.format for entry in self._listing.entries if not entry.wrong}
+    def _load_readers(self) -> dict[str, Reader]:
+        names = {entry.format for entry in self._listing.entries if not entry.wrong}
+        return {name: formats.reader_of(name) for name in sorted(names)}
+
+    def _nothing_usable(self, report: Report) -> BadInput:
+        first = f" First: {report.named[0]}" if report.named else ""
+        where = ", ".join(f"'{source}'" for source in self.sources[:3])
+        return BadInput(
+            f"Nothing in {where} could be used: {report.broken:,} broken.{first}"
         )
 
-    def _fed(
+    def _feed_of(
         self, entry: Entry, report: Report, skip: int, idle: Callable[[], None] | None
     ) -> Feed:
-        several = len(self._listing.entries) > 1 if self.prefix is None else self.prefix
-        prefix = f"{entry.name}:" if several and not entry.document else ""
+        prefixed = self.prefix
+        if prefixed is None:
+            prefixed = len(self._listing.entries) > 1
+        # A document's id is its path already.
+        prefix = f"{entry.name}:" if prefixed and not entry.document else ""
         return Feed(
             entry.path,
             entry.label,
@@ -145,20 +150,22 @@ class Corpus:
         )
 
     def _steps(self, entry: Entry, readers: dict[str, Reader]) -> Iterator[Step]:
-        """One file's steps. Where it stands among documents, a file that cannot be used is itself one broken record."""
+        """One file's steps. A file among documents that cannot be used is itself one broken record."""
         feed = self._feed
         if entry.wrong:
             if not feed.passed():
                 yield feed.broken("", entry.wrong)
             return
-        lenient = self._lenient(entry)
-        resumed, good, first = feed.skip > 0, 0, None
+        lenient = self._is_lenient(entry)
+        resumed = feed.skip > 0
+        usable = 0
+        first_broken = None
         try:
             for step in readers[entry.format](feed):
                 if isinstance(step, Broken):
-                    first = first or step
+                    first_broken = first_broken or step
                 else:
-                    good += 1
+                    usable += 1
                 yield step
         except BadInput as error:
             if not lenient:
@@ -166,30 +173,29 @@ class Corpus:
             if not feed.passed():
                 yield feed.broken("", _without_name(str(error), entry.path))
             return
-        if not good and not resumed and not lenient:
+        if not usable and not resumed and not lenient:
             raise feed.fault(
-                f"holds nothing usable. {first or 'It has no records at all.'}"
+                f"holds nothing usable. {first_broken or 'It has no records at all.'}"
             )
 
     @cached_property
-    def _mixed(self) -> set[Path | None]:
-        """The folders that hold documents."""
-        return {
-            entry.root
-            for entry in self._listing.entries
-            if entry.document and entry.root
-        }
+    def _document_folders(self) -> set[Path | None]:
+        """The folders given as sources that hold documents."""
+        folders: set[Path | None] = set()
+        for entry in self._listing.entries:
+            if entry.document and entry.root:
+                folders.add(entry.root)
+        return folders
 
-    def _lenient(self, entry: Entry) -> bool:
+    def _is_lenient(self, entry: Entry) -> bool:
         """One bad page does not spoil a folder of documents; a dump that is missing from a folder of dumps does."""
-        return (
-            len(self._listing.entries) > 1
-            if entry.document
-            else entry.root in self._mixed
-        )
+        if entry.document:
+            return len(self._listing.entries) > 1
+        return entry.root in self._document_folders
 
 
-def _count(report: Report, record: Record) -> None:
+def count_record(report: Report, record: Record) -> None:
+    """Count a record that was handed over."""
     if isinstance(record, Document):
         report.documents += 1
     elif isinstance(record, Redirect):
@@ -199,7 +205,7 @@ def _count(report: Report, record: Record) -> None:
 
 
 def _printable(error: BadInput) -> BadInput:
-    """The error without halves of characters: a path may hold some."""
+    """The error without lone surrogates, which a path may hold."""
     return BadInput(whole_characters(str(error)))
 
 
@@ -207,14 +213,12 @@ def _without_name(message: str, path: Path) -> str:
     return whole_characters(message).removeprefix(whole_characters(f"'{path}' "))
 
 
-def _known(encoding: str | None) -> str | None:
+def _check_encoding(encoding: str | None) -> str | None:
     if encoding is not None:
         try:
             "".encode(encoding)
-        except (
-            LookupError,
-            ValueError,
-        ):  # "undefined" is a codec that refuses everything
+        except (LookupError, ValueError):
+            # ValueError: "undefined" is a codec that refuses everything.
             raise BadInput(
                 f"No encoding named '{encoding}'. Try cp1252 or latin-1."
             ) from None

@@ -1,10 +1,10 @@
-"""The index: a folder in which a corpus is searched. Build, add, delete, check, open, search."""
+"""The index: a folder in which a corpus is searched. Build, open, search, add, delete, check."""
 
 from __future__ import annotations
 
 from whichsense.index.check import Health, check
 from whichsense.index.folder import Manifest
 from whichsense.index.search import Index
-from whichsense.index.write import Cutting, add, build, delete
+from whichsense.index.write import Cutting, add, delete
 
-__all__ = ["Cutting", "Health", "Index", "Manifest", "add", "build", "check", "delete"]
+__all__ = ["Cutting", "Health", "Index", "Manifest", "add", "check", "delete"]

@@ -27,8 +27,6 @@ from whichsense.files import lock, sha256
 
 # Raised whenever anything about the files changes meaning: how words are indexed, how passages are stored.
 FORMAT = 2
-# Format 1 counted lengths and had no keys: it can still be searched, and nothing else.
-_READABLE = (1, FORMAT)
 MANIFEST, STAGING, LOCK = "manifest.json", "staging", "writer.lock"
 # tantivy's own lock files come and go with readers and writers; they carry nothing.
 TRANSIENT = (".tantivy-writer.lock", ".tantivy-meta.lock")
@@ -79,7 +77,7 @@ def read_manifest(folder: Path) -> Manifest:
             f"'{path}' is not a manifest ({error}). Build the index again."
         ) from None
     try:
-        if table["format"] not in _READABLE:
+        if table["format"] != FORMAT:
             raise DamagedIndex(
                 f"'{folder}' has index format {table['format']}; this version reads {FORMAT}. "
                 "Build it again, or use the version of whichsense that wrote it."
@@ -93,16 +91,6 @@ def read_manifest(folder: Path) -> Manifest:
         raise DamagedIndex(
             f"'{path}' lacks what a manifest has ({error}). Build the index again."
         ) from None
-
-
-def read_changeable(folder: Path) -> Manifest:
-    """The manifest of an index that is to be added to or deleted from."""
-    manifest = read_manifest(folder)
-    if manifest.format != FORMAT:
-        raise DamagedIndex(
-            f"'{folder}' has index format {manifest.format}, which can be searched but not changed. Build it again."
-        )
-    return manifest
 
 
 def _why_no_index(folder: Path) -> str:

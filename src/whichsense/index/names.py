@@ -68,6 +68,9 @@ class Names:
                 f"'{path}' cannot be opened ({error}). Build the index again."
             ) from None
 
+    def close(self) -> None:
+        self._database.close()
+
     def redirect(self, name: str) -> str | None:
         """Where a name is redirected to, if it is."""
         rows = self._rows("SELECT target FROM redirect WHERE key = ?", name)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from whichsense.corpus.memory import GivenRecord, Sources
 from whichsense.errors import BadInput, DamagedIndex, NoIndex, did_you_mean
 from whichsense.index import folder as folders
 from whichsense.index.dense.encode import encoder_of
@@ -16,6 +21,8 @@ from whichsense.index.folder import Manifest
 from whichsense.index.lexical.generation import Texts
 from whichsense.index.names import Names
 from whichsense.index.store import unpacked
+from whichsense.index.write import Cutting, build_index
+from whichsense.jobs.progress import Progress, silent, unsaid
 from whichsense.protocols import Encoder
 from whichsense.types import Hit, Method, Passage, Sense
 
@@ -41,6 +48,69 @@ class Index:
         self._names = Names(root / "names.sqlite")
         self._vectors = _vectors(root / "vectors") if manifest.encoder else None
         self._encoder = encoder
+        self._cleanup: weakref.finalize[..., Index] | None = None
+
+    @classmethod
+    def build(
+        cls,
+        sources: Sources,
+        folder: str | Path,
+        *,
+        cutting: Cutting | None = None,
+        encoder: Encoder | None = None,
+        format: str | None = None,
+        encoding: str | None = None,
+        progress: Progress = silent,
+        say: Callable[[str], None] = unsaid,
+    ) -> Index:
+        """Build an index in a folder and open it.
+
+        `sources` are a file or folder, several of them, or records. An index that is in the folder already is served
+        until the new one is complete; a build that was stopped resumes.
+        """
+        build_index(
+            sources,
+            folder,
+            cutting=cutting,
+            encoder=encoder,
+            format=format,
+            encoding=encoding,
+            progress=progress,
+            say=say,
+        )
+        return cls.open(folder, encoder)
+
+    @classmethod
+    def of(
+        cls,
+        records: Iterable[GivenRecord],
+        *,
+        cutting: Cutting | None = None,
+        encoder: Encoder | None = None,
+    ) -> Index:
+        """Build an index of records for this process: {"title": …, "text": …}, a Document or a Passage each.
+
+        It is in a temporary folder, which is removed when the index is closed or garbage-collected.
+
+        >>> index = Index.of([{"title": "Jaguar", "text": "A large cat."}, {"title": "Puma", "text": "It screams."}])
+        >>> index.search("Which cat is large?")[0].passage.title
+        'Jaguar'
+        """
+        folder = Path(tempfile.mkdtemp(prefix="whichsense-index-"))
+        try:
+            build_index(list(records), folder, cutting=cutting, encoder=encoder)
+            index = cls.open(folder, encoder)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        index._cleanup = weakref.finalize(index, _remove_temporary, folder, os.getpid())
+        return index
+
+    def close(self) -> None:
+        """Close the files. An index of records (`Index.of`) is gone then."""
+        self._names.close()
+        if self._cleanup is not None:
+            self._cleanup()
 
     @classmethod
     def open(cls, folder: str | Path, encoder: Encoder | None = None) -> Index:
@@ -160,6 +230,11 @@ class Index:
             Hit(unpacked(stored[place]), float(scores[place]))
             for place in best.tolist()
         ]
+
+
+def _remove_temporary(folder: Path, owner: int) -> None:
+    if os.getpid() == owner:  # a forked copy of the owner must not take its index away
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _vectors(folder: Path) -> Vectors:

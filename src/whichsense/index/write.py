@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from whichsense.corpus import Corpus, Seen
+from whichsense.corpus import Corpus, RecordCorpus, Seen, Sources, make_corpus
 from whichsense.corpus.duplicates import fingerprint
 from whichsense.index import folder as folders
 from whichsense.index import publish
@@ -21,6 +21,7 @@ from whichsense.index.lexical.engine import LexicalWriter
 from whichsense.index.lexical.generation import Texts
 from whichsense.index.staging import (
     Staging,
+    State,
     load_fingerprints,
     save_deleted,
     save_fingerprints,
@@ -32,7 +33,7 @@ from whichsense.protocols import Encoder
 from whichsense.text.words import whole_characters
 from whichsense.types import Passage
 
-CHECKPOINT_SECONDS, PROGRESS_SECONDS = 60.0, 0.2
+_PROGRESS_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,9 @@ class Cutting:
     sentences: bool = False
 
 
-def build(
-    sources: Sequence[str | Path],
-    out: str | Path,
+def build_index(
+    sources: Sources,
+    folder: str | Path,
     *,
     cutting: Cutting | None = None,
     encoder: Encoder | None = None,
@@ -53,87 +54,86 @@ def build(
     encoding: str | None = None,
     progress: Progress = silent,
     say: Callable[[str], None] = unsaid,
+    checkpoint_seconds: float = 60.0,
 ) -> Manifest:
-    """Make an index of the sources at `out`. What stood there is served until the new one is whole."""
-    out, corpus = Path(out), Corpus(sources, format=format, encoding=encoding)
-    corpus.fingerprint  # noqa: B018 (looks for the files: a wrong path is told before a folder is made)
-    with folders.writing(out, "index build"):
-        return _grow(
-            out,
-            corpus,
-            cutting or Cutting(),
-            encoder=encoder,
-            base=None,
-            progress=progress,
-            say=say,
-        )
+    """Build an index of the sources. An index that is there already is served until the new one is complete."""
+    corpus = make_corpus(sources, format=format, encoding=encoding)
+    corpus.find_files()  # so that a wrong path is an error before a folder is made
+    growth = _Growth(
+        Path(folder),
+        corpus,
+        cutting or Cutting(),
+        encoder,
+        None,
+        progress,
+        say,
+        checkpoint_seconds,
+    )
+    with folders.writing(growth.folder, "index build"):
+        return growth.run()
 
 
 def add(
-    sources: Sequence[str | Path],
-    index: str | Path,
+    sources: Sources,
+    folder: str | Path,
     *,
     encoder: Encoder | None = None,
     format: str | None = None,
     encoding: str | None = None,
     progress: Progress = silent,
     say: Callable[[str], None] = unsaid,
+    checkpoint_seconds: float = 60.0,
 ) -> Manifest:
     """Add sources to an index, cut and encoded as the rest of it was."""
     # The file's name goes into the ids, so that document 1 of this file is not document 1 of another.
-    index, corpus = (
-        Path(index),
-        Corpus(sources, format=format, encoding=encoding, prefix=True),
-    )
-    folders.read_changeable(
-        index
-    )  # before the lock, so that a mistyped folder is not made
-    corpus.fingerprint  # noqa: B018 (nor for a mistyped source)
-    with folders.writing(index, "index add"):
-        base = folders.read_changeable(index)
-        encoder = encoder_of(base.encoder, encoder)
-        cutting = Cutting(**base.settings)
-        return _grow(
-            index,
+    corpus = make_corpus(sources, format=format, encoding=encoding, prefix=True)
+    # Both before the lock, which makes the folder: a mistyped folder or source is an error and nothing else.
+    folders.read_manifest(Path(folder))
+    corpus.find_files()
+    with folders.writing(Path(folder), "index add"):
+        base = folders.read_manifest(Path(folder))
+        growth = _Growth(
+            Path(folder),
             corpus,
-            cutting,
-            encoder=encoder,
-            base=base,
-            progress=progress,
-            say=say,
+            Cutting(**base.settings),
+            encoder_of(base.encoder, encoder),
+            base,
+            progress,
+            say,
+            checkpoint_seconds,
         )
+        return growth.run()
 
 
 def delete(
-    index: str | Path, ids: Iterable[str] = (), sources: Iterable[str] = ()
+    folder: str | Path, ids: Iterable[str] = (), sources: Iterable[str] = ()
 ) -> tuple[Manifest, int]:
-    """Remove passages by document id, passage id or source; says how many went."""
-    index = Path(index)
-    folders.read_changeable(index)
-    with folders.writing(index, "index delete"):
-        base = folders.read_changeable(index)
-        gone = Texts(index / base.folder).named(ids, sources)
-        if not gone:
+    """Delete passages by document id, passage id or source. Returns the new manifest and how many were deleted."""
+    folder = Path(folder)
+    folders.read_manifest(folder)  # before the lock, which makes the folder
+    with folders.writing(folder, "index delete"):
+        base = folders.read_manifest(folder)
+        deleted = Texts(folder / base.folder).named(ids, sources)
+        if not deleted:
             return base, 0
-        content = publish.stage(index, base) / "content"
+        content = publish.stage(folder, base) / "content"
         writer = LexicalWriter(content / "lexical")
-        for first, last in _ranges(sorted(gone)):
+        for first, last in _ranges(sorted(deleted)):
             writer.delete(first, last)
         writer.commit()
         writer.close()
-        _forget(content, gone)
-        left = base.passages - len(gone)
+        _forget(content, deleted)
         draft = dataclasses.replace(
             base,
-            generation=publish.next_generation(index),
-            passages=left,
+            generation=publish.next_generation(folder),
+            passages=base.passages - len(deleted),
             created=_now(),
         )
-        return publish.publish(index, base, draft), len(gone)
+        return publish.publish(folder, base, draft), len(deleted)
 
 
 def _ranges(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The first and last of each run of rows that follow one another."""
+    """The first and last of each run of consecutive rows."""
     first = 0
     for place, row in enumerate(rows):
         if place + 1 == len(rows) or rows[place + 1] != row + 1:
@@ -141,119 +141,118 @@ def _ranges(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
             first = place + 1
 
 
-def _forget(content: Path, gone: Mapping[int, Passage]) -> None:
-    """A deleted passage may be added again later, and is not found by its vector any more."""
-    hashes = [fingerprint(passage.title, passage.text) for passage in gone.values()]
-    kept = np.setdiff1d(
+def _forget(content: Path, deleted: Mapping[int, Passage]) -> None:
+    """A deleted passage may be added again later, and is no longer found by its vector."""
+    hashes = []
+    for passage in deleted.values():
+        hashes.append(fingerprint(passage.title, passage.text))
+    remaining = np.setdiff1d(
         load_fingerprints(content).to_array(), np.array(hashes, dtype=np.uint64)
     )
-    save_fingerprints(content, Seen.from_array(kept))
-    save_deleted(content, gone)
+    save_fingerprints(content, Seen.from_array(remaining))
+    save_deleted(content, deleted)
     if (content / "vectors").exists():
         from whichsense.index.dense.vectors import VectorsWriter
 
         with VectorsWriter(content / "vectors") as vectors:
-            vectors.remove(np.fromiter(gone, dtype=np.uint64))
+            vectors.remove(np.fromiter(deleted, dtype=np.uint64))
             vectors.save()
 
 
-def _grow(
-    out: Path,
-    corpus: Corpus,
-    cutting: Cutting,
-    *,
-    encoder: Encoder | None,
-    base: Manifest | None,
-    progress: Progress,
-    say: Callable[[str], None],
-) -> Manifest:
-    """Stage `base` (or nothing) and the corpus on top of it; publish what comes of it."""
-    job = {
-        "corpus": corpus.fingerprint,
-        "cutting": dataclasses.asdict(cutting),
-        "base": base.generation if base else None,
-        "encoder": encoder.name if encoder else None,
-    }
-    if staged_job(out) == job and (manifest := publish.finished(out)):
-        return manifest
-    staging = Staging.resume_or_start(out, base, job, _id_prefix(corpus, base))
-    try:
-        if not staging.state.read_all:
-            _read(corpus, cutting, staging, progress)
-    finally:
-        staging.close()
-    state = staging.state
-    if encoder is not None:
-        encode_rows(
-            staging.content,
-            encoder,
-            range(base.next_row if base else 0, state.next_row),
-            progress,
-            say,
+@dataclass(frozen=True)
+class _Growth:
+    """A corpus that is put on top of an index, or of nothing."""
+
+    folder: Path
+    corpus: Corpus | RecordCorpus
+    cutting: Cutting
+    encoder: Encoder | None
+    base: Manifest | None
+    progress: Progress
+    say: Callable[[str], None]
+    checkpoint_seconds: float
+
+    def run(self) -> Manifest:
+        """Stage the next generation, or resume it, and publish it."""
+        job = {
+            "corpus": self.corpus.fingerprint,
+            "cutting": dataclasses.asdict(self.cutting),
+            "base": self.base.generation if self.base else None,
+            "encoder": self.encoder.name if self.encoder else None,
+        }
+        if staged_job(self.folder) == job:
+            manifest = publish.finished(self.folder)
+            if manifest:
+                return manifest
+        staging = Staging.resume_or_start(self.folder, self.base, job, self._prefix())
+        try:
+            if not staging.state.read_all:
+                self._read(staging)
+        finally:
+            staging.close()
+        if self.encoder is not None:
+            first = self.base.next_row if self.base else 0
+            rows = range(first, staging.state.next_row)
+            encode_rows(staging.content, self.encoder, rows, self.progress, self.say)
+        return publish.publish(self.folder, self.base, self._draft(staging.state))
+
+    def _draft(self, state: State) -> Manifest:
+        paths = []
+        for path in self.corpus.find_files():
+            paths.append(whole_characters(str(path)))
+        source = {"paths": paths, "fingerprint": self.corpus.fingerprint}
+        before = self.base.sources if self.base else ()
+        return Manifest(
+            generation=publish.next_generation(self.folder),
+            passages=state.passages,
+            next_row=state.next_row,
+            created=_now(),
+            settings=dataclasses.asdict(self.cutting),
+            sources=(*before, source),
+            encoder=self.encoder.name if self.encoder else None,
+            report=state.report,
         )
-    draft = Manifest(
-        generation=publish.next_generation(out),
-        passages=state.passages,
-        next_row=state.next_row,
-        created=_now(),
-        settings=dataclasses.asdict(cutting),
-        sources=(
-            *(base.sources if base else ()),
-            {
-                "paths": [whole_characters(str(path)) for path in corpus.files],
-                "fingerprint": corpus.fingerprint,
-            },
-        ),
-        encoder=encoder.name if encoder else None,
-        report=state.report,
-    )
-    return publish.publish(out, base, draft)
 
+    def _prefix(self) -> str:
+        """Keep ids unique: where a file of the same name was read before, the generation goes before them."""
+        if self.base is None:
+            return ""
+        read_before = set()
+        for source in self.base.sources:
+            for path in source["paths"]:
+                read_before.add(Path(path).name)
+        names = {path.name for path in self.corpus.find_files()}
+        return f"{self.base.generation + 1}/" if read_before & names else ""
 
-def _id_prefix(corpus: Corpus, base: Manifest | None) -> str:
-    """Ids stay unique: where a file of the same name was read before, the generation goes before them."""
-    before = {
-        Path(path).name
-        for source in (base.sources if base else ())
-        for path in source["paths"]
-    }
-    return (
-        f"{base.generation + 1}/"
-        if base and before & {path.name for path in corpus.files}
-        else ""
-    )
+    def _read(self, staging: Staging) -> None:
+        corpus, state = self.corpus, staging.state
+        words, sentences = self.cutting.words, self.cutting.sentences
+        last_checkpoint = last_progress = time.monotonic()
+        with stop_requested() as stop, contextlib.ExitStack() as stack:
 
+            def idle() -> None:
+                """A stop also takes effect in a run of broken or skipped records."""
+                if stop():
+                    staging.checkpoint(corpus.position)
+                    raise _stopped()
 
-def _read(
-    corpus: Corpus, cutting: Cutting, staging: Staging, progress: Progress
-) -> None:
-    saved = shown = time.monotonic()
-    with stop_requested() as stop, contextlib.ExitStack() as stack:
-
-        def idle() -> None:
-            """Runs of broken or skipped records can be stopped too."""
-            if stop():
-                staging.checkpoint(corpus.position)
-                raise _stopped()
-
-        records = corpus.records(staging.report, skip=staging.state.position, idle=idle)
-        stack.enter_context(
-            contextlib.closing(records)
-        )  # a dump's reader has processes to end
-        progress(0.0, staging.state.passages)
-        for record in records:
-            staging.put(record, cutting.words, cutting.sentences)
-            now = time.monotonic()
-            if now - shown > PROGRESS_SECONDS:
-                progress(corpus.done, staging.state.passages)
-                shown = now
-            if stop() or now - saved > CHECKPOINT_SECONDS:
-                staging.checkpoint(corpus.position)
-                saved = time.monotonic()
-            if stop():
-                raise _stopped()
-        progress(1.0, staging.state.passages)
-        staging.finish_reading(corpus.position)
+            records = corpus.records(staging.report, skip=state.position, idle=idle)
+            # The reader of a dump has processes to end.
+            stack.enter_context(contextlib.closing(records))
+            self.progress(0.0, state.passages)
+            for record in records:
+                staging.put(record, words, sentences)
+                now = time.monotonic()
+                if now - last_progress > _PROGRESS_SECONDS:
+                    self.progress(corpus.done, state.passages)
+                    last_progress = now
+                if stop() or now - last_checkpoint > self.checkpoint_seconds:
+                    staging.checkpoint(corpus.position)
+                    last_checkpoint = time.monotonic()
+                if stop():
+                    raise _stopped()
+            self.progress(1.0, state.passages)
+            staging.finish_reading(corpus.position)
 
 
 def _stopped() -> Stopped:

@@ -37,13 +37,11 @@ def index() -> indexes.Index:
     except IndexFault:
         pass  # not there yet, or damaged: it costs nothing to build
     try:
-        indexes.build([PASSAGES], folder)
-        return indexes.Index.open(folder)
+        return indexes.Index.build(PASSAGES, folder)
     except (
         IndexBusy,
         OSError,
     ):  # another process builds it in this moment, or the home cannot be written to
         temporary = Path(tempfile.mkdtemp(prefix="whichsense-sample-"))
         atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-        indexes.build([PASSAGES], temporary)
-        return indexes.Index.open(temporary)
+        return indexes.Index.build(PASSAGES, temporary)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def _step(
         record = _record(
             line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line, encoding
         )
-        return _document(feed, record, number, whole)
+        return document_of(feed, record, number, f"line {number}", whole)
     except ValueError as error:
         return feed.broken(f"line {number}", str(error))
 
@@ -108,7 +108,10 @@ def _record(line: bytes, encoding: str) -> dict[str, Any]:
     return record
 
 
-def _document(feed: Feed, record: dict[str, Any], number: int, whole: bool) -> Step:
+def document_of(
+    feed: Feed, record: Mapping[str, Any], number: int, where: str, whole: bool = False
+) -> Step:
+    """The document of a JSON object; ValueError with the reason where it is not one."""
     title = record.get("title") or ""
     text = record.get("text")
     if text is None:
@@ -131,7 +134,7 @@ def _document(feed: Feed, record: dict[str, Any], number: int, whole: bool) -> S
     key = record.get("id", record.get("_id"))
     section = record.get("section")
     return feed.document(
-        f"line {number}",
+        where,
         numbered(number) if key is None or not (key := str(key).strip()) else key,
         title,
         text,

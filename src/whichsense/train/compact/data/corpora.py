@@ -6,15 +6,13 @@ A scorer that has seen only one kind is wrong about the other.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from whichsense import sample
 from whichsense.datasets import Annotation, Question, load_questions
-from whichsense.index import Index, build
+from whichsense.index import Index
 from whichsense.text.words import normalize
 from whichsense.train.compact.data.questions import is_trained_on
 from whichsense.types import Method, Passage
@@ -45,7 +43,7 @@ def half_of_the_sample() -> Source:
     return Source(sample.index(), [one for one in asked if is_trained_on(one.id)])
 
 
-def small_corpora(source: Source, folder: Path, seed: int = 7) -> Iterator[Source]:
+def small_corpora(source: Source, seed: int = 7) -> Iterator[Source]:
     """The source's questions, each with a few passages of its own, among those of others; some without an answer."""
     luck = random.Random(seed)
     drawn = (
@@ -53,23 +51,20 @@ def small_corpora(source: Source, folder: Path, seed: int = 7) -> Iterator[Sourc
         for one in luck.sample(source.questions, len(source.questions))
     )
     chosen = [(question, own) for question, own in drawn if own]
-    for number, start in enumerate(range(0, len(chosen), _QUESTIONS)):
+    for start in range(0, len(chosen), _QUESTIONS):
         some = chosen[start : start + _QUESTIONS]
         passages = {passage.id: passage for _, own in some for passage in own}
         asked = [_answered_by(question, own) for question, own in some]
-        yield Source(corpus_of(passages.values(), folder / str(number)), asked)
+        yield Source(corpus_of(passages.values()), asked)
 
 
-def corpus_of(passages: Iterable[Passage], folder: Path) -> Index:
-    """A small index of its own."""
-    file = folder.with_suffix(".jsonl")
-    lines = (
-        json.dumps({"id": one.id, "title": one.title, "text": one.text})
-        for one in passages
-    )
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    build([file], folder)
-    return Index.open(folder)
+def corpus_of(passages: Iterable[Passage]) -> Index:
+    """A small index of its own, which is gone when nobody holds it."""
+    records = []
+    for passage in passages:
+        record = {"id": passage.id, "title": passage.title, "text": passage.text}
+        records.append(record)
+    return Index.of(records)
 
 
 def _own(question: Question, source: Source, luck: random.Random) -> list[Passage]:

@@ -50,22 +50,20 @@ def fit_scorer(
         if learnt
         else Heard()
     )
-    with tempfile.TemporaryDirectory() as corpora:
-        asked = list(_occasions(source, topics, Path(corpora)))
-        told = questioned(folder, asked, kept or Path(corpora, "told"), progress)
+    asked = list(_occasions(source, topics))
+    with tempfile.TemporaryDirectory() as temporary:
+        told = questioned(folder, asked, kept or Path(temporary, "told"), progress)
     found = fitted([one for one in told.read if one.context.answers], heard)
     return replace(found, rewrite=told.judged.net() or found.rewrite)
 
 
-def _occasions(
-    source: Source, topics: Topics | None, corpora: Path
-) -> Iterator[Occasion]:
+def _occasions(source: Source, topics: Topics | None) -> Iterator[Occasion]:
     """The same ones in the same order each time."""
     sources: dict[Kind, Iterable[Source]] = {
         Kind.LARGE: [source],
         Kind.SAMPLE: [half_of_the_sample()],
-        Kind.SMALL: small_corpora(source, corpora),
-        Kind.TOPICS: topics.corpora(corpora / "topics") if topics else [],
+        Kind.SMALL: small_corpora(source),
+        Kind.TOPICS: topics.corpora() if topics else [],
     }
     for kind, some in sources.items():
         asked = [
