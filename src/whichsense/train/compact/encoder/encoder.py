@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,8 +147,7 @@ class EncoderTask:
     def _topic_group(self) -> ListGroup:
         """Topics, whose gold answers are complete: the teacher is not asked."""
         train, _ = topics.parted(self.options.data)
-        with TemporaryDirectory() as folder:
-            lists = topics.lists_of(train.corpora(Path(folder)), self.vocabulary)
+        lists = topics.lists_of(train.corpora(), self.vocabulary)
         return ListGroup(
             lists,
             share=self.options.topics.share,
