@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,8 @@ from whichsense.errors import BadConfig, BadInput
 from whichsense.jobs.stopping import Stopped
 from whichsense.jobs.workers import usable_processes
 from whichsense.train.loop import checkpoint
-from whichsense.train.loop.batches import Lazy, ahead, own_share, shuffled
-from whichsense.train.loop.processes import current
+from whichsense.train.loop.batches import Lazy, prefetch, shard_batches, shuffle_batches
+from whichsense.train.loop.processes import current_processes
 from whichsense.train.loop.run import train
 from whichsense.train.loop.settings import Settings, rate_share
 from whichsense.train.loop.task import Task
@@ -49,10 +48,13 @@ class Curve(Task[nn.Module, Any]):
     metric, higher_is_better = "error", False
 
     def __init__(
-        self, pause: float = 0.0, scripted: Sequence[float] = (), interrupt_at: int = 0
+        self,
+        scripted: Sequence[float] = (),
+        interrupt_at: int = 0,
+        interrupt: signal.Signals = signal.SIGINT,
     ) -> None:
-        self.pause, self.scripted, self.evaluations = pause, list(scripted), 0
-        self.interrupt_at, self.losses = interrupt_at, 0
+        self.scripted, self.evaluations = list(scripted), 0
+        self.interrupt_at, self.interrupt, self.losses = interrupt_at, interrupt, 0
         dots = torch.linspace(-1, 1, 42).unsqueeze(1)
         self.rows = torch.cat([dots, torch.sin(2 * dots)], dim=1)
 
@@ -63,15 +65,14 @@ class Curve(Task[nn.Module, Any]):
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], Any]:
         return Lazy(
-            shuffled(len(self.rows), 4, epoch, seed),
+            shuffle_batches(len(self.rows), 4, epoch, seed),
             lambda places: {"rows": self.rows[places]},
         )
 
     def loss(self, model: nn.Module, batch: Any) -> Any:
-        time.sleep(self.pause)
         self.losses += 1
         if self.losses == self.interrupt_at:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), self.interrupt)
         squares = (model(batch["rows"][:, :1]) - batch["rows"][:, 1:]).square()
         return squares.mean(), {"worst": squares.max()}
 
@@ -156,15 +157,15 @@ def test_selection_is_by_metric_and_patience_ends(tmp_path: Path) -> None:
     assert again.evaluations == 0  # a finished run is not run again
 
 
-def spawned(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+def train_and_kill(folder: Path, loss: int) -> int:
+    """A process that kills itself in the middle of a step; returns its exit code."""
     code = (
-        f"import sys; sys.path.insert(0, {str(HERE)!r}); import torch; torch.set_num_threads(1)\n"
+        f"import signal, sys; sys.path.insert(0, {str(HERE)!r}); import torch; torch.set_num_threads(1)\n"
         "from test_loop import Curve, SETTINGS, train\n"
-        "train(Curve(pause=float(sys.argv[2])), SETTINGS, sys.argv[1])"
+        f"train(Curve(interrupt_at={loss}, interrupt=signal.SIGKILL), SETTINGS, sys.argv[1])"
     )
-    return subprocess.Popen(
-        [sys.executable, "-c", code, str(folder), *arguments], stderr=subprocess.PIPE
-    )
+    command = [sys.executable, "-c", code, str(folder)]
+    return subprocess.run(command, check=False, stderr=subprocess.PIPE).returncode
 
 
 def step_of(folder: Path) -> int:
@@ -177,15 +178,9 @@ def test_killed_and_resumed_gives_the_same_weights(tmp_path: Path) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     torch.set_num_threads(1)
     train(Curve(), SETTINGS, whole)
-    process = spawned(broken, "0.03")
-    deadline = time.monotonic() + 60
-    while (
-        step_of(broken) < 15 and process.poll() is None and time.monotonic() < deadline
-    ):
-        time.sleep(0.005)
-    process.kill()
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL and 15 <= step_of(broken) < 36
+    # 11 losses make an epoch of 6 steps: the 29th is in the 16th step.
+    assert train_and_kill(broken, loss=29) == -signal.SIGKILL
+    assert step_of(broken) == 15
     train(Curve(), SETTINGS, broken)
     assert same(weights(whole), weights(broken))
     assert same(
@@ -256,7 +251,7 @@ def test_loss_that_explodes_is_told(tmp_path: Path) -> None:
 
 
 def test_parameter_groups(tmp_path: Path) -> None:
-    from whichsense.train.loop.optimizer import make_optimizer
+    from whichsense.train.loop.optimizer import build_optimizer
 
     model = Curve().build()
     settings = Settings(
@@ -264,11 +259,11 @@ def test_parameter_groups(tmp_path: Path) -> None:
     )
     groups = {
         (g["full_rate"], g["weight_decay"]): len(g["params"])
-        for g in make_optimizer(model, settings).param_groups
+        for g in build_optimizer(model, settings).param_groups
     }
     assert groups == {(0.1, 0.01): 1, (0.1, 0.0): 1, (0.5, 0.01): 1, (0.5, 0.0): 1}
     with pytest.raises(BadConfig, match="'head'"):
-        make_optimizer(model, Settings(steps=1, learning_rates={"head": 1.0}))
+        build_optimizer(model, Settings(steps=1, learning_rates={"head": 1.0}))
 
 
 def test_bf16_trains(tmp_path: Path) -> None:
@@ -288,7 +283,11 @@ def test_accumulation_equals_a_larger_batch(tmp_path: Path) -> None:
             return nn.Linear(1, 1)
 
         def batches(self, epoch: int, seed: int) -> Lazy[list[int], Any]:
-            order = [place for batch in shuffled(40, 8, epoch, seed) for place in batch]
+            order = [
+                place
+                for batch in shuffle_batches(40, 8, epoch, seed)
+                for place in batch
+            ]
             pieces = [order[i : i + self.size] for i in range(0, 40, self.size)]
             return Lazy(pieces, lambda places: {"rows": self.rows[places]})
 
@@ -358,19 +357,19 @@ class Gathering(Straight):
 
     def loss(self, model: nn.Module, batch: Any) -> Any:
         if not self.losses:
-            here = current()
+            here = current_processes()
             assert here.count == 2
             own = torch.full((2, 1), float(here.rank + 1), requires_grad=True)
-            rows = here.gathered(own * 3)
+            rows = here.gather(own * 3)
             assert rows.flatten().tolist() == [3, 3, 6, 6]
-            assert here.gathered_plain(torch.tensor([here.rank])).tolist() == [0, 1]
+            assert here.gather_constants(torch.tensor([here.rank])).tolist() == [0, 1]
             # Each process weighs all rows by its own number; a row's gradient is the sum over the processes.
             (rows.sum() * (here.rank + 1)).backward()
             assert own.grad is not None and own.grad.flatten().tolist() == [9.0, 9.0]
             assert (
                 here.any(here.rank == 1)
                 and not here.any(False)
-                and here.from_first(here.rank) == 0
+                and here.broadcast(here.rank) == 0
             )
         return super().loss(model, batch)
 
@@ -408,7 +407,7 @@ class Makers(Curve):
             self.makers[torch.count_nonzero(self.makers)] = os.getpid()
             return {"rows": self.rows[places]}
 
-        return Lazy(shuffled(len(self.rows), 4, epoch, seed), make)
+        return Lazy(shuffle_batches(len(self.rows), 4, epoch, seed), make)
 
 
 def alive(process: int) -> bool:
@@ -465,27 +464,27 @@ def test_schedules() -> None:
 
 
 def test_batches() -> None:
-    assert sorted(place for batch in shuffled(10, 3, 0, 0) for place in batch) == list(
-        range(10)
-    )
+    assert sorted(
+        place for batch in shuffle_batches(10, 3, 0, 0) for place in batch
+    ) == list(range(10))
     lengths = [1, 9] * 20
     assert all(
         len({lengths[i] for i in batch}) == 1
-        for batch in shuffled(40, 4, 0, 0, lengths)
+        for batch in shuffle_batches(40, 4, 0, 0, lengths)
     )
     whole = Lazy(range(7), str)
     assert (
-        list(own_share(whole, 1, 2, skip=1))
-        == list(own_share(iter(whole), 1, 2, skip=1))
+        list(shard_batches(whole, 1, 2, skip=1))
+        == list(shard_batches(iter(whole), 1, 2, skip=1))
         == ["3", "5"]
     )
-    assert list(ahead(range(20))) == list(range(20))
+    assert list(prefetch(range(20))) == list(range(20))
 
     def failing() -> Any:
         yield 1
         raise KeyError("lost")
 
-    ready = ahead(failing())
+    ready = prefetch(failing())
     assert next(ready) == 1
     with pytest.raises(KeyError):
         next(ready)

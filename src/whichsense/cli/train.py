@@ -37,13 +37,13 @@ def command(
     The same command resumes a run that was stopped or killed. On several GPUs:
     torchrun --nproc-per-node 8 -m whichsense train RECIPE
     """
-    from whichsense.train.loop.processes import speaks
+    from whichsense.train.loop.processes import is_first_process
     from whichsense.train.recipes.chain import train_recipe
 
     done = train_recipe(
         recipe, out, changes, tiny=tiny, say=lambda line: click.echo(line, err=True)
     )
-    if not speaks():
+    if not is_first_process():
         return
     if as_json:
         found = {

@@ -7,7 +7,7 @@ A task has the verbs of `whichsense.train.loop.task.Task`, for one kind of model
 
         def build(self) -> nn.Linear: ...                  # the model to start from; random weights follow the seed
         def batches(self, epoch, seed): ...                # decided by epoch and seed alone; best a Sequence:
-                                                           #   Lazy(shuffled(len(items), 16, epoch, seed), self.collate)
+                                                           #   Lazy(shuffle_batches(len(items), 16, epoch, seed), …)
         def loss(self, model, batch): ...                  # a mean; or (mean, {"span": 0.3, …}) to log its parts
         def evaluate(self, model): ...                     # {"accuracy": 0.9, …}; eval mode, no gradients
         def save(self, model, folder): ...                 # as it is loaded later: weights, tokenizer, settings

@@ -12,9 +12,10 @@ from typing import Any, Generic, TypeVar, overload
 
 Item = TypeVar("Item")
 Batch = TypeVar("Batch")
+_STRETCH = 50  # batches within which items are sorted by length
 
 
-def shuffled(
+def shuffle_batches(
     count: int, size: int, epoch: int, seed: int, lengths: Sequence[int] | None = None
 ) -> list[list[int]]:
     """The numbers below `count` in batches of `size`, in another order in each epoch.
@@ -22,28 +23,36 @@ def shuffled(
     With `lengths`, batches hold items of about one length (shuffled first, sorted within stretches of 50 batches), so
     that little is spent on padding.
 
-    >>> shuffled(5, 2, epoch=0, seed=1) == shuffled(5, 2, epoch=0, seed=1) != shuffled(5, 2, epoch=1, seed=1)
+    >>> shuffle_batches(5, 2, epoch=0, seed=1) == shuffle_batches(5, 2, epoch=0, seed=1)
     True
+    >>> shuffle_batches(5, 2, epoch=0, seed=1) == shuffle_batches(5, 2, epoch=1, seed=1)
+    False
     """
-    dice = random.Random(f"{seed}/{epoch}")
+    rng = random.Random(f"{seed}/{epoch}")
     order = list(range(count))
-    dice.shuffle(order)
+    rng.shuffle(order)
     if lengths is not None:
-        stretch = 50 * size
-        pieces = [
-            sorted(order[i : i + stretch], key=lengths.__getitem__)
-            for i in range(0, count, stretch)
-        ]
-        order = [number for piece in pieces for number in piece]
+        order = _sort_stretches(order, lengths, _STRETCH * size)
     batches = [order[start : start + size] for start in range(0, count, size)]
     if lengths is not None:
-        dice.shuffle(batches)
+        # The sorted order would show short items first in every stretch.
+        rng.shuffle(batches)
     return batches
+
+
+def _sort_stretches(
+    order: Sequence[int], lengths: Sequence[int], stretch: int
+) -> list[int]:
+    result: list[int] = []
+    for start in range(0, len(order), stretch):
+        numbers = order[start : start + stretch]
+        result += sorted(numbers, key=lengths.__getitem__)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
 class Lazy(Sequence[Batch], Generic[Item, Batch]):
-    """A sequence whose entries are made when they are asked for: resuming in mid-epoch skips without making."""
+    """A sequence whose entries are made on access: a run that resumes in mid-epoch skips without making."""
 
     items: Sequence[Item]
     make: Callable[[Item], Batch]
@@ -61,14 +70,14 @@ class Lazy(Sequence[Batch], Generic[Item, Batch]):
         return self.make(self.items[place])
 
 
-def own_share(
+def shard_batches(
     batches: Iterable[Batch], rank: int, count: int, skip: int
 ) -> Iterable[Batch]:
-    """Every `count`-th batch from this process's first, without the `skip` that it has had. All get equally many."""
+    """Every `count`-th batch from number `rank`, without the first `skip` of them. All ranks get equally many."""
     if isinstance(batches, Sequence):
         whole = len(batches) // count * count
-        found: Iterable[Batch] = batches[rank + skip * count : whole : count]
-        return found
+        shard: Iterable[Batch] = batches[rank + skip * count : whole : count]
+        return shard
     return islice(_whole_rounds(batches, rank, count), skip, None)
 
 
@@ -78,23 +87,24 @@ def _whole_rounds(batches: Iterable[Batch], rank: int, count: int) -> Iterator[B
         yield round_[rank]
 
 
-def grouped(batches: Iterable[Batch], size: int) -> Iterator[list[Batch]]:
+def group_batches(batches: Iterable[Batch], size: int) -> Iterator[list[Batch]]:
     """Batches that make one step together; the last group of an epoch may be smaller."""
     stream = iter(batches)
     while group := list(islice(stream, size)):
         yield group
 
 
-def ahead(items: Iterable[Item], count: int = 4) -> Generator[Item, None, None]:
+def prefetch(items: Iterable[Item], count: int = 4) -> Generator[Item, None, None]:
     """The same items, made by a thread while the device works. Making them must not touch the global random state."""
+    # Queue entries: (True, item), (False, error) or, at the end, (False, None).
     ready: Queue[tuple[bool, Any]] = Queue(count)
     over = Event()
     thread = Thread(target=_fill, args=(items, ready, over), daemon=True)
     thread.start()
     try:
         while True:
-            more, value = ready.get()
-            if more:
+            has_item, value = ready.get()
+            if has_item:
                 yield value
             elif value is not None:
                 raise value
@@ -106,10 +116,11 @@ def ahead(items: Iterable[Item], count: int = 4) -> Generator[Item, None, None]:
 
 
 def _fill(items: Iterable[Any], ready: Queue[tuple[bool, Any]], over: Event) -> None:
-    def put(more: bool, value: Any) -> None:
+    def put(has_item: bool, value: Any) -> None:
+        # With a timeout, as nobody may take from a full queue any more.
         while not over.is_set():
             try:
-                return ready.put((more, value), timeout=0.2)
+                return ready.put((has_item, value), timeout=0.2)
             except Full:
                 continue
 
@@ -119,5 +130,5 @@ def _fill(items: Iterable[Any], ready: Queue[tuple[bool, Any]], over: Event) -> 
             if over.is_set():
                 return
         put(False, None)
-    except BaseException as error:  # handed to the one who waits for the item
+    except BaseException as error:  # raised where the item is awaited
         put(False, error)

@@ -11,7 +11,8 @@ from typing import Any
 
 from whichsense.files import write_atomically
 
-NAME, TENSORBOARD = "log.csv", "tensorboard"
+_FILE = "log.csv"
+_TENSORBOARD = "tensorboard"
 _COLUMNS = ("step", "epoch", "seconds", "kind", "name", "value")
 
 
@@ -19,30 +20,29 @@ class Logs:
     """One row for each number: `step,epoch,seconds,kind,name,value`. Long form: tasks differ in what they report."""
 
     def __init__(self, folder: Path, step: int) -> None:
-        """Rows after `step` belong to work that a kill undid: they are dropped, and written anew when it is redone."""
-        self._path = folder / NAME
-        rows = _rows(self._path)
-        kept = [row for row in rows if int(row["step"]) <= step]
-        self._before = float(kept[-1]["seconds"]) if kept else 0.0
-        self._began = time.monotonic()
-        if len(kept) < len(rows) or not self._path.exists():
-            lines = [
-                ",".join(_COLUMNS),
-                *(",".join(row[column] for column in _COLUMNS) for row in kept),
-            ]
+        """Drop rows after `step`: a kill undid their steps, which are logged again when they are repeated."""
+        self._path = folder / _FILE
+        rows = _read_rows(self._path)
+        valid = [row for row in rows if int(row["step"]) <= step]
+        # Seconds count on from those of the interrupted run.
+        self._seconds_before = float(valid[-1]["seconds"]) if valid else 0.0
+        self._start = time.monotonic()
+        if len(valid) < len(rows) or not self._path.exists():
+            lines = [",".join(_COLUMNS)]
+            for row in valid:
+                lines.append(",".join(row[column] for column in _COLUMNS))
             write_atomically(self._path, "\n".join(lines) + "\n")
-        self._board = _board(folder / TENSORBOARD, step)
+        self._board = _open_tensorboard(folder / _TENSORBOARD, step)
 
     def write(
         self, step: int, epoch: int, kind: str, values: Mapping[str, float]
     ) -> None:
-        seconds = self._before + time.monotonic() - self._began
+        seconds = self._seconds_before + time.monotonic() - self._start
         with open(self._path, "a", newline="", encoding="utf-8") as file:
-            out = csv.writer(file, lineterminator="\n")
-            out.writerows(
-                [step, epoch, f"{seconds:.2f}", kind, name, repr(value)]
-                for name, value in values.items()
-            )
+            writer = csv.writer(file, lineterminator="\n")
+            for name, value in values.items():
+                row = [step, epoch, f"{seconds:.2f}", kind, name, repr(value)]
+                writer.writerow(row)
         if self._board is not None:
             for name, value in values.items():
                 self._board.add_scalar(f"{kind}/{name}", value, step)
@@ -52,19 +52,19 @@ class Logs:
             self._board.close()
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
+def _read_rows(path: Path) -> list[dict[str, str]]:
     if not path.exists():
         return []
+    rows = []
     with open(path, newline="", encoding="utf-8") as file:
-        # A kill in mid-write leaves half a line: it is not a row.
-        return [
-            row
-            for row in csv.DictReader(file)
-            if all(row.get(column) for column in _COLUMNS)
-        ]
+        for row in csv.DictReader(file):
+            # A kill in mid-write leaves half a line: it is not a row.
+            if all(row.get(column) for column in _COLUMNS):
+                rows.append(row)
+    return rows
 
 
-def _board(folder: Path, step: int) -> Any:
+def _open_tensorboard(folder: Path, step: int) -> Any:
     if importlib.util.find_spec("tensorboard") is None:
         return None
     from torch.utils.tensorboard import SummaryWriter

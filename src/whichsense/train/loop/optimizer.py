@@ -1,4 +1,4 @@
-"""AdamW with parameter groups, and what the settings change about a model."""
+"""AdamW with parameter groups, what the settings change about a model, batches on a device."""
 
 from __future__ import annotations
 
@@ -13,73 +13,75 @@ from whichsense.errors import BadConfig
 from whichsense.train.loop.settings import Settings
 
 
-def make_optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimizer:
+def build_optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimizer:
     """AdamW. Parameters are grouped by learning rate and by whether they are decayed (matrices are)."""
+    # (learning rate, weight decay) → parameters
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     unused = set(settings.learning_rates)
     for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            fits = [
-                start
-                for start in settings.learning_rates
-                if fnmatchcase(name, f"{start}*")
-            ]
-            unused -= set(fits)
-            rate = (
-                settings.learning_rates[max(fits, key=len)]
-                if fits
-                else settings.learning_rate
-            )
-            decay = settings.weight_decay if parameter.ndim > 1 else 0.0
-            groups.setdefault((rate, decay), []).append(parameter)
+        if not parameter.requires_grad:
+            continue
+        prefixes = _matching_prefixes(name, settings)
+        unused -= set(prefixes)
+        rate = settings.learning_rate
+        if prefixes:
+            rate = settings.learning_rates[max(prefixes, key=len)]
+        decay = settings.weight_decay if parameter.ndim > 1 else 0.0
+        groups.setdefault((rate, decay), []).append(parameter)
     if unused:
         names = sorted({name.split(".")[0] for name, _ in model.named_parameters()})
         raise BadConfig(
             f"train.learning_rates: no parameter begins with '{min(unused)}'. There are: {', '.join(names)}."
         )
-    tables = [
-        {"params": parameters, "lr": rate, "full_rate": rate, "weight_decay": decay}
-        for (rate, decay), parameters in groups.items()
-    ]
-    if not tables:
+    if not groups:
         raise BadConfig("The model has no parameter that could be trained.")
+    tables = []
+    for (rate, decay), parameters in groups.items():
+        # full_rate: what the schedule's share is taken of at every step.
+        table = {"params": parameters, "lr": rate, "full_rate": rate}
+        tables.append(table | {"weight_decay": decay})
     first, second = settings.betas
     return torch.optim.AdamW(tables, betas=(first, second), eps=settings.epsilon)
 
 
-def prepared(model: nn.Module, settings: Settings) -> None:
-    """Gradient checkpointing, products in eight bits and compilation, in place, where the settings ask for them."""
+def _matching_prefixes(name: str, settings: Settings) -> list[str]:
+    return [
+        prefix for prefix in settings.learning_rates if fnmatchcase(name, f"{prefix}*")
+    ]
+
+
+def prepare_model(model: nn.Module, settings: Settings) -> None:
+    """Turn on gradient checkpointing, float8 products and compilation, in place, where the settings ask for them."""
     if settings.gradient_checkpointing:
-        able: list[Any] = [
-            part
-            for part in model.modules()
-            if hasattr(part, "gradient_checkpointing_enable")
-        ]
-        if not able:
+        parts = _parts_with(model, "gradient_checkpointing_enable")
+        if not parts:
             raise BadConfig(
                 "This model cannot trade time for memory: leave train.gradient_checkpointing out."
             )
-        for part in able:
+        for part in parts:
             part.gradient_checkpointing_enable(
                 gradient_checkpointing_kwargs={"use_reentrant": False}
             )
     if settings.float8:
-        eight: list[Any] = [
-            part for part in model.modules() if hasattr(part, "float8_enable")
-        ]
-        if not eight:
+        parts = _parts_with(model, "float8_enable")
+        if not parts:
             raise BadConfig(
                 "This model is not built for products in eight bits: leave train.float8 out."
             )
-        for part in eight:
+        for part in parts:
             part.float8_enable()
     if settings.compile:
-        torch.compiler.reset()  # another recipe's sizes, in the same process, would make these ones variable
+        # Sizes of another recipe in the same process would make this one's variable.
+        torch.compiler.reset()
         model.compile()  # in place: the weights keep their names
 
 
+def _parts_with(model: nn.Module, method: str) -> list[Any]:
+    return [part for part in model.modules() if hasattr(part, method)]
+
+
 def to_device(batch: Any, device: torch.device) -> Any:
-    """Every tensor of a batch on the device; what is no tensor stays as it is."""
+    """Move every tensor of a batch to the device; anything else stays as it is."""
     if isinstance(batch, Tensor):
         return batch.to(device, non_blocking=True)
     if isinstance(batch, Mapping):

@@ -24,12 +24,12 @@ from whichsense.models.bert.running import best_device
 
 Value = TypeVar("Value")
 _BUCKET = 2**24  # numbers that are sent at once
-_PATIENCE = timedelta(hours=12)  # the others wait while the first one evaluates
+_TIMEOUT = timedelta(hours=12)  # the others wait while the first one evaluates
 
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """This process among its equals."""
+    """This process among those of a launcher; one of one where there is none."""
 
     device: torch.device
     rank: int = 0
@@ -40,15 +40,15 @@ class Processes:
         return self.rank == 0
 
     def any(self, flag: bool) -> bool:
-        """Whether it is true in any process: all must decide alike."""
+        """Whether `flag` is true in any process: all must decide alike."""
         if self.count == 1:
             return flag
-        found = torch.tensor(float(flag), device=self.device)
-        dist.all_reduce(found, op=dist.ReduceOp.MAX)
-        return bool(found.item())
+        maximum = torch.tensor(float(flag), device=self.device)
+        dist.all_reduce(maximum, op=dist.ReduceOp.MAX)
+        return bool(maximum.item())
 
-    def from_first(self, value: Value) -> Value:
-        """What the first process has, in every process."""
+    def broadcast(self, value: Value) -> Value:
+        """The value of the first process, in every process."""
         if self.count == 1:
             return value
         box = [value]
@@ -65,13 +65,24 @@ class Processes:
         """The mean over the processes. A parameter that only some of them used counts as zero in the others."""
         if self.count == 1:
             return
-        parameters = [
-            parameter for parameter in model.parameters() if parameter.requires_grad
-        ]
-        used = torch.tensor(
-            [float(parameter.grad is not None) for parameter in parameters],
-            device=self.device,
-        )
+        for bucket in _buckets(self._used_gradients(model)):
+            flat = torch.cat([gradient.flatten() for gradient in bucket])
+            dist.all_reduce(flat)
+            flat /= self.count
+            sizes = [gradient.numel() for gradient in bucket]
+            means = torch.split(flat, sizes)
+            for gradient, mean in zip(bucket, means, strict=True):
+                gradient.copy_(mean.view_as(gradient))
+
+    def _used_gradients(self, model: nn.Module) -> list[Tensor]:
+        """The gradients of parameters that any process used."""
+        parameters = []
+        has_gradient = []
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameters.append(parameter)
+                has_gradient.append(float(parameter.grad is not None))
+        used = torch.tensor(has_gradient, device=self.device)
         dist.all_reduce(used, op=dist.ReduceOp.MAX)
         gradients = []
         for parameter, flag in zip(parameters, used.tolist(), strict=True):
@@ -79,32 +90,25 @@ class Processes:
                 if parameter.grad is None:
                     parameter.grad = torch.zeros_like(parameter)
                 gradients.append(parameter.grad)
-        for bucket in _buckets(gradients):
-            flat = torch.cat([gradient.flatten() for gradient in bucket])
-            dist.all_reduce(flat)
-            flat /= self.count
-            for gradient, mean in zip(
-                bucket, torch.split(flat, [g.numel() for g in bucket]), strict=True
-            ):
-                gradient.copy_(mean.view_as(gradient))
+        return gradients
 
-    def gathered(self, rows: Tensor) -> Tensor:
+    def gather(self, rows: Tensor) -> Tensor:
         """The rows of all processes in their order, with gradients: in-batch negatives reach across GPUs."""
         if self.count == 1:
             return rows
-        found: Tensor = _Gather.apply(rows, self)  # type: ignore[no-untyped-call]
-        return found
+        everything: Tensor = _Gather.apply(rows, self)  # type: ignore[no-untyped-call]
+        return everything
 
-    def gathered_plain(self, rows: Tensor) -> Tensor:
-        """The same for numbers that have no gradient."""
+    def gather_constants(self, rows: Tensor) -> Tensor:
+        """The rows of all processes in their order, without gradients."""
         if self.count == 1:
             return rows
-        found = [torch.empty_like(rows) for _ in range(self.count)]
-        dist.all_gather(found, rows.contiguous())
-        return torch.cat(found)
+        parts = [torch.empty_like(rows) for _ in range(self.count)]
+        dist.all_gather(parts, rows.contiguous())
+        return torch.cat(parts)
 
     def seed(self, seed: int, step: int) -> None:
-        """The same random numbers at the same step, whatever ran before it: a resumed run need not store states."""
+        """Seed all generators by seed, step and process, so that a resumed run need not store their states."""
         number = (seed * 1_000_003 + step) * 4099 + self.rank
         random.seed(number)
         np.random.seed(number % 2**32)
@@ -112,12 +116,12 @@ class Processes:
 
 
 class _Gather(torch.autograd.Function):
-    """Every process used the rows of all: what it has for each goes back to where the row came from, added up."""
+    """Every process uses the rows of all. Backwards, a row's gradients are summed where the row came from."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, processes: Processes) -> Tensor:
         ctx.processes, ctx.count = processes, len(rows)
-        return processes.gathered_plain(rows)
+        return processes.gather_constants(rows)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
@@ -128,50 +132,53 @@ class _Gather(torch.autograd.Function):
 
 
 def _buckets(gradients: list[Tensor]) -> Iterator[list[Tensor]]:
+    """Gradients of one type that are sent together: few messages, little memory."""
     bucket: list[Tensor] = []
+    size = 0
     for gradient in gradients:
-        if bucket and (
-            bucket[0].dtype != gradient.dtype
-            or sum(g.numel() for g in bucket) > _BUCKET
-        ):
+        if bucket and (bucket[0].dtype != gradient.dtype or size > _BUCKET):
             yield bucket
             bucket = []
+            size = 0
         bucket.append(gradient)
+        size += gradient.numel()
     if bucket:
         yield bucket
 
 
 @contextmanager
-def started(device: str = "") -> Iterator[Processes]:
-    """This process: alone, or one of those that a launcher started."""
+def start_processes(device: str = "") -> Iterator[Processes]:
+    """Join the processes that a launcher started; without a launcher this process is alone."""
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
         yield Processes(torch.device(device or best_device()))
         return
-    rank, local = int(os.environ["RANK"]), int(os.environ.get("LOCAL_RANK", "0"))
+    rank = int(os.environ["RANK"])
+    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     kind = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    own = torch.device(kind, local) if kind == "cuda" else torch.device(kind)
-    if own.type == "cuda":
+    if kind == "cuda":
+        own = torch.device(kind, local_rank)
         torch.cuda.set_device(own)
-    dist.init_process_group("nccl" if own.type == "cuda" else "gloo", timeout=_PATIENCE)
+    else:
+        own = torch.device(kind)
+    backend = "nccl" if own.type == "cuda" else "gloo"
+    dist.init_process_group(backend, timeout=_TIMEOUT)
     try:
         yield Processes(own, rank, count)
     finally:
         dist.destroy_process_group()
 
 
-def speaks() -> bool:
-    """Whether this process is the one that a person hears: the first, or the only one."""
+def is_first_process() -> bool:
+    """Whether this process is the first of a launcher's, or the only one: the one that prints and searches."""
     return os.environ.get("RANK", "0") == "0"
 
 
-def current() -> Processes:
-    """The processes as a task's loss sees them (for `gathered`); one alone where none were started."""
-    if dist.is_available() and dist.is_initialized():
-        device = (
-            torch.device("cuda", torch.cuda.current_device())
-            if dist.get_backend() == "nccl"
-            else "cpu"
-        )
-        return Processes(torch.device(device), dist.get_rank(), dist.get_world_size())
-    return Processes(torch.device("cpu"))
+def current_processes() -> Processes:
+    """The processes as a task's loss sees them (for `gather`); one alone without a launcher."""
+    if not dist.is_available() or not dist.is_initialized():
+        return Processes(torch.device("cpu"))
+    device = torch.device("cpu")
+    if dist.get_backend() == "nccl":
+        device = torch.device("cuda", torch.cuda.current_device())
+    return Processes(device, dist.get_rank(), dist.get_world_size())

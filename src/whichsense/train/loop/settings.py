@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from whichsense.errors import BadConfig
 
 FREE = ("checkpoint_every", "keep", "log_every", "workers", "device")
-"""What may change between a stopped run and its resumption."""
+"""Settings that may change between a stopped run and its resumption."""
+_AT_LEAST_1 = ("accumulate", "checkpoint_every", "keep", "log_every")
 _AT_LEAST_0 = (
     "epochs",
     "steps",
@@ -32,21 +34,21 @@ class Settings:
     """Updates of the weights. With `epochs` too, whichever ends first ends the run."""
     learning_rate: float = 1e-5
     learning_rates: dict[str, float] = field(default_factory=dict)
-    """Other rates for parameters whose names begin with a key (* in it: anything); the longest that fits decides."""
+    """Other rates for parameters whose names begin with a key (* in it: anything); the longest fitting key decides."""
     schedule: Literal["linear", "cosine", "constant"] = "linear"
     warmup: float = 0.0
-    """Steps over which the rate rises to its height; below 1: the share of all steps."""
+    """Steps over which the rate rises to its full value; below 1: a share of all steps."""
     weight_decay: float = 0.0
     """Of matrices; biases and norms are never decayed."""
     betas: tuple[float, ...] = (0.9, 0.999)
     epsilon: float = 1e-8
     clip: float = 1.0
-    """The longest that a gradient may be; 0 leaves it as it is."""
+    """The largest norm of the gradient; 0: not clipped."""
     accumulate: int = 1
     """Batches whose gradients make one step."""
     bf16: bool = False
     float8: bool = False
-    """The encoder's matrix products in eight bits, where model and GPU can; coarser."""
+    """The encoder's matrix products in float8, where model and GPU can; less exact."""
     gradient_checkpointing: bool = False
     compile: bool = False
     seed: int = 0
@@ -60,32 +62,32 @@ class Settings:
     """Checkpoints that are kept. The best model is kept beside them in any case."""
     log_every: int = 10
     workers: int = 0
-    """Processes that make batches, at most one a core, on Linux; 0: a thread does, as it does elsewhere."""
+    """Processes that make batches, at most one a core, on Linux; 0, and elsewhere: a thread makes them."""
     device: str = ""
-    """cpu, cuda, mps; empty: the best that there is."""
+    """cpu, cuda, mps; empty: the best available."""
 
     def __post_init__(self) -> None:
-        wrong = [
-            name
-            for name in ("accumulate", "checkpoint_every", "keep", "log_every")
-            if getattr(self, name) < 1
-        ]
-        wrong += [name for name in _AT_LEAST_0 if getattr(self, name) < 0]
-        wrong += ["betas"] if len(self.betas) != 2 else []
-        if wrong:
-            raise BadConfig(f"train.{wrong[0]} cannot be {getattr(self, wrong[0])!r}.")
+        for name in _AT_LEAST_1:
+            if getattr(self, name) < 1:
+                self._reject(name)
+        for name in _AT_LEAST_0:
+            if getattr(self, name) < 0:
+                self._reject(name)
+        if len(self.betas) != 2:
+            self._reject("betas")
         if not self.epochs and not self.steps:
             raise BadConfig("Say how long to train: train.epochs or train.steps.")
 
+    def _reject(self, name: str) -> None:
+        raise BadConfig(f"train.{name} cannot be {getattr(self, name)!r}.")
+
     @property
     def binding(self) -> dict[str, Any]:
-        """What must not change between a stopped run and its resumption, or the weights would be others."""
+        """Settings that must not change between a stopped run and its resumption, as the weights depend on them."""
         table = dataclasses.asdict(self)
-        for free in FREE:
-            del table[free]
-        if not self.float8:
-            del table["float8"]  # runs that began before there was such a setting go on
-        return table | {"betas": list(self.betas)}
+        for name in FREE:
+            del table[name]
+        return table | {"betas": list(self.betas)}  # as JSON gives it back
 
 
 def rate_share(step: int, total: int, settings: Settings) -> float:
@@ -94,14 +96,14 @@ def rate_share(step: int, total: int, settings: Settings) -> float:
     >>> [rate_share(step, 10, Settings(steps=10, warmup=2)) for step in (0, 1, 2, 6, 9)]
     [0.5, 1.0, 1.0, 0.5, 0.125]
     """
-    import math
-
-    warm = settings.warmup * total if settings.warmup < 1 else settings.warmup
-    if step < warm:
-        return min(1.0, (step + 1) / warm)
+    warmup_steps = settings.warmup
+    if warmup_steps < 1:
+        warmup_steps *= total
+    if step < warmup_steps:
+        return min(1.0, (step + 1) / warmup_steps)
     if settings.schedule == "constant":
         return 1.0
-    left = (total - step) / max(1.0, total - warm)
-    return (
-        left if settings.schedule == "linear" else 0.5 * (1 - math.cos(math.pi * left))
-    )
+    left = (total - step) / max(1.0, total - warmup_steps)
+    if settings.schedule == "linear":
+        return left
+    return 0.5 * (1 - math.cos(math.pi * left))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from whichsense.jobs.progress import show_progress, unsaid
-from whichsense.train.loop.processes import speaks
+from whichsense.train.loop.processes import is_first_process
 from whichsense.train.loop.run import Trained, train
 from whichsense.train.recipes.recipe import Recipe, load_recipe
 
@@ -78,7 +78,7 @@ class _Stages:
                 progress=progress,
                 say=self.say,
             )
-        if speaks():
+        if is_first_process():
             task.finish(done.model)
         return done
 

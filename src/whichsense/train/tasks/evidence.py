@@ -18,7 +18,7 @@ from whichsense.jobs.progress import show_progress
 from whichsense.metrics.retrieval import answer_ranks
 from whichsense.protocols import Reranker
 from whichsense.stages.rerank import CrossEncoderReranker
-from whichsense.train.loop.processes import speaks
+from whichsense.train.loop.processes import is_first_process
 from whichsense.types import Hit, Method, Passage
 
 _AT_ONCE = 64
@@ -112,7 +112,7 @@ class Data:
     def searched(self, questions: Sequence[Question], depth: int) -> Evidence:
         """The same, searched before training begins where it will be needed: only the first process evaluates."""
         found = self.evidence(depth)
-        if speaks():
+        if is_first_process():
             found.search([question.text for question in questions])
         return found
 

@@ -27,7 +27,7 @@ from whichsense.train.compact.data.batch import (
 from whichsense.train.compact.data.pack import Pack
 from whichsense.train.compact.encoder.losses import start_end
 from whichsense.train.compact.encoder.teacher_net import TeacherNet, load_teacher
-from whichsense.train.loop.batches import Lazy, ahead
+from whichsense.train.loop.batches import Lazy, prefetch
 from whichsense.train.loop.optimizer import to_device
 
 _PART = 1000  # lists in one file: what a stop loses at most
@@ -92,7 +92,7 @@ class _Scoring:
             return list_batch(pack, lists[part].tolist(), single, self.longest)
 
         device = next(self.net.parameters()).device
-        for part, batch in zip(parts, ahead(Lazy(parts, build_batch)), strict=True):
+        for part, batch in zip(parts, prefetch(Lazy(parts, build_batch)), strict=True):
             best = _score_batch(self.net, to_device(batch, device))
             scores.relevance[part] = best.relevance
             scores.places[part] = best.places

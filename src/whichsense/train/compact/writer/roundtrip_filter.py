@@ -12,7 +12,7 @@ from whichsense.train.compact.data.batch import ListBatch, list_batch
 from whichsense.train.compact.data.pack import Ints, Pack
 from whichsense.train.compact.encoder.losses import start_end
 from whichsense.train.compact.encoder.teacher_net import TeacherNet
-from whichsense.train.loop.batches import Lazy, ahead
+from whichsense.train.loop.batches import Lazy, prefetch
 from whichsense.train.loop.optimizer import to_device
 
 _BATCH = 512  # pairs
@@ -45,7 +45,9 @@ def teacher_agrees(
     device = next(net.parameters()).device
     agrees = np.zeros(len(lists), bool)
     with show_progress("asking the teacher", "questions") as progress:
-        for part, cpu_batch in zip(parts, ahead(Lazy(parts, build_batch)), strict=True):
+        for part, cpu_batch in zip(
+            parts, prefetch(Lazy(parts, build_batch)), strict=True
+        ):
             batch = to_device(cpu_batch, device)
             on_gpu = device.type == "cuda"
             with (

@@ -16,7 +16,7 @@ from whichsense.metrics.detection import detection
 from whichsense.models.bert import saved
 from whichsense.models.bert.detector import Detector, detector_row, probabilities
 from whichsense.models.bert.inputs import Row, padded
-from whichsense.train.loop.batches import Lazy, shuffled
+from whichsense.train.loop.batches import Lazy, shuffle_batches
 from whichsense.train.loop.task import Task, TaskSpec
 from whichsense.train.tasks.encoders.bert import Model
 from whichsense.train.tasks.evidence import Data
@@ -69,7 +69,9 @@ class AmbiguityDetectorTask(Task[Detector, dict[str, Any]]):
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
         lengths = [len(row) for row in self.rows]
         return Lazy(
-            shuffled(len(lengths), self.options.detecting.batch, epoch, seed, lengths),
+            shuffle_batches(
+                len(lengths), self.options.detecting.batch, epoch, seed, lengths
+            ),
             self._collated,
         )
 

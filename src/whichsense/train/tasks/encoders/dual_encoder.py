@@ -16,8 +16,8 @@ from torch.nn import functional
 from whichsense.models.bert import dual_encoder
 from whichsense.models.bert.dual_encoder import DualEncoder, encode, similarity
 from whichsense.models.bert.inputs import padded
-from whichsense.train.loop import processes
-from whichsense.train.loop.batches import Lazy, shuffled
+from whichsense.train.loop.batches import Lazy, shuffle_batches
+from whichsense.train.loop.processes import current_processes
 from whichsense.train.loop.task import Task, TaskSpec
 from whichsense.train.tasks.encoders.bert import Model
 from whichsense.train.tasks.encoders.reranker import Item, listed
@@ -63,7 +63,7 @@ class DualEncoderTask(Task[DualEncoder, dict[str, Any]]):
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
         size = self.options.pairs.batch
-        places = shuffled(len(self.items), size, epoch, seed)
+        places = shuffle_batches(len(self.items), size, epoch, seed)
         if (
             len(places) > 1
         ):  # processes share their passages, so that all batches must be of one size
@@ -102,11 +102,11 @@ class DualEncoderTask(Task[DualEncoder, dict[str, Any]]):
 
     def loss(self, model: DualEncoder, batch: dict[str, Any]) -> Tensor:
         """Passages of all processes count as negatives; one that also answers the question does not."""
-        here = processes.current()
+        here = current_processes()
         questions, passages = model(batch)
         everything, numbers = (
-            here.gathered(passages),
-            here.gathered_plain(batch["numbers"]),
+            here.gather(passages),
+            here.gather_constants(batch["numbers"]),
         )
         scores = similarity(questions, everything)
         own = torch.arange(len(questions), device=scores.device) + here.rank * len(

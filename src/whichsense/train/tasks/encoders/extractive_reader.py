@@ -29,7 +29,7 @@ from whichsense.models.bert.span_reader import (
     over_threshold,
 )
 from whichsense.text.words import words
-from whichsense.train.loop.batches import Lazy, shuffled
+from whichsense.train.loop.batches import Lazy, shuffle_batches
 from whichsense.train.loop.task import Task, TaskSpec
 from whichsense.train.tasks.encoders.bert import Model
 from whichsense.train.tasks.evidence import Data, Evidence
@@ -94,7 +94,9 @@ class ExtractiveReaderTask(Task[CrossEncoder, dict[str, Any]]):
         )
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
-        places = shuffled(len(self.items), self.options.reading.batch, epoch, seed)
+        places = shuffle_batches(
+            len(self.items), self.options.reading.batch, epoch, seed
+        )
         return Lazy(
             places,
             lambda batch: self._collated(

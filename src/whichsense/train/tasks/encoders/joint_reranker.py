@@ -16,7 +16,7 @@ from whichsense.metrics.retrieval import all_answers_recall, answer_ranks
 from whichsense.models.bert import saved
 from whichsense.models.bert.inputs import Row, padded
 from whichsense.models.bert.joint import JointReranker, picked_order
-from whichsense.train.loop.batches import Lazy, shuffled
+from whichsense.train.loop.batches import Lazy, shuffle_batches
 from whichsense.train.loop.task import Task, TaskSpec
 from whichsense.train.tasks.encoders.bert import Model
 from whichsense.train.tasks.encoders.reranker import Item, listed, recalls
@@ -73,7 +73,9 @@ class JointRerankerTask(Task[JointReranker, dict[str, Any]]):
         return self.options.model.begun(model, TASK)
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
-        places = shuffled(len(self.items), self.options.picking.batch, epoch, seed)
+        places = shuffle_batches(
+            len(self.items), self.options.picking.batch, epoch, seed
+        )
         return Lazy(
             places,
             lambda batch: self._collated(

@@ -22,7 +22,7 @@ from whichsense.metrics.retrieval import (
 from whichsense.models.bert import saved
 from whichsense.models.bert.cross_encoder import CrossEncoder, relevances
 from whichsense.models.bert.inputs import Row, padded
-from whichsense.train.loop.batches import Lazy, shuffled
+from whichsense.train.loop.batches import Lazy, shuffle_batches
 from whichsense.train.loop.task import Task, TaskSpec
 from whichsense.train.tasks.encoders.bert import Model
 from whichsense.train.tasks.evidence import Data, Evidence, gold_ids, holders
@@ -110,7 +110,7 @@ class RerankerTask(Task[CrossEncoder, dict[str, Any]]):
         )
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
-        places = shuffled(len(self.items), self.options.lists.batch, epoch, seed)
+        places = shuffle_batches(len(self.items), self.options.lists.batch, epoch, seed)
         return Lazy(
             places,
             lambda batch: self._collated(

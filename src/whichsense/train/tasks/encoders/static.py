@@ -25,7 +25,7 @@ from whichsense.models.bases import load_tokenizer
 from whichsense.models.bert import saved
 from whichsense.models.vectors import minilm
 from whichsense.models.vectors.static import Static, Table, Words
-from whichsense.train.loop.batches import Lazy, shuffled
+from whichsense.train.loop.batches import Lazy, shuffle_batches
 from whichsense.train.loop.task import Task, TaskSpec
 from whichsense.train.tasks.encoders.reranker import Item, listed
 from whichsense.train.tasks.encoders.retrieval_pool import pool_metrics, pooled
@@ -159,7 +159,9 @@ class StaticTask(Task[StaticNet, dict[str, Any]]):
         return index.at(sorted(random.Random(0).sample(rows, min(count, len(rows)))))
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
-        places = shuffled(len(self.items), self.options.objective.batch, epoch, seed)
+        places = shuffle_batches(
+            len(self.items), self.options.objective.batch, epoch, seed
+        )
         return Lazy(
             places,
             lambda batch: self._collated(

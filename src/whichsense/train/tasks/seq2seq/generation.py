@@ -22,7 +22,7 @@ from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.inputs import Sequences
 from whichsense.models.seq2seq.network import IGNORED, Batch, Network
 from whichsense.models.seq2seq.ragged import Ragged
-from whichsense.train.loop.batches import Lazy, shuffled
+from whichsense.train.loop.batches import Lazy, shuffle_batches
 from whichsense.train.loop.task import Task
 from whichsense.train.tiny.encoders import located
 
@@ -88,7 +88,9 @@ class Generation(Task[Network, Batch], Generic[Example]):
                 ]
             )
 
-        return Lazy(shuffled(len(self.examples), self.model.batch, epoch, seed), made)
+        return Lazy(
+            shuffle_batches(len(self.examples), self.model.batch, epoch, seed), made
+        )
 
     def loss(self, model: Network, batch: Batch) -> Tensor:
         found: Tensor = model(batch)
