@@ -1,4 +1,7 @@
-"""The official scripts' own outputs, value by value. They lie beside the checkout, not in it."""
+"""The official scripts' own outputs, value by value.
+
+Those over the embedded sample are in tests/golden/; those over datasets lie beside the checkout, not in it.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,16 @@ from typing import Any
 
 import pytest
 
+from whichsense import datasets
 from whichsense.evaluation.scoring import score
-from whichsense.files import read_json
+from whichsense.files import read_json, read_jsonl
 from whichsense.metrics import ambignq
 from whichsense.metrics.asqa import length, rouge_l_best, str_em
 from whichsense.metrics.cambignq import option_overlap, parse_released
+from whichsense.sample import QUESTIONS
 from whichsense.text.ptb import question_words
 
+SAMPLE = Path(__file__).parents[1] / "golden" / "sample_official.json.zst"
 SHARED = Path(__file__).parents[2].parent / "shared"
 OFFICIAL = {"F1 answer": "f1_ans", "F1 edit-f1": "f1_edit"} | {
     f"F1 bleu{n}": f"f1_bleu{n}" for n in range(1, 5)
@@ -30,13 +36,37 @@ def golden(name: str) -> Any:
     return read_json(path)
 
 
-def dataset(name: str) -> dict[str, Any]:
+def records_of(name: str) -> dict[str, Any]:
     path = SHARED / "data" / f"{name}.json.zst"
     if not path.exists():
         pytest.skip(
             "needs the datasets in ../shared/data, which are not part of the project"
         )
     return {record["id"]: record for record in read_json(path)}
+
+
+def test_the_sample_scores_as_the_official_script_scores_it() -> None:
+    """Every metric of every question, to 15 digits: the last bit depends on the order of a sum."""
+    official = read_json(SAMPLE)
+    gold = list(datasets.load("sample/questions"))
+    predictions = {key: expected["pred"] for key, expected in official.items()}
+    questions = score("ambignq", gold, predictions).questions
+    assert questions.keys() == official.keys()
+    for key, expected in official.items():
+        assert questions[key]["multi"] == expected["multi"]
+        for theirs, ours in OFFICIAL.items():
+            value = expected["scores"][theirs]
+            assert questions[key][ours] == pytest.approx(value, abs=1e-15), (key, ours)
+
+
+def test_the_official_scores_are_of_the_sample_as_it_is() -> None:
+    """A change to the sample's questions needs new official scores."""
+    official = read_json(SAMPLE)
+    rows = {row["id"]: row for _, row in read_jsonl(QUESTIONS)}
+    assert rows.keys() == official.keys()
+    for key, row in rows.items():
+        assert row["question"] == official[key]["question"]
+        assert row["annotations"] == official[key]["annotations"]
 
 
 def test_tokens_of_real_questions() -> None:
@@ -59,7 +89,7 @@ def annotation(given: dict[str, Any]) -> ambignq.Annotation:
 
 
 def test_ambignq_every_question_and_metric() -> None:
-    official, records = golden("ambignq_official"), dataset("ambignq/dev")
+    official, records = golden("ambignq_official"), records_of("ambignq/dev")
     for key, expected in official.items():
         annotations = [annotation(one) for one in records[key]["annotations"]]
         answers, questions = (
@@ -97,7 +127,7 @@ def test_ambignq_by_files(tmp_path: Path) -> None:
 
 
 def test_asqa_by_files(tmp_path: Path) -> None:
-    records = dataset("asqa/dev")
+    records = records_of("asqa/dev")
     for system in golden("asqa_official").values():
         (tmp_path / "pred.json").write_text(
             json.dumps({key: one["prediction"] for key, one in system.items()})
@@ -118,7 +148,7 @@ def test_asqa_by_files(tmp_path: Path) -> None:
 
 
 def test_asqa_every_answer() -> None:
-    official, records = golden("asqa_official"), dataset("asqa/dev")
+    official, records = golden("asqa_official"), records_of("asqa/dev")
     for system in official.values():
         for key, expected in system.items():
             references = [one["long_answer"] for one in records[key]["annotations"]]
