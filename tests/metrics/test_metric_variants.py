@@ -16,7 +16,7 @@ from whichsense.metrics.retrieval import answer_ranks
 from whichsense.metrics.rouge import rouge_1_recall, rouge_l
 from whichsense.text.bleu import corpus_bleu, tokens_13a
 from whichsense.text.clarification import parse
-from whichsense.text.porter import stem
+from whichsense.text.porter import porter_stem
 
 PAIR = ambignq.Annotation((("ann",), ("bo",)), ("Who wrote it?", "Who made the film?"))
 
@@ -131,7 +131,7 @@ def test_stems() -> None:
         "controlled": "control",
         "happily": "happili",
     }
-    assert {word: stem(word) for word in words} == words
+    assert {word: porter_stem(word) for word in words} == words
 
 
 def test_sentences_of_lower_case_text() -> None:

@@ -27,8 +27,6 @@ from whichsense.models.compact.scorer.choosing import (
 from whichsense.models.compact.scorer.scorer import linear
 from whichsense.models.compact.writer import search
 from whichsense.models.compact.writer.edits import (
-    NEUTRAL_WORDS,
-    SMALL_WORDS,
     Edit,
     Surfaces,
     applied,
@@ -45,7 +43,8 @@ from whichsense.models.compact.writer.prompts import (
 )
 from whichsense.models.compact.writer.runtime import Floats, Ints, Writer, WriterState
 from whichsense.testing import passage_hit
-from whichsense.text.porter import stem
+from whichsense.text.function_words import NEUTRAL_WORDS, SMALL_WORDS
+from whichsense.text.porter import porter_stem
 from whichsense.text.words import words
 from whichsense.train.compact.scorer.linear import fit_within
 from whichsense.types import Candidate
@@ -180,8 +179,10 @@ def test_what_is_inserted_must_stand_in_the_evidence() -> None:
 
 def test_names_stand_side_by_side_as_in_the_evidence() -> None:
     told = "South Korea and New Zealand of Sir Edmund Hillary in 1984".lower().split()
-    stems = frozenset(map(stem, told))
-    known = Support("x", stems, np.array([]), frozenset(pairwise(map(stem, told))))
+    stems = frozenset(map(porter_stem, told))
+    known = Support(
+        "x", stems, np.array([]), frozenset(pairwise(map(porter_stem, told)))
+    )
     for good in (
         "in New Zealand",
         "of Edmund Hillary",
@@ -283,8 +284,8 @@ def test_rewrites_keep_to_the_evidence(scene: Scene) -> None:
         for one in some:
             new = set(words(one.question)) - set(words(QUESTION))
             assert one.question.endswith("?") and one.question != QUESTION
-            assert {stem(word) for word in new - SMALL_WORDS} <= {
-                stem(word) for word in told | NEUTRAL_WORDS
+            assert {porter_stem(word) for word in new - SMALL_WORDS} <= {
+                porter_stem(word) for word in told | NEUTRAL_WORDS
             }
             assert " ".join(words(answer.answer)) not in " ".join(words(one.question))
 

@@ -219,7 +219,7 @@ def _reading(rank: int, reading: Reading) -> str:
 
 def _marked(span: Span) -> str:
     """The sentence in which an answer stands, with the answer between stars."""
-    from whichsense.text.words import sentence_spans
+    from whichsense.text.sentences import sentence_spans
 
     text = span.passage.text
     if span.start == span.end:  # the answer is the title

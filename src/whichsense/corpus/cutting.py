@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whichsense.text.words import sentence_spans
+from whichsense.text.sentences import sentence_spans
 from whichsense.types import Document, Passage
 
 # A hundred real words are 600 characters. Text without spaces (Chinese, base64) is cut by length instead.

@@ -15,7 +15,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from whichsense.index.lexical.query import QUESTION_WORDS, content_words, stem
+from whichsense.index.lexical.query import content_words, stem
+from whichsense.text.function_words import QUESTION_WORDS
 
 # Title and text of a hit, in UTF-8: lower-casing bytes is many times faster, and question words are ASCII here.
 Text = tuple[bytes, bytes]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from whichsense.metrics.punkt import sentences
-from whichsense.text.porter import stem
+from whichsense.text.porter import porter_stem
 
 _WORD = re.compile("[a-z0-9]+")
 
@@ -23,7 +23,7 @@ def _stems(text: str) -> _Words:
     """
     stems = []
     for word in _WORD.findall(text.lower()):
-        stems.append(stem(word) if len(word) > 3 else word)
+        stems.append(porter_stem(word) if len(word) > 3 else word)
     return tuple(stems)
 
 

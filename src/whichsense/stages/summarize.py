@@ -8,15 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whichsense.text.words import sentences, words
+from whichsense.text.function_words import SUMMARY_STOP_WORDS
+from whichsense.text.sentences import sentences
+from whichsense.text.words import words
 from whichsense.types import Citation, Hit, LongAnswer, Passage, Reading
 
 if TYPE_CHECKING:
     from whichsense.models.seq2seq.generator import Generator
-
-_COMMON = frozenset(
-    "a an the of in on at by for to and or was is were are be been it its as with from that this".split()
-)
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ def supporting(
     sentence: str, passages: Sequence[Passage], most: int = 2, least: float = 0.5
 ) -> tuple[Passage, ...]:
     """The passages that hold most of a sentence's words, best first; none where all hold less than `least` of them."""
-    said = {word for word in words(sentence) if word not in _COMMON}
+    said = {word for word in words(sentence) if word not in SUMMARY_STOP_WORDS}
     if not said:
         return ()
     shares = [

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from whichsense.text.dates import Date, date, numbers
+from whichsense.text.function_words import NAME_LINKS
 
 # Words that make another thing of a name: not York but New York, not Korea but South Korea, not the father but the son.
 _TELLING = frozenset(
     "new north south east west northern southern eastern western upper lower old jr sr junior senior".split()
 )
-_LINKS = frozenset("of the and de la le du von van der den for in on at a an".split())
 _ROMAN = re.compile(r"(?=[IVX]{2,})X{0,3}(?:IX|IV|V?I{0,3})$")
 _SAME = (
     {"us", "usa", "united states", "united states of america"},
@@ -140,7 +140,7 @@ def _joined(form: Form) -> str:
 def _abbreviates(short: Form, long: Form) -> bool:
     for letters, words in ((short.letters, long.words), (long.letters, short.words)):
         if letters and len(words) > 1:
-            first = "".join(word[0] for word in words if word not in _LINKS)
+            first = "".join(word[0] for word in words if word not in NAME_LINKS)
             if letters.lower() in (first, "".join(word[0] for word in words)):
                 return True
     return False
@@ -172,7 +172,7 @@ def _nested(short: Form, long: Form) -> bool:
     # One word of a name: the last of a person's, or the first of a place's.
     return (
         len(long.words) <= 3
-        and not set(long.words) & _LINKS
+        and not set(long.words) & NAME_LINKS
         and all(long.capitals)
         and short.capitals[0]
     )

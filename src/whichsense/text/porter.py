@@ -106,10 +106,10 @@ def _final_e(word: str) -> str:
 
 
 @lru_cache(maxsize=2**16)
-def stem(word: str) -> str:
+def porter_stem(word: str) -> str:
     """The stem of a lower-case word.
 
-    >>> [stem(word) for word in ("running", "flies", "dies", "happily", "archaeology", "generalizations")]
+    >>> [porter_stem(word) for word in ("running", "flies", "dies", "happily", "archaeology", "generalizations")]
     ['run', 'fli', 'die', 'happili', 'archaeolog', 'gener']
     """
     if word in _IRREGULAR:

@@ -7,17 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from whichsense.datasets import Question, SituatedQuestion
 from whichsense.evaluation.report.tables import Bars, Cell, Table, percent
+from whichsense.text.function_words import EDIT_STOP_WORDS, WH_WORDS
 from whichsense.text.words import edits, words
 
-WH = frozenset("who whom whose which what when where why how".split())
-# Function words that carry no sense of their own. Wh-words are not among them: changing one is an edit that matters.
-STOP = frozenset(
-    """a an the i me my we our ours you your yours he him his she her hers it its they them their theirs this that these
-    those am is are was were be been being have has had having do does did doing and but if or because as until while of
-    at by for with about against between into through during before after above below to from up down in on out off over
-    under again further then once here there all any both each few more most other some such no nor not only own same so
-    than too very s t can will just don should now d ll m o re ve y""".split()
-)
 _TOP = 25
 _KINDS = (
     "adds a number",
@@ -60,7 +52,7 @@ def _unigram_edits(prompt: str, rewrite: str) -> list[str]:
     signed = []
     for sign, changed in (("-", deleted), ("+", added)):
         for word in changed.elements():
-            if word not in STOP:
+            if word not in EDIT_STOP_WORDS:
                 signed.append(sign + _mask_digits(word))
     return sorted(signed)
 
@@ -122,7 +114,7 @@ def _classify_edit(prompt: str, rewrite: str) -> list[str]:
     kinds = []
     if any("#" in word for word in added):
         kinds.append("adds a number")
-    if not WH.isdisjoint(deleted):
+    if not WH_WORDS.isdisjoint(deleted):
         kinds.append("changes the wh-word")
     if not changes:
         kinds.append("no change")

@@ -10,18 +10,9 @@ from functools import lru_cache
 
 import tantivy
 
+from whichsense.text.function_words import QUESTION_WORDS, UNINDEXED_WORDS
+
 ANALYZER = "english-content"
-# Lucene's list: never indexed.
-_EMPTY_WORDS = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they "
-    "this to was will with".split()
-)
-# What every question has: dropped from questions only ("The Who" can still be found).
-QUESTION_WORDS = _EMPTY_WORDS | frozenset(
-    "who whom whose what which when where why how does did do has have had were been being many much i you he she "
-    "its s t we our your from about after over than out up all can his her him them also one would could "
-    "should".split()
-)
 # What the other number of a word counts beside the word itself. A full count would let rare plurals lead astray.
 _OTHER_NUMBER = 0.3
 
@@ -41,7 +32,9 @@ def content_analyzer() -> tantivy.TextAnalyzer:
     They are not stemmed: it found hardly more and took a quarter of the time of building and of searching.
     Questions ask for a word's singular and plural instead.
     """
-    return _words().filter(tantivy.Filter.custom_stopword(sorted(_EMPTY_WORDS))).build()
+    return (
+        _words().filter(tantivy.Filter.custom_stopword(sorted(UNINDEXED_WORDS))).build()
+    )
 
 
 _PLAIN = _words().build()

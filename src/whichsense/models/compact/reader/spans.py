@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from whichsense.models.compact.encoder.inputs import Pair
 from whichsense.models.compact.encoder.runtime import Floats
 from whichsense.text.dates import is_day, signed
-from whichsense.text.words import sentences
+from whichsense.text.sentences import sentences
 from whichsense.types import Passage
 
 Flags = NDArray[np.bool_]

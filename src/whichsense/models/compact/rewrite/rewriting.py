@@ -19,6 +19,7 @@ from whichsense.models.compact.scorer.choosing import Option, Rewrite, key, of_r
 from whichsense.models.compact.writer import search
 from whichsense.models.compact.writer.edits import Edit, Surfaces, applied, changes
 from whichsense.models.compact.writer.prompts import Prompt, rewriting
+from whichsense.text.function_words import PHRASE_OPENERS
 from whichsense.text.words import words
 
 _SPELLING_PASSAGES = 3  # passages that words take their spelling from
@@ -28,9 +29,6 @@ _FEWEST_SAMPLES = 4
 _LONGER = 10  # word pieces: 97% of annotators' rewrites are not longer than the question by more
 _MOST_REWRITES = 8  # for each answer, best first
 _APART_BONUS = 0.02  # if a rewrite has a word that the evidence of no other answer has
-_LEADING = frozenset(
-    "a an the of in on at to for from by with as and or during between which whose".split()
-)
 _STUMBLING = (
     re.compile(r"\b(\w+ \w+) \1\b"),
     re.compile(r"\bfrom (\w+) to \1\b"),
@@ -190,7 +188,7 @@ def is_fluent(text: str, question: str) -> bool:
         if text.count(sign) > question.count(sign):
             return False
     new_end = after[-1:] != before[-1:]
-    return not (new_end and after and after[-1] in _LEADING)
+    return not (new_end and after and after[-1] in PHRASE_OPENERS)
 
 
 def stumbles(text: str, question: str) -> bool:

@@ -12,13 +12,13 @@ import numpy as np
 from whichsense.models.compact.scene import Scene
 from whichsense.models.compact.writer.edits import (
     KINDS_OF_WORKS,
-    NEUTRAL_WORDS,
-    SMALL_WORDS,
 )
 from whichsense.models.compact.writer.runtime import Ints
 from whichsense.text.answers import same
-from whichsense.text.porter import stem
-from whichsense.text.words import sentence_spans, words
+from whichsense.text.function_words import NEUTRAL_WORDS, SMALL_WORDS
+from whichsense.text.porter import porter_stem
+from whichsense.text.sentences import sentence_spans
+from whichsense.text.words import words
 
 Places = dict[int, list[tuple[int, int]]]
 """Passage → (first, last + 1) of its pair's tokens."""
@@ -68,7 +68,7 @@ class Support:
         return False
 
     def _says(self, word: str) -> bool:
-        return word in SMALL_WORDS or stem(word) in self.stems
+        return word in SMALL_WORDS or porter_stem(word) in self.stems
 
 
 def support(scene: Scene, target: Target, *, cautious: bool = True) -> Support:
@@ -81,13 +81,13 @@ def support(scene: Scene, target: Target, *, cautious: bool = True) -> Support:
     said: set[str] = set()
     for text in (scene.evidence.question, *texts):
         row = words(text)
-        row_stems = [stem(word) for word in row]
+        row_stems = [porter_stem(word) for word in row]
         said.update(row)
         stems.update(row_stems)
         neighbours.update(itertools.pairwise(row_stems))
         numbers.update(_numbers(text))
     free = neutral(said)
-    stems.update(map(stem, free))
+    stems.update(map(porter_stem, free))
     tokenizer = scene.compact.model.tokenizer
     # The writer has the question's pieces anyway: they are not counted here.
     pieces: set[int] = set()
@@ -197,6 +197,6 @@ def _name_pairs(text: str) -> set[tuple[str, str]]:
             continue
         capital = token[:1].isupper()
         if previous is not None and previous[0] and capital:
-            pairs.add((previous[1], stem(own[0])))
-        previous = (capital, stem(own[-1]))
+            pairs.add((previous[1], porter_stem(own[0])))
+        previous = (capital, porter_stem(own[-1]))
     return pairs

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whichsense.models.compact.writer.edits import SMALL_WORDS
 from whichsense.text.bleu import sentence_bleu
 from whichsense.text.edit_f1 import edit_f1
-from whichsense.text.porter import stem
+from whichsense.text.function_words import GENERIC_WORDS, SMALL_WORDS
+from whichsense.text.porter import porter_stem
 from whichsense.text.ptb import question_words as compared
 from whichsense.text.words import words
 
@@ -27,10 +27,6 @@ _PHRASE_LIKELY = (
 _MOST_COMBINATIONS = 4096  # up to so many are searched exhaustively
 _UNANSWERED = (
     100.0  # penalty for an answer without a rewrite: above any difference of scores
-)
-
-_GENERIC_WORDS = SMALL_WORDS | frozenset(
-    "country city state person people individual man men woman women team group name named year date time".split()
 )
 
 REWRITE_FEATURES = (
@@ -172,8 +168,8 @@ def added(question: str, rewrite: str) -> frozenset[str]:
     >>> [sorted(added("Who won the cup?", one)) for one in said]
     [['2014', 'fifa'], ['2014', 'fifa'], ['2018', 'fifa']]
     """
-    before = set(map(stem, words(question)))
-    after = {stem(word) for word in words(rewrite) if word not in _GENERIC_WORDS}
+    before = set(map(porter_stem, words(question)))
+    after = {porter_stem(word) for word in words(rewrite) if word not in GENERIC_WORDS}
     return frozenset(after - before)
 
 

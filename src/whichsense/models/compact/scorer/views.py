@@ -20,8 +20,10 @@ from whichsense.models.compact.reader.candidates import (
     passage_probabilities,
 )
 from whichsense.text.answers import form
-from whichsense.text.porter import stem
-from whichsense.text.words import sentence_spans, words
+from whichsense.text.function_words import SURROUNDING_WORDS
+from whichsense.text.porter import porter_stem
+from whichsense.text.sentences import sentence_spans
+from whichsense.text.words import words
 
 LEAST = 1e-6  # of a probability, so that its logarithm is finite
 ANSWER_KINDS = ("year", "date", "number", "name", "other")
@@ -33,9 +35,6 @@ _ASKED = {
     "which": r"which|what|name",
 }
 QUESTION_KINDS = (*_ASKED, "other")
-_STOP_WORDS = frozenset(
-    "the a an of in on at to for and or is was were are did do does has have had by with from".split()
-)
 _MENTIONS = 4  # best mentions whose surroundings are compared with the question
 
 
@@ -118,7 +117,7 @@ class Context:
     @cached_property
     def question_words(self) -> set[str]:
         """The question's words without stop words."""
-        return set(words(self.evidence.question)) - _STOP_WORDS
+        return set(words(self.evidence.question)) - SURROUNDING_WORDS
 
     @cached_property
     def texts(self) -> list[str]:
@@ -176,7 +175,7 @@ class AnswerView:
     def question_overlap(self) -> tuple[float, float]:
         """The share of the question's stems in a mention's sentence and title, and of a title's stems in the question:
         the highest of each over the best mentions."""
-        question = {stem(word) for word in self.question_words} or {""}
+        question = {porter_stem(word) for word in self.question_words} or {""}
         in_sentence, in_title = 0.0, 0.0
         for mention in self.mentions[:_MENTIONS]:
             title = _stems(self.evidence.passages[mention.passage].title)
@@ -216,4 +215,4 @@ class QuestionView:
 
 
 def _stems(text: str) -> set[str]:
-    return set(map(stem, words(text)))
+    return set(map(porter_stem, words(text)))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from whichsense.models.compact.encoder.tokens import END, Pieces, joined
+from whichsense.text.function_words import SMALL_WORDS
 
 _LOOSE = re.compile(r" ([,;:])(?= )")
 _QUOTED = re.compile(r'"\s*([^"]*?)\s*"')
@@ -18,24 +19,6 @@ _QUESTION_WORD = re.compile(
 )
 _NO_SPACE_BEFORE = frozenset(",.;:!?)]'’%")
 _NO_SPACE_AFTER = frozenset("([$£€'’")
-SMALL_WORDS = frozenset(
-    """a an the and or but of in on at to for from by with without as into onto over under after before during since
-    until between against about around within is are was were be been being has have had do does did will would can
-    could that which who whom whose what when where how many much this these those it its he she they his her their
-    not no only also than then s there some any if more most later including per""".split()
-)
-"""May be written whatever the evidence says, in lower case."""
-NEUTRAL_WORDS = frozenset(
-    """film movie series show season episode song album book novel game version edition character actor actress single
-    original originally first second third last final current currently former name named person people individual team
-    play played plays playing sang sings sung sing write wrote written record recorded direct directed voice role lead
-    make made release released date year time number total amount part end start begin began beginning according terms
-    country city state world man men woman women group all each ever other another up out through time place event take
-    took official officially full based air aired called used come came become became get tv musical main regular
-    general generally overall specific specifically primarily typically known considered type
-    kind form one two""".split()
-)
-"""Name a kind of thing but state no fact: may be written too."""
 KINDS_OF_WORKS = tuple(
     frozenset(kind.split())
     for kind in (

@@ -20,8 +20,8 @@ from whichsense.models.seq2seq.formats import Source
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.inputs import plain
 from whichsense.stages.summarize import SeqSummarizer
+from whichsense.text.sentences import sentences
 from whichsense.text.spans import spans_of
-from whichsense.text.words import sentences
 from whichsense.train.loop.task import TaskSpec
 from whichsense.train.tasks.evidence import Data, Evidence
 from whichsense.train.tasks.seq2seq.generation import Generation, Model, Pair, mean

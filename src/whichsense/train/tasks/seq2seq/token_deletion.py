@@ -13,25 +13,12 @@ from functools import cache
 from typing import Any
 
 from whichsense.errors import BadInput, require
+from whichsense.text.function_words import CLOSED_CLASS_WORDS
 
 LONGEST = 5
 INFORMATIVE = frozenset({"ADJ", "NOUN", "NUM", "PROPN", "SYM", "VERB"})
 Tagger = Callable[[Sequence[str]], list[bool]]
 
-_CLOSED = frozenset(
-    """
-    a an the this that these those each every either neither some any no all both half such another
-    i me my mine myself you your yours yourself he him his himself she her hers herself it its itself we us our ours
-    they them their theirs themselves one ones who whom whose which what whoever whatever somebody someone something
-    anybody anyone anything nobody nothing everybody everyone everything
-    of in on at by for with about against between into through during before after above below to from up down out off
-    over under within without along across behind beyond near among around since until till upon toward towards per via
-    and or but nor so yet if because although though while whereas unless than as whether
-    be am is are was were been being do does did done doing have has had having can could may might must shall should
-    will would ought 's 're 've 'd 'll n't not
-    how when where why there here then thus also only very too just even still again once ever never always often
-    """.split()
-)
 _EDGES = ".,?!;:\"'"
 _WORD = re.compile(r"[^\W_]", re.UNICODE)
 
@@ -43,7 +30,8 @@ def by_list(words: Sequence[str]) -> list[bool]:
     [False, True, False, True, False, True, False]
     """
     return [
-        word.lower().strip(_EDGES) not in _CLOSED and bool(_WORD.search(word))
+        word.lower().strip(_EDGES) not in CLOSED_CLASS_WORDS
+        and bool(_WORD.search(word))
         for word in words
     ]
 
