@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from whichsense.evaluation.report.tables import Statistics
 
 _DATA_DIR = click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    help="The data folder; otherwise WHICHSENSE_DATA, otherwise the user's cache.",
+    help="The data folder. [default: WHICHSENSE_DATA, or the user's cache]",
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_CHECKED = ("name", "ok", "count", "release", "checksum", "problem")
+_LONGEST_BAR = 30  # characters
 
 
 @click.group()
@@ -27,27 +32,25 @@ def command() -> None:
 @_JSON
 @_DATA_DIR
 def list_(as_json: bool, data_dir: Path | None) -> None:
-    """All datasets, and where those lie that are here."""
+    """List all datasets, with the path of those that are present."""
     from whichsense import datasets
 
-    places = {
-        name: datasets.find(datasets.entry(name), data_dir) for name in datasets.names()
-    }
+    paths = {}
+    for name in datasets.names():
+        paths[name] = datasets.find(datasets.entry(name), data_dir)
     if as_json:
-        _print_json(
-            [
-                {"name": name, "path": str(path) if path else None}
-                for name, path in places.items()
-            ]
-        )
+        rows = []
+        for name, path in paths.items():
+            rows.append({"name": name, "path": str(path) if path else None})
+        _print_json(rows)
         return
-    wide = max(map(len, places))
-    for name, path in places.items():
-        click.echo(f"{name:<{wide}}  {path or '–'}")
-    here = sum(path is not None for path in places.values())
+    width = max(map(len, paths))
+    for name, path in paths.items():
+        click.echo(f"{name:<{width}}  {path or '–'}")
+    present = sum(path is not None for path in paths.values())
+    folder = datasets.data_folder(data_dir)
     click.echo(
-        f"{here} of {len(places)} are here. Data folder: {datasets.data_folder(data_dir)}",
-        err=True,
+        f"{present} of {len(paths)} are present. Data folder: {folder}", err=True
     )
 
 
@@ -56,7 +59,7 @@ def list_(as_json: bool, data_dir: Path | None) -> None:
 @_JSON
 @_DATA_DIR
 def info(name: str, as_json: bool, data_dir: Path | None) -> None:
-    """Where a dataset comes from, its licence, citation and releases."""
+    """Print a dataset's source, licence, citation and releases."""
     from dataclasses import asdict
 
     from whichsense import datasets
@@ -66,21 +69,23 @@ def info(name: str, as_json: bool, data_dir: Path | None) -> None:
     if as_json:
         _print_json({**asdict(about), "path": str(path) if path else None})
         return
-    click.echo(
-        f"{about.name}: {about.family.title}\n{about.family.about}"
-        + (f"\n{about.about}" if about.about else "")
-    )
-    click.echo(f"\nhomepage  {about.family.homepage}\nlicence   {about.family.licence}")
-    click.echo(
-        f"download  {about.download.url if about.download else 'not automatically: see the homepage'}"
-    )
-    click.echo(f"here      {path or 'no'}\n\nreleases")
+    family = about.family
+    download = "not automatically: see the homepage"
+    if about.download:
+        download = about.download.url
+    click.echo(f"{about.name}: {family.title}\n{family.about}")
+    if about.about:
+        click.echo(about.about)
+    click.echo(f"\nhomepage  {family.homepage}\nlicence   {family.licence}")
+    click.echo(f"download  {download}")
+    click.echo(f"path      {path or '–'}\n\nreleases")
     for release in about.releases:
         count = "" if release.count is None else f", {release.count:,} records"
         note = f" ({release.note})" if release.note else ""
-        click.echo(f"  {release.name}: {' or '.join(release.files)}{count}{note}")
+        files = " or ".join(release.files)
+        click.echo(f"  {release.name}: {files}{count}{note}")
         click.echo(f"    sha256 {release.sha256 or 'not on record'}")
-    click.echo(f"\n{about.family.citation}")
+    click.echo(f"\n{family.citation}")
 
 
 @command.command()
@@ -89,7 +94,7 @@ def info(name: str, as_json: bool, data_dir: Path | None) -> None:
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Draw the charts: FILE.svg or FILE.html.",
+    help="Draw the charts into this file, FILE.svg or FILE.html.",
 )
 @_DATA_DIR
 def stats(name: str, as_json: bool, plot: Path | None, data_dir: Path | None) -> None:
@@ -102,38 +107,37 @@ def stats(name: str, as_json: bool, plot: Path | None, data_dir: Path | None) ->
     from whichsense.evaluation.stats import statistics
     from whichsense.files import write_atomically
 
-    found = statistics(name, data_dir)
+    counted = statistics(name, data_dir)
     if plot:
-        write_atomically(
-            plot, to_svg(found) if plot.suffix == ".svg" else to_html(found)
-        )
+        draw = to_svg if plot.suffix == ".svg" else to_html
+        write_atomically(plot, draw(counted))
     if as_json:
-        _print_json(found.to_json())
+        _print_json(counted.to_json())
         return
-    from whichsense.evaluation.report.tables import format_cell
-
-    click.echo(f"{found.name} (release: {found.release})")
-    for table in found.tables:
-        click.echo(f"\n{table.title}" + (f"  [{table.note}]" if table.note else ""))
-        _print_table(
-            [
-                table.columns,
-                *([format_cell(cell) for cell in row] for row in table.rows),
-            ]
-        )
-    for chart in found.charts:
-        click.echo(
-            f"\n{chart.title}, {chart.unit}"
-            + (f"  [{chart.note}]" if chart.note else "")
-        )
-        _print_table(
-            [
-                [label, format_cell(value), _bar(value, chart.bars)]
-                for label, value in chart.bars
-            ]
-        )
+    _print_statistics(counted)
     if plot:
         click.echo(f"\nThe charts are in {plot}.")
+
+
+def _print_statistics(counted: Statistics) -> None:
+    from whichsense.evaluation.report.tables import format_cell
+
+    click.echo(f"{counted.name} (release: {counted.release})")
+    for table in counted.tables:
+        note = f"  [{table.note}]" if table.note else ""
+        click.echo(f"\n{table.title}{note}")
+        rows: list[Sequence[str]] = [table.columns]
+        for row in table.rows:
+            rows.append(list(map(format_cell, row)))
+        _print_table(rows)
+    for chart in counted.charts:
+        note = f"  [{chart.note}]" if chart.note else ""
+        click.echo(f"\n{chart.title}, {chart.unit}{note}")
+        highest = max(value for _, value in chart.bars) or 1.0
+        rows = []
+        for label, value in chart.bars:
+            rows.append([label, format_cell(value), _bar(value / highest)])
+        _print_table(rows)
 
 
 @command.command()
@@ -141,41 +145,38 @@ def stats(name: str, as_json: bool, plot: Path | None, data_dir: Path | None) ->
 @_JSON
 @_DATA_DIR
 def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
-    """Compare files with the catalog: checksum, count, schema of every record. Without NAMES: all that are here."""
+    """Compare files with the catalog: checksum, count, schema of every record. Without NAMES: all that are present."""
     from whichsense import datasets
 
-    chosen = names or [
-        n for n in datasets.names() if datasets.find(datasets.entry(n), data_dir)
-    ]
-    if not chosen:
-        click.echo(
-            f"No dataset is in '{datasets.data_folder(data_dir)}'. See: whichsense data list",
-            err=True,
-        )
+    if not names:
+        known = datasets.names()
+        names = [one for one in known if datasets.find(datasets.entry(one), data_dir)]
+    if not names:
+        folder = datasets.data_folder(data_dir)
+        click.echo(f"No dataset is in '{folder}'. See: whichsense data list", err=True)
     reports = []
-    for name in chosen:
+    for name in names:
         report = datasets.check(name, data_dir)
         reports.append(report)
         if not as_json:
-            told = f"{report.count:,} records, {report.release} release, checksum {report.checksum}"
-            click.echo(
-                f"{'ok  ' if report.ok else 'BAD '} {name}: {report.problem or told}"
-            )
+            mark = "ok  " if report.ok else "BAD "
+            checked = f"{report.release} release, checksum {report.checksum}"
+            summary = f"{report.count:,} records, {checked}"
+            click.echo(f"{mark} {name}: {report.problem or summary}")
     if as_json:
-        fields = ("name", "ok", "count", "release", "checksum", "problem")
-        _print_json(
-            [
-                {f: getattr(r, f) for f in fields} | {"path": r.path and str(r.path)}
-                for r in reports
-            ]
-        )
+        rows = []
+        for report in reports:
+            row = {field: getattr(report, field) for field in _CHECKED}
+            row["path"] = report.path and str(report.path)
+            rows.append(row)
+        _print_json(rows)
     if not all(report.ok for report in reports):
         sys.exit(1)
 
 
 @command.command()
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Fetch it though it is here.")
+@click.option("--force", is_flag=True, help="Download it even if it is present.")
 @_DATA_DIR
 def fetch(name: str, force: bool, data_dir: Path | None) -> None:
     """Download a dataset into the data folder."""
@@ -192,21 +193,20 @@ def _print_json(value: Any) -> None:
 
 
 def _print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Columns aligned: the first to the left, numbers to the right, text after them to the left."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    """Align the first column and bars to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        click.echo("  " + "  ".join(_aligned(row, widths)).rstrip())
+        cells = []
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            is_left = column == 0 or cell.startswith("█")
+            cells.append(cell.ljust(width) if is_left else cell.rjust(width))
+        line = "  ".join(cells)
+        click.echo(f"  {line}".rstrip())
 
 
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> Iterable[str]:
-    for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
-        yield (
-            cell.ljust(width)
-            if column == 0 or cell.startswith("█")
-            else cell.rjust(width)
-        )
-
-
-def _bar(value: float, bars: Sequence[tuple[str, float]]) -> str:
-    most = max(value for _, value in bars) or 1.0
-    return "█" * max(1 if value else 0, round(30 * value / most))
+def _bar(share: float) -> str:
+    """A bar of block characters; anything above zero shows at least one."""
+    length = round(_LONGEST_BAR * share)
+    if share > 0:
+        length = max(1, length)
+    return "█" * length
