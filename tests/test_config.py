@@ -14,7 +14,7 @@ from whichsense.errors import BadConfig, MissingExtra, require
 def test_reads_toml(tmp_path: Path) -> None:
     path = tmp_path / "whichsense.toml"
     path.write_text('[retrieve]\nindex = "wiki"\nmethod = "bm25"\n')
-    assert config.load(path).retrieve == config.RetrieveConfig("wiki", "bm25")
+    assert config.load_config(path).retrieve == config.RetrieveConfig("wiki", "bm25")
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_mistakes_are_named(tmp_path: Path, body: str, why: str) -> None:
     path = tmp_path / "whichsense.toml"
     path.write_text(body)
     with pytest.raises(BadConfig, match=why.replace(".", r"\.")):
-        config.load(path)
+        config.load_config(path)
 
 
 @dataclass(frozen=True)
@@ -58,17 +58,17 @@ def test_any_record_can_be_read() -> None:
 
 def test_the_folder_s_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert config.found() == config.Config()
+    assert config.find_config() == config.Config()
     (tmp_path / "whichsense.toml").write_text('[retrieve]\nindex = "here"\n')
-    assert config.found().retrieve.index == "here"
+    assert config.find_config().retrieve.index == "here"
     (tmp_path / "other.toml").write_text('[retrieve]\nindex = "there"\n')
     monkeypatch.setenv("WHICHSENSE_CONFIG", "other.toml")
-    assert config.found().retrieve.index == "there"
+    assert config.find_config().retrieve.index == "there"
 
 
 def test_missing_file() -> None:
     with pytest.raises(BadConfig, match="no file"):
-        config.load("nowhere.toml")
+        config.load_config("nowhere.toml")
 
 
 def test_missing_extra_names_its_pip_line() -> None:

@@ -1,4 +1,4 @@
-"""Settings: a TOML file becomes a frozen dataclass; a key that does not exist is an error that names it."""
+"""Settings: a TOML file becomes a frozen dataclass; an unknown key is an error that names it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from whichsense.errors import BadConfig, did_you_mean
 from whichsense.types import Method
 
-Record = TypeVar("Record")
-NAME = "whichsense.toml"
+Settings = TypeVar("Settings")
+_FILE = "whichsense.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +29,28 @@ class RetrieveConfig:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Everything that a `whichsense.toml` may say."""
+    """The settings of a `whichsense.toml`."""
 
     retrieve: RetrieveConfig = field(default_factory=RetrieveConfig)
 
 
-def found() -> Config:
-    """The settings of this folder: the file that WHICHSENSE_CONFIG names, or whichsense.toml, or the defaults."""
-    named = os.environ.get("WHICHSENSE_CONFIG")
-    if named:
-        return load(named)
-    return load(NAME) if Path(NAME).exists() else Config()
+def find_config() -> Config:
+    """Load the file that WHICHSENSE_CONFIG names, or whichsense.toml in this folder, or else the defaults."""
+    path = os.environ.get("WHICHSENSE_CONFIG")
+    if path:
+        return load_config(path)
+    if Path(_FILE).exists():
+        return load_config(_FILE)
+    return Config()
 
 
-def load(path: str | Path) -> Config:
-    """Read a TOML file, with errors that name the file, the key and the fix."""
+def load_config(path: str | Path) -> Config:
+    """Load a TOML file, with errors that name the file, the key and the fix."""
     return load_as(Config, path)
 
 
-def load_as(record: type[Record], path: str | Path) -> Record:
-    """The same for any frozen dataclass: recipes and system files are read with it too."""
+def load_as(record: type[Settings], path: str | Path) -> Settings:
+    """Load a TOML file into any frozen dataclass, such as that of a recipe or a system file."""
     try:
         table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -59,9 +61,9 @@ def load_as(record: type[Record], path: str | Path) -> Record:
 
 
 def from_table(
-    record: type[Record], table: Mapping[str, Any], where: str = "config"
-) -> Record:
-    """Build a dataclass from a table, checking names and types all the way down.
+    record: type[Settings], table: Mapping[str, Any], where: str = "config"
+) -> Settings:
+    """Build a dataclass from a table and check the names and types of all its keys.
 
     >>> from_table(Config, {"retrieve": {"method": "bm25"}}).retrieve.method
     'bm25'
@@ -70,97 +72,94 @@ def from_table(
     ...
     whichsense.errors.BadConfig: config: unknown key 'retrieve.metod'. Did you mean 'method'?
     """
-    return typing.cast(Record, _build(record, table, where, ""))
+    return typing.cast(Settings, _build(record, table, where, ""))
 
 
 def _build(record: Any, table: Mapping[str, Any], where: str, prefix: str) -> Any:
+    """Build one dataclass. `prefix` is the dotted path of its table, such as "retrieve."."""
     hints = typing.get_type_hints(record)
-    known = [item.name for item in dataclasses.fields(record)]
+    names = [item.name for item in dataclasses.fields(record)]
+    values = {}
     for key in table:
-        if key not in known:
+        if key not in names:
             raise BadConfig(
-                f"{where}: unknown key '{prefix}{key}'. {did_you_mean(key, known)}"
+                f"{where}: unknown key '{prefix}{key}'. {did_you_mean(key, names)}"
             )
-    values = {
-        key: _value(hints[key], value, where, f"{prefix}{key}")
-        for key, value in table.items()
-    }
+    for key, value in table.items():
+        values[key] = _value(hints[key], value, where, f"{prefix}{key}")
     try:
         return record(**values)
     except TypeError:
-        needed = [
-            i.name
-            for i in dataclasses.fields(record)
-            if _is_required(i) and i.name not in values
-        ]
-        raise BadConfig(
-            f"{where}: missing {', '.join(prefix + name for name in needed)}."
-        ) from None
+        missing = _missing_keys(record, values, prefix)
+        raise BadConfig(f"{where}: missing {', '.join(missing)}.") from None
 
 
-def _is_required(item: dataclasses.Field[Any]) -> bool:
-    return (
-        item.default is dataclasses.MISSING
-        and item.default_factory is dataclasses.MISSING
-    )
+def _missing_keys(record: Any, values: Mapping[str, Any], prefix: str) -> list[str]:
+    missing = []
+    for item in dataclasses.fields(record):
+        has_default = (
+            item.default is not dataclasses.MISSING
+            or item.default_factory is not dataclasses.MISSING
+        )
+        if not has_default and item.name not in values:
+            missing.append(prefix + item.name)
+    return missing
 
 
 def _value(hint: Any, value: Any, where: str, key: str) -> Any:
-    record = _record(hint)
+    """Convert a TOML value to the type that its field has."""
+    record = _dataclass_of(hint)
     if record is not None:
         if not isinstance(value, Mapping):
             raise BadConfig(f"{where}: '{key}' must be a table, not {value!r}.")
         return _build(record, value, where, f"{key}.")
-    inner = (
-        _record(typing.get_args(hint)[0]) if typing.get_origin(hint) is tuple else None
-    )
-    if inner is not None and isinstance(value, list):  # [[key]], [[key]], …
-        return tuple(
-            _value(inner, item, where, f"{key}[{number}]")
-            for number, item in enumerate(value)
-        )
+    is_tuple = typing.get_origin(hint) is tuple
+    item_record = _dataclass_of(typing.get_args(hint)[0]) if is_tuple else None
+    if item_record is not None and isinstance(value, list):  # [[key]], [[key]], …
+        items = []
+        for number, item in enumerate(value):
+            items.append(_value(item_record, item, where, f"{key}[{number}]"))
+        return tuple(items)
     if not _fits(hint, value):
         raise BadConfig(f"{where}: '{key}' must be {_name(hint)}, not {value!r}.")
-    if typing.get_origin(hint) is tuple:
+    if is_tuple:
         return tuple(value)
     return float(value) if hint is float else value
 
 
-def _record(hint: Any) -> Any:
-    """The dataclass that a table is read into; None where the setting is no table. It may be optional."""
-    options = (
-        typing.get_args(hint)
-        if typing.get_origin(hint) in (types.UnionType, typing.Union)
-        else (hint,)
-    )
-    return next(
-        (option for option in options if dataclasses.is_dataclass(option)), None
-    )
+def _dataclass_of(hint: Any) -> Any:
+    """The dataclass that a table is read into, which may be optional; None where the setting is not a table."""
+    options: tuple[Any, ...] = (hint,)
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        options = typing.get_args(hint)
+    for option in options:
+        if dataclasses.is_dataclass(option):
+            return option
+    return None
 
 
 def _fits(hint: Any, value: Any) -> bool:
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    """Whether a TOML value has the type of a field."""
+    origin = typing.get_origin(hint)
+    arguments = typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
         return any(_fits(option, value) for option in arguments)
     if origin is typing.Literal:
         return value in arguments
     if origin in (tuple, list):
-        return isinstance(value, list) and all(
-            _fits(arguments[0], item) for item in value
-        )
-    if (
-        isinstance(value, bool) and hint is not bool
-    ):  # bool is an int to Python, not to a person
-        return hint is Any
-    accepted = {float: (int, float)}.get(hint, origin or hint)
+        is_list = isinstance(value, list)
+        return is_list and all(_fits(arguments[0], item) for item in value)
+    if isinstance(value, bool):  # an int to Python, not to a person
+        return hint in (bool, Any)
+    accepted = (int, float) if hint is float else origin or hint
     return hint is Any or isinstance(value, accepted)
 
 
 def _name(hint: Any) -> str:
-    if typing.get_origin(hint) is typing.Literal:
+    """A type as an error names it."""
+    origin = typing.get_origin(hint)
+    if origin is typing.Literal:
         return "one of " + ", ".join(map(repr, typing.get_args(hint)))
-    return (
-        getattr(hint, "__name__", str(hint))
-        if typing.get_origin(hint) is None
-        else str(hint)
-    )
+    if origin is None:
+        return getattr(hint, "__name__", str(hint))
+    return str(hint)

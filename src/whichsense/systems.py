@@ -27,7 +27,7 @@ from whichsense.config import from_table, load_as
 from whichsense.errors import BadConfig, MissingStage
 from whichsense.files import read_json, sha256
 from whichsense.index import Index
-from whichsense.index.saved_hits import KeptHits
+from whichsense.index.saved_hits import SavedHits
 from whichsense.pipeline import Pipeline
 from whichsense.protocols import Answerer, Disambiguator, Reader, Reranker, Verifier
 from whichsense.stages.baselines import DisambiguateFirst
@@ -140,7 +140,7 @@ def provided_system(provider: str) -> SystemTable:
     return from_table(SystemTable, {"name": provider, "provider": provider})
 
 
-def made(table: SystemTable, index: Index | KeptHits) -> System:
+def made(table: SystemTable, index: Index | SavedHits) -> System:
     """The system itself, over an index or what was found in it. Models load when the first question comes."""
     embedded = compact(table, index) if _asks_for_compact(table) else None
     retriever, where = IndexRetriever(index, table.method), f"System '{table.name}'"
@@ -172,11 +172,11 @@ def made(table: SystemTable, index: Index | KeptHits) -> System:
     return System(table.name, pipeline, disambiguator is not None, told)
 
 
-def described(table: SystemTable, index: Index | KeptHits) -> dict[str, Any]:
+def described(table: SystemTable, index: Index | SavedHits) -> dict[str, Any]:
     """What decides a system's answers: its settings, which compact model it asks for, which training run each other
     model is from, and the index."""
     found = _settings(table)
-    if isinstance(index, KeptHits):
+    if isinstance(index, SavedHits):
         return found | {
             "index": index.about["index"],
             "passages": index.about["passages"],
@@ -284,11 +284,11 @@ def _verifier(
     return LMVerifier(_needed(given.model), given.threshold, table.device)
 
 
-def compact(table: SystemTable, index: Index | KeptHits) -> Pipeline:
+def compact(table: SystemTable, index: Index | SavedHits) -> Pipeline:
     """The embedded default over an index, with all its stages: those that a system asks for are taken from it."""
     from whichsense import compact as embedded
 
-    if isinstance(index, KeptHits):
+    if isinstance(index, SavedHits):
         raise BadConfig(
             f"The embedded default searches by itself: give it an index in place of '{index.path}'."
         )

@@ -330,12 +330,12 @@ def test_hits_take_the_place_of_an_index(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from whichsense import sample
-    from whichsense.index.saved_hits import keep_hits
+    from whichsense.index.saved_hits import save_hits
 
     plain = joint(runs, "lists.folder=", "data.held=0", "teacher.model=")
     asked = [one.text for one in (*plain.train.asked, *plain.dev.asked)]
     for name, some in (("a", asked[::2]), ("b", asked[1::2])):
-        keep_hits(sample.index(), some, tmp_path / f"{name}.jsonl", k=12)
+        save_hits(sample.index(), some, tmp_path / f"{name}.jsonl", k=12)
     files = f'data.hits=["{tmp_path / "a.jsonl"}", "{tmp_path / "b.jsonl"}"]'
     monkeypatch.setattr(lists, "_PART", 3)  # several files, made by two processes
     same = joint(

@@ -10,7 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from whichsense.index import Index
-    from whichsense.index.saved_hits import KeptHits
+    from whichsense.index.saved_hits import SavedHits
     from whichsense.types import Method
 
 
@@ -36,7 +36,7 @@ def open_evidence(folder: Path | None, method: str | None) -> tuple[Index, Metho
     from whichsense import config, sample
     from whichsense.index import Index
 
-    settings = config.found().retrieve
+    settings = config.find_config().retrieve
     chosen = folder or (Path(settings.index) if settings.index else None)
     index = Index.open(chosen) if chosen else sample.index()
     return index, index.method(cast("Method | None", method) or settings.method)
@@ -54,12 +54,12 @@ def hits_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def open_hits_or_index(
     hits: Path | None, folder: Path | None, method: str | None
-) -> tuple[Index | KeptHits, Method | None]:
+) -> tuple[Index | SavedHits, Method | None]:
     """What was found before, or else the index and the method."""
     if hits is None:
         return open_evidence(folder, method)
     if folder is not None:
         raise click.UsageError("Give either --hits FILE or --index DIR.")
-    from whichsense.index.saved_hits import KeptHits
+    from whichsense.index.saved_hits import SavedHits
 
-    return KeptHits.open(hits), cast("Method | None", method)
+    return SavedHits.open(hits), cast("Method | None", method)

@@ -57,7 +57,7 @@ def command(
     Training (data.hits), predict and tune (--hits) then read it in place of an index.
     """
     from whichsense.datasets import load_questions, rewrites_as_questions
-    from whichsense.index.saved_hits import keep_hits
+    from whichsense.index.saved_hits import save_hits
 
     index, chosen = open_evidence(folder, method)
     found = [
@@ -71,5 +71,5 @@ def command(
             one.text for question in found for one in rewrites_as_questions(question)
         ]
     with show_progress("searching", "questions") as progress:
-        count = keep_hits(index, asked, out, k=k, method=chosen, progress=progress)
+        count = save_hits(index, asked, out, k=k, method=chosen, progress=progress)
     print(f"{out}: {count:,} questions, {k} passages each")

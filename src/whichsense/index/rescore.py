@@ -44,7 +44,7 @@ class Weights:
     """The question's content words are there (share, weighted by how rare they are)."""
     title: float
     """Every word of the title, without what stands in brackets, is in the question."""
-    news: float
+    title_novelty: float
     """The share of the title's words that are not in the question: an answer is often a title itself."""
     pairs: float
     """Words that are neighbours in the question are neighbours there (share)."""
@@ -67,7 +67,7 @@ BY_WORDS = Weights(
     lexical=1.0,
     coverage=26.6,
     title=8.5,
-    news=0.0,
+    title_novelty=0.0,
     pairs=15.1,
     lead=3.3,
     length=1.0,
@@ -81,7 +81,7 @@ BY_BOTH = Weights(
     lexical=0.4,
     coverage=17.5,
     title=4.4,
-    news=5.9,
+    title_novelty=5.9,
     pairs=6.9,
     lead=0.0,
     length=2.1,
@@ -183,11 +183,11 @@ def _title_sign(title: bytes, known: set[bytes], weights: Weights) -> float:
     unknown = 0
     for word in named:
         if word not in known and _stem(word) not in known:
-            if not weights.news:
+            if not weights.title_novelty:
                 return 0.0
             unknown += 1
     if unknown:
-        return weights.news * unknown / len(named)
+        return weights.title_novelty * unknown / len(named)
     return weights.title if named else 0.0
 
 

@@ -1,7 +1,8 @@
-"""Hits in a file: search once, then train and predict as often as you like, also where the index is not.
+"""Hits in a file: search once, then train and predict as often as you like, also where the index is missing.
 
-JSON lines, compressed by the name's ending. The first says what was searched, and how; then, for each question, the
-passages that no earlier question had, and the question itself with the ids and scores of its hits, best first:
+The file is JSON lines, compressed by the name's ending. The first line says what was searched, and how. Then come, for
+each question, the passages that no earlier question had, and the question with the ids and scores of its hits, best
+first:
     {"kept": 1, "index": "2026-11-15T06:34:14+0000", "passages": 1112130, "method": "hybrid", "k": 100}
     {"id": "12/3", "title": "Dune (novel)", "text": "…"}
     {"question": "who made dune", "hits": [["12/3", 17.5], …]}
@@ -15,11 +16,11 @@ import json
 import lzma
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, TypeGuard, cast
 
 from whichsense.errors import BadInput
 from whichsense.files import read_jsonl
@@ -27,63 +28,54 @@ from whichsense.index.search import Index
 from whichsense.jobs.progress import Progress, silent
 from whichsense.types import Hit, Method, Passage
 
-_AT_ONCE = 64
+_BATCH = 64  # questions that are searched together
 _FIX = "Write it again: whichsense retrieve"
-_ABOUT = {"index", "passages", "method", "k"}
-_OPTIONAL = tuple(
-    field for field in fields(Passage) if field.name not in ("id", "title", "text")
-)
+_HEAD_KEYS = {"index", "passages", "method", "k"}
+_REQUIRED = ("id", "title", "text")
 
 
 @dataclass(frozen=True)
-class KeptHits:
-    """What a file holds, searched like an index: by questions that were asked when it was written."""
+class SavedHits:
+    """The hits in a file, searched like an index: by questions that were searched when it was written."""
 
     path: Path
     about: Mapping[str, Any]
-    _found: Mapping[str, Sequence[tuple[str, float]]]
+    _hits: Mapping[str, Sequence[tuple[str, float]]]
+    """Ids and scores by question."""
     _passages: Mapping[str, Passage]
 
     @classmethod
-    def open(cls, path: str | Path) -> KeptHits:
+    def open(cls, path: str | Path) -> SavedHits:
         lines = read_jsonl(path)
         _, about = next(lines, (0, None))
-        if (
-            not isinstance(about, dict)
-            or about.get("kept") != 1
-            or not about.keys() >= _ABOUT
-        ):
+        if not _is_head(about):
             raise BadInput(f"'{path}' holds no hits of a search. {_FIX}.")
-        found: dict[str, list[tuple[str, float]]] = {}
+        hits: dict[str, list[tuple[str, float]]] = {}
         passages: dict[str, Passage] = {}
         for number, record in lines:
             try:
                 if "question" in record:
-                    found[record["question"]] = [
-                        (key, _score(score)) for key, score in record["hits"]
-                    ]
+                    hits[record["question"]] = _ids_and_scores(record["hits"])
                 else:
                     passages[record["id"]] = _passage(record)
             except (KeyError, TypeError, ValueError):
                 raise BadInput(
                     f"'{path}', line {number}: neither a passage nor a question. {_FIX}."
                 ) from None
-        lost = next(
-            (key for hits in found.values() for key, _ in hits if key not in passages),
-            None,
-        )
-        if lost is not None:
-            raise BadInput(
-                f"'{path}' lacks the passage '{lost}', which is a hit in it. {_FIX}."
-            )
-        return cls(Path(path), about, found, passages)
+        for ranked in hits.values():
+            for passage_id, _ in ranked:
+                if passage_id not in passages:
+                    raise BadInput(
+                        f"'{path}' lacks the passage '{passage_id}', which is a hit in it. {_FIX}."
+                    )
+        return cls(Path(path), about, hits, passages)
 
     def __len__(self) -> int:
         return len(self._passages)
 
     def __contains__(self, question: object) -> bool:
-        """Whether it was asked when the file was written."""
-        return question in self._found
+        """Whether the question was searched when the file was written."""
+        return question in self._hits
 
     def search_many(
         self, questions: Sequence[str], k: int = 100, method: Method | None = None
@@ -98,14 +90,17 @@ class KeptHits:
             raise BadInput(
                 f"'{self.path}' keeps {self.about['k']} hits of each question, and {k} are asked for. {_FIX} … --k {k}"
             )
-        return [self._hits(question)[:k] for question in questions]
+        return [self._search(question, k) for question in questions]
 
-    def _hits(self, question: str) -> list[Hit]:
-        if question not in self._found:
+    def _search(self, question: str, k: int) -> list[Hit]:
+        if question not in self._hits:
             raise BadInput(
                 f"'{self.path}' has no hits for the question '{question}'. {_FIX} … with its dataset."
             )
-        return [Hit(self._passages[key], score) for key, score in self._found[question]]
+        hits = []
+        for passage_id, score in self._hits[question][:k]:
+            hits.append(Hit(self._passages[passage_id], score))
+        return hits
 
     def passage(self, passage_id: str) -> Passage:
         """A passage by its id."""
@@ -116,7 +111,7 @@ class KeptHits:
         return self._passages[passage_id]
 
 
-def keep_hits(
+def save_hits(
     index: Index,
     questions: Iterable[str],
     path: str | Path,
@@ -125,72 +120,83 @@ def keep_hits(
     method: Method | None = None,
     progress: Progress = silent,
 ) -> int:
-    """Search for all questions, each once, and write what is found. The file appears when all are searched."""
-    asked = list(dict.fromkeys(questions))
-    written: set[str] = set()
-    with _written(Path(path)) as put:
-        put(
-            {
-                "kept": 1,
-                "index": index.manifest.created,
-                "passages": len(index),
-                "method": index.method(method),
-                "k": k,
-            }
-        )
-        for start in range(0, len(asked), _AT_ONCE):
-            some = asked[start : start + _AT_ONCE]
-            for question, hits in zip(
-                some, index.search_many(some, k, method), strict=True
-            ):
+    """Search for all questions, each once, and write the hits. The file appears when all are searched."""
+    unique = list(dict.fromkeys(questions))
+    head = {
+        "kept": 1,
+        "index": index.manifest.created,
+        "passages": len(index),
+        "method": index.method(method),
+        "k": k,
+    }
+    written: set[str] = set()  # ids of passages
+    with _line_writer(Path(path)) as write:
+        write(head)
+        for start in range(0, len(unique), _BATCH):
+            batch = unique[start : start + _BATCH]
+            results = index.search_many(batch, k, method)
+            for question, hits in zip(batch, results, strict=True):
+                ranked = []
                 for hit in hits:
-                    if hit.passage.id not in written:
-                        written.add(hit.passage.id)
-                        put(_record(hit.passage))
-                put(
-                    {
-                        "question": question,
-                        "hits": [[hit.passage.id, round(hit.score, 6)] for hit in hits],
-                    }
-                )
-            progress((start + len(some)) / len(asked), start + len(some))
-    return len(asked)
+                    passage = hit.passage
+                    ranked.append([passage.id, round(hit.score, 6)])
+                    if passage.id not in written:
+                        written.add(passage.id)
+                        write(_record(passage))
+                write({"question": question, "hits": ranked})
+            done = start + len(batch)
+            progress(done / len(unique), done)
+    return len(unique)
+
+
+def _is_head(record: Any) -> TypeGuard[dict[str, Any]]:
+    if not isinstance(record, dict) or record.get("kept") != 1:
+        return False
+    return record.keys() >= _HEAD_KEYS
 
 
 def _passage(record: Mapping[str, Any]) -> Passage:
-    """Whatever else has its names is none."""
-    if not all(isinstance(record[name], str) for name in ("id", "title", "text")):
-        raise TypeError("A passage's id, title and text are texts.")
+    """Reject records whose id, title or text is not a string."""
+    for name in _REQUIRED:
+        if not isinstance(record[name], str):
+            raise TypeError(f"The passage's {name} is not a string.")
     return Passage(**record)
 
 
-def _score(value: Any) -> float:
-    if not math.isfinite(found := float(value)):
-        raise ValueError("A score is a number.")
-    return found
+def _ids_and_scores(hits: Sequence[Any]) -> list[tuple[str, float]]:
+    ranked = []
+    for passage_id, value in hits:
+        score = float(value)
+        if not math.isfinite(score):
+            raise ValueError("The score is not a number.")
+        ranked.append((passage_id, score))
+    return ranked
 
 
 def _record(passage: Passage) -> dict[str, Any]:
-    """Without what is as in any passage."""
-    more = {
-        field.name: value
-        for field in _OPTIONAL
-        if (value := getattr(passage, field.name)) != field.default
-    }
-    return {"id": passage.id, "title": passage.title, "text": passage.text} | more
+    """The passage as JSON. Fields that hold their default are left out."""
+    record = {}
+    for field in fields(Passage):
+        value = getattr(passage, field.name)
+        if field.name in _REQUIRED or value != field.default:
+            record[field.name] = value
+    return record
 
 
 @contextmanager
-def _written(path: Path) -> Iterator[Any]:
-    """Writes records as lines, beside the place; the file is moved there when nothing went wrong."""
+def _line_writer(path: Path) -> Iterator[Callable[[Any], None]]:
+    """Write records as lines of a file beside the path, which is renamed into place when nothing went wrong."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(beside, "wb") as raw:
-            with _compressed(path.suffix.lower(), raw) as file:
-                yield lambda record: file.write(
-                    json.dumps(record, ensure_ascii=False).encode() + b"\n"
-                )
+            with _compress(path.suffix.lower(), raw) as file:
+
+                def write(record: Any) -> None:
+                    line = json.dumps(record, ensure_ascii=False)
+                    file.write(line.encode() + b"\n")
+
+                yield write
             raw.flush()
             os.fsync(raw.fileno())
         os.replace(beside, path)
@@ -199,8 +205,10 @@ def _written(path: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def _compressed(suffix: str, raw: IO[bytes]) -> Iterator[IO[bytes]]:
+def _compress(suffix: str, raw: IO[bytes]) -> Iterator[IO[bytes]]:
+    """A file that compresses into `raw`, by the ending of the name."""
     if suffix == ".gz":
+        # Without a time, so that the same hits are the same file.
         with gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) as packed:
             yield cast(IO[bytes], packed)
     elif suffix == ".bz2":
@@ -212,9 +220,8 @@ def _compressed(suffix: str, raw: IO[bytes]) -> Iterator[IO[bytes]]:
     elif suffix == ".zst":
         import zstandard
 
-        with zstandard.ZstdCompressor(level=10).stream_writer(
-            raw, closefd=False
-        ) as packed:
+        compressor = zstandard.ZstdCompressor(level=10)
+        with compressor.stream_writer(raw, closefd=False) as packed:
             yield cast(IO[bytes], packed)
     else:
         yield raw

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from whichsense.index import Index
-from whichsense.index.saved_hits import KeptHits
+from whichsense.index.saved_hits import SavedHits
 from whichsense.types import Hit, Method
 
 
@@ -17,7 +17,7 @@ class IndexRetriever:
     In an index's place, a file with what was found in it serves the questions that it was written for.
     """
 
-    index: Index | KeptHits
+    index: Index | SavedHits
     method: Method | None = None
 
     def retrieve(self, questions: Sequence[str], k: int) -> list[list[Hit]]:

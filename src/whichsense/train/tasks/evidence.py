@@ -13,7 +13,7 @@ from whichsense import sample
 from whichsense.datasets import Question, load_questions, locate_questions
 from whichsense.errors import BadConfig, BadInput
 from whichsense.index import Index
-from whichsense.index.saved_hits import KeptHits
+from whichsense.index.saved_hits import SavedHits
 from whichsense.jobs.progress import show_progress
 from whichsense.metrics.retrieval import answer_ranks
 from whichsense.protocols import Reranker
@@ -118,16 +118,16 @@ class Data:
 
 
 @cache
-def kept_hits(path: str) -> KeptHits:
+def kept_hits(path: str) -> SavedHits:
     """Opened once, as training and development questions share a file."""
-    return KeptHits.open(path)
+    return SavedHits.open(path)
 
 
 @dataclass
 class Evidence:
     """The first `depth` hits of an index for questions: searched once, then remembered, each passage held once."""
 
-    source: Path | KeptHits | None
+    source: Path | SavedHits | None
     """An index's folder, what a search has found, or the embedded sample."""
     depth: int
     method: Method | None = None
@@ -139,15 +139,15 @@ class Evidence:
 
     @cached_property
     def index(self) -> Index:
-        if isinstance(self.source, KeptHits):
+        if isinstance(self.source, SavedHits):
             raise BadConfig(
                 "This task needs a whole index, not only hits: give data.index in place of data.hits."
             )
         return Index.open(self.source) if self.source else sample.index()
 
     @property
-    def searched(self) -> Index | KeptHits:
-        return self.source if isinstance(self.source, KeptHits) else self.index
+    def searched(self) -> Index | SavedHits:
+        return self.source if isinstance(self.source, SavedHits) else self.index
 
     def search(self, questions: Sequence[str]) -> None:
         """Look for all of these at once, with a bar where it takes long."""

@@ -16,7 +16,7 @@ from whichsense import sample
 from whichsense.errors import BadConfig
 from whichsense.files import read_json, sha256, write_atomically
 from whichsense.index import Index
-from whichsense.index.saved_hits import KeptHits
+from whichsense.index.saved_hits import SavedHits
 from whichsense.jobs.progress import show_progress
 from whichsense.jobs.workers import run_forked
 from whichsense.models.bert.saved import ABOUT
@@ -295,7 +295,7 @@ def _read(done: Path, written: int) -> Pack:
 class _Hits:
     """Several files with hits, as one: a question's are those of the first that has it."""
 
-    files: tuple[KeptHits, ...]
+    files: tuple[SavedHits, ...]
 
     def search_many(
         self, questions: Sequence[str], k: int, method: Method | None
@@ -305,7 +305,7 @@ class _Hits:
             for question in questions
         ]
 
-    def _holder(self, question: str) -> KeptHits:
+    def _holder(self, question: str) -> SavedHits:
         return next((file for file in self.files if question in file), self.files[-1])
 
 
@@ -323,9 +323,9 @@ def _searched(data: Data) -> Index | _Hits:
 
 
 @cache
-def _opened(path: Path) -> KeptHits:
+def _opened(path: Path) -> SavedHits:
     """Once, as questions to learn from and to measure with share it."""
-    return KeptHits.open(path)
+    return SavedHits.open(path)
 
 
 def occurrences(

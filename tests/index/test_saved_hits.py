@@ -12,7 +12,7 @@ from whichsense import index
 from whichsense.cli import command
 from whichsense.errors import BadConfig, BadInput
 from whichsense.index import Index
-from whichsense.index.saved_hits import KeptHits, keep_hits
+from whichsense.index.saved_hits import SavedHits, save_hits
 from whichsense.stages.retrieve import IndexRetriever
 from whichsense.systems import described, made, provided_system
 from whichsense.train.tasks.evidence import Data, Evidence
@@ -35,8 +35,8 @@ def built(animals: Path, tmp_path: Path) -> Index:
     "name", ["hits.jsonl", "hits.jsonl.zst", "hits.jsonl.gz", "hits.jsonl.xz"]
 )
 def test_what_was_found_comes_back(built: Index, tmp_path: Path, name: str) -> None:
-    assert keep_hits(built, QUESTIONS, tmp_path / "a" / name, k=3) == 3
-    kept = KeptHits.open(tmp_path / "a" / name)
+    assert save_hits(built, QUESTIONS, tmp_path / "a" / name, k=3) == 3
+    kept = SavedHits.open(tmp_path / "a" / name)
     for k in (1, 3):
         found = kept.search_many(QUESTIONS, k)
         for own, theirs in zip(found, built.search_many(QUESTIONS, k), strict=True):
@@ -58,14 +58,14 @@ def test_what_was_found_comes_back(built: Index, tmp_path: Path, name: str) -> N
 
 def test_nothing_appears_when_the_search_fails(built: Index, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="question"):
-        keep_hits(built, ["Who founded Puma?", ""], tmp_path / "a" / "hits.jsonl")
+        save_hits(built, ["Who founded Puma?", ""], tmp_path / "a" / "hits.jsonl")
     assert list((tmp_path / "a").iterdir()) == []
 
 
 def test_mistakes_are_told(built: Index, tmp_path: Path) -> None:
     path = tmp_path / "hits.jsonl"
-    keep_hits(built, QUESTIONS, path, k=2)
-    kept = KeptHits.open(path)
+    save_hits(built, QUESTIONS, path, k=2)
+    kept = SavedHits.open(path)
     with pytest.raises(BadInput, match="no hits for the question 'Who else"):
         kept.search_many(["Who else?"], 1)
     with pytest.raises(BadInput, match=r"keeps 2 hits .* and 5 are asked for.* --k 5"):
@@ -96,12 +96,12 @@ def test_mistakes_are_told(built: Index, tmp_path: Path) -> None:
     ]:
         path.write_text(body)
         with pytest.raises(BadInput, match=told):
-            KeptHits.open(path)
+            SavedHits.open(path)
 
 
 def test_training_reads_it_in_place_of_an_index(built: Index, tmp_path: Path) -> None:
     path = tmp_path / "hits.jsonl"
-    keep_hits(built, QUESTIONS, path, k=4)
+    save_hits(built, QUESTIONS, path, k=4)
     data = Data(train="sample/questions", dev="sample/questions", hits=str(path))
     evidence = data.evidence(2)
     found = evidence.hits(QUESTIONS[0])
@@ -137,9 +137,9 @@ def test_several_datasets_are_one(tmp_path: Path) -> None:
 
 def test_a_system_says_what_it_read(built: Index, tmp_path: Path) -> None:
     path = tmp_path / "hits.jsonl"
-    keep_hits(built, QUESTIONS, path)
+    save_hits(built, QUESTIONS, path)
     table = provided_system("compact")
-    kept = KeptHits.open(path)
+    kept = SavedHits.open(path)
     about = described(table, kept)
     assert (
         about["passages"] == 4
@@ -171,7 +171,7 @@ def test_the_command(tmp_path: Path) -> None:
     from whichsense.datasets import rewrites_as_questions
 
     asked = list(datasets.load("sample/questions"))[:3]
-    kept = KeptHits.open(out)
+    kept = SavedHits.open(out)
     texts = [question.text for question in asked]
     texts += [one.text for question in asked for one in rewrites_as_questions(question)]
     assert len(texts) > 3 and all(len(hits) == 2 for hits in kept.search_many(texts, 2))
