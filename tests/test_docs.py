@@ -16,6 +16,8 @@ PAGES = [
     ROOT / "CHANGELOG.md",
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted(ROOT.glob("src/**/README.md")),
+    *sorted(ROOT.glob("recipes/**/README.md")),
 ]
 BLOCK = re.compile(
     r"^```(?P<language>\w+)\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL
@@ -23,6 +25,10 @@ BLOCK = re.compile(
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 ANCHOR = re.compile(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def page_name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
 def blocks(page: Path, *languages: str) -> list[str]:
@@ -34,7 +40,7 @@ def blocks(page: Path, *languages: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if blocks(p, "python")], ids=lambda page: page.name
+    "page", [p for p in PAGES if blocks(p, "python")], ids=page_name
 )
 def test_python_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -85,7 +91,7 @@ def test_commands_exist(line: str) -> None:
     assert used <= known | {"--help"}, f"unknown options {used - known}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_links_lead_somewhere(page: Path) -> None:
     missing = [
         link
@@ -102,7 +108,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w-]", "", title) for title in titles}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_anchors_lead_to_headings(page: Path) -> None:
     missing = []
     for link, anchor in ANCHOR.findall(page.read_text(encoding="utf-8")):
