@@ -31,13 +31,14 @@ def questions(options: argparse.Namespace, count: int) -> list[str]:
     return [question.text for question in islice(load(options.dataset), count)]
 
 
-def pipeline(options: argparse.Namespace, *, cautious: bool = True) -> Any:
-    from whichsense import compact
+def pipeline(options: argparse.Namespace, *, careful: bool = True) -> Any:
+    from whichsense.systems.build import load
+    from whichsense.types import FOR_BENCHMARKS, FOR_PEOPLE
 
     sizes = {"depth": options.depth, "keep": options.keep, "threads": options.threads}
-    return compact.load(
-        options.index, weights=options.weights, cautious=cautious, **sizes
-    )
+    policy = FOR_PEOPLE if careful else FOR_BENCHMARKS
+    weights = options.weights
+    return load("compact", options.index, weights=weights, policy=policy, **sizes)
 
 
 def peak_mb() -> float:
@@ -46,21 +47,18 @@ def peak_mb() -> float:
 
 def latency(options: argparse.Namespace) -> dict[str, Any]:
     """Questions one by one, as a person asks them."""
-    from whichsense import compact
-
     made, asked = pipeline(options), questions(options, options.questions + 2)
-    list(
-        compact.ask(made, asked[-2:])
-    )  # loads the weights, with questions that are not timed
+    made.run(asked[-2:])  # loads the weights, with questions that are not timed
     asked = asked[:-2]
     work = Encoded(made, options.keep)
     seconds, stages = [], list[dict[str, float]]()
     for question in asked:
         begun = time.perf_counter()
-        (found,) = compact.ask(made, [question])
+        case = made.ask(question)
         seconds.append(time.perf_counter() - begun)
-        stages.append(dict(found.timings))
-        work.readings.append(len(found.readings))
+        spent = {name: cost.seconds for name, cost in case.spent.items()}
+        stages.append(spent | {"total": case.seconds})
+        work.readings.append(len(case.readings))
     return {
         "questions": len(asked),
         "p50_s": statistics.median(seconds),
@@ -77,11 +75,10 @@ def latency(options: argparse.Namespace) -> dict[str, Any]:
 
 def predicting(options: argparse.Namespace) -> dict[str, Any]:
     """The same questions as `whichsense predict` answers them: none is declined."""
-    made = pipeline(options, cautious=False)
+    made = pipeline(options, careful=False)
     work = Encoded(made, options.keep)
-    work.readings += [
-        len(found) for found in made.readings(questions(options, options.questions))
-    ]
+    for case in made.run(questions(options, options.questions)):
+        work.readings.append(len(case.readings))
     return {
         "predicted_readings_mean": statistics.mean(work.readings),
         "predicted_encoding": work.beside_refuel(),
@@ -126,13 +123,13 @@ class Encoded:
 
 def memory(options: argparse.Namespace) -> dict[str, Any]:
     """What asking adds to an index that is open and was searched."""
-    from whichsense import compact
+    from whichsense.types import Case
 
     made, asked = pipeline(options), questions(options, min(options.questions, 20))
     for question in asked:
-        made.retriever.retrieve([question], options.depth)
+        made.retriever.retrieve([Case(question)], options.depth)
     before = peak_mb()
-    list(compact.ask(made, asked))
+    made.run(asked)
     return {
         "index_mb": before,
         "peak_mb": peak_mb(),

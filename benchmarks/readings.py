@@ -11,21 +11,22 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from whichsense import compact
 from whichsense.datasets import Annotation, QAPair, Question, load_questions
 from whichsense.files import as_json, write_atomically
 from whichsense.metrics.ambignq import f1_answers, question_scores
 from whichsense.metrics.bootstrap import quantile, resampled_sums
-from whichsense.models.compact.rewrite.resolving import Resolved, resolved
+from whichsense.models.compact.rewrite.resolving import rewrite_answers
+from whichsense.models.compact.scene import Compact, Scene
 from whichsense.pipeline import Pipeline
+from whichsense.providers import COMPACT
 from whichsense.stages.read import CompactReader
+from whichsense.systems.build import load
 from whichsense.train.compact.data.questions import is_trained_on
-from whichsense.types import Candidate
+from whichsense.types import FOR_BENCHMARKS, FOR_PEOPLE, Candidate, Case, Reading
 
 _FEW = 3  # passages
 
@@ -35,7 +36,7 @@ def sample(options: argparse.Namespace) -> None:
 
     The scorer learnt from half of the topics: what counts are the others.
     """
-    pipeline = compact.load(threads=options.threads)
+    pipeline = load(threads=options.threads)
     asked = load_questions("sample/questions")[0][:: options.every]
     none = load_questions("sample/unanswerable")[0]
     for topics, learnt in (("not learnt from", False), ("learnt from", True)):
@@ -43,22 +44,21 @@ def sample(options: argparse.Namespace) -> None:
             topics, pipeline, [one for one in asked if is_trained_on(one.id) == learnt]
         )
         without = [one.text for one in none if is_trained_on(one.id) == learnt]
-        declined = sum(not found.readings for found in compact.ask(pipeline, without))
+        declined = sum(not case.readings for case in pipeline.run(without))
         print(f"  unanswerable: {declined} of {len(without)} declined", flush=True)
 
 
 def _tell(topics: str, pipeline: Pipeline, asked: Sequence[Question]) -> None:
     scores, told = [], 0
-    for question, found in zip(
-        asked, compact.ask(pipeline, [one.text for one in asked]), strict=True
-    ):
-        answers = [reading.answer for reading in found.readings]
+    for question in asked:
+        case = pipeline.ask(question.text)
+        answers = [reading.answer for reading in case.readings]
         scores.append(
             max(f1_answers(gold, answers) for gold in question.answer_sets)
             if answers
             else 0.0
         )
-        told += found.ambiguous == question.is_ambiguous
+        told += case.has_several_readings == question.is_ambiguous
     means = resampled_sums(np.array(scores)[:, None])[:, 0] / len(scores)
     low, high = quantile(means, 0.025), quantile(means, 0.975)
     print(
@@ -71,17 +71,27 @@ def ambiguous(options: argparse.Namespace) -> None:
     """Whether questions are rightly called ambiguous. In a large corpus the question alone is judged: a few passages
     will do, so this takes minutes. Of a small one `answers` tells it.
     """
-    pipeline = compact.load(
-        options.index, threads=options.threads, depth=_FEW, keep=_FEW
-    )
-    assert isinstance(pipeline.reader, CompactReader)
+    threads = options.threads
+    pipeline = load(COMPACT, options.index, depth=_FEW, keep=_FEW, threads=threads)
+    compact = _model_of(pipeline)
     asked = load_questions(options.dataset)[0][: options.limit]
-    found = pipeline.retriever.retrieve([question.text for question in asked], _FEW)
-    scenes = (
-        pipeline.reader.compact.scene(one.text, hits)
-        for one, hits in zip(asked, found, strict=True)
-    )
-    _tell_called("called ambiguous", [scene.is_ambiguous for scene in scenes], asked)
+    called = []
+    for question in asked:
+        (case,) = pipeline.retriever.retrieve([Case(question.text)], _FEW)
+        scene = compact.read_given(question.text, case.hits)
+        called.append(scene.is_ambiguous)
+    _tell_called("called ambiguous", called, asked)
+
+
+def _model_of(pipeline: Pipeline) -> Compact:
+    assert isinstance(pipeline.reader, CompactReader)
+    return pipeline.reader.compact
+
+
+def _scene(pipeline: Pipeline, question: str) -> Scene:
+    """What the compact model reads for a question, as the pipeline's reranker does."""
+    (case,) = pipeline.retriever.retrieve([Case(question)], pipeline.depth)
+    return _model_of(pipeline).read_search(question, case.hits)
 
 
 def _tell_called(what: str, said: Sequence[bool], asked: Sequence[Question]) -> None:
@@ -105,29 +115,23 @@ def _tell_called(what: str, said: Sequence[bool], asked: Sequence[Question]) -> 
 
 def answers(options: argparse.Namespace) -> None:
     """Whether questions are rightly called ambiguous; F1 of the answers before rewriting, as asked, as predicted."""
-    pipeline = compact.load(options.index, threads=options.threads)
-    assert isinstance(pipeline.reader, CompactReader)
-    readers = {
-        "as asked": pipeline.reader,
-        "as predicted": replace(pipeline.reader, cautious=False),
-    }
+    pipeline = load(COMPACT, options.index, threads=options.threads)
+    policies = {"as asked": FOR_PEOPLE, "as predicted": FOR_BENCHMARKS}
     asked = load_questions(options.dataset)[0][: options.limit]
     told, several = list[bool](), list[bool]()
-    scores: dict[str, list[float]] = {name: [] for name in readers}
+    scores: dict[str, list[float]] = {name: [] for name in policies}
     for question in asked:
-        hits = pipeline.retriever.retrieve([question.text], pipeline.depth)[0]
-        scene = pipeline.reader.compact.scene(question.text, hits, keep=pipeline.keep)
+        scene = _scene(pipeline, question.text)
         told.append(scene.is_ambiguous)
-        for name, reader in readers.items():
-            found = [
-                one.answer for one in reader.read(question.text, scene.evidence.hits)
-            ]
+        for name, policy in policies.items():
+            places = scene.likely_for(policy)
+            found = [scene.answers[place].text for place in places]
             scores[name].append(
                 max(f1_answers(gold, found) for gold in question.answer_sets)
                 if found
                 else 0.0
             )
-            several += [len(found) > 1] if reader.cautious else []
+            several += [len(found) > 1] if policy.careful else []
     truth = np.array([question.is_ambiguous for question in asked])
     _tell_called("called ambiguous", told, asked)
     _tell_called("given several answers", several, asked)
@@ -143,7 +147,7 @@ def rewrites(options: argparse.Namespace) -> None:
     Of questions that every annotator found ambiguous, as the official script has it; written to --out, they can be
     scored by it, which takes the best annotation: whichsense score ambignq GOLD OUT --allow-missing.
     """
-    pipeline = compact.load(options.index, threads=options.threads)
+    pipeline = load(COMPACT, options.index, threads=options.threads)
     asked = [
         one
         for one in load_questions(options.dataset)[0]
@@ -187,20 +191,19 @@ def _rewritten(
     pipeline: Pipeline, question: str, annotation: Annotation
 ) -> list[tuple[QAPair, str]]:
     """Each pair with its rewrite; the question itself where there is none."""
-    assert isinstance(pipeline.reader, CompactReader)
-    hits = pipeline.retriever.retrieve([question], pipeline.depth)[0]
-    scene = pipeline.reader.compact.scene(question, hits, keep=pipeline.keep)
+    scene = _scene(pipeline, question)
     wanted = [Candidate(pair.answers[0], 1.0) for pair in annotation.pairs]
-    left = list(_in_order(wanted, resolved(scene, wanted), question))
+    readings = rewrite_answers(scene, wanted, FOR_BENCHMARKS)
+    left = list(_in_order(wanted, readings, question))
     return list(zip(annotation.pairs, left, strict=True))
 
 
 def _in_order(
-    wanted: Sequence[Candidate], found: Sequence[Resolved], question: str
+    wanted: Sequence[Candidate], found: Sequence[Reading], question: str
 ) -> Iterator[str]:
     rest = list(found)
     for candidate in wanted:
-        if rest and rest[0].candidate is candidate:
+        if rest and rest[0].answer == candidate.answer:
             yield rest.pop(0).question
         else:
             yield question

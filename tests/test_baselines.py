@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from whichsense.stages.baselines import DisambiguateFirst
 from whichsense.stages.clarify import ClarifiedReader, evidence_of, matched
@@ -12,7 +12,7 @@ from whichsense.stages.read import VotingReader
 from whichsense.stages.summarize import supporting
 from whichsense.testing import FakeReader, FakeReranker, FakeRetriever, passage_hit
 from whichsense.text.spans import spans_of
-from whichsense.types import Candidate, Clarification, Hit, Reading, Span
+from whichsense.types import Candidate, Case, Clarification, Reading, Span
 
 FILM = passage_hit("The 1933 film stars Fay Wray.", "King Kong (1933 film)")
 REMAKE = passage_hit("The 2005 remake stars Naomi Watts.", "King Kong (2005 film)")
@@ -22,10 +22,14 @@ REMAKE = passage_hit("The 2005 remake stars Naomi Watts.", "King Kong (2005 film
 class Fixed:
     answers: Sequence[str]
 
-    def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
-        return [
-            Candidate(answer, 1.0, spans_of(answer, hits)) for answer in self.answers
-        ]
+    def read(self, cases: Sequence[Case]) -> list[Case]:
+        return [replace(case, answers=self._candidates(case)) for case in cases]
+
+    def _candidates(self, case: Case) -> tuple[Candidate, ...]:
+        return tuple(
+            Candidate(answer, 1.0, spans_of(answer, case.hits))
+            for answer in self.answers
+        )
 
 
 def test_the_most_voted_answers_win() -> None:
@@ -36,12 +40,14 @@ def test_the_most_voted_answers_win() -> None:
             Fixed(["Fay Wray"]),
         ]
     )
-    found = reader.read("who stars in king kong", [FILM, REMAKE])
+    case = Case("who stars in king kong", (FILM, REMAKE))
+    found = reader.read([case, case])[1].answers
     assert [one.answer for one in found] == ["Fay Wray", "Naomi Watts"]
     assert found[0].score == 2 / 3 and found[0].spans[0].passage == FILM.passage
-    assert VotingReader([Fixed([]), Fixed([])]).read("who?", []) == []
+    nobody = VotingReader([Fixed([]), Fixed([])])
+    assert nobody.read([Case("who?")])[0].answers == ()
     twice = VotingReader([Fixed(["a", "A"]), Fixed(["b"])])
-    assert [one.answer for one in twice.read("q", [])] == [
+    assert [one.answer for one in twice.read([Case("q")])[0].answers] == [
         "a",
         "b",
     ]  # a reader has one vote for an answer
@@ -52,11 +58,12 @@ class First:
     ambiguous: bool
     asked: list[str] = field(default_factory=list)
 
-    def is_ambiguous(self, question: str) -> bool:
-        return self.ambiguous
+    def detect(self, cases: Sequence[Case]) -> list[Case]:
+        return [replace(case, is_ambiguous=self.ambiguous) for case in cases]
 
-    def rewrites(self, question: str) -> list[str]:
-        return [f"{question} in 1933", f"{question} in 2005", f"{question} in 1933"]
+    def rewrite(self, questions: Sequence[str]) -> list[list[str]]:
+        years = ("1933", "2005", "1933")
+        return [[f"{question} in {year}" for year in years] for question in questions]
 
 
 def test_disambiguation_first() -> None:
@@ -65,23 +72,24 @@ def test_disambiguation_first() -> None:
     system = DisambiguateFirst(
         First(True), First(True), retriever, reader, FakeReranker(), keep=1
     )
-    found = system.readings(["who stars"])[0]
+    found = system.run(["who stars"])[0].readings
     assert [one.question for one in found] == ["who stars in 1933", "who stars in 2005"]
     assert [one.answer for one in found] == ["Fay Wray", "Naomi Watts"]
     assert retriever.asked == [
         "who stars in 1933",
         "who stars in 2005",
     ]  # each rewrite has passages of its own
-    plain = DisambiguateFirst(
-        First(False), First(True), retriever, reader, keep=1
-    ).readings(["who stars"])[0]
+    plain = (
+        DisambiguateFirst(First(False), First(True), retriever, reader, keep=1)
+        .run(["who stars"])[0]
+        .readings
+    )
     assert [(one.question, one.answer) for one in plain] == [("who stars", "Fay Wray")]
 
 
 def test_prompt_copy() -> None:
-    found = PromptCopy().disambiguate(
-        "who?", [Candidate("a", 1.0), Candidate("b", 0.5)], []
-    )
+    case = Case("who?", answers=(Candidate("a", 1.0), Candidate("b", 0.5)))
+    found = PromptCopy().disambiguate([case])[0].readings
     assert [(one.question, one.answer) for one in found] == [
         ("who?", "a"),
         ("who?", "b"),
@@ -90,24 +98,26 @@ def test_prompt_copy() -> None:
 
 def test_options_are_answered_one_by_one_with_passages_of_their_own() -> None:
     clarification = Clarification("version", ("the 1933 film", "the 2005 remake"))
-    reader = ClarifiedReader(
-        FakeReader({"1933": "Fay Wray", "2005": "Naomi Watts"}), FakeReranker()
-    )
 
     @dataclass(frozen=True)
     class TopOnly:
         inner: FakeReader
 
-        def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
-            return self.inner.read(question, hits[:1])
+        def read(self, cases: Sequence[Case]) -> list[Case]:
+            return self.inner.read(
+                [replace(case, hits=case.hits[:1]) for case in cases]
+            )
 
-    top = ClarifiedReader(
-        TopOnly(FakeReader({"Fay": "Fay Wray", "Naomi": "Naomi Watts"})), FakeReranker()
-    )
-    found = top.answers("who stars in king kong?", clarification, [FILM, REMAKE])
+    answers = FakeReader({"Fay": "Fay Wray", "Naomi": "Naomi Watts"})
+    reader = ClarifiedReader(TopOnly(answers), FakeReranker())
+    question = "who stars in king kong?"
+    case = Case(question, (FILM, REMAKE), clarification=clarification)
+    found = reader.answer_options(case)
     assert [one.answer for one in found] == ["Fay Wray", "Naomi Watts"]
     assert found[0].question == "who stars in king kong?, Which version: the 1933 film"
-    assert reader.answer("who?", clarification, "the 1933 film", []).answer == ""
+    nowhere = reader.answer_options(replace(case, hits=()))
+    assert [one.answer for one in nowhere] == ["", ""]
+    assert reader.answer_options(replace(case, clarification=None)) == []
 
 
 def test_options_find_their_readings() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,33 +17,33 @@ import pytest
 
 from small_corpora import Corpus
 from tiny_compact import exported, rescored, scored
-from whichsense import compact, index
-from whichsense.compact import Asked
+from whichsense import index
 from whichsense.errors import BadInput, WhichsenseError
 from whichsense.index import Index
+from whichsense.jobs.limits import Limits
 from whichsense.models.compact.encoder.inputs import pair
 from whichsense.models.compact.encoder.runtime import CompactModel
 from whichsense.models.compact.reader.candidates import Mention
 from whichsense.models.compact.rewrite import resolving
 from whichsense.models.compact.rewrite.resolving import (
-    Resolved,
+    ask_again,
     candidates_of,
-    checked,
-    resolved,
+    rewrite_answers,
 )
 from whichsense.models.compact.rewrite.support import Target
-from whichsense.models.compact.scene import Compact, Parts, Scene, Settings
+from whichsense.models.compact.scene import Compact, Parts, Scene
 from whichsense.models.compact.scorer.choosing import Rewrite, added, together
 from whichsense.models.compact.scorer.probes import StateProbe
 from whichsense.models.compact.scorer.scorer import Judge, Scorer, linear
 from whichsense.models.compact.writer.runtime import Writer
 from whichsense.pipeline import Pipeline
+from whichsense.providers import COMPACT
 from whichsense.stages.detect import CompactDetector
-from whichsense.stages.disambiguate import CompactDisambiguator
 from whichsense.stages.read import CompactReader
 from whichsense.stages.verify import CompactVerifier
-from whichsense.text.words import normalize, words
-from whichsense.types import Candidate, Reading, Span
+from whichsense.systems.build import load
+from whichsense.text.words import words
+from whichsense.types import FOR_BENCHMARKS, FOR_PEOPLE, Candidate, Case, Reading, Span
 
 for needed in ("onnx", "onnxruntime", "torch"):
     pytest.importorskip(needed)
@@ -74,7 +75,7 @@ def opened(make_corpus: Corpus, tmp_path: Path) -> Index:
 
 @pytest.fixture
 def pipeline(opened: Index, weights: Path) -> Pipeline:
-    return compact.load(opened, weights=weights, depth=5, keep=3, threshold=0.0)
+    return load(COMPACT, opened, weights=weights, depth=5, keep=3, threshold=0.0)
 
 
 def model_of(pipeline: Pipeline) -> Compact:
@@ -94,7 +95,8 @@ def with_scorer(weights: Path, folder: Path, **settings: float) -> Path:
 
 
 def test_readings_are_grounded_and_differ(pipeline: Pipeline) -> None:
-    for question, readings in zip(QUESTIONS, pipeline.readings(QUESTIONS), strict=True):
+    for case in pipeline.run(QUESTIONS):
+        question, readings = case.question, case.readings
         assert len(readings) > 1
         assert len({" ".join(words(one.question)) for one in readings}) == len(readings)
         for one in readings:
@@ -116,12 +118,13 @@ def test_readings_are_grounded_and_differ(pipeline: Pipeline) -> None:
 
 def test_every_pair_is_encoded_once(pipeline: Pipeline) -> None:
     """Reading, rewriting, asking again: what is read again is windows, by the writer."""
-    pipeline.readings(QUESTIONS)
+    pipeline.run(QUESTIONS)
     work, shape = (
         model_of(pipeline).model.work,
         model_of(pipeline).model.config["shape"],
     )
-    found = [len(hits) for hits in pipeline.retriever.retrieve(QUESTIONS, 5)]
+    cases = [Case(question) for question in QUESTIONS]
+    found = [len(case.hits) for case in pipeline.retriever.retrieve(cases, 5)]
     pairs = sum(found) + len(QUESTIONS)  # and every question without a passage
     late = sum(min(3, count) for count in found) + len(QUESTIONS)
     assert work.pairs == pairs
@@ -134,13 +137,70 @@ def test_every_pair_is_encoded_once(pipeline: Pipeline) -> None:
 def test_questions_together_as_one_by_one(
     pipeline: Pipeline, opened: Index, weights: Path
 ) -> None:
-    alone = [
-        compact.load(opened, weights=weights, depth=5, keep=3, threshold=0.0).readings(
-            [q]
-        )[0]
-        for q in QUESTIONS
-    ]
-    assert pipeline.readings(QUESTIONS) == alone
+    together = pipeline.run(QUESTIONS)
+    for question, case in zip(QUESTIONS, together, strict=True):
+        other = load(COMPACT, opened, weights=weights, depth=5, keep=3, threshold=0.0)
+        assert without_costs(other.ask(question)) == without_costs(case)
+
+
+def without_costs(case: Case) -> Case:
+    return dataclasses.replace(case, spent={})
+
+
+def test_threads_get_what_one_gets_and_nothing_is_read_twice(
+    opened: Index, weights: Path
+) -> None:
+    """32 questions at once through one pipeline."""
+    questions = [f"{QUESTIONS[n % 2][:-1]} {n}?" for n in range(32)]
+    shared = load(COMPACT, opened, weights=weights, depth=5, keep=3, threshold=0.0)
+    with ThreadPoolExecutor(32) as threads:
+        at_once = list(threads.map(shared.ask, questions))
+    one_by_one = load(COMPACT, opened, weights=weights, depth=5, keep=3, threshold=0.0)
+    for question, case in zip(questions, at_once, strict=True):
+        assert without_costs(case) == without_costs(one_by_one.ask(question))
+    assert model_of(shared).model.work == model_of(one_by_one).model.work
+
+
+def test_a_case_survives_json(pipeline: Pipeline) -> None:
+    for case in pipeline.run(QUESTIONS):
+        written = json.loads(json.dumps(case.to_json()))
+        assert Case.from_json(written) == case
+
+
+@pytest.mark.parametrize("after", ["retrieve", "rerank", "read", "disambiguate"])
+def test_a_case_that_is_cancelled_has_what_the_stages_before_left(
+    pipeline: Pipeline, after: str
+) -> None:
+    ended: list[str] = []
+    limits = Limits.of(cancelled=lambda: after in ended)
+    case = pipeline.ask(
+        QUESTIONS[0], limits=limits, on_stage=lambda name, cases: ended.append(name)
+    )
+    assert case.stopped == "cancelled" and ended[-1] == after
+    assert list(case.spent) == ended
+    assert bool(case.answers) == (after in ("read", "disambiguate"))
+    assert bool(case.readings) == (after == "disambiguate")
+
+
+def test_a_stage_is_left_in_its_middle(pipeline: Pipeline) -> None:
+    """The deadline passes between two passages: the encoder reads no further."""
+    work = model_of(pipeline).model.work
+    asked = iter(range(10**6))
+
+    def gone_after_three_looks() -> bool:
+        return next(asked) > 3
+
+    case = pipeline.ask(
+        QUESTIONS[0], limits=Limits.of(cancelled=gone_after_three_looks)
+    )
+    assert case.stopped == "cancelled" and case.hits and not case.answers
+    assert work.prompts == 0
+    assert pipeline.ask(QUESTIONS[0]).readings
+
+
+def test_a_deadline_that_has_passed(pipeline: Pipeline) -> None:
+    case = pipeline.ask(QUESTIONS[0], limits=Limits.of(seconds=0.0))
+    assert case.stopped == "deadline" and case.hits == () and case.readings == ()
 
 
 def test_one_answer_leaves_the_question_as_it_is(
@@ -148,36 +208,35 @@ def test_one_answer_leaves_the_question_as_it_is(
 ) -> None:
     plain = with_scorer(weights, tmp_path / "plain", single_under=1.1)
     for question in ("Who directed the film Dune?", "who directed  the film dune"):
-        (readings,) = compact.load(opened, weights=plain, threshold=1.0).readings(
-            [question]
-        )
+        pipeline = load(COMPACT, opened, weights=plain, threshold=1.0)
+        readings = pipeline.readings(question)
         assert [one.question for one in readings] == [question]
 
 
 def test_the_only_answer_to_an_ambiguous_question_says_which_reading_it_is(
-    opened: Index, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    opened: Index, weights: Path, tmp_path: Path
 ) -> None:
     """Unless that would be badly put, which a benchmark does not mind."""
     unsure = with_scorer(weights, tmp_path / "unsure", single_under=0.0)
-    for well_put, cautious, rewritten in (
-        (-9.0, True, True),
-        (9.0, True, False),
-        (9.0, False, True),
+    for well_put, policy, rewritten in (
+        (-9.0, FOR_PEOPLE, True),
+        (9.0, FOR_PEOPLE, False),
+        (9.0, FOR_BENCHMARKS, True),
     ):
-        monkeypatch.setattr(resolving, "_WELL_PUT", well_put)
-        for asked in compact.ask(
-            compact.load(opened, weights=unsure, threshold=1.0, cautious=cautious),
-            QUESTIONS,
-        ):
-            (reading,) = asked.readings
-            assert asked.ambiguous and reading.question.endswith("?")
-            assert (reading.question != asked.question) == rewritten
+        model = Compact(unsure, well_put=well_put)
+        pipeline = load(COMPACT, opened, model=model, threshold=1.0, policy=policy)
+        for case in pipeline.run(QUESTIONS):
+            (reading,) = case.readings
+            assert case.has_several_readings and reading.question.endswith("?")
+            assert (reading.question != case.question) == rewritten
 
 
 def test_of_several_rewrites_those_that_are_badly_put_give_way_to_titles(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene = model_of(pipeline).scene(QUESTIONS[0], pipeline.evidence(QUESTIONS[:1])[0])
+    scene = model_of(pipeline).read_given(
+        QUESTIONS[0], pipeline.run(QUESTIONS[:1], "evidence")[0].hits
+    )
     given = [
         Candidate("David Lynch", 0.9),
         Candidate("David Lynch", 0.8),
@@ -189,13 +248,13 @@ def test_of_several_rewrites_those_that_are_badly_put_give_way_to_titles(
         [Rewrite("Who else?", 1.0, -1.0)],
     ]
     monkeypatch.setattr(resolving, "rewrites", lambda *_, **__: options)
-    assert [one.question for one in resolved(scene, given)] == [
+    assert [one.question for one in rewrite_answers(scene, given, FOR_BENCHMARKS)] == [
         "Who, badly?",
         "Who, well?",
         "Who else?",
     ]
     first, second, third = (
-        one.question for one in resolved(scene, given, cautious=True)
+        one.question for one in rewrite_answers(scene, given, FOR_PEOPLE)
     )
     assert (
         first.startswith(f"{QUESTIONS[0][:-1]}, according to “")
@@ -204,17 +263,21 @@ def test_of_several_rewrites_those_that_are_badly_put_give_way_to_titles(
     assert third == QUESTIONS[0]  # no text holds it
 
 
-def test_a_title_that_names_an_answer_tells_none_apart(pipeline: Pipeline) -> None:
+def test_a_title_that_names_an_answer_tells_none_apart(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without any rewrite an answer is put to a title, but to none that holds its own name."""
     question = QUESTIONS[0]
-    scene = model_of(pipeline).scene(question, pipeline.evidence([question])[0])
+    hits = pipeline.run([question], "evidence")[0].hits
+    scene = model_of(pipeline).read_given(question, hits)
     wanted = resolving.target(scene, Candidate("David Lynch", 1.0))
     first, *_ = [scene.evidence.passages[place].title for place in wanted.marked]
-    assert (
-        resolving._by_title(scene, wanted, ["david lynch"], set())
-        == f"{question[:-1]}, according to “{first}”?"
-    )
-    told = resolving._by_title(scene, wanted, [normalize(first)], set())
-    assert told is None or first not in told
+    monkeypatch.setattr(resolving, "rewrites", lambda *_, **__: [[], []])
+    for named, told in (("David Lynch", True), (first, False)):
+        given = [Candidate(named, 0.9), Candidate("Nobody", 0.8)]
+        readings = rewrite_answers(scene, given, FOR_PEOPLE)
+        asked = f"{question[:-1]}, according to “{first}”?"
+        assert (asked in [one.question for one in readings]) == told
 
 
 def test_an_answer_is_told_where_the_reader_finds_it(pipeline: Pipeline) -> None:
@@ -226,9 +289,11 @@ def test_an_answer_is_told_where_the_reader_finds_it(pipeline: Pipeline) -> None
             2, "Lynch", 0, 5, True, (1, 2), 0.5
         ),  # a title: the whole text is about it
     ]
-    assert resolving._where_told(marked, found) == {0: [(20, 22)], 2: [(1, 2), (9, 11)]}
-    assert resolving._where_told(marked, []) == {}
-    scene = model_of(pipeline).scene(QUESTIONS[0], pipeline.evidence([QUESTIONS[0]])[0])
+    assert resolving.places_read(marked, found) == {0: [(20, 22)], 2: [(1, 2), (9, 11)]}
+    assert resolving.places_read(marked, []) == {}
+    scene = model_of(pipeline).read_given(
+        QUESTIONS[0], pipeline.run(QUESTIONS[:1], "evidence")[0].hits
+    )
     for text in [scene.answers[0].text, "no such answer"]:
         everywhere, told = (
             resolving.target(scene, Candidate(text, 1.0), told=told)
@@ -261,17 +326,15 @@ def test_rewrites_that_add_the_same_are_alike() -> None:
     ]  # greedily
 
 
-def test_the_detector_says_what_ask_says(opened: Index, weights: Path) -> None:
-    pipeline = compact.load(opened, weights=weights)
+def test_the_detector_says_what_the_reader_says(opened: Index, weights: Path) -> None:
+    pipeline = load(COMPACT, opened, weights=weights)
     detector = CompactDetector(model_of(pipeline))
-    for asked, hits in zip(
-        compact.ask(pipeline, QUESTIONS), pipeline.evidence(QUESTIONS), strict=True
-    ):
-        assert 0 < detector.probability(asked.question, hits) < 1
-        assert detector.is_ambiguous(asked.question, hits) <= asked.ambiguous
-    assert detector.probability("xylophones zzzz") == 0 and not detector.is_ambiguous(
-        "xylophones zzzz"
-    )
+    for case in pipeline.run(QUESTIONS):
+        (detected,) = detector.detect([Case(case.question, case.hits)])
+        assert detected.ambiguous is not None and 0 < detected.ambiguous < 1
+        assert bool(detected.is_ambiguous) <= case.has_several_readings
+    (nothing,) = detector.detect([Case("xylophones zzzz")])
+    assert nothing.ambiguous == 0 and nothing.is_ambiguous is False
 
 
 def test_caution_declines_and_gives_one_answer(
@@ -283,72 +346,46 @@ def test_caution_declines_and_gives_one_answer(
     shy = with_scorer(weights, tmp_path / "shy", **(sizes | {"decline_under": 1.1}))
     for folder, count in ((plain, 1), (shy, 0)):
         careful, bold = (
-            compact.load(opened, weights=folder, cautious=cautious)
-            for cautious in (True, False)
+            load(COMPACT, opened, weights=folder, policy=policy)
+            for policy in (FOR_PEOPLE, FOR_BENCHMARKS)
         )
-        assert [len(found) for found in careful.readings(QUESTIONS)] == [count] * len(
-            QUESTIONS
-        )
-        assert all(len(found) > 1 for found in bold.readings(QUESTIONS))
+        assert [len(case.readings) for case in careful.run(QUESTIONS)] == [count] * 2
+        assert all(len(case.readings) > 1 for case in bold.run(QUESTIONS))
 
 
 def test_a_question_that_cannot_be_answered(
     opened: Index, weights: Path, tmp_path: Path
 ) -> None:
-    shy = compact.load(
-        opened, weights=with_scorer(weights, tmp_path / "shy", decline_under=1.1)
+    shy = load(
+        COMPACT,
+        opened,
+        weights=with_scorer(weights, tmp_path / "shy", decline_under=1.1),
     )
-    (asked,) = compact.ask(shy, QUESTIONS[:1])
-    assert asked.readings == () and not asked.ambiguous and len(asked.nearest) == 3
-    told = asked.to_json()
-    assert told["readings"] == [] and [near["id"] for near in told["nearest"]] == [
-        h.passage.id for h in asked.nearest
-    ]
+    case = shy.ask(QUESTIONS[0])
+    assert case.readings == () and not case.has_several_readings and len(case.hits) > 2
+    assert case.confidence == case.answerable
 
 
 def test_nothing_found_at_all(pipeline: Pipeline) -> None:
-    (asked,) = compact.ask(pipeline, ["xylophones zzzz"])
-    assert asked.readings == () and asked.nearest == () and asked.confidence == 0
+    case = pipeline.ask("xylophones zzzz")
+    assert case.readings == () and case.hits == () and case.confidence == 0
 
 
-def test_what_ask_says(pipeline: Pipeline) -> None:
-    (asked,) = compact.ask(pipeline, QUESTIONS[:1])
-    told = asked.to_json()
-    assert list(told) == ["question", "ambiguous", "confidence", "readings", "timings"]
-    assert (
-        told["ambiguous"] is True
-        and told["confidence"] == told["readings"][0]["confidence"]
-    )
-    assert list(told["readings"][0]) == ["question", "answer", "confidence", "evidence"]
-    assert list(told["readings"][0]["evidence"][0]) == [
-        "id",
-        "title",
-        "text",
-        "start",
-        "end",
-        "score",
-    ]
-    assert list(told["timings"]) == [
-        "retrieve",
-        "rerank",
-        "read",
-        "disambiguate",
-        "verify",
-        "total",
-    ]
-    assert (
-        isinstance(asked, Asked)
-        and len(asked.first(1).readings) == 1
-        and asked.first(None) is asked
-    )
+def test_what_a_case_says(pipeline: Pipeline) -> None:
+    case = pipeline.ask(QUESTIONS[0])
+    assert case.has_several_readings
+    assert case.confidence == case.readings[0].confidence
+    stages = ["retrieve", "rerank", "read", "disambiguate", "verify"]
+    assert list(case.spent) == stages and case.seconds > 0
+    assert case.answerable is not None and case.ambiguous is not None
 
 
 def test_the_order_is_the_encoders(pipeline: Pipeline) -> None:
-    (hits,) = pipeline.retriever.retrieve(QUESTIONS[:1], 5)
+    (case,) = pipeline.retriever.retrieve([Case(QUESTIONS[0])], 5)
     assert pipeline.reranker is not None
-    found = pipeline.reranker.rerank(QUESTIONS[0], hits)
+    found = pipeline.reranker.rerank([case])[0].hits
     assert sorted(hit.passage.id for hit in found) == sorted(
-        hit.passage.id for hit in hits
+        hit.passage.id for hit in case.hits
     )
     assert [hit.score for hit in found] == sorted(
         (hit.score for hit in found), reverse=True
@@ -357,57 +394,52 @@ def test_the_order_is_the_encoders(pipeline: Pipeline) -> None:
 
 def test_answers_may_be_given(pipeline: Pipeline) -> None:
     """Rewrites for gold answers, wherever they stand or stand not."""
-    (hits,) = pipeline.evidence(QUESTIONS[:1])
+    hits = pipeline.run(QUESTIONS[:1], "evidence")[0].hits
+    given = (Candidate("David Lynch", 1.0), Candidate("Denis Villeneuve", 1.0))
+    answers = {candidate.answer for candidate in given}
+    readings = rewritten(pipeline, Case(QUESTIONS[0], hits, given))
+    assert readings and {one.answer for one in readings} <= answers
+    (alone,) = rewritten(pipeline, Case(QUESTIONS[0], hits, given[:1]))
+    scene = model_of(pipeline).read_given(QUESTIONS[0], hits)
+    assert alone.answer == "David Lynch"
+    assert (alone.question == QUESTIONS[0]) == (not scene.is_ambiguous)
+    assert rewritten(pipeline, Case(QUESTIONS[0], hits)) == ()
+
+
+def rewritten(pipeline: Pipeline, case: Case) -> tuple[Reading, ...]:
     assert pipeline.disambiguator is not None
-    given = [Candidate(answer, 1.0) for answer in ("David Lynch", "Denis Villeneuve")]
-    readings = pipeline.disambiguator.disambiguate(QUESTIONS[0], given, hits)
-    assert {one.answer for one in readings} <= {
-        "David Lynch",
-        "Denis Villeneuve",
-    } and readings
-    (alone,) = pipeline.disambiguator.disambiguate(QUESTIONS[0], given[:1], hits)
-    asked_alike = not model_of(pipeline).scene(QUESTIONS[0], hits).is_ambiguous
-    assert (
-        alone.answer == "David Lynch"
-        and (alone.question == QUESTIONS[0]) == asked_alike
-    )
-    assert pipeline.disambiguator.disambiguate(QUESTIONS[0], [], hits) == []
+    return pipeline.disambiguator.disambiguate([case])[0].readings
+
+
+def verified(pipeline: Pipeline, case: Case) -> tuple[Reading, ...]:
+    assert pipeline.verifier is not None
+    return pipeline.verifier.verify([case])[0].readings
 
 
 def test_a_benchmark_gets_a_rewrite_of_what_may_not_be_ambiguous(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An only answer leaves a reader's question as it is."""
+    """An only answer leaves a person's question as it is."""
     monkeypatch.setattr(Scene, "is_ambiguous", property(lambda scene: False))
-    (hits,) = pipeline.evidence(QUESTIONS[:1])
-    cautious, given = pipeline.disambiguator, [Candidate("David Lynch", 1.0)]
-    assert isinstance(cautious, CompactDisambiguator) and isinstance(
-        pipeline.verifier, CompactVerifier
-    )
-    for disambiguator, left in (
-        (cautious, True),
-        (dataclasses.replace(cautious, cautious=False), False),
-    ):
-        (alone,) = disambiguator.disambiguate(QUESTIONS[0], given, hits)
+    hits = pipeline.run(QUESTIONS[:1], "evidence")[0].hits
+    given = (Candidate("David Lynch", 1.0),)
+    edited = (Reading("Who directed Dune in 1984?", "David Lynch"),)
+    for policy, left in ((FOR_PEOPLE, True), (FOR_BENCHMARKS, False)):
+        (alone,) = rewritten(pipeline, Case(QUESTIONS[0], hits, given, policy=policy))
         assert (alone.question == QUESTIONS[0]) == left
-    for left in (True, False):
-        verifier = dataclasses.replace(
-            pipeline.verifier, cautious=left, threshold=1.1
-        )  # nothing joins
-        (alone,) = verifier.verify(
-            QUESTIONS[0], [Reading("Who directed Dune in 1984?", "David Lynch")], hits
-        )
+        nothing_joins = dataclasses.replace(policy, threshold=1.1)
+        case = Case(QUESTIONS[0], hits, given, edited, policy=nothing_joins)
+        (alone,) = verified(pipeline, case)
         assert (alone.question == QUESTIONS[0]) == left
 
 
 def test_what_only_shares_a_word_is_no_evidence(pipeline: Pipeline) -> None:
-    (hits,) = pipeline.evidence(QUESTIONS[:1])
+    hits = pipeline.run(QUESTIONS[:1], "evidence")[0].hits
     spans = [Span(hits[0].passage, 0, 4, score) for score in (0.5, 0.01, 0.009, 0.0)]
-    assert isinstance(pipeline.verifier, CompactVerifier)
-    verifier = dataclasses.replace(pipeline.verifier, threshold=1.1)  # nothing joins
-    (one,) = verifier.verify(
-        QUESTIONS[0], [Reading(QUESTIONS[0], "Dune", tuple(spans))], hits
-    )
+    readings = (Reading(QUESTIONS[0], "Dune", tuple(spans)),)
+    nothing_joins = dataclasses.replace(FOR_PEOPLE, threshold=1.1)
+    case = Case(QUESTIONS[0], hits, readings=readings, policy=nothing_joins)
+    (one,) = verified(pipeline, case)
     assert one.evidence == tuple(spans[:2])
 
 
@@ -417,7 +449,7 @@ def test_what_only_shares_a_word_is_no_evidence(pipeline: Pipeline) -> None:
 )
 def test_impossible_settings_are_refused(wrong: dict[str, Any], opened: Index) -> None:
     with pytest.raises(BadInput, match=r"between 0 and 1|at least 1"):
-        compact.load(opened, **wrong)
+        load(COMPACT, opened, **wrong)
 
 
 def scripted(
@@ -438,6 +470,10 @@ def scripted(
     monkeypatch.setattr(resolving, "likelihoods", likelihoods)
 
 
+def reading_of(candidate: Candidate, question: str) -> Reading:
+    return Reading(question, candidate.answer, candidate.spans, candidate.score)
+
+
 def test_rewrites_are_asked_again(
     pipeline: Pipeline,
     weights: Path,
@@ -447,12 +483,12 @@ def test_rewrites_are_asked_again(
 ) -> None:
     strict = with_scorer(weights, tmp_path / "strict", holds_over=0.0, single_under=1.1)
     model = Compact(strict)
-    (hits,) = pipeline.evidence(QUESTIONS[:1])
-    scene = model.scene(QUESTIONS[0], hits)
+    hits = pipeline.run(QUESTIONS[:1], "evidence")[0].hits
+    scene = model.read_given(QUESTIONS[0], hits)
     one, two, new = candidates_of(scene, scene.apart[:3])
-    first, second = Resolved(one, "First?"), Resolved(two, "Second?")
+    first, second = reading_of(one, "First?"), reading_of(two, "Second?")
     scripted(monkeypatch, {("First?", one.answer): -1.0, ("Second?", two.answer): -1.0})
-    assert checked(scene, [first, second], 0.0) == ([True, True], [])
+    assert ask_again(scene, [first, second], 0.0) == ([True, True], [])
     scripted(
         monkeypatch,
         {
@@ -461,7 +497,7 @@ def test_rewrites_are_asked_again(
             ("Second?", two.answer): -2.0,
         },
     )
-    assert checked(scene, [first, second], 0.0) == ([True, False], [])
+    assert ask_again(scene, [first, second], 0.0) == ([True, False], [])
     scripted(
         monkeypatch,
         {
@@ -470,24 +506,21 @@ def test_rewrites_are_asked_again(
             ("Second?", new.answer): -2.0,
         },
     )
-    assert checked(scene, [first, second], 0.0) == ([True, True], [scene.apart[2]])
-    asked = Resolved(one, QUESTIONS[0])  # the question itself brings nothing new
+    assert ask_again(scene, [first, second], 0.0) == ([True, True], [scene.apart[2]])
+    asked = reading_of(one, QUESTIONS[0])  # the question itself brings nothing new
     scripted(monkeypatch, {(QUESTIONS[0], new.answer): -1.0})
-    assert checked(scene, [asked, second], 0.0)[1] == []
+    assert ask_again(scene, [asked, second], 0.0)[1] == []
     with (
         monkeypatch.context() as unasked
     ):  # and need not be asked, if it is the only one
         unasked.setattr(resolving, "likelihoods", None)
-        assert checked(scene, [asked], 0.0) == ([True], [])
+        assert ask_again(scene, [asked], 0.0) == ([True], [])
     scripted(monkeypatch, {("First?", one.answer): -2.0, ("First?", new.answer): -1.0})
-    assert checked(scene, [first], 0.0) == ([True], [scene.apart[2]])
-    verify = dataclasses.replace(pipeline.verifier, compact=model)  # type: ignore[type-var]
+    assert ask_again(scene, [first], 0.0) == ([True], [scene.apart[2]])
+    verifier = CompactVerifier(model)
     scripted(monkeypatch, {("First?", two.answer): -1.0, ("Second?", one.answer): -1.0})
-    readings = [
-        Reading(text, c.answer, c.spans, c.score)
-        for text, c in (("First?", one), ("Second?", two))
-    ]
-    (left,) = verify.verify(QUESTIONS[0], readings, hits)  # type: ignore[union-attr]
+    case = Case(QUESTIONS[0], hits, readings=(first, second))
+    (left,) = verifier.verify([case])[0].readings
     best = max(one, two, key=lambda candidate: candidate.score)
     assert (left.question, left.answer) == (
         QUESTIONS[0],
@@ -510,9 +543,9 @@ def test_rewrites_are_asked_again(
     ],
 )
 def test_odd_questions(question: str, pipeline: Pipeline) -> None:
-    (asked,) = compact.ask(pipeline, [question])
-    assert asked.question == question
-    for reading in asked.readings:
+    case = pipeline.ask(question)
+    assert case.question == question
+    for reading in case.readings:
         assert reading.answer and reading.question
 
 
@@ -528,11 +561,8 @@ def test_odd_passages(
     records: list[tuple[str, str]], weights: Path, make_corpus: Corpus, tmp_path: Path
 ) -> None:
     index.Index.build(make_corpus(records, "odd.jsonl"), tmp_path / "odd")
-    (asked,) = compact.ask(
-        compact.load(tmp_path / "odd", weights=weights, threshold=0.0),
-        ["Who made Dune?"],
-    )
-    for reading in asked.readings:
+    pipeline = load(COMPACT, tmp_path / "odd", weights=weights, threshold=0.0)
+    for reading in pipeline.readings("Who made Dune?"):
         for span in reading.evidence:
             assert span.passage.text[span.start : span.end] or span.start == 0
 
@@ -540,18 +570,15 @@ def test_odd_passages(
 def test_hits_from_elsewhere_are_read(weights: Path, opened: Index) -> None:
     """A reader that is given passages which no reranker of its own ordered encodes them itself."""
     model = Compact(weights)
-    reader, hits = CompactReader(model, threshold=0.0), opened.search(QUESTIONS[0], 3)
-    found = reader.read(QUESTIONS[0], hits)
-    assert (
-        found and model.model.work.pairs == len(hits) + 1
-    )  # and the question without a passage
-    assert (
-        reader.read(QUESTIONS[0], model.scene(QUESTIONS[0], hits).evidence.hits)
-        == found
-    )
-    assert model.model.work.pairs == len(hits) + 1
-    reader.read(QUESTIONS[0], hits[:1])
-    assert model.model.work.pairs == len(hits) + 3
+    reader, hits = CompactReader(model), tuple(opened.search(QUESTIONS[0], 3))
+    everything = dataclasses.replace(FOR_PEOPLE, threshold=0.0)
+    (read,) = reader.read([Case(QUESTIONS[0], hits, policy=everything)])
+    pairs = len(hits) + 1  # and the question without a passage
+    assert read.answers and model.model.work.pairs == pairs
+    (again,) = reader.read([read])  # its scene travels with it
+    assert again == read and model.model.work.pairs == pairs
+    reader.read([dataclasses.replace(read, hits=hits[:1])])
+    assert model.model.work.pairs == pairs + 2
 
 
 def test_a_question_is_read_alone_too(weights: Path, opened: Index) -> None:
@@ -569,12 +596,11 @@ def test_a_question_is_read_alone_too(weights: Path, opened: Index) -> None:
             )
         )
         np.testing.assert_array_equal(Compact(weights).alone(question), alone[-1])
-        for some, keep in ((hits, None), (hits, 1), (hits[:1], None), ([], None)):
-            scene = Compact(weights).scene(question, some, keep=keep)
+        for some, keep in ((hits, 9), (hits, 1), (hits[:1], 9), ([], 9)):
+            scene = Compact(weights, keep=keep).read_search(question, some)
             np.testing.assert_array_equal(scene.evidence.alone, alone[-1])
-            assert len(scene.evidence.read) == min(
-                len(some), keep or len(some)
-            )  # it is no passage
+            # The bare question is not a passage.
+            assert len(scene.evidence.read) == min(len(some), keep)
     assert np.abs(alone[0] - alone[1]).max() > 1e-3
 
 
@@ -588,11 +614,11 @@ def test_where_several_answers_are_given_a_question_is_ambiguous(
     own.parts.__dict__["scorer"] = dataclasses.replace(
         own.scorer, in_large=judge, in_small=judge
     )
-    scene = own.scene(QUESTIONS[0], opened.search(QUESTIONS[0], 3))
+    scene = own.read_given(QUESTIONS[0], opened.search(QUESTIONS[0], 3))
     scene.__dict__["probabilities"] = [0.95, *[others] * (len(scene.answers) - 1)]
     assert scene.is_ambiguous == (len(scene.likely()) > 1) == several
     assert len(scene.likely(threshold=0.94)) == 1
-    assert not own.scene(QUESTIONS[0], []).is_ambiguous
+    assert not own.read_given(QUESTIONS[0], []).is_ambiguous
 
 
 def test_what_the_encoder_makes_of_a_question_says_whether_it_is_ambiguous(
@@ -615,23 +641,16 @@ def test_what_the_encoder_makes_of_a_question_says_whether_it_is_ambiguous(
         )
         own = Compact(weights)
         own.parts.__dict__["scorer"] = scorer
-        scene = own.scene(question, opened.search(question, 3))
+        scene = own.read_given(question, opened.search(question, 3))
         assert scene.ambiguous == pytest.approx(1 / (1 + np.exp(-2 * sign)), abs=1e-4)
         assert scene.is_ambiguous == (sign > 0)
-
-
-def test_the_last_questions_are_kept_not_all(weights: Path, opened: Index) -> None:
-    model = Compact(weights)
-    for number in range(12):
-        model.scene(f"{QUESTIONS[0]} {number}", opened.search(QUESTIONS[0], 2))
-    assert len(model._scenes) == 3
 
 
 def test_a_pipeline_knows_the_size_of_its_corpus_and_shares_what_is_loaded(
     weights: Path, opened: Index
 ) -> None:
     model = Compact(weights)
-    own = model_of(compact.load(opened, model=model))
+    own = model_of(load(COMPACT, opened, model=model))
     assert (
         own.passages == len(opened)
         and own.model is model.model
@@ -640,22 +659,18 @@ def test_a_pipeline_knows_the_size_of_its_corpus_and_shares_what_is_loaded(
     hits = opened.search(QUESTIONS[0], 4)
     for passages, name in ((len(opened), "in_small"), (1_000_000, "in_large")):
         over = model.over(passages)
-        assert over.scene(QUESTIONS[0], hits).judge is getattr(model.scorer, name)
+        assert over.read_given(QUESTIONS[0], hits).judge is getattr(model.scorer, name)
 
 
 def test_a_model_that_is_there_reads_as_much_as_the_pipeline_keeps(
     weights: Path, opened: Index
 ) -> None:
     """Else what its reranker read to the end is not what the reader is given, and is read again."""
-    model = Compact(weights, settings=Settings(keep=1, answers=7))
-    pipeline = compact.load(opened, depth=5, keep=3, threshold=0.0, model=model)
+    model = Compact(weights, keep=1)
+    pipeline = load(COMPACT, opened, depth=5, keep=3, threshold=0.0, model=model)
     own = model_of(pipeline)
-    assert (
-        own.settings == Settings(keep=3, answers=7)
-        and own.parts is model.parts
-        and model.settings.keep == 1
-    )
-    pipeline.readings(QUESTIONS[:1])
+    assert own.keep == 3 and own.parts is model.parts and model.keep == 1
+    pipeline.ask(QUESTIONS[0])
     assert own.model.work.pairs == len(opened.search(QUESTIONS[0], 5)) + 1
 
 

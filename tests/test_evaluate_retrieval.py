@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,12 @@ from whichsense.cli.evaluate import command
 from whichsense.errors import BadConfig, BadInput
 from whichsense.evaluation.retrieval import evaluate_retrieval
 from whichsense.models.compact.encoder.runtime import WEIGHTS
-from whichsense.types import Hit
+from whichsense.types import Case
 
 
 class Backwards:
-    def rerank(self, question: str, hits: Sequence[Hit]) -> list[Hit]:
-        return list(reversed(hits))
+    def rerank(self, cases: Sequence[Case]) -> list[Case]:
+        return [replace(case, hits=case.hits[::-1]) for case in cases]
 
 
 def test_what_the_search_finds_and_what_a_reranker_makes_of_it() -> None:
@@ -46,11 +47,11 @@ class Failing(Backwards):
     def __init__(self, after: int) -> None:
         self.after, self.asked = after, 0
 
-    def rerank(self, question: str, hits: Sequence[Hit]) -> list[Hit]:
+    def rerank(self, cases: Sequence[Case]) -> list[Case]:
         if self.asked == self.after:
             raise RuntimeError("broken")
         self.asked += 1
-        return super().rerank(question, hits)
+        return super().rerank(cases)
 
 
 def test_goes_on_after_a_failure_and_not_with_another_reranker(tmp_path: Path) -> None:

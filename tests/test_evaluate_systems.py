@@ -15,8 +15,9 @@ from whichsense.evaluation import leaderboard
 from whichsense.evaluation.leaderboard import evaluate_systems
 from whichsense.evaluation.scoring import score
 from whichsense.models.compact.encoder import runtime
-from whichsense.systems import System, SystemTable
-from whichsense.types import Reading
+from whichsense.systems.build import System
+from whichsense.systems.settings import SystemSettings
+from whichsense.types import Case, Reading
 
 QUESTIONS = {question.text: question for question in load("sample/questions")}
 
@@ -27,14 +28,16 @@ class Knowing:
     def __init__(self, every: bool) -> None:
         self.every, self.asked = every, 0
 
-    def readings(self, questions: Sequence[str]) -> list[list[Reading]]:
+    def run(self, questions: Sequence[str]) -> list[Case]:
         self.asked += len(questions)
         pairs = [QUESTIONS[question].annotations[0].pairs for question in questions]
-        found = [
-            [Reading(pair.question or question, pair.answers[0]) for pair in own]
-            for question, own in zip(questions, pairs, strict=True)
-        ]
-        return found if self.every else [own[:1] for own in found]
+        cases = []
+        for question, own in zip(questions, pairs, strict=True):
+            readings = []
+            for pair in own if self.every else own[:1]:
+                readings.append(Reading(pair.question or question, pair.answers[0]))
+            cases.append(Case(question, readings=tuple(readings)))
+        return cases
 
 
 @pytest.fixture
@@ -44,10 +47,11 @@ def file(
     """A comparison of two systems that are known by their names, run as real ones are."""
     answerers = {"all": Knowing(True), "one": Knowing(False)}
 
-    def made(table: SystemTable, index: object) -> System:
-        return System(table.name, answerers[table.name], table.name == "all", table)
+    def build(settings: SystemSettings, index: object, policy: object) -> System:
+        name = settings.name
+        return System(answerers[name], settings, rewrites=name == "all")
 
-    monkeypatch.setattr(leaderboard, "made", made)
+    monkeypatch.setattr(leaderboard, "build", build)
     monkeypatch.chdir(tmp_path)
     Path("all.toml").write_text("depth = 1\n")
     Path("one.toml").write_text("depth = 1\n")
@@ -90,9 +94,9 @@ def test_gold_is_scored_as_the_dataset_is(
     """Records score as the dataset's own file does, and readings as the official form does."""
     questions = list(QUESTIONS.values())
     predictions = tmp_path / "p.json"
-    found = Knowing(False).readings([question.text for question in questions])
+    found = Knowing(False).run([question.text for question in questions])
     said = {
-        q.id: [{"question": r.question, "answer": r.answer} for r in own]
+        q.id: [{"question": r.question, "answer": r.answer} for r in own.readings]
         for q, own in zip(questions, found, strict=True)
     }
     predictions.write_text(json.dumps(said))

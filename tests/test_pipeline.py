@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import pickle
 
 import pytest
 
-from whichsense import Pipeline, sample
+from whichsense import Case, Pipeline, sample
 from whichsense.errors import BadInput, MissingStage
+from whichsense.jobs.limits import Limits
 from whichsense.stages.retrieve import IndexRetriever
 from whichsense.testing import (
     FakeClarifier,
+    FakeDetector,
     FakeDisambiguator,
     FakeReader,
     FakeReranker,
@@ -41,7 +45,7 @@ WHOLE = Pipeline(
 
 
 def test_readings_in_order() -> None:
-    (readings,) = WHOLE.readings(["Who made the film Dune?"])
+    readings = WHOLE.readings("Who made the film Dune?")
     assert [(reading.answer, reading.question) for reading in readings] == [
         ("David Lynch", "Who made the film Dune (Dune (1984 film))?"),
         ("Denis Villeneuve", "Who made the film Dune (Dune (2021 film))?"),
@@ -51,32 +55,86 @@ def test_readings_in_order() -> None:
 
 
 def test_a_string_is_no_list_of_questions() -> None:
-    pipeline = Pipeline(IndexRetriever(sample.index()))
-    for asked in (
-        pipeline.evidence,
-        pipeline.readings,
-        lambda one: list(pipeline.traces(one)),
-    ):
-        with pytest.raises(BadInput, match="list of questions"):
-            asked("Who?")
+    with pytest.raises(BadInput, match="list of questions"):
+        WHOLE.run("Who?")
 
 
 def test_reranker_decides_what_is_kept() -> None:
-    kept = dataclasses.replace(WHOLE, keep=2).evidence(["Who made the film Dune?"])[0]
-    assert [hit.passage.title for hit in kept] == [
+    two = dataclasses.replace(WHOLE, keep=2)
+    (kept,) = two.run(["Who made the film Dune?"], "evidence")
+    assert [hit.passage.title for hit in kept.hits] == [
         "Dune (1984 film)",
         "Dune (2021 film)",
     ]
-    alone = dataclasses.replace(WHOLE, reranker=None, depth=1).evidence(["Who?"])[0]
-    assert alone == HITS[:1]
+    plain = dataclasses.replace(WHOLE, reranker=None, depth=1)
+    assert plain.run(["Who?"], "evidence")[0].hits == tuple(HITS[:1])
 
 
 def test_clarify_and_summarize() -> None:
-    asked = WHOLE.clarify("Who made the film Dune?")
-    assert len(asked.options) == len(asked.readings) == 2
-    told = WHOLE.summarize("Who made the film Dune?")
-    assert "David Lynch" in told.text
-    assert all(citation.passages for citation in told.sentences)
+    question = "Who made the film Dune?"
+    case = WHOLE.ask(question)
+    for asked in (question, case):
+        clarification = WHOLE.clarify(asked)
+        assert clarification is not None
+        assert len(clarification.options) == len(clarification.readings) == 2
+        answer = WHOLE.summarize(asked)
+        assert answer is not None and "David Lynch" in answer.text
+        assert all(citation.passages for citation in answer.sentences)
+    assert WHOLE.run([question], "clarification")[0].clarification is not None
+    assert WHOLE.run([question], "long answer")[0].long_answer is not None
+
+
+def test_each_stage_that_ends_is_told_and_timed() -> None:
+    ended: list[tuple[str, int]] = []
+    cases = dataclasses.replace(WHOLE, batch=2, detector=FakeDetector()).run(
+        ["Who made Dune?", "Who made the film Dune?", "Who?"],
+        on_stage=lambda name, some: ended.append((name, len(some))),
+    )
+    others = ["rerank", "read", "detect", "disambiguate", "verify"]
+    expected = [("retrieve", 3)]
+    expected += [(name, 2) for name in others] + [(name, 1) for name in others]
+    assert ended == expected
+    for case in cases:
+        assert list(case.spent) == ["retrieve", *others]
+        assert all(cost.seconds >= 0 for cost in case.spent.values())
+        assert case.is_ambiguous is True and case.stopped == ""
+
+
+def test_a_deadline_ends_a_batch_with_what_it_has() -> None:
+    """The clock runs out while the first batch is read: the second is not begun."""
+    now = iter([False] * 3 + [True] * 99)
+    limits = Limits.of(cancelled=lambda: next(now))
+    cases = dataclasses.replace(WHOLE, batch=1).run(["Who?", "When?"], limits=limits)
+    assert [case.stopped for case in cases] == ["cancelled"] * 2
+    assert all(case.hits and not case.readings for case in cases)
+    assert WHOLE.run([]) == []
+
+
+def test_a_case_survives_json() -> None:
+    (case,) = WHOLE.run(["Who made the film Dune?"], "clarification")
+    case = dataclasses.replace(
+        case, long_answer=WHOLE.summarize(case), scratch=object()
+    )
+    written = json.loads(json.dumps(case.to_json()))
+    assert written["schema"] == 1 and "scratch" not in written
+    assert (
+        Case.from_json(written) == case
+        and pickle.loads(pickle.dumps(written)) == written
+    )
+    wrong = [
+        ({**written, "schema": 2}, "schema"),
+        ({key: value for key, value in written.items() if key != "hits"}, "hits"),
+        ({**written, "question": 3}, "question"),
+        ({**written, "colour": 3}, "colour"),
+        (
+            {**written, "hits": [{**written["hits"][0], "score": "x"}]},
+            r"hits\[0\].score",
+        ),
+        ([], "schema"),
+    ]
+    for value, named in wrong:
+        with pytest.raises(BadInput, match=named):
+            Case.from_json(value)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -86,13 +144,13 @@ def test_clarify_and_summarize() -> None:
 def test_missing_stage_is_named(ask: str, stage: str) -> None:
     bare = Pipeline(FakeRetriever(HITS))
     with pytest.raises(MissingStage, match=stage):
-        getattr(bare, ask)(["Who?"] if ask == "readings" else "Who?")
+        getattr(bare, ask)("Who?")
 
 
 def test_over_a_real_index() -> None:
     pipeline = Pipeline(IndexRetriever(sample.index()), keep=3)
-    found = pipeline.evidence(
-        ["When was the city of New York founded?", "Who wrote it?"]
+    found = pipeline.run(
+        ["When was the city of New York founded?", "Who wrote it?"], "evidence"
     )
-    assert [len(hits) for hits in found] == [3, 3]
-    assert found[0][0].passage.id.startswith("new-york")
+    assert [len(case.hits) for case in found] == [3, 3]
+    assert found[0].hits[0].passage.id.startswith("new-york")

@@ -15,7 +15,7 @@ import pytest
 from whichsense.errors import BadInput
 from whichsense.evaluation.predict import beside, is_of, predict
 from whichsense.evaluation.scoring import score
-from whichsense.types import Reading
+from whichsense.types import Case, Reading
 
 
 class Echo:
@@ -24,15 +24,16 @@ class Echo:
     def __init__(self, pause: float = 0.0, fail_at: int = 0) -> None:
         self.pause, self.fail_at, self.asked = pause, fail_at, 0
 
-    def readings(self, questions: Sequence[str]) -> list[list[Reading]]:
+    def run(self, questions: Sequence[str]) -> list[Case]:
         self.asked += len(questions)
         if self.fail_at and self.asked >= self.fail_at:
             raise RuntimeError("broken")
         time.sleep(self.pause)
-        return [
-            [Reading(f"{question} (long)", str(len(question))), Reading(question, "é")]
-            for question in questions
-        ]
+        cases = []
+        for question in questions:
+            first = Reading(f"{question} (long)", str(len(question)))
+            cases.append(Case(question, readings=(first, Reading(question, "é"))))
+        return cases
 
 
 @pytest.fixture
@@ -85,14 +86,14 @@ def test_the_questions_are_not_written_over(questions: Path) -> None:
 class Sure:
     """Says how probable its first answer is; of the others not, or by a logarithm."""
 
-    def readings(self, questions: Sequence[str]) -> list[list[Reading]]:
-        return [
-            [
-                Reading(one, str(value), confidence=value)
-                for value in (0.62541, 0.0, -4.2)
-            ]
-            for one in questions
-        ]
+    def run(self, questions: Sequence[str]) -> list[Case]:
+        cases = []
+        for question in questions:
+            readings = []
+            for value in (0.62541, 0.0, -4.2):
+                readings.append(Reading(question, str(value), confidence=value))
+            cases.append(Case(question, readings=tuple(readings)))
+        return cases
 
 
 def test_confidence_is_told_where_there_is_one(questions: Path, tmp_path: Path) -> None:

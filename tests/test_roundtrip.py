@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from whichsense.pipeline import Pipeline
+from whichsense.protocols import Disambiguator, Reader
 from whichsense.stages.disambiguate import PromptCopy
-from whichsense.stages.roundtrip import MOST_ANSWERS, round_trip
+from whichsense.stages.roundtrip import MOST_ANSWERS
 from whichsense.testing import FakeDisambiguator, FakeRetriever, passage_hit
-from whichsense.types import Candidate, Hit, Reading
+from whichsense.types import Candidate, Case, Hit, Reading
 
 HITS = [passage_hit("370, 186 and 100 points.", "Points")]
 PROMPT = "What's the most points scored in a game?"
@@ -21,10 +22,15 @@ class ScriptedReader:
 
     script: Mapping[str, Sequence[str]]
     asked: list[str] = field(default_factory=list)
+    calls: list[int] = field(default_factory=list)
 
-    def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
+    def read(self, cases: Sequence[Case]) -> list[Case]:
+        self.calls.append(len(cases))
+        return [replace(case, answers=self._answers(case.question)) for case in cases]
+
+    def _answers(self, question: str) -> tuple[Candidate, ...]:
         self.asked.append(question)
-        return [Candidate(answer, 1.0) for answer in self.script.get(question, [])]
+        return tuple(Candidate(answer, 1.0) for answer in self.script.get(question, []))
 
 
 @dataclass
@@ -33,13 +39,28 @@ class ScriptedRewriter:
 
     given: list[list[str]] = field(default_factory=list)
 
-    def disambiguate(
-        self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]
-    ) -> list[Reading]:
-        self.given.append([one.answer for one in answers])
-        if len(answers) == 1:
-            return [Reading(question, answers[0].answer)]
-        return [Reading(f"{question} ({one.answer})", one.answer) for one in answers]
+    def disambiguate(self, cases: Sequence[Case]) -> list[Case]:
+        return [replace(case, readings=self._readings(case)) for case in cases]
+
+    def _readings(self, case: Case) -> tuple[Reading, ...]:
+        given = [one.answer for one in case.answers]
+        self.given.append(given)
+        if len(given) == 1:
+            return (Reading(case.question, given[0]),)
+        return tuple(Reading(f"{case.question} ({one})", one) for one in given)
+
+
+def round_trip(
+    question: str,
+    hits: Sequence[Hit],
+    reader: Reader,
+    rewriter: Disambiguator,
+    rounds: int,
+) -> list[Reading]:
+    pipeline = Pipeline(
+        FakeRetriever(hits), reader=reader, disambiguator=rewriter, rounds=rounds
+    )
+    return list(pipeline.readings(question))
 
 
 def answers(readings: Sequence[Reading]) -> list[str]:
@@ -96,12 +117,15 @@ class EndlessReader:
 
     count: int = 0
 
-    def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
+    def read(self, cases: Sequence[Case]) -> list[Case]:
+        return [replace(case, answers=self._two_more()) for case in cases]
+
+    def _two_more(self) -> tuple[Candidate, ...]:
         self.count += 2
-        return [
+        return (
             Candidate(f"answer {self.count - 1}", 1.0),
             Candidate(f"answer {self.count}", 1.0),
-        ]
+        )
 
 
 def test_it_ends_even_if_the_reader_never_does() -> None:
@@ -144,24 +168,10 @@ def test_the_pipeline_takes_rounds() -> None:
     pipeline = Pipeline(
         FakeRetriever(HITS), reader=reader, disambiguator=FakeDisambiguator()
     )
-    once = pipeline.readings([PROMPT])[0]
+    once = pipeline.readings(PROMPT)
     hidden = ScriptedReader({**reader.script, once[0].question: ["100"]})
     again = replace(pipeline, reader=hidden, rounds=4)
-    assert answers(again.readings([PROMPT])[0]) == ["370", "186", "100"]
-
-
-@dataclass
-class TogetherReader(ScriptedReader):
-    calls: list[int] = field(default_factory=list)
-
-    def read_many(
-        self, questions: Sequence[str], hits: Sequence[Sequence[Hit]]
-    ) -> list[list[Candidate]]:
-        self.calls.append(len(questions))
-        return [
-            self.read(question, seen)
-            for question, seen in zip(questions, hits, strict=True)
-        ]
+    assert answers(again.readings(PROMPT)) == ["370", "186", "100"]
 
 
 def test_many_questions_go_round_together() -> None:
@@ -175,15 +185,16 @@ def test_many_questions_go_round_together() -> None:
         round_trip(one, HITS, ScriptedReader(script), ScriptedRewriter(), rounds=5)
         for one in "abc"
     ]
-    reader = TogetherReader(script)
+    reader = ScriptedReader(script)
     pipeline = Pipeline(
         FakeRetriever(HITS), reader=reader, disambiguator=ScriptedRewriter(), rounds=5
     )
-    assert pipeline.readings(["a", "b", "c"]) == apart
+    together = [list(case.readings) for case in pipeline.run(["a", "b", "c"])]
+    assert together == apart
     assert [answers(found) for found in apart] == [
         ["1", "2", "3"],
         ["4"],
         ["5", "6", "7", "8"],
     ]
     assert reader.calls == [3, 4, 2, 1]
-    assert pipeline.readings([]) == []
+    assert pipeline.run([]) == []

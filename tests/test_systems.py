@@ -16,6 +16,8 @@ from whichsense.evaluation.leaderboard import LeaderboardConfig
 from whichsense.models.compact.encoder import runtime
 from whichsense.pipeline import Pipeline
 from whichsense.stages.baselines import DisambiguateFirst
+from whichsense.stages.clarify import SeqClarifier
+from whichsense.stages.detect import AnswersDetector
 from whichsense.stages.disambiguate import PromptCopy, SeqDisambiguator
 from whichsense.stages.read import (
     CompactReader,
@@ -28,8 +30,11 @@ from whichsense.stages.rerank import (
     CrossEncoderReranker,
     JointReranker,
 )
+from whichsense.stages.summarize import SeqSummarizer
 from whichsense.stages.verify import EMVerifier, LMVerifier
-from whichsense.systems import System, described, load_system, made, provided_system
+from whichsense.systems.build import System, build, load
+from whichsense.systems.settings import describe, load_settings
+from whichsense.types import FOR_BENCHMARKS
 
 
 def trained(folder: Path, name: str, task: str, about: str) -> str:
@@ -49,14 +54,23 @@ def models(tmp_path: Path) -> dict[str, str]:
         "spans": ("extractive-reader", "bert.json"),
         "fid": ("answer-prediction", "seq2seq.json"),
         "qd": ("question-disambiguation", "seq2seq.json"),
+        "ambiguity": ("ambiguity-detector", "bert.json"),
+        "first": ("disambiguate-first", "seq2seq.json"),
+        "asks": ("clarification", "seq2seq.json"),
+        "tells": ("long-answer", "seq2seq.json"),
     }
     return {name: trained(tmp_path, name, *kind) for name, kind in kinds.items()}
 
 
-def system(folder: Path, body: str) -> System:
+def written(folder: Path, body: str) -> Path:
     path = folder / "mine.toml"
     path.write_text(body)
-    return made(load_system(path), sample.index())
+    return path
+
+
+def system(folder: Path, body: str) -> System:
+    path = written(folder, body)
+    return build(load_settings(path), sample.index(), FOR_BENCHMARKS)
 
 
 def test_refuel(tmp_path: Path, models: dict[str, str]) -> None:
@@ -107,7 +121,8 @@ def test_thresholding_and_votes(tmp_path: Path, models: dict[str, str]) -> None:
     )
     voting = system(
         tmp_path,
-        f'reader.models = ["{models["spans"]}", "{models["fid"]}"]\nverifier.kind = "em"',
+        f'reader = {{ provider = "vote", models = ["{models["spans"]}", "{models["fid"]}"] }}\n'
+        'verifier.provider = "exact-match"',
     )
     assert isinstance(voting.answerer, Pipeline) and isinstance(
         voting.answerer.reader, VotingReader
@@ -120,12 +135,29 @@ def test_thresholding_and_votes(tmp_path: Path, models: dict[str, str]) -> None:
 
 
 def test_disambiguate_first(tmp_path: Path, models: dict[str, str]) -> None:
-    body = f'reader.model = "{models["spans"]}"\ndetector.model = "a"\n'
-    assert isinstance(
-        system(tmp_path, body + 'rewriter.model = "b"').answerer, DisambiguateFirst
-    )
+    reader = f'reader.model = "{models["spans"]}"\n'
+    detector = f'detector.model = "{models["ambiguity"]}"\n'
+    rewriter = f'rewriter.model = "{models["first"]}"\n'
+    first = system(tmp_path, reader + detector + rewriter)
+    assert isinstance(first.answerer, DisambiguateFirst)
     with pytest.raises(BadConfig, match=r"\[detector\] and \[rewriter\]"):
-        system(tmp_path, body)
+        system(tmp_path, reader + rewriter)
+    with pytest.raises(BadConfig, match="whichsense predict"):
+        load(written(tmp_path, reader + detector + rewriter))
+
+
+def test_every_stage_may_be_named(tmp_path: Path, models: dict[str, str]) -> None:
+    body = f'''
+        reader.model = "{models["spans"]}"
+        detector.provider = "answers"
+        clarifier.model = "{models["asks"]}"
+        summarizer.model = "{models["tells"]}"
+    '''
+    pipeline = system(tmp_path, body).answerer
+    assert isinstance(pipeline, Pipeline)
+    assert isinstance(pipeline.detector, AnswersDetector)
+    assert isinstance(pipeline.clarifier, SeqClarifier)
+    assert isinstance(pipeline.summarizer, SeqSummarizer)
 
 
 @pytest.mark.parametrize(
@@ -138,9 +170,9 @@ def test_disambiguate_first(tmp_path: Path, models: dict[str, str]) -> None:
             "unknown key 'reader.modle'. Did you mean 'model'",
         ),
         ('reader.model = "nowhere"', BadConfig, "'nowhere' holds no trained model"),
-        ('reader.provider = "llama"', BadConfig, "reader.provider"),
+        ('reader.provider = "llama"', BadConfig, "no provider 'llama'"),
         ("reader = 3", BadConfig, "'reader' must be a table"),
-        ("reader = {}", BadConfig, "A stage needs a model"),
+        ("reader = {}", BadConfig, "[reader] needs a model"),
     ],
 )
 def test_mistakes_are_told(
@@ -163,7 +195,7 @@ def test_shipped_systems_name_what_recipes_train(path: Path) -> None:
         named = {Path(entry.file).name for entry in listed.systems}
         assert named == {other.name for other in SHIPPED.glob("*.toml")} - {"all.toml"}
         return
-    table = load_system(path)
+    table = load_settings(path)
     assert table.about
     recipes = set()
     for file in (SHIPPED.parent / "recipes").glob("*.toml"):
@@ -184,7 +216,7 @@ def test_shipped_systems_name_what_recipes_train(path: Path) -> None:
 def test_compact_for_all_stages_or_for_one(
     tmp_path: Path, models: dict[str, str]
 ) -> None:
-    whole = made(provided_system("compact"), sample.index()).answerer
+    whole = load()
     assert isinstance(whole, Pipeline) and isinstance(whole.reader, CompactReader)
     assert (
         isinstance(whole.reranker, CompactReranker) and whole.disambiguator is not None
@@ -209,32 +241,32 @@ def test_compact_for_all_stages_or_for_one(
 
 
 def test_another_compact_model(tmp_path: Path) -> None:
-    table = dataclasses.replace(provided_system("compact"), weights=str(tmp_path))
-    found = made(table, sample.index()).answerer
+    table = dataclasses.replace(load_settings("compact"), weights=str(tmp_path))
+    found = build(table, sample.index(), FOR_BENCHMARKS).answerer
     assert isinstance(found, Pipeline) and isinstance(found.reader, CompactReader)
     assert found.reader.compact.folder == tmp_path
     (tmp_path / "selected.json").write_text("{}")
-    before = described(table, sample.index())
-    assert before["compact"] == str(tmp_path) and before != described(
-        provided_system("compact"), sample.index()
+    before = describe(table, sample.index())
+    assert before["compact"] == str(tmp_path) and before != describe(
+        load_settings("compact"), sample.index()
     )
     (tmp_path / "selected.json").write_text('{"step": 2}')
-    assert before != described(table, sample.index())  # trained anew, in the same place
+    assert before != describe(table, sample.index())  # trained anew, in the same place
 
 
 def test_unknown_provider() -> None:
     with pytest.raises(BadConfig, match="--system FILE"):
-        provided_system("seq2seq")
+        load_settings("seq2seq")
 
 
 def test_description_changes_with_the_training_run(
     tmp_path: Path, models: dict[str, str]
 ) -> None:
     found = system(tmp_path, f'reader.model = "{models["spans"]}"')
-    before = described(found.table, sample.index())
-    assert before == described(found.table, sample.index())
+    before = describe(found.settings, sample.index())
+    assert before == describe(found.settings, sample.index())
     (Path(models["spans"]) / "selected.json").write_text("{}")
-    assert before != described(found.table, sample.index())
+    assert before != describe(found.settings, sample.index())
 
 
 def test_description_names_the_compact_model_where_it_is_asked_for(
@@ -242,17 +274,17 @@ def test_description_names_the_compact_model_where_it_is_asked_for(
 ) -> None:
     one = system(
         tmp_path, f'reader.model = "{models["spans"]}"\nreranker.provider = "compact"'
-    ).table
-    without = system(tmp_path, f'reader.model = "{models["spans"]}"').table
-    before = described(one, sample.index())
-    assert before["compact"] == runtime.WEIGHTS.name and "compact" not in described(
+    ).settings
+    without = system(tmp_path, f'reader.model = "{models["spans"]}"').settings
+    before = describe(one, sample.index())
+    assert before["compact"] == runtime.WEIGHTS.name and "compact" not in describe(
         without, sample.index()
     )
     monkeypatch.setattr(runtime, "WEIGHTS", Path("compact-99"))
-    assert before != described(one, sample.index())
+    assert before != describe(one, sample.index())
 
 
 def test_prose_does_not_decide_what_a_system_is() -> None:
-    table = provided_system("compact")
+    table = load_settings("compact")
     told = dataclasses.replace(table, about="Reads twice.")
-    assert described(table, sample.index()) == described(told, sample.index())
+    assert describe(table, sample.index()) == describe(told, sample.index())

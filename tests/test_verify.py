@@ -10,7 +10,7 @@ from whichsense.errors import BadInput
 from whichsense.metrics.ambignq import f1_answers
 from whichsense.stages.verify import EMVerifier, above, tuned_threshold
 from whichsense.testing import FakeReader, passage_hit
-from whichsense.types import Reading
+from whichsense.types import Case, Reading
 
 HITS = [passage_hit("Ann won in 2012, Bob in 2013.")]
 
@@ -34,13 +34,13 @@ def test_at_least_one_stays() -> None:
 
 def test_em_verification() -> None:
     verifier = EMVerifier(FakeReader({"Ann": "Ann"}))
-    kept = verifier.verify("who?", readings(("Bob", 0.0), ("ann", 0.0)), HITS)
-    assert [one.answer for one in kept] == ["ann"]
-    assert [
-        one.answer
-        for one in verifier.verify("who?", readings(("Bob", 0.0), ("Cy", 0.0)), HITS)
-    ] == ["Bob"]
-    assert verifier.verify("who?", [], HITS) == []
+    given = [("Bob", "ann"), ("Bob", "Cy"), ()]
+    cases = []
+    for answers in given:
+        own = tuple(readings(*((answer, 0.0) for answer in answers)))
+        cases.append(Case("who?", tuple(HITS), readings=own))
+    kept = [[one.answer for one in case.readings] for case in verifier.verify(cases)]
+    assert kept == [["ann"], ["Bob"], []]
 
 
 def f1(gold: Sequence[Sequence[str]], kept: Sequence[Reading]) -> float:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
 
 from whichsense.errors import BadInput, MissingStage
-from whichsense.many import verify_all
+from whichsense.jobs.limits import LimitReached, Limits, check_limits, within
 from whichsense.protocols import (
     Clarifier,
+    Detector,
     Disambiguator,
     Reader,
     Reranker,
@@ -19,20 +19,24 @@ from whichsense.protocols import (
     Summarizer,
     Verifier,
 )
-from whichsense.stages.roundtrip import round_trip, round_trips
-from whichsense.types import Candidate, Clarification, Hit, LongAnswer, Reading
+from whichsense.stages.roundtrip import RoundTrip, keep_distinct_answers
+from whichsense.types import (
+    FOR_PEOPLE,
+    Case,
+    Clarification,
+    LongAnswer,
+    Policy,
+    Reading,
+)
 
+Goal = Literal["evidence", "readings", "clarification", "long answer"]
+Step = tuple[str, Callable[[Sequence[Case]], list[Case]]]
+StageHook = Callable[[str, Sequence[Case]], None]
 Stage = TypeVar("Stage")
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """What came of a question, and how: the passages that were read, the readings, seconds for each stage."""
-
-    question: str
-    hits: tuple[Hit, ...]
-    readings: tuple[Reading, ...]
-    timings: Mapping[str, float]
+def _ignore(stage: str, cases: Sequence[Case]) -> None:
+    """The hook of a caller who gives none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,120 +50,130 @@ class Pipeline:
     verifier: Verifier | None = None
     clarifier: Clarifier | None = None
     summarizer: Summarizer | None = None
+    detector: Detector | None = None
     depth: int = 100
     keep: int = 20
     rounds: int = 0
     """Round-trip prediction: how often at most the rewrites are asked again for answers that were missed."""
+    batch: int = 8
+    """Cases that go through the stages together; all are searched for in one call."""
+    policy: Policy = FOR_PEOPLE
 
-    def evidence(self, questions: Sequence[str]) -> list[list[Hit]]:
-        """The passages that the later stages read, best first, for each question."""
-        found = self.retriever.retrieve(_several(questions), self.depth)
-        return [
-            self._kept(question, hits)
-            for question, hits in zip(questions, found, strict=True)
-        ]
+    def run(
+        self,
+        questions: Sequence[str],
+        goal: Goal = "readings",
+        *,
+        limits: Limits | None = None,
+        on_stage: StageHook = _ignore,
+    ) -> list[Case]:
+        """Take every question through the stages, up to a goal.
 
-    def readings(self, questions: Sequence[str]) -> list[list[Reading]]:
-        """Every reading of each question, best first. A reader that can reads all of them in one call."""
-        if not hasattr(self.reader, "read_many"):
-            return [list(trace.readings) for trace in self.traces(questions)]
-        reader, disambiguator = (
-            _given(self.reader, "reader"),
-            _given(self.disambiguator, "disambiguator"),
-        )
-        hits = self.evidence(questions)
-        found = round_trips(questions, hits, reader, disambiguator, rounds=self.rounds)
-        return (
-            found
-            if self.verifier is None
-            else verify_all(self.verifier, questions, found, hits)
-        )
+        `on_stage` is told the name and the cases of each stage that ends. When `limits` are reached, cases come back
+        with what the stages before have filled in, and `Case.stopped` says why.
+        """
+        cases = [Case(question, policy=self.policy) for question in _listed(questions)]
+        return self._advance(cases, self._steps(goal), limits, on_stage)
 
-    def traces(self, questions: Sequence[str]) -> Iterator[Trace]:
-        """The same with what was read and how long it took. Questions are searched together and read one by one, so
-        that no more than one question's passages are held by the models."""
-        clock, questions = _Clock(), _several(questions)
-        found = clock.timed(
-            "retrieve", lambda: self.retriever.retrieve(questions, self.depth)
-        )
-        searching = clock.seconds["retrieve"] / max(len(questions), 1)
-        for question, retrieved in zip(questions, found, strict=True):
-            clock = _Clock({"retrieve": searching})
-            hits = clock.timed("rerank", partial(self._kept, question, retrieved))
-            readings = self._readings(question, hits, clock)
-            yield Trace(question, tuple(hits), tuple(readings), clock.seconds)
+    def ask(
+        self,
+        question: str,
+        *,
+        limits: Limits | None = None,
+        on_stage: StageHook = _ignore,
+    ) -> Case:
+        """One question with every reading of it, best first."""
+        return self.run([question], limits=limits, on_stage=on_stage)[0]
 
-    def clarify(self, question: str) -> Clarification:
-        """One question back to the person: which reading is meant?"""
-        clarifier = _given(self.clarifier, "clarifier")
-        return clarifier.clarify(question, self.readings([question])[0])
+    def readings(self, question: str) -> tuple[Reading, ...]:
+        """Every reading of a question, best first."""
+        return self.ask(question).readings
 
-    def summarize(self, question: str) -> LongAnswer:
-        """One long answer that tells the whole story."""
-        summarizer = _given(self.summarizer, "summarizer")
-        hits = self.evidence([question])[0]
-        return summarizer.summarize(question, self._readings(question, hits), hits)
+    def clarify(self, question: str | Case) -> Clarification | None:
+        """One question back to the person: which reading is meant? A case that has its readings goes on from there."""
+        return self._finish(question, "clarification").clarification
 
-    def _kept(self, question: str, hits: Sequence[Hit]) -> list[Hit]:
-        ranked = (
-            list(hits)
-            if self.reranker is None
-            else self.reranker.rerank(question, hits)
-        )
-        return ranked[: self.keep]
+    def summarize(self, question: str | Case) -> LongAnswer | None:
+        """One long answer that tells the whole story. A case that has its readings goes on from there."""
+        return self._finish(question, "long answer").long_answer
 
-    def _readings(
-        self, question: str, hits: Sequence[Hit], clock: _Clock | None = None
-    ) -> list[Reading]:
-        clock = clock or _Clock()
-        reader = _TimedReader(_given(self.reader, "reader"), clock)
-        disambiguator = _TimedDisambiguator(
-            _given(self.disambiguator, "disambiguator"), clock
-        )
-        found = round_trip(question, hits, reader, disambiguator, rounds=self.rounds)
-        if (verifier := self.verifier) is None:
-            return found
-        return clock.timed("verify", lambda: verifier.verify(question, found, hits))
+    def _steps(self, goal: Goal) -> Iterator[Step]:
+        """The names and verbs of the stages that lead to a goal, in their order."""
+        yield "retrieve", lambda cases: self.retriever.retrieve(cases, self.depth)
+        yield "rerank", self._rerank
+        if goal == "evidence":
+            return
+        reader = _given(self.reader, "reader")
+        disambiguator = _given(self.disambiguator, "disambiguator")
+        last = self._last_step(goal)
+        yield "read", lambda cases: keep_distinct_answers(reader.read(cases))
+        if self.detector is not None:
+            yield "detect", self.detector.detect
+        yield "disambiguate", disambiguator.disambiguate
+        if self.rounds:
+            yield "round trip", RoundTrip(reader, disambiguator, self.rounds).ask_again
+        if self.verifier is not None:
+            yield "verify", self.verifier.verify
+        yield from last
 
+    def _last_step(self, goal: Goal) -> list[Step]:
+        if goal == "clarification":
+            return [("clarify", _given(self.clarifier, "clarifier").clarify)]
+        if goal == "long answer":
+            return [("summarize", _given(self.summarizer, "summarizer").summarize)]
+        return []
 
-@dataclass
-class _Clock:
-    """Adds up what each stage took."""
+    def _rerank(self, cases: Sequence[Case]) -> list[Case]:
+        ranked = list(cases) if self.reranker is None else self.reranker.rerank(cases)
+        return [replace(case, hits=case.hits[: self.keep]) for case in ranked]
 
-    seconds: dict[str, float] = field(default_factory=dict)
+    def _advance(
+        self,
+        cases: list[Case],
+        steps: Iterator[Step],
+        limits: Limits | None,
+        on_stage: StageHook,
+    ) -> list[Case]:
+        """Search for all cases at once, then take `batch` of them at a time through the other stages."""
+        first, *others = steps
+        limits = limits or Limits()
+        cases = _run_steps([first], cases, limits, on_stage)
+        finished: list[Case] = []
+        for start in range(0, len(cases), self.batch):
+            some = cases[start : start + self.batch]
+            finished += _run_steps(others, some, limits, on_stage)
+        return finished
 
-    def timed(self, stage: str, what: Callable[[], Stage]) -> Stage:
-        begun = time.perf_counter()
-        found = what()
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - begun
-        return found
-
-
-@dataclass(frozen=True)
-class _TimedReader:
-    reader: Reader
-    clock: _Clock
-
-    def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
-        return self.clock.timed("read", lambda: self.reader.read(question, hits))
-
-
-@dataclass(frozen=True)
-class _TimedDisambiguator:
-    disambiguator: Disambiguator
-    clock: _Clock
-
-    def disambiguate(
-        self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]
-    ) -> list[Reading]:
-        return self.clock.timed(
-            "disambiguate",
-            lambda: self.disambiguator.disambiguate(question, answers, hits),
-        )
+    def _finish(self, question: str | Case, goal: Goal) -> Case:
+        case = question if isinstance(question, Case) else None
+        last = self._last_step(goal)  # a stage that is missing is named before the work
+        if case is None:
+            case = self.ask(str(question))
+        return _run_steps(last, [case], Limits(), _ignore)[0]
 
 
-def _several(questions: Sequence[str]) -> Sequence[str]:
-    """A single string would be taken for a list of letters."""
+def _run_steps(
+    steps: Sequence[Step], cases: list[Case], limits: Limits, on_stage: StageHook
+) -> list[Case]:
+    """Cases after these steps, with what each step took; at a limit, as they were before the step that it broke off."""
+    if not cases:
+        return []
+    with within(limits):
+        for name, verb in steps:
+            begun = time.perf_counter()
+            try:
+                check_limits()
+                advanced = verb(cases)
+            except LimitReached as limit:
+                return [replace(case, stopped=limit.reason) for case in cases]
+            each = (time.perf_counter() - begun) / len(cases)
+            cases = [case.spend(name, each) for case in advanced]
+            on_stage(name, cases)
+    return cases
+
+
+def _listed(questions: Sequence[str]) -> Sequence[str]:
+    """Refuse a single string: it would be taken for a list of letters."""
     if isinstance(questions, str):
         raise BadInput(
             "One string was given where a list of questions is needed. Put it in brackets: [question]."

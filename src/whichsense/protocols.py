@@ -1,11 +1,16 @@
-"""The stages, one Protocol and one verb each. No base class, no registry: whatever has the verb fits."""
+"""The stages, one Protocol and one verb each. No base class: whatever has the verb fits.
+
+Every stage takes cases and returns them, in the same order, with more filled in. It
+remembers nothing between two calls; what a later stage of the same provider needs
+travels in `Case.scratch`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
-from whichsense.types import Candidate, Clarification, Hit, LongAnswer, Reading
+from whichsense.types import Case, Hit, Method, Passage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,55 +32,74 @@ class Encoder(Protocol):
     def encode_questions(self, questions: Sequence[str]) -> NDArray[np.float32]: ...
 
 
-class Retriever(Protocol):
-    """The passages that may answer each question, best first."""
+class Searchable(Protocol):
+    """What can be searched: an index, or a file of hits that a search has saved."""
 
-    def retrieve(self, questions: Sequence[str], k: int) -> list[list[Hit]]: ...
+    def search_many(
+        self, questions: Sequence[str], k: int = ..., method: Method | None = ...
+    ) -> list[list[Hit]]: ...
+
+    def passage(self, identifier: str) -> Passage: ...
+
+    def describe(self) -> Mapping[str, Any]:
+        """What decides the hits: written beside results, and compared on resuming."""
+
+
+class Retriever(Protocol):
+    """Fills in `hits`: the k passages that may answer each question, best first."""
+
+    def retrieve(self, cases: Sequence[Case], k: int) -> list[Case]: ...
 
 
 class Reranker(Protocol):
-    """The same hits in a better order."""
+    """Puts `hits` into a better order."""
 
-    def rerank(self, question: str, hits: Sequence[Hit]) -> list[Hit]: ...
+    def rerank(self, cases: Sequence[Case]) -> list[Case]: ...
 
 
 class Reader(Protocol):
-    """Every plausible answer in the evidence, best first."""
+    """Fills in `answers`: every plausible answer in the hits, best first."""
 
-    def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]: ...
+    def read(self, cases: Sequence[Case]) -> list[Case]: ...
+
+
+class Detector(Protocol):
+    """Fills in `ambiguous` and `is_ambiguous`."""
+
+    def detect(self, cases: Sequence[Case]) -> list[Case]: ...
 
 
 class Disambiguator(Protocol):
-    """For each answer the question rewritten so that it has only that answer."""
+    """Fills in `readings`: for each answer the question that has only that answer."""
 
-    def disambiguate(
-        self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]
-    ) -> list[Reading]: ...
+    def disambiguate(self, cases: Sequence[Case]) -> list[Case]: ...
 
 
 class Verifier(Protocol):
-    """The readings that hold when they are asked again."""
+    """Keeps the `readings` that hold when they are asked again."""
 
-    def verify(
-        self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]
-    ) -> list[Reading]: ...
+    def verify(self, cases: Sequence[Case]) -> list[Case]: ...
 
 
 class Clarifier(Protocol):
-    """One question with options that tells the readings apart."""
+    """Fills in `clarification`: one question whose options tell the readings apart."""
 
-    def clarify(self, question: str, readings: Sequence[Reading]) -> Clarification: ...
+    def clarify(self, cases: Sequence[Case]) -> list[Case]: ...
 
 
 class Summarizer(Protocol):
-    """One long answer over all readings, with sources."""
+    """Fills in `long_answer`: one text over all readings, with sources."""
 
-    def summarize(
-        self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]
-    ) -> LongAnswer: ...
+    def summarize(self, cases: Sequence[Case]) -> list[Case]: ...
+
+
+class QuestionRewriter(Protocol):
+    """The readings of each question, as questions, before any answer is known."""
+
+    def rewrite(self, questions: Sequence[str]) -> list[list[str]]: ...
 
 
 class Answerer(Protocol):
-    """Questions in, their readings out: a Pipeline, a baseline, anything with the verb."""
+    """Questions in, finished cases out: a Pipeline or a baseline."""
 
-    def readings(self, questions: Sequence[str]) -> list[list[Reading]]: ...
+    def run(self, questions: Sequence[str]) -> list[Case]: ...

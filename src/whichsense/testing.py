@@ -4,7 +4,7 @@
 >>> hits = [passage_hit("Dexter aired on Showtime."), passage_hit("Tony Goldwyn plays Dr. Vogel's colleague.")]
 >>> pipeline = Pipeline(FakeRetriever(hits), reader=FakeReader({"Goldwyn": "Tony Goldwyn"}),
 ...                     disambiguator=FakeDisambiguator())
->>> [reading.answer for reading in pipeline.readings(["Who plays the doctor in Dexter?"])[0]]
+>>> [reading.answer for reading in pipeline.ask("Who plays the doctor in Dexter?").readings]
 ['Tony Goldwyn']
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from whichsense.text.words import words
 from whichsense.types import (
     Candidate,
+    Case,
     Citation,
     Clarification,
     Hit,
@@ -72,18 +73,26 @@ class FakeRetriever:
     hits: Sequence[Hit]
     asked: list[str] = field(default_factory=list)
 
-    def retrieve(self, questions: Sequence[str], k: int) -> list[list[Hit]]:
-        self.asked.extend(questions)
-        return [list(self.hits[:k]) for _ in questions]
+    def retrieve(self, cases: Sequence[Case], k: int) -> list[Case]:
+        self.asked.extend(case.question for case in cases)
+        return [replace(case, hits=tuple(self.hits[:k])) for case in cases]
 
 
 @dataclass(frozen=True)
 class FakeReranker:
     """Orders hits by how many words they share with the question."""
 
-    def rerank(self, question: str, hits: Sequence[Hit]) -> list[Hit]:
-        asked = set(words(question))
-        return sorted(hits, key=lambda hit: -len(asked & set(words(hit.passage.text))))
+    def rerank(self, cases: Sequence[Case]) -> list[Case]:
+        return [replace(case, hits=self._order(case)) for case in cases]
+
+    @staticmethod
+    def _order(case: Case) -> tuple[Hit, ...]:
+        asked = set(words(case.question))
+
+        def shared(hit: Hit) -> int:
+            return len(asked & set(words(hit.passage.text)))
+
+        return tuple(sorted(case.hits, key=shared, reverse=True))
 
 
 @dataclass(frozen=True)
@@ -92,40 +101,48 @@ class FakeReader:
 
     answers: Mapping[str, str]
 
-    def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
-        found = []
+    def read(self, cases: Sequence[Case]) -> list[Case]:
+        return [replace(case, answers=self._find(case.hits)) for case in cases]
+
+    def _find(self, hits: Sequence[Hit]) -> tuple[Candidate, ...]:
+        candidates = []
         for cue, answer in self.answers.items():
-            spans = tuple(
-                Span(hit.passage, start, start + len(answer), hit.score)
-                for hit in hits
-                if cue in hit.passage.text
-                and (start := hit.passage.text.find(answer)) >= 0
-            )
+            spans = []
+            for hit in hits:
+                start = hit.passage.text.find(answer)
+                if cue in hit.passage.text and start >= 0:
+                    end = start + len(answer)
+                    spans.append(Span(hit.passage, start, end, hit.score))
             if spans:
-                found.append(Candidate(answer, score=float(len(spans)), spans=spans))
-        return found
+                score = float(len(spans))
+                candidates.append(Candidate(answer, score, tuple(spans)))
+        return tuple(candidates)
+
+
+@dataclass(frozen=True)
+class FakeDetector:
+    """A question is ambiguous if it has more than one answer."""
+
+    def detect(self, cases: Sequence[Case]) -> list[Case]:
+        return [replace(case, is_ambiguous=len(case.answers) > 1) for case in cases]
 
 
 @dataclass(frozen=True)
 class FakeDisambiguator:
     """Appends the title of the evidence to the question: "Who wrote it (Dune)?"."""
 
-    def disambiguate(
-        self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]
-    ) -> list[Reading]:
-        if len(answers) == 1:
-            return [
-                Reading(question, answers[0].answer, answers[0].spans, confidence=1.0)
-            ]
-        return [
-            Reading(
-                f"{question.rstrip('?')} ({self._hint(answer)})?",
-                answer.answer,
-                answer.spans,
-                1 / len(answers),
-            )
-            for answer in answers
-        ]
+    def disambiguate(self, cases: Sequence[Case]) -> list[Case]:
+        return [replace(case, readings=self._rewrite(case)) for case in cases]
+
+    def _rewrite(self, case: Case) -> tuple[Reading, ...]:
+        readings = []
+        for answer in case.answers:
+            question = case.question
+            if len(case.answers) > 1:
+                question = f"{question.rstrip('?')} ({self._hint(answer)})?"
+            confidence = 1 / len(case.answers)
+            readings.append(Reading(question, answer.answer, answer.spans, confidence))
+        return tuple(readings)
 
     @staticmethod
     def _hint(answer: Candidate) -> str:
@@ -136,38 +153,39 @@ class FakeDisambiguator:
 class FakeVerifier:
     """Keeps readings that have evidence."""
 
-    def verify(
-        self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]
-    ) -> list[Reading]:
-        return [reading for reading in readings if reading.evidence]
+    def verify(self, cases: Sequence[Case]) -> list[Case]:
+        verified = []
+        for case in cases:
+            kept = tuple(reading for reading in case.readings if reading.evidence)
+            verified.append(replace(case, readings=kept))
+        return verified
 
 
 @dataclass(frozen=True)
 class FakeClarifier:
     """Offers the rewrites themselves as options."""
 
-    def clarify(self, question: str, readings: Sequence[Reading]) -> Clarification:
-        return Clarification(
-            "Which reading",
-            tuple(reading.question for reading in readings),
-            tuple(readings),
-        )
+    def clarify(self, cases: Sequence[Case]) -> list[Case]:
+        clarified = []
+        for case in cases:
+            options = tuple(reading.question for reading in case.readings)
+            question = Clarification("Which reading", options, case.readings)
+            clarified.append(replace(case, clarification=question))
+        return clarified
 
 
 @dataclass(frozen=True)
 class FakeSummarizer:
     """One sentence for each reading, citing its evidence."""
 
-    def summarize(
-        self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]
-    ) -> LongAnswer:
-        return LongAnswer(
-            question,
-            tuple(
-                Citation(
-                    f"{reading.question} {reading.answer}.",
-                    tuple(span.passage for span in reading.evidence),
-                )
-                for reading in readings
-            ),
-        )
+    def summarize(self, cases: Sequence[Case]) -> list[Case]:
+        return [replace(case, long_answer=self._write(case)) for case in cases]
+
+    @staticmethod
+    def _write(case: Case) -> LongAnswer:
+        sentences = []
+        for reading in case.readings:
+            passages = tuple(span.passage for span in reading.evidence)
+            text = f"{reading.question} {reading.answer}."
+            sentences.append(Citation(text, passages))
+        return LongAnswer(case.question, tuple(sentences))

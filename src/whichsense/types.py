@@ -1,9 +1,16 @@
-"""The records that flow between the stages: frozen, typed, no behaviour beyond what a record needs."""
+"""The records that flow between the stages: frozen and typed. `Case` holds all of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from whichsense import records
+from whichsense.errors import BadInput
+
+SCHEMA = 1
+"""Of a case in JSON; another number is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +126,105 @@ class LongAnswer:
 
 
 Method = Literal["bm25", "dense", "hybrid"]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """For whom a question is answered. The pipeline holds it; every case carries it."""
+
+    name: str
+    careful: bool
+    """Give no answer where the evidence hardly holds one, a single one where the
+    question is hardly ambiguous, and no rewrite that is not well put. Benchmarks count
+    a missing answer as wrong and compare every rewrite, so they want none of this."""
+    threshold: float | None = None
+    """Give every answer that is at least this probable. None: the set of answers with
+    the highest expected F1."""
+
+
+FOR_PEOPLE = Policy("people", careful=True)
+FOR_BENCHMARKS = Policy("benchmarks", careful=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a stage used for one case."""
+
+    seconds: float = 0.0
+    tokens: int = 0
+    """Tokens that a language model read and wrote; 0 for other providers."""
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.seconds + other.seconds, self.tokens + other.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A question on its way through the stages. Each stage returns it with more filled in.
+
+    It is the answer to a request, the line of a journal and the unit of work of a
+    cluster: `to_json` and `from_json` carry everything but `scratch`.
+    """
+
+    question: str
+    hits: tuple[Hit, ...] = ()
+    answers: tuple[Candidate, ...] = ()
+    readings: tuple[Reading, ...] = ()
+    answerable: float | None = None
+    """The probability that the evidence holds an answer, where a provider gives it."""
+    ambiguous: float | None = None
+    """The probability that the question has several readings, where a provider gives it."""
+    is_ambiguous: bool | None = None
+    """The provider's decision about that, by its own threshold."""
+    clarification: Clarification | None = None
+    long_answer: LongAnswer | None = None
+    policy: Policy = FOR_PEOPLE
+    spent: Mapping[str, Cost] = field(default_factory=dict)
+    """By the name of the stage."""
+    stopped: str = ""
+    """Why the case ended before its last stage: "deadline" or "cancelled"."""
+    scratch: object = field(
+        default=None, repr=False, compare=False, metadata={"json": False}
+    )
+    """A provider's own state, handed to its later stages; never serialised."""
+
+    @property
+    def confidence(self) -> float:
+        """The probability that the first answer is right; without readings, that there
+        is an answer at all."""
+        if self.readings:
+            return self.readings[0].confidence
+        return self.answerable or 0.0
+
+    @property
+    def has_several_readings(self) -> bool:
+        """Whether several readings are answered, or one of a question that has more."""
+        if len(self.readings) > 1:
+            return True
+        return bool(self.readings) and bool(self.is_ambiguous)
+
+    @property
+    def seconds(self) -> float:
+        return sum(cost.seconds for cost in self.spent.values())
+
+    def spend(self, stage: str, seconds: float = 0.0, tokens: int = 0) -> Case:
+        """The case with this added to what a stage has used."""
+        before = self.spent.get(stage, Cost())
+        after = before + Cost(seconds, tokens)
+        return replace(self, spent={**self.spent, stage: after})
+
+    def to_json(self) -> dict[str, Any]:
+        """The case as JSON values; `from_json` gives an equal case back."""
+        return {"schema": SCHEMA, **records.encode(self)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Case:
+        """Read what `to_json` wrote. Raises `BadInput` where a field is missing or wrong."""
+        schema = value.get("schema") if isinstance(value, Mapping) else None
+        if schema != SCHEMA:
+            raise BadInput(
+                f"This is not a case of schema {SCHEMA} (its schema: {schema!r}). "
+                "Use what Case.to_json of the same version of whichsense wrote."
+            )
+        fields = {name: item for name, item in value.items() if name != "schema"}
+        return records.decode(cls, fields)

@@ -13,11 +13,9 @@ import pytest
 
 from small_corpora import Corpus
 from tiny_compact import exported, scored
-from whichsense import compact, index
+from whichsense import index
 from whichsense.cli import ask, main
-from whichsense.cli.ask import command
-from whichsense.compact import Asked
-from whichsense.types import Reading
+from whichsense.types import Case, Reading
 
 for needed in ("onnx", "onnxruntime", "torch"):
     pytest.importorskip(needed)
@@ -87,16 +85,10 @@ def test_one_reading_says_whether_it_is_all_that_could_be_meant(run: Run) -> Non
         (False, "(one reading)"),
         (True, "(the only reading that is answered here)"),
     ):
-        asked = Asked(
-            QUESTION,
-            ambiguous,
-            0.5,
-            (Reading(QUESTION, "David Lynch", confidence=0.5),),
-            (),
-            {},
-        )
+        reading = Reading(QUESTION, "David Lynch", confidence=0.5)
+        case = Case(QUESTION, readings=(reading,), is_ambiguous=ambiguous)
         assert (
-            ask._shown(asked, None, False, chosen_by_hand=False)
+            ask.format_case(case, None, as_json=False, by_threshold=False)
             .splitlines()[0]
             .endswith(said)
         )
@@ -113,19 +105,12 @@ def test_signs_that_part_words_are_spaces(run: Run) -> None:
 def test_json(run: Run) -> None:
     status, out, _ = run(QUESTION, "--threshold", "0", "--json")
     told = json.loads(out)
-    assert status == 0 and list(told) == [
-        "question",
-        "ambiguous",
-        "confidence",
-        "readings",
-        "timings",
-    ]
+    case = Case.from_json(told)
+    assert status == 0 and case.readings and told["schema"] == 1
     for reading in told["readings"]:
         for span in reading["evidence"]:
-            assert (
-                span["text"][span["start"] : span["end"]]
-                or span["start"] == span["end"] == 0
-            )
+            start, end = span["start"], span["end"]
+            assert span["passage"]["text"][start:end] or start == end == 0
 
 
 def test_thresholds_trade_precision_for_recall(run: Run) -> None:
@@ -258,6 +243,19 @@ def test_no_threshold_brings_back_what_is_declined_and_the_highest_leaves_one(
     )
 
 
-def test_the_command_reads_as_much_as_the_library() -> None:
-    defaults = {option.name: option.default for option in command.params}
-    assert (defaults["depth"], defaults["keep"]) == (compact.DEPTH, compact.KEEP)
+def test_a_system_may_be_asked(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('provider = "compact"\ndepth = 2\nkeep = 1\nverifier.model = ""\n')
+    status, _, err = run(QUESTION, "--system", str(path))
+    assert status == 1 and "[verifier] needs a model" in err
+    path.write_text('provider = "compact"\ndepth = 2\nkeep = 1\n')
+    status, out, _ = run(QUESTION, "--system", str(path), "--json", "--threshold", "0")
+    case = Case.from_json(json.loads(out))
+    assert status == 0 and case.readings and len(case.hits) == 1
+    status, _, err = run(QUESTION, "--system", str(tmp_path / "none.toml"))
+    assert status == 1 and "There is no file" in err
+
+
+def test_a_question_that_gets_no_time(run: Run) -> None:
+    status, out, _ = run(QUESTION, "--timeout", "0.000001")
+    assert status == 0 and "(stopped: deadline)" in out

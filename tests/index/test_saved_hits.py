@@ -14,8 +14,10 @@ from whichsense.errors import BadConfig, BadInput
 from whichsense.index import Index
 from whichsense.index.saved_hits import SavedHits, save_hits
 from whichsense.stages.retrieve import IndexRetriever
-from whichsense.systems import described, made, provided_system
+from whichsense.systems.build import build
+from whichsense.systems.settings import describe, load_settings
 from whichsense.train.tasks.evidence import Data, Evidence
+from whichsense.types import FOR_BENCHMARKS, Case
 
 QUESTIONS = [
     "Who founded Jaguar Cars?",
@@ -48,9 +50,8 @@ def test_what_was_found_comes_back(built: Index, tmp_path: Path, name: str) -> N
     assert kept.passage(passage.id) == built.passage(passage.id) and len(kept) <= len(
         built
     )
-    assert IndexRetriever(kept).retrieve(QUESTIONS[:1], 2) == kept.search_many(
-        QUESTIONS[:1], 2
-    )
+    (case,) = IndexRetriever(kept).retrieve([Case(QUESTIONS[0])], 2)
+    assert list(case.hits) == kept.search_many(QUESTIONS[:1], 2)[0]
     assert [path.name for path in (tmp_path / "a").iterdir()] == [
         name
     ]  # nothing is left beside it
@@ -138,16 +139,15 @@ def test_several_datasets_are_one(tmp_path: Path) -> None:
 def test_a_system_says_what_it_read(built: Index, tmp_path: Path) -> None:
     path = tmp_path / "hits.jsonl"
     save_hits(built, QUESTIONS, path)
-    table = provided_system("compact")
+    table = load_settings("compact")
     kept = SavedHits.open(path)
-    about = described(table, kept)
+    about = describe(table, kept)
     assert (
         about["passages"] == 4
         and len(about["hits"]) == 64
         and about["index"] == built.manifest.created
     )
-    with pytest.raises(BadConfig, match="give it an index"):
-        made(table, kept)
+    assert build(table, kept, FOR_BENCHMARKS).settings.keep == 20
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ QUESTION = "Who directed the film Dune?"
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     folder: Path = scored(exported(tmp_path_factory.mktemp("compact")))
-    return Compact(folder).scene(QUESTION, HITS)
+    return Compact(folder).read_given(QUESTION, HITS)
 
 
 def questions(scene: Scene, *answers: str) -> list[list[str]]:
@@ -118,7 +118,7 @@ def test_a_name_spelt_otherwise_is_explained_and_no_question_is_its_own_rewrite(
             passage_hit("It was directed by David Lynch.", f"{name} (2002 film)"),
             passage_hit("It was directed by Denis Villeneuve.", f"{name} (2012 film)"),
         ]
-        own = scene.compact.scene(asked, hits)
+        own = scene.compact.read_given(asked, hits)
         targets = [
             target(own, Candidate(answer, 1.0))
             for answer in ("David Lynch", "Denis Villeneuve")
@@ -148,7 +148,7 @@ def test_readers_are_told_the_longer_name(scene: Scene) -> None:
         passage_hit("The census counted 114,394 people.", "Springfield, Illinois"),
         passage_hit("The census counted 169,176 people.", "Springfield, Missouri"),
     ]
-    own = scene.compact.scene("Who lives in Springfield?", hits)
+    own = scene.compact.read_given("Who lives in Springfield?", hits)
     targets = [target(own, Candidate(answer, 1.0)) for answer in ("114,394", "169,176")]
     told = [support(own, one) for one in targets]
     found = phrase_rewrites(own, targets, told, cautious=True)

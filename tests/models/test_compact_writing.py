@@ -16,7 +16,7 @@ from whichsense.models.compact.rewrite.resolving import target
 from whichsense.models.compact.rewrite.rewriting import rewrites, written
 from whichsense.models.compact.rewrite.support import Support, support
 from whichsense.models.compact.rewrite.windows import windows
-from whichsense.models.compact.scene import Compact, Scene, Settings
+from whichsense.models.compact.scene import Compact, Scene
 from whichsense.models.compact.scorer.choosing import (
     REWRITE_FEATURES,
     Option,
@@ -71,14 +71,12 @@ TOKENIZER = Tokenizer({word: number for number, word in enumerate(VOCABULARY)})
 
 @pytest.fixture(scope="module")
 def compact(tmp_path_factory: pytest.TempPathFactory) -> Compact:
-    return Compact(
-        scored(exported(tmp_path_factory.mktemp("compact"))), settings=Settings(keep=3)
-    )
+    return Compact(scored(exported(tmp_path_factory.mktemp("compact"))), keep=3)
 
 
 @pytest.fixture(scope="module")
 def scene(compact: Compact) -> Scene:
-    return compact.scene(QUESTION, HITS, keep=3)
+    return compact.over(None, keep=3).read_search(QUESTION, HITS)
 
 
 def test_edits_make_the_question() -> None:
@@ -203,7 +201,7 @@ def test_numbers_are_said_as_they_stand(compact: Compact) -> None:
             "Dune",
         )
     ]
-    scene = compact.scene("Who made the 1984 film?", hits, keep=1)
+    scene = compact.over(None, keep=1).read_search("Who made the 1984 film?", hits)
     lynch = support(scene, target(scene, Candidate("David Lynch", 1.0)))
     for good in ("of 2,022,044", "in 1990", "at 7:30", "in 14 days", "of 1984"):
         assert lynch.holds(good), good
@@ -223,7 +221,7 @@ def test_names_of_the_question_and_of_the_evidence_may_be_inserted(
             "The novel of North Dakota was made by Frank Herbert.", "Dune (novel)"
         ),
     ]
-    scene = compact.scene("Who made Blue Velvet?", hits, keep=2)
+    scene = compact.over(None, keep=2).read_search("Who made Blue Velvet?", hits)
     lynch = support(scene, target(scene, Candidate("David Lynch", 1.0)))
     for good in ("in New York", "of South Korea", "of Blue Velvet"):
         assert lynch.holds(good), good
@@ -236,7 +234,7 @@ def test_names_of_the_question_and_of_the_evidence_may_be_inserted(
 
 
 def test_only_what_is_said_of_the_answer_supports_its_rewrite(compact: Compact) -> None:
-    scene = compact.scene("Who made the film Dune?", HITS, keep=4)
+    scene = compact.over(None, keep=4).read_search("Who made the film Dune?", HITS)
     lynch, herbert, nobody = (
         support(scene, target(scene, Candidate(answer, 1.0)))
         for answer in ("David Lynch", "Frank Herbert", "nobody")
@@ -350,9 +348,7 @@ def test_draws_that_are_alike_so_far_are_read_once(
 
 def test_answers_are_scored_together_as_alone(tmp_path: Path) -> None:
     """In float: codes of eight bits have one step for all that is computed together."""
-    scene = Compact(scored(exported(tmp_path, int8=False))).scene(
-        QUESTION, HITS, keep=3
-    )
+    scene = Compact(scored(exported(tmp_path, int8=False))).read_search(QUESTION, HITS)
     told = [
         window
         for answer in ("David Lynch", "1984")
@@ -382,7 +378,7 @@ def test_the_writer_is_the_torch_one(int8: bool, tmp_path: Path) -> None:
 
     from whichsense.models.compact.writer.net import WriterBatch
 
-    scene = Compact(scored(exported(tmp_path, int8=int8))).scene(QUESTION, HITS, keep=3)
+    scene = Compact(scored(exported(tmp_path, int8=int8))).read_search(QUESTION, HITS)
     words_of = torch.tensor(scene.compact.model.words.vectors(range(len(VOCABULARY))))
     net, writer = tiny_writer(words_of), scene.compact.writer
     prompts, output = (
@@ -493,7 +489,7 @@ def test_a_choice_prefers_what_was_drawn_often_and_what_the_net_says(
 def test_a_question_too_long_for_the_writer_gets_phrases_of_the_evidence(
     compact: Compact,
 ) -> None:
-    scene = compact.scene("who " * 60 + "?", HITS, keep=3)
+    scene = compact.over(None, keep=3).read_search("who " * 60 + "?", HITS)
     targets = [target(scene, Candidate(year, 1.0)) for year in ("1984", "2021")]
     for some in written(scene, targets, [support(scene, one) for one in targets]):
         assert not some.drawn and all(option.phrase for option in some.options)

@@ -394,7 +394,7 @@ def test_the_folder_loads_and_answers(runs: Path) -> None:
     from whichsense import sample
 
     question = task.dev.asked[0].text
-    scene = Compact(folder).scene(question, sample.index().search(question, 6), keep=6)
+    scene = Compact(folder).read_search(question, sample.index().search(question, 6))
     assert scene.answers and all(
         mention.surface for answer in scene.answers for mention in answer.mentions
     )

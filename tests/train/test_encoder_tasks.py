@@ -19,6 +19,7 @@ from whichsense.stages.rerank import CrossEncoderReranker, JointReranker
 from whichsense.train.loop.run import Trained, train
 from whichsense.train.recipes.recipe import load_recipe
 from whichsense.train.tasks.encoders.extractive_reader import mean_f1
+from whichsense.types import Case
 
 
 def fitted(name: str, folder: Path, *changes: str) -> tuple[Any, Trained]:
@@ -32,20 +33,18 @@ def test_extractive_reader_fits(tmp_path: Path) -> None:
     task, trained = fitted("extractive-reader-each-ambignq", tmp_path)
     assert trained.metrics["f1_ans"] >= 0.9 and trained.metrics["f1_ans_multi"] >= 0.9
     reader = ExtractiveReader(trained.model)
-    hits = [sample.index().search(question.text, 4) for question in task.dev]
-    found = [
-        reader.read(question.text, own)
-        for question, own in zip(task.dev, hits, strict=True)
-    ]
+    cases = []
+    for question in task.dev:
+        hits = tuple(sample.index().search(question.text, 4))
+        cases.append(Case(question.text, hits))
+    read = reader.read(cases)
+    found = [case.answers for case in read]
     assert mean_f1(task.dev, found) == pytest.approx(trained.best)
     for candidate in found[0]:
         span = candidate.spans[0]
         assert span.passage.text[span.start : span.end] == candidate.answer
-    detector = AnswersDetector(reader)
-    assert [
-        detector.is_ambiguous(q.text, own)
-        for q, own in zip(task.dev, hits, strict=True)
-    ] == [len(answers) > 1 for answers in found]
+    decided = [case.is_ambiguous for case in AnswersDetector().detect(read)]
+    assert decided == [len(answers) > 1 for answers in found]
 
 
 def test_rewrites_are_read_over_the_passages_of_their_question(tmp_path: Path) -> None:
@@ -84,13 +83,11 @@ def test_detector_fits(tmp_path: Path) -> None:
     task, trained = fitted("ambiguity-detector-question", tmp_path)
     assert trained.metrics["accuracy"] >= 0.95
     detector = BertDetector(trained.model)
-    decided = [
-        detector.is_ambiguous(question.text)
-        for question in task.options.data.development()
-    ]
-    assert sum(map(bool.__eq__, decided, task.dev_labels)) / len(
-        decided
-    ) == pytest.approx(trained.best)
+    cases = [Case(question.text) for question in task.options.data.development()]
+    right = 0
+    for case, label in zip(detector.detect(cases), task.dev_labels, strict=True):
+        right += case.is_ambiguous == bool(label)
+    assert right / len(cases) == pytest.approx(trained.best)
 
 
 def test_reranker_fits(tmp_path: Path) -> None:
@@ -100,9 +97,8 @@ def test_reranker_fits(tmp_path: Path) -> None:
     tops = []
     for question in task.dev:
         hits = sample.index().search(question.text, 6)
-        ranked = reranker.rerank(
-            question.text, hits[::-1]
-        )  # the order that it is given them in does not matter
+        # The order that it is given them in does not matter.
+        ranked = reranker.rerank([Case(question.text, tuple(hits[::-1]))])[0].hits
         assert {hit.passage.id for hit in ranked} == {hit.passage.id for hit in hits}
         tops.append(any(answer_ranks(question.answers, [ranked[0].passage.text])))
     assert sum(tops) / len(tops) == pytest.approx(trained.metrics["any_at_1"], abs=0.13)
@@ -116,7 +112,8 @@ def test_joint_reranker_covers_different_answers(tmp_path: Path) -> None:
     reranker = JointReranker(trained.model, picks=5)
     covered = []
     for question in task.dev:
-        ranked = reranker.rerank(question.text, sample.index().search(question.text, 8))
+        hits = tuple(sample.index().search(question.text, 8))
+        ranked = reranker.rerank([Case(question.text, hits)])[0].hits
         assert [hit.score for hit in ranked] == sorted(
             (hit.score for hit in ranked), reverse=True
         )

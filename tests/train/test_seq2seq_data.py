@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,7 @@ from whichsense.train.tasks.seq2seq.clarifications import clarified_questions
 from whichsense.train.tasks.seq2seq.generation import Generation
 from whichsense.train.tasks.seq2seq.long_answer import example_of
 from whichsense.train.tasks.seq2seq.token_deletion import by_list, by_spacy, partial
+from whichsense.types import Case
 
 HITS = [
     passage_hit("Ann Lee won in 2012. Bob Ray won in 2013."),
@@ -182,8 +185,8 @@ def test_the_oracle_sees_what_annotators_saw_and_is_scored_by_the_other_one() ->
 
 def test_evidence_is_reranked() -> None:
     class Backwards:
-        def rerank(self, question: str, hits: Any) -> Any:
-            return hits[::-1]
+        def rerank(self, cases: Sequence[Case]) -> list[Case]:
+            return [replace(case, hits=case.hits[::-1]) for case in cases]
 
     question = next(iter(load("sample/questions"))).text
     plain = Data(train="sample/questions").evidence(8).hits(question)

@@ -30,7 +30,7 @@ from whichsense.stages.summarize import SeqSummarizer
 from whichsense.stages.verify import LMVerifier
 from whichsense.train.loop.run import Trained, train
 from whichsense.train.recipes.recipe import load_recipe
-from whichsense.types import Candidate, Reading
+from whichsense.types import Candidate, Case, Reading
 
 
 def fitted(name: str, folder: Path, *changes: str) -> tuple[Any, Trained]:
@@ -75,8 +75,9 @@ def test_fused_reader_and_rewriter_make_a_pipeline(tmp_path: Path) -> None:
         rounds=2,
     )
     asked = questions(4)
-    found = pipeline.readings([question.text for question in asked])
-    for question, readings in zip(asked, found, strict=True):
+    found = pipeline.run([question.text for question in asked])
+    for question, case in zip(asked, found, strict=True):
+        readings = case.readings
         best = max(
             f1_answers(gold, [one.answer for one in readings])
             for gold in question.answer_sets
@@ -86,7 +87,7 @@ def test_fused_reader_and_rewriter_make_a_pipeline(tmp_path: Path) -> None:
         assert spans and all(
             span.passage.text[span.start : span.end].strip() for span in spans
         )
-    assert any(one.question != asked[0].text for one in found[0])
+    assert any(one.question != asked[0].text for one in found[0].readings)
 
 
 def test_decoder_only_models_fit_and_make_a_pipeline(tmp_path: Path) -> None:
@@ -101,8 +102,9 @@ def test_decoder_only_models_fit_and_make_a_pipeline(tmp_path: Path) -> None:
         keep=4,
     )
     asked = questions(2)  # what the reader has learnt
-    together = pipeline.readings([question.text for question in asked])
-    for question, readings in zip(asked, together, strict=True):
+    together = pipeline.run([question.text for question in asked])
+    for question, case in zip(asked, together, strict=True):
+        readings = case.readings
         assert (
             max(
                 f1_answers(gold, [one.answer for one in readings])
@@ -111,7 +113,7 @@ def test_decoder_only_models_fit_and_make_a_pipeline(tmp_path: Path) -> None:
             >= 0.6
         )
         assert len({one.question.lower() for one in readings}) == len(readings)
-        alone = pipeline.readings([question.text])[0]
+        alone = pipeline.readings(question.text)
         assert [dataclasses.replace(one, confidence=0.0) for one in alone] == [
             dataclasses.replace(one, confidence=0.0) for one in readings
         ]
@@ -125,12 +127,16 @@ def test_zero_shot_by_threshold(tmp_path: Path) -> None:
     _, trained = fitted("spanseqgen-nq", tmp_path)
     assert trained.metrics["em"] >= 0.9 and trained.metrics["answers"] == 1.0
     asked = questions(3)
-    hits = [sample.index().search(question.text, 4) for question in asked]
-    texts = [question.text for question in asked]
-    single = SeqReader(trained.model, beams=4).read_many(texts, hits)
-    several = SeqReader(trained.model, beams=4, threshold=1e-9).read_many(texts, hits)
-    assert all(len(own) == 1 for own in single) and max(map(len, several)) > 1
-    assert [own[0] for own in single] == [own[0] for own in several]
+    cases = []
+    for question in asked:
+        hits = tuple(sample.index().search(question.text, 4))
+        cases.append(Case(question.text, hits))
+    single = SeqReader(trained.model, beams=4).read(cases)
+    several = SeqReader(trained.model, beams=4, threshold=1e-9).read(cases)
+    assert all(len(case.answers) == 1 for case in single)
+    assert max(len(case.answers) for case in several) > 1
+    for one, more in zip(single, several, strict=True):
+        assert one.answers[0] == more.answers[0]
 
 
 @pytest.mark.parametrize("name", ["question-disambiguation", "fid-token-deletion-nq"])
@@ -148,16 +154,16 @@ def test_verifier_tells_right_from_wrong(verification: tuple[Any, Trained]) -> N
         Reading(one.question, other.answers[0][0]) for one, other in pairwise(examples)
     ]
     verifier = LMVerifier(trained.model, threshold=-4.0)
-    kept = verifier.verify("", [*wrong, *right], examples[0].hits)
+    case = Case("", tuple(examples[0].hits), readings=(*wrong, *right))
+    kept = list(verifier.verify([case])[0].readings)
     assert {(one.question, one.answer) for one in kept} <= {
         (one.question, one.answer) for one in right
     }
     assert len(kept) >= 2 and kept == sorted(kept, key=lambda one: -one.confidence)
-    strict = LMVerifier(trained.model, threshold=0.0).verify(
-        "", right, examples[0].hits
-    )
-    assert len(strict) == 1  # one stays in any case
-    assert verifier.verify("", [], examples[0].hits) == []
+    (strict,) = LMVerifier(trained.model, threshold=0.0).verify([case])
+    assert len(strict.readings) == 1  # one stays in any case
+    empty = dataclasses.replace(case, readings=())
+    assert verifier.verify([empty])[0].readings == ()
 
 
 def test_the_threshold_of_a_system_is_tuned(
@@ -172,26 +178,27 @@ def test_the_threshold_of_a_system_is_tuned(
     }
 
     class Overeager:
-        def read(self, question: str, hits: Sequence[Any]) -> list[Candidate]:
-            return [
-                *scripted(right[question]),
-                Candidate("somewhere else entirely", 0.1),
-            ]
+        def read(self, cases: Sequence[Case]) -> list[Case]:
+            read = []
+            for case in cases:
+                wrong = Candidate("somewhere else entirely", 0.1)
+                answers = (*scripted(right[case.question]), wrong)
+                read.append(dataclasses.replace(case, answers=answers))
+            return read
 
     class Gold:
-        def disambiguate(
-            self, question: str, answers: Sequence[Candidate], hits: Sequence[Any]
-        ) -> list[Reading]:
-            pairs = {
-                p.answers[0]: p.question
-                for q in asked
-                if q.text == question
-                for p in q.annotations[0].pairs
-            }
-            return [
-                Reading(pairs.get(one.answer) or question, one.answer)
-                for one in answers
-            ]
+        def disambiguate(self, cases: Sequence[Case]) -> list[Case]:
+            rewritten = []
+            for case in cases:
+                (question,) = [one for one in asked if one.text == case.question]
+                pairs = question.annotations[0].pairs
+                rewrites = {pair.answers[0]: pair.question for pair in pairs}
+                readings = []
+                for one in case.answers:
+                    rewrite = rewrites.get(one.answer) or case.question
+                    readings.append(Reading(rewrite, one.answer))
+                rewritten.append(dataclasses.replace(case, readings=tuple(readings)))
+            return rewritten
 
     verifier = LMVerifier(trained.model, threshold=-1e9)
     pipeline = Pipeline(
@@ -228,7 +235,7 @@ def test_rewriting_first_fits(tmp_path: Path) -> None:
     task, trained = fitted("disambiguate-first", tmp_path)
     assert trained.metrics["edit_f1"] >= 0.8
     question = task.examples[0]
-    found = FirstRewriter(trained.model, beams=2).rewrites(question.text)
+    found = FirstRewriter(trained.model, beams=2).rewrite([question.text])[0]
     assert set(found) == {
         pair.question.lower() for pair in question.annotations[0].pairs
     }
@@ -242,14 +249,15 @@ def test_clarification_questions_fit(tmp_path: Path) -> None:
     example = task.examples[0]
     pairs = example.question.annotations[0].pairs
     hits = sample.index().search(example.question.text, 4)
-    asked = SeqClarifier(trained.model, beams=2).ask_many(
+    asked = SeqClarifier(trained.model, beams=2).write(
         [example.question.text], [[aliases[0] for aliases in example.answers]], [hits]
     )
     assert asked == [example.asks]
-    readings = [Reading(pair.question, pair.answers[0]) for pair in pairs]
-    found = SeqClarifier(trained.model, beams=2).clarify(
-        example.question.text, readings
-    )
+    readings = tuple(Reading(pair.question, pair.answers[0]) for pair in pairs)
+    case = Case(example.question.text, readings=readings)
+    (clarified,) = SeqClarifier(trained.model, beams=2).clarify([case])
+    found = clarified.clarification
+    assert found is not None
     assert len(found.options) == len(found.readings) and set(found.readings) <= set(
         readings
     )
@@ -269,7 +277,9 @@ def test_long_answers_fit(tmp_path: Path) -> None:
     assert trained.metrics["rouge_l"] >= 0.8
     question = task.examples[0].question
     hits = sample.index().search(question.text, 4)
-    found = SeqSummarizer(trained.model, beams=2).summarize(question.text, [], hits)
+    case = Case(question.text, tuple(hits))
+    found = SeqSummarizer(trained.model, beams=2).summarize([case])[0].long_answer
+    assert found is not None
     assert found.sentences and any(one.passages for one in found.sentences)
     assert found.text.split()[:3] == task.examples[0].references[0].split()[:3]
 
@@ -317,4 +327,5 @@ def test_a_stage_refuses_another_stages_model(tmp_path: Path) -> None:
     )
     assert Generator(trained.model).options == {"answers": "none"}
     with pytest.raises(BadInput, match="trained as 'clarification'"):
-        SeqDisambiguator(trained.model).disambiguate("who?", scripted(["a", "b"]), [])
+        case = Case("who?", answers=tuple(scripted(["a", "b"])))
+        SeqDisambiguator(trained.model).disambiguate([case])

@@ -6,7 +6,7 @@ import json
 import sys
 import textwrap
 from collections.abc import Mapping
-from itertools import islice
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +17,11 @@ from whichsense.cli.search import printable, utf8
 from whichsense.errors import BadInput
 
 if TYPE_CHECKING:
-    from whichsense.compact import Asked
     from whichsense.models.compact.scene import Compact
-    from whichsense.types import Reading, Span
+    from whichsense.types import Case, Reading, Span
 
 _WIDTH = 100
-_TOGETHER = 32  # questions of a file that are searched for at once
+_NEAREST = 3  # passages that are shown where there is no answer
 _LONGEST_SENTENCE = 300
 
 
@@ -39,37 +38,47 @@ _LONGEST_SENTENCE = 300
 )
 @evidence_options
 @click.option(
+    "--system",
+    type=click.Path(path_type=Path),
+    metavar="FILE.toml",
+    help="Ask this system instead of the embedded model.",
+)
+@click.option(
     "--threshold",
     type=click.FloatRange(0, 1),
-    help="Give every answer that is at least this probable; the best one in any case.",
+    help="Give every answer that is at least this probable, and the best one in any case.",
 )
-@click.option("--k", type=click.IntRange(1, 100), help="At most so many readings.")
+@click.option(
+    "--k", type=click.IntRange(1, 100), help="Show at most this many readings."
+)
 @click.option(
     "--depth",
-    default=40,
-    show_default=True,
     type=click.IntRange(1, 1000),
-    help="Passages to look at.",
+    help="Passages to retrieve.  [default: 40, or as the system's file says]",
 )
 @click.option(
     "--keep",
-    default=20,
-    show_default=True,
     type=click.IntRange(1, 100),
-    help="Passages to read to the end.",
+    help="Passages to read to the end.  [default: 20, or as the system's file says]",
 )
 @click.option(
     "--threads",
     default=2,
     show_default=True,
     type=click.IntRange(1, 64),
-    help="Processor cores to use.",
+    help="Processor cores that the embedded model uses.",
 )
 @click.option(
     "--weights",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="[default: the model that is shipped]",
+    help="Weights folder of the embedded model.  [default: the one that ships]",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Give each question this much time, and print what is there by then.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON, one line for each question."
@@ -79,12 +88,14 @@ def command(
     path: Path | None,
     folder: Path | None,
     method: str | None,
+    system: Path | None,
     threshold: float | None,
     k: int | None,
-    depth: int,
-    keep: int,
+    depth: int | None,
+    keep: int | None,
     threads: int,
     weights: Path | None,
+    timeout: float | None,
     as_json: bool,
 ) -> None:
     """Find every reading of QUESTION: its answers, a rewrite for each, how sure each is, and where it was found.
@@ -102,28 +113,37 @@ def command(
         )
     alone = [" ".join(question.split())] if question not in (None, "-") else []
     lines = {} if alone else _lines(path)
-    model = _begun(weights, threads, keep)
-    from whichsense import compact
+    model = None if system else _begin_loading(weights, threads)
+    from whichsense.jobs.limits import Limits
+    from whichsense.systems.build import load
 
-    questions = iter(alone or _usable(lines, path))
+    questions = alone or _usable(lines, path)
     index, chosen = open_evidence(folder, method)
-    pipeline = compact.load(
-        index, method=chosen, depth=depth, keep=keep, threshold=threshold, model=model
+    pipeline = load(
+        system or "compact",
+        index,
+        method=chosen,
+        depth=depth,
+        keep=keep,
+        threshold=threshold,
+        threads=threads,
+        weights=weights,
+        model=model,
     )
-    if lines:
-        model.load()  # what is damaged is told now, not after hours
-    while batch := list(islice(questions, _TOGETHER)):
-        for asked in compact.ask(pipeline, batch):
-            click.echo(_shown(asked, k, as_json, chosen_by_hand=threshold is not None))
+    if lines and model:
+        model.load()  # damaged weights are reported now, not after hours
+    for asked in questions:
+        case = pipeline.ask(asked, limits=Limits.of(timeout))
+        click.echo(format_case(case, k, as_json, by_threshold=threshold is not None))
 
 
-def _begun(weights: Path | None, threads: int, keep: int) -> Compact:
+def _begin_loading(weights: Path | None, threads: int) -> Compact:
     """The model, which begins to load before the index and all that searches it is even imported: that takes as long,
     and leaves a core free."""
     from whichsense.models.compact.encoder.runtime import WEIGHTS
-    from whichsense.models.compact.scene import Compact, Settings
+    from whichsense.models.compact.scene import Compact
 
-    model = Compact(weights or WEIGHTS, threads, Settings(keep=keep))
+    model = Compact(weights or WEIGHTS, threads)
     model.prepare()
     return model
 
@@ -170,39 +190,36 @@ def _name(path: Path | None) -> str:
     return f"'{path}'" if path else "standard input"
 
 
-def _shown(asked: Asked, k: int | None, as_json: bool, chosen_by_hand: bool) -> str:
-    """At most k readings of what was found; `chosen_by_hand`: by a threshold, which may leave out some."""
+def format_case(case: Case, k: int | None, as_json: bool, by_threshold: bool) -> str:
+    """At most k readings of a case; `by_threshold`: the user chose which answers are given."""
+    shown = replace(case, readings=case.readings[:k])
     if as_json:
-        return json.dumps(asked.first(k).to_json(), ensure_ascii=not utf8())
-    head = click.style(printable(asked.question), bold=True)
-    if not asked.readings:
-        nearest = [
-            _indented(f"{printable(hit.passage.title)}: {_beginning(hit.passage.text)}")
-            for hit in asked.nearest
-        ]
-        return "\n".join(
-            [
-                head,
-                "No answer found." + " Nearest passages:" * bool(nearest),
-                *nearest,
-                "",
-            ]
+        return json.dumps(shown.to_json(), ensure_ascii=not utf8())
+    head = click.style(printable(case.question), bold=True)
+    if case.stopped:
+        head += f"  (stopped: {case.stopped})"
+    if not case.readings:
+        return "\n".join([head, *_nearest(case), ""])
+    if len(case.readings) == 1:
+        only_one_answered = case.has_several_readings and not by_threshold
+        head += (
+            "  (the only reading that is answered here)"
+            if only_one_answered
+            else "  (one reading)"
         )
-    note = ""
-    if len(asked.readings) == 1:
-        alone = asked.ambiguous and not chosen_by_hand
-        note = (
-            "  (the only reading that is answered here)" if alone else "  (one reading)"
-        )
-    return "\n".join(
-        [
-            head + note,
-            *(
-                _reading(rank, one)
-                for rank, one in enumerate(asked.first(k).readings, 1)
-            ),
-        ]
-    )
+    readings = []
+    for rank, reading in enumerate(shown.readings, 1):
+        readings.append(_reading(rank, reading))
+    return "\n".join([head, *readings])
+
+
+def _nearest(case: Case) -> list[str]:
+    """Lines for a case without an answer: the passages that came nearest."""
+    lines = ["No answer found." + " Nearest passages:" * bool(case.hits)]
+    for hit in case.hits[:_NEAREST]:
+        title = printable(hit.passage.title)
+        lines.append(_indented(f"{title}: {_beginning(hit.passage.text)}"))
+    return lines
 
 
 def _reading(rank: int, reading: Reading) -> str:

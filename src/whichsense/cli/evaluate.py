@@ -16,6 +16,7 @@ from whichsense.jobs.progress import show_progress
 if TYPE_CHECKING:
     from whichsense.evaluation.leaderboard import Leaderboard
     from whichsense.evaluation.retrieval import RetrievalResult
+    from whichsense.index import Index
     from whichsense.protocols import Reranker
 
 # Passages of a hundred that compact reads to the end. With 20, its first layers alone would choose the 20 best.
@@ -167,7 +168,7 @@ def retrieval(
     reranker: Reranker | None = None
     about: Mapping[str, Any] = {}
     if rerank:
-        reranker, about = _reranker(rerank, len(index), keep or _KEEP)
+        reranker, about = _reranker(rerank, index, keep or _KEEP)
     with show_progress("searching", "questions") as progress:
         result = evaluate_retrieval(
             dataset,
@@ -201,17 +202,13 @@ def _print_retrieval(result: RetrievalResult) -> None:
     print(f"MRR {result.mrr:.3f}, {milliseconds:.1f} ms a question")
 
 
-def _reranker(name: str, passages: int, keep: int) -> tuple[Reranker, dict[str, Any]]:
+def _reranker(name: str, index: Index, keep: int) -> tuple[Reranker, dict[str, Any]]:
     """The reranker, and what decides its order."""
-    if name != "compact":
-        from whichsense.systems import trained_reranker, training_runs
+    from whichsense.models.compact.encoder.runtime import WEIGHTS
+    from whichsense.systems.build import build_reranker
+    from whichsense.systems.settings import training_runs
 
-        return trained_reranker(name), {
-            "reranker": name,
-            "models": training_runs([name]),
-        }
-    from whichsense.models.compact.scene import Compact, Settings
-    from whichsense.stages.rerank import CompactReranker
-
-    compact = Compact(passages=passages, settings=Settings(keep=keep))
-    return CompactReranker(compact), {"reranker": compact.folder.name, "keep": keep}
+    reranker = build_reranker(name, index, keep)
+    if name == "compact":
+        return reranker, {"reranker": WEIGHTS.name, "keep": keep}
+    return reranker, {"reranker": name, "models": training_runs([name])}

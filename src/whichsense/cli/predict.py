@@ -87,23 +87,26 @@ def command(
     A run that was stopped or killed goes on where it was when the same command is given again.
     """
     from whichsense.evaluation.predict import predict
-    from whichsense.systems import described, load_system, made, provided_system
+    from whichsense.systems.build import build
+    from whichsense.systems.settings import describe, load_settings
+    from whichsense.types import FOR_BENCHMARKS
 
     if (system is None) == (provider is None):
         raise click.UsageError("Give either --system FILE.toml or --provider NAME.")
     index, chosen = open_hits_or_index(hits, folder, method)
-    table = load_system(system) if system else provided_system(str(provider))
+    table = load_settings(system or str(provider))
     table = dataclasses.replace(table, weights=str(weights)) if weights else table
-    ready = made(
+    ready = build(
         dataclasses.replace(table, method=chosen if method else table.method or chosen),
         index,
+        FOR_BENCHMARKS,
     )
     with show_progress("answering", "questions") as progress:
         done = predict(
             ready.answerer,
             dataset,
             out,
-            system=described(ready.table, index),
+            system=describe(ready.settings, index),
             rewrites=ready.rewrites,
             data_dir=data_dir,
             limit=limit,

@@ -53,13 +53,16 @@ def command(
     from whichsense.evaluation.predict import questions_of
     from whichsense.evaluation.tune import tune
     from whichsense.pipeline import Pipeline
-    from whichsense.systems import load_system, made
+    from whichsense.systems.build import build
+    from whichsense.systems.settings import load_settings
+    from whichsense.types import FOR_BENCHMARKS
 
     index, chosen = open_hits_or_index(hits, folder, method)
-    table = load_system(system)
-    ready = made(
+    table = load_settings(system)
+    ready = build(
         dataclasses.replace(table, method=chosen if method else table.method or chosen),
         index,
+        FOR_BENCHMARKS,
     )
     if not isinstance(ready.answerer, Pipeline):
         raise BadConfig(f"'{system}' does not verify: there is no threshold to tune.")

@@ -19,14 +19,9 @@ from whichsense.index import Index
 from whichsense.jobs.progress import Progress, silent
 from whichsense.metrics.detection import detection
 from whichsense.provenance import provenance
-from whichsense.systems import (
-    System,
-    SystemTable,
-    described,
-    load_system,
-    made,
-    provided_system,
-)
+from whichsense.systems.build import System, build
+from whichsense.systems.settings import SystemSettings, describe, load_settings
+from whichsense.types import FOR_BENCHMARKS
 
 _UNSAFE = re.compile(r"[^\w.-]+")  # in a file's name
 
@@ -110,7 +105,7 @@ def evaluate_systems(
             predictions = Path(entry.predictions)
             name = entry.name or predictions.stem
         else:
-            system = made(table, index)
+            system = build(table, index, FOR_BENCHMARKS)
             name = system.name
             predictions = out / f"{_file_name(name)}-{len(questions)}.json"
             with progress(name) as shown:
@@ -138,11 +133,11 @@ def _file_name(system: str) -> str:
     return _UNSAFE.sub("-", system)
 
 
-def _load_table(entry: LeaderboardEntry) -> SystemTable | None:
+def _load_table(entry: LeaderboardEntry) -> SystemSettings | None:
     """The table of an entry's system, under the entry's name; None where predictions are given."""
     if entry.predictions:
         return None
-    table = load_system(entry.file) if entry.file else provided_system(entry.provider)
+    table = load_settings(entry.file or entry.provider)
     return replace(table, name=entry.name or table.name)
 
 
@@ -163,7 +158,7 @@ def _run_system(
     system: System, index: Index, dataset: str, predictions: Path, **options: Any
 ) -> None:
     """Predict with a system, unless its predictions exist."""
-    about = described(system.table, index)
+    about = describe(system.settings, index)
     if is_of(predictions, about, dataset):
         return
     predict(

@@ -70,12 +70,15 @@ def predict(
     with Journal(out, about, questions) as journal:
         for some in journal.batches(batch, progress):
             began = time.perf_counter()
-            found = answerer.readings([question.text for question in some])
+            cases = answerer.run([question.text for question in some])
             seconds = (time.perf_counter() - began) / len(some)
-            for question, readings in zip(some, found, strict=True):
+            for question, case in zip(some, cases, strict=True):
                 journal.add(
                     question,
-                    {"prediction": _official(readings, rewrites), "seconds": seconds},
+                    {
+                        "prediction": _official(case.readings, rewrites),
+                        "seconds": seconds,
+                    },
                 )
     done = journal.records()
     taken = sum(one["seconds"] for one in done) / len(questions)

@@ -23,7 +23,7 @@ from whichsense.metrics.retrieval import (
 from whichsense.protocols import Reranker, Retriever
 from whichsense.provenance import provenance
 from whichsense.stages.retrieve import IndexRetriever
-from whichsense.types import Method
+from whichsense.types import Case, Method
 
 _CUTOFFS = (1, 5, 10, 20, 100)
 _BATCH = 32  # questions searched for at once
@@ -112,10 +112,11 @@ def _rank_answers(
 ) -> list[dict[str, Any]]:
     """For each question the ranks of its gold answers, distinct and as annotated, and the seconds it took."""
     start = perf_counter()
-    hits = retriever.retrieve([question.text for question in questions], depth)
+    cases = [Case(question.text) for question in questions]
+    cases = retriever.retrieve(cases, depth)
     if reranker is not None:
-        pairs = zip(questions, hits, strict=True)
-        hits = [reranker.rerank(question.text, own) for question, own in pairs]
+        cases = reranker.rerank(cases)
+    hits = [case.hits for case in cases]
     seconds = (perf_counter() - start) / len(questions)
     records = []
     for question, own in zip(questions, hits, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from whichsense.datasets import Question
 from whichsense.errors import BadConfig
@@ -11,7 +11,7 @@ from whichsense.jobs.progress import Progress, silent
 from whichsense.metrics.ambignq import f1_answers
 from whichsense.pipeline import Pipeline
 from whichsense.stages.verify import LMVerifier, above, tuned_threshold
-from whichsense.types import Hit, Reading
+from whichsense.types import Reading
 
 _BATCH = 8
 
@@ -27,28 +27,6 @@ class Tuned:
     questions: int
 
 
-@dataclass(frozen=True)
-class _Recorder:
-    """Lets every reading through and remembers what the verifier would say of it."""
-
-    verifier: LMVerifier
-    scored: list[list[Reading]] = field(default_factory=list)
-
-    def verify(
-        self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]
-    ) -> list[Reading]:
-        return self.verify_many([question], [readings], [hits])[0]
-
-    def verify_many(
-        self,
-        questions: Sequence[str],
-        readings: Sequence[Sequence[Reading]],
-        hits: Sequence[Sequence[Hit]],
-    ) -> list[list[Reading]]:
-        self.scored.extend(self.verifier.scored(readings, hits))
-        return [list(several) for several in readings]
-
-
 def tune(
     pipeline: Pipeline, questions: Sequence[Question], progress: Progress = silent
 ) -> Tuned:
@@ -58,21 +36,22 @@ def tune(
         raise BadConfig(
             "Only LM verification has a threshold. Give the system a [verifier] with a model."
         )
-    recorder = _Recorder(verifier)
-    recording = replace(pipeline, verifier=recorder)
-    found: list[list[Reading]] = []
+    unverified = replace(pipeline, verifier=None)
+    answered: list[Sequence[Reading]] = []
+    scored: list[Sequence[Reading]] = []
     for start in range(0, len(questions), _BATCH):
-        found += recording.readings(
-            [question.text for question in questions[start : start + _BATCH]]
-        )
-        progress(len(found) / len(questions), len(found))
-    threshold, score = tuned_threshold(recorder.scored, questions, _f1)
-    kept = [above(several, verifier.threshold) for several in recorder.scored]
+        batch = questions[start : start + _BATCH]
+        cases = unverified.run([question.text for question in batch])
+        answered += [case.readings for case in cases]
+        scored += [case.readings for case in verifier.score(cases)]
+        progress(len(answered) / len(questions), len(answered))
+    threshold, score = tuned_threshold(scored, questions, _f1)
+    given = [above(readings, verifier.threshold) for readings in scored]
     return Tuned(
         threshold,
         score,
-        _mean(questions, kept),
-        _mean(questions, found),
+        _mean(questions, given),
+        _mean(questions, answered),
         len(questions),
     )
 

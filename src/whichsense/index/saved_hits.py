@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any, TypeGuard, cast
 
 from whichsense.errors import BadInput
-from whichsense.files import read_jsonl
+from whichsense.files import read_jsonl, sha256
 from whichsense.index.search import Index
 from whichsense.jobs.progress import Progress, silent
 from whichsense.types import Hit, Method, Passage
@@ -76,6 +76,11 @@ class SavedHits:
     def __contains__(self, question: object) -> bool:
         """Whether the question was searched when the file was written."""
         return question in self._hits
+
+    def describe(self) -> dict[str, Any]:
+        """What decides the hits: the index that was searched, and this very file."""
+        about = {name: self.about[name] for name in ("index", "passages")}
+        return about | {"hits": sha256(self.path)}
 
     def search_many(
         self, questions: Sequence[str], k: int = 100, method: Method | None = None

@@ -8,7 +8,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,6 +135,10 @@ class Index:
 
     def __len__(self) -> int:
         return self.manifest.passages
+
+    def describe(self) -> dict[str, Any]:
+        """What decides the hits: when the index was built, and how many passages it has."""
+        return {"index": self.manifest.created, "passages": len(self)}
 
     def search(
         self, question: str, k: int = 100, method: Method | None = None

@@ -1,4 +1,4 @@
-"""Whole systems of the papers that do not go the pipeline's way. Each has the pipeline's verb `readings`.
+"""Systems of the papers that do not go the pipeline's way. Each has the pipeline's verb `run`.
 
 Other baselines are pipelines: Thresholding + QD is an extractive reader with its threshold before a `SeqDisambiguator`;
 the zero-shot reader is a `SeqReader` with a threshold; prompt copy is `PromptCopy`.
@@ -7,23 +7,16 @@ the zero-shot reader is a `SeqReader` with a threshold; prompt copy is `PromptCo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
 
-from whichsense.protocols import Reader, Reranker, Retriever
-from whichsense.types import Reading
-
-
-class Detector(Protocol):
-    """Whether a question is ambiguous, as far as the question alone tells."""
-
-    def is_ambiguous(self, question: str) -> bool: ...
-
-
-class Rewriter(Protocol):
-    """The readings of a question, as questions, before any answer is known."""
-
-    def rewrites(self, question: str) -> list[str]: ...
+from whichsense.protocols import (
+    Detector,
+    QuestionRewriter,
+    Reader,
+    Reranker,
+    Retriever,
+)
+from whichsense.types import FOR_BENCHMARKS, Case, Policy, Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,33 +24,38 @@ class DisambiguateFirst:
     """AmbigQA's DISAMBIG-FIRST: decide, rewrite, then answer each rewrite by itself, with passages of its own."""
 
     detector: Detector
-    rewriter: Rewriter
+    """Decides from the question alone: it is asked before any passage is retrieved."""
+    rewriter: QuestionRewriter
     retriever: Retriever
     reader: Reader
     reranker: Reranker | None = None
     depth: int = 100
     keep: int = 20
+    policy: Policy = FOR_BENCHMARKS
 
-    def readings(self, questions: Sequence[str]) -> list[list[Reading]]:
-        return [self._readings(question) for question in questions]
+    def run(self, questions: Sequence[str]) -> list[Case]:
+        cases = [Case(question, policy=self.policy) for question in questions]
+        finished = []
+        for case in self.detector.detect(cases):
+            rewrites = [case.question]
+            if case.is_ambiguous:
+                rewrites = self.rewriter.rewrite([case.question])[0] or rewrites
+            readings = self._answer(list(dict.fromkeys(rewrites)))
+            finished.append(replace(case, readings=tuple(readings)))
+        return finished
 
-    def _readings(self, question: str) -> list[Reading]:
-        ambiguous = self.detector.is_ambiguous(question)
-        rewrites = (
-            (self.rewriter.rewrites(question) or [question])
-            if ambiguous
-            else [question]
-        )
-        found = (self._answered(rewrite) for rewrite in dict.fromkeys(rewrites))
-        return [reading for reading in found if reading is not None]
-
-    def _answered(self, question: str) -> Reading | None:
-        hits = self.retriever.retrieve([question], self.depth)[0]
+    def _answer(self, rewrites: Sequence[str]) -> list[Reading]:
+        """A reading for each rewrite that the reader has an answer to."""
+        cases = [Case(rewrite, policy=self.policy) for rewrite in rewrites]
+        cases = self.retriever.retrieve(cases, self.depth)
         if self.reranker is not None:
-            hits = self.reranker.rerank(question, hits)
-        answers = self.reader.read(question, hits[: self.keep])
-        return (
-            Reading(question, answers[0].answer, answers[0].spans, answers[0].score)
-            if answers
-            else None
-        )
+            cases = self.reranker.rerank(cases)
+        cases = [replace(case, hits=case.hits[: self.keep]) for case in cases]
+        readings = []
+        for case in self.reader.read(cases):
+            if case.answers:
+                best = case.answers[0]
+                readings.append(
+                    Reading(case.question, best.answer, best.spans, best.score)
+                )
+        return readings

@@ -2,50 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from whichsense.models.seq2seq.formats import clarified
-from whichsense.protocols import Reader, Reranker
+from whichsense.protocols import Clarifier, Reader, Reranker
+from whichsense.providers import Context, Factory, GeneratorStage
 from whichsense.text.assignment import best_assignment
 from whichsense.text.clarification import parse
 from whichsense.text.words import words
-from whichsense.types import Clarification, Hit, Reading
-
-if TYPE_CHECKING:
-    from whichsense.models.seq2seq.generator import Generator
+from whichsense.types import Case, Clarification, Hit, Reading
 
 
 @dataclass(frozen=True)
-class SeqClarifier:
+class SeqClarifier(GeneratorStage):
     """CAmbigNQ's generator of clarification questions, with or without the answers, as the model was trained."""
 
-    model: str | Path | Generator
-    beams: int = 4
-    device: str = ""
+    tasks: ClassVar = ("clarification",)
 
-    @cached_property
-    def generator(self) -> Generator:
-        from whichsense.models.seq2seq.generator import opened
+    def clarify(self, cases: Sequence[Case]) -> list[Case]:
+        """What the model asks; where that is not a list of options, the rewrites themselves are offered."""
+        questions = [case.question for case in cases]
+        answers = [[one.answer for one in case.readings] for case in cases]
+        hits = [evidence_of(case.readings) for case in cases]
+        texts = self.write(questions, answers, hits)
+        clarified_cases = []
+        for case, text in zip(cases, texts, strict=True):
+            clarification = _bound_to_readings(text, case)
+            clarified_cases.append(replace(case, clarification=clarification))
+        return clarified_cases
 
-        return opened(self.model, ("clarification",), self.device)
-
-    def clarify(self, question: str, readings: Sequence[Reading]) -> Clarification:
-        """What the model asks; where that is no list of options, the rewrites themselves are offered."""
-        text = self.ask_many(
-            [question], [[one.answer for one in readings]], [evidence_of(readings)]
-        )[0]
-        found = parse(text, expected=len(readings) or None)
-        if found is None:
-            return Clarification(
-                "one", tuple(one.question for one in readings), tuple(readings)
-            )
-        return matched(found, question, readings)
-
-    def ask_many(
+    def write(
         self,
         questions: Sequence[str],
         answers: Sequence[Sequence[str]],
@@ -57,62 +45,56 @@ class SeqClarifier:
 
         codec, form = self.generator.codec, self.generator.form
         with_answers = self.generator.options.get("answers", "none") != "none"
-        inputs = [
-            composed(
-                codec,
-                form,
-                clarifier_parts(question, own if with_answers else ()),
-                seen,
-            )
-            for question, own, seen in zip(questions, answers, hits, strict=True)
-        ]
-        outputs = self.generator.generate(
-            inputs, Search(self.beams, form.output_tokens)
-        )
-        return [codec.text(found[0].tokens) if found else "" for found in outputs]
+        inputs = []
+        for question, own, seen in zip(questions, answers, hits, strict=True):
+            parts = clarifier_parts(question, own if with_answers else ())
+            inputs.append(composed(codec, form, parts, seen))
+        beams = self.generator.generate(inputs, Search(self.beams, form.output_tokens))
+        return [codec.text(beam[0].tokens) if beam else "" for beam in beams]
+
+
+def _bound_to_readings(text: str, case: Case) -> Clarification:
+    parsed = parse(text, expected=len(case.readings) or None)
+    if parsed is None:
+        rewrites = tuple(reading.question for reading in case.readings)
+        return Clarification("one", rewrites, case.readings)
+    return matched(parsed, case.question, case.readings)
 
 
 def evidence_of(readings: Sequence[Reading]) -> list[Hit]:
     """The passages that readings rest on, each once, the first of every reading before any second one."""
-    most = max((len(one.evidence) for one in readings), default=0)
-    spans = [
-        one.evidence[rank]
-        for rank in range(most)
-        for one in readings
-        if rank < len(one.evidence)
-    ]
-    return list(
-        {
-            span.passage.id: Hit(span.passage, span.score) for span in reversed(spans)
-        }.values()
-    )[::-1]
+    most = max((len(reading.evidence) for reading in readings), default=0)
+    hits: dict[str, Hit] = {}
+    for rank in range(most):
+        for reading in readings:
+            if rank < len(reading.evidence):
+                span = reading.evidence[rank]
+                hits.setdefault(span.passage.id, Hit(span.passage, span.score))
+    return list(hits.values())
 
 
 def matched(
-    found: Clarification, question: str, readings: Sequence[Reading]
+    parsed: Clarification, question: str, readings: Sequence[Reading]
 ) -> Clarification:
     """Each option with the reading whose rewrite and answer share most words with it; what fits no reading goes."""
     asked = set(words(question))
-    rows = [set(words(option)) for option in found.options]
-    columns = [
-        (set(words(one.question)) - asked) | set(words(one.answer)) for one in readings
-    ]
+    rows = [set(words(option)) for option in parsed.options]
+    columns = []
+    for reading in readings:
+        added = set(words(reading.question)) - asked
+        columns.append(added | set(words(reading.answer)))
     if not rows or not columns:
-        return found
-    # A small share for the order: models list options as they were given the answers.
-    table = [
-        [
-            len(row & column) / max(1, len(row)) + 0.01 * (i == j)
-            for j, column in enumerate(columns)
-        ]
-        for i, row in enumerate(rows)
-    ]
+        return parsed
+    table = []  # options × readings
+    for i, row in enumerate(rows):
+        shares = [len(row & column) / max(1, len(row)) for column in columns]
+        if i < len(shares):
+            # A small share for the order: models list options as they were given the answers.
+            shares[i] += 0.01
+        table.append(shares)
     pairs = sorted(best_assignment(table))
-    return Clarification(
-        found.category,
-        tuple(found.options[i] for i, _ in pairs),
-        tuple(readings[j] for _, j in pairs),
-    )
+    options = tuple(parsed.options[i] for i, _ in pairs)
+    return Clarification(parsed.category, options, tuple(readings[j] for _, j in pairs))
 
 
 @dataclass(frozen=True)
@@ -122,29 +104,42 @@ class ClarifiedReader:
     reader: Reader
     reranker: Reranker | None = None
 
-    def answers(
-        self, question: str, clarification: Clarification, hits: Sequence[Hit]
-    ) -> list[Reading]:
-        """A reading for each option; where nothing is found, with an empty answer."""
-        return [
-            self.answer(question, clarification, option, hits)
-            for option in clarification.options
-        ]
+    def answer_options(self, case: Case) -> list[Reading]:
+        """A reading for each option of the case's clarification; where nothing is found, with an empty answer."""
+        clarification = case.clarification
+        if clarification is None:
+            return []
+        asked = []
+        for option in clarification.options:
+            question = clarified(case.question, clarification.category, option)
+            asked.append(Case(question, hits=case.hits, policy=case.policy))
+        if self.reranker is not None:
+            asked = self.reranker.rerank(asked)
+        readings = []
+        for answered in self.reader.read(asked):
+            reading = Reading(answered.question, "")
+            if answered.answers:
+                best = answered.answers[0]
+                reading = Reading(
+                    answered.question, best.answer, best.spans, best.score
+                )
+            readings.append(reading)
+        return readings
 
-    def answer(
-        self,
-        question: str,
-        clarification: Clarification,
-        option: str,
-        hits: Sequence[Hit],
-    ) -> Reading:
-        asked = clarified(question, clarification.category, option)
-        ranked = (
-            list(hits) if self.reranker is None else self.reranker.rerank(asked, hits)
-        )
-        found = self.reader.read(asked, ranked)
-        return (
-            Reading(asked, found[0].answer, found[0].spans, found[0].score)
-            if found
-            else Reading(asked, "")
-        )
+
+@dataclass(frozen=True, slots=True)
+class ClarifierSettings:
+    """A system's `[clarifier]`."""
+
+    provider: str = ""
+    model: str = ""
+    beams: int = 4
+
+
+def _seq2seq(settings: ClarifierSettings, context: Context) -> Clarifier:
+    return SeqClarifier(settings.model, settings.beams, context.device)
+
+
+PROVIDERS: Mapping[str, Factory[ClarifierSettings, Clarifier]] = {
+    "clarification": _seq2seq,
+}

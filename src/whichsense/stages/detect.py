@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whichsense.protocols import Reader
-from whichsense.types import Hit
+from whichsense.protocols import Detector
+from whichsense.providers import COMPACT, Context, Factory
+from whichsense.types import Case
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
@@ -29,35 +30,61 @@ class BertDetector:
 
         return detector.opened(self.model, self.device)
 
-    def is_ambiguous(self, question: str, hits: Sequence[Hit] = ()) -> bool:
-        return self.probability(question, hits) > self.threshold
-
-    def probability(self, question: str, hits: Sequence[Hit] = ()) -> float:
+    def detect(self, cases: Sequence[Case]) -> list[Case]:
         from whichsense.models.bert.detector import detector_row, probabilities
 
         model, inputs, count = self._parts
-        row = detector_row(inputs, question, [hit.passage for hit in hits[:count]])
-        return probabilities(model, inputs, [row])[0]
+        detected = []
+        for case in cases:
+            passages = [hit.passage for hit in case.hits[:count]]
+            row = detector_row(inputs, case.question, passages)
+            ambiguous = probabilities(model, inputs, [row])[0]
+            decision = ambiguous > self.threshold
+            detected.append(replace(case, ambiguous=ambiguous, is_ambiguous=decision))
+        return detected
 
 
 @dataclass(frozen=True)
 class AnswersDetector:
-    """CAmbigNQ's other detector: a question is ambiguous if a reader finds more than one answer to it."""
+    """CAmbigNQ's other detector: a question is ambiguous if the reader gave it more than one answer."""
 
-    reader: Reader
-
-    def is_ambiguous(self, question: str, hits: Sequence[Hit] = ()) -> bool:
-        return len(self.reader.read(question, hits)) > 1
+    def detect(self, cases: Sequence[Case]) -> list[Case]:
+        return [replace(case, is_ambiguous=len(case.answers) > 1) for case in cases]
 
 
 @dataclass(frozen=True)
 class CompactDetector:
-    """The compact model's: by what its encoder says of the passages, the answers that it finds, and the words."""
+    """The compact model's: by its encoder, the answers that it finds in the passages, and the question's words."""
 
     compact: Compact
 
-    def is_ambiguous(self, question: str, hits: Sequence[Hit] = ()) -> bool:
-        return self.compact.scene(question, hits).is_ambiguous
+    def detect(self, cases: Sequence[Case]) -> list[Case]:
+        return [self.compact.judge(case) for case in cases]
 
-    def probability(self, question: str, hits: Sequence[Hit] = ()) -> float:
-        return self.compact.scene(question, hits).ambiguous
+
+@dataclass(frozen=True, slots=True)
+class DetectorSettings:
+    """A system's `[detector]`."""
+
+    provider: str = ""
+    model: str = ""
+    threshold: float = 0.5
+
+
+def _bert(settings: DetectorSettings, context: Context) -> Detector:
+    return BertDetector(settings.model, settings.threshold, context.device)
+
+
+def _answers(settings: DetectorSettings, context: Context) -> Detector:
+    return AnswersDetector()
+
+
+def _compact(settings: DetectorSettings, context: Context) -> Detector:
+    return CompactDetector(context.compact)
+
+
+PROVIDERS: Mapping[str, Factory[DetectorSettings, Detector]] = {
+    COMPACT: _compact,
+    "ambiguity-detector": _bert,
+    "answers": _answers,
+}

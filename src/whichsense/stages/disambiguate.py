@@ -2,105 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
+from whichsense.protocols import Disambiguator, QuestionRewriter
+from whichsense.providers import COMPACT, Context, Factory, GeneratorStage
 from whichsense.text.words import words
-from whichsense.types import Candidate, Hit, Reading
+from whichsense.types import Candidate, Case, Reading
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
-    from whichsense.models.seq2seq.generator import Generator
 
 
 @dataclass(frozen=True)
-class SeqDisambiguator:
+class SeqDisambiguator(GeneratorStage):
     """AmbigQA's or REFUEL's question disambiguation model: one rewrite for each answer, from prompt and passages."""
 
-    model: str | Path | Generator
-    beams: int = 4
-    device: str = ""
+    tasks: ClassVar = ("question-disambiguation",)
 
-    @cached_property
-    def generator(self) -> Generator:
-        from whichsense.models.seq2seq.generator import opened
+    def disambiguate(self, cases: Sequence[Case]) -> list[Case]:
+        """A question with one answer is not ambiguous and stays as it is."""
+        inputs = []
+        for case in cases:
+            if len(case.answers) > 1:
+                inputs += [self._input(case, answer) for answer in case.answers]
+        beams = iter(self._generate(inputs))
+        disambiguated = []
+        for case in cases:
+            rewrites = [case.question] * len(case.answers)
+            if len(case.answers) > 1:
+                choices = [next(beams) for _ in case.answers]
+                rewrites = distinct(case.question, choices)
+            disambiguated.append(_with_rewrites(case, rewrites))
+        return disambiguated
 
-        return opened(self.model, ("question-disambiguation",), self.device)
-
-    def disambiguate(
-        self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]
-    ) -> list[Reading]:
-        return self.disambiguate_many([question], [answers], [hits])[0]
-
-    def disambiguate_many(
-        self,
-        questions: Sequence[str],
-        answers: Sequence[Sequence[Candidate]],
-        hits: Sequence[Sequence[Hit]],
-    ) -> list[list[Reading]]:
-        """Many questions at once. A question with one answer is not ambiguous and stays as it is."""
+    def _input(self, case: Case, answer: Candidate) -> list[list[int]]:
         from whichsense.models.seq2seq.inputs import composed, rewriter_parts
 
-        codec, form, options = (
-            self.generator.codec,
-            self.generator.form,
-            self.generator.options,
+        options = self.generator.options
+        others = [other.answer for other in case.answers if other is not answer]
+        parts = rewriter_parts(
+            case.question,
+            answer.answer,
+            others,
+            prompt=options.get("prompt", True),
+            with_others=options.get("others", True),
         )
-        wanted = [place for place, found in enumerate(answers) if len(found) > 1]
-        inputs = [
-            composed(
-                codec,
-                form,
-                rewriter_parts(
-                    questions[place],
-                    one.answer,
-                    [other.answer for other in answers[place] if other is not one],
-                    prompt=options.get("prompt", True),
-                    with_others=options.get("others", True),
-                ),
-                hits[place],
-                one.answer,
-            )
-            for place in wanted
-            for one in answers[place]
-        ]
-        outputs = iter(self._generated(inputs))
-        found = [
-            [Reading(asked, c.answer, c.spans, c.score) for c in own]
-            for asked, own in zip(questions, answers, strict=True)
-        ]
-        for place in wanted:
-            rewrites = distinct(
-                questions[place], [next(outputs) for _ in answers[place]]
-            )
-            found[place] = [
-                Reading(rewrite, one.answer, one.spans, one.score)
-                for rewrite, one in zip(rewrites, answers[place], strict=True)
-            ]
-        return found
+        codec, form = self.generator.codec, self.generator.form
+        return composed(codec, form, parts, case.hits, answer.answer)
 
-    def _generated(
+    def _generate(
         self, inputs: Sequence[list[list[int]]]
     ) -> list[list[tuple[str, float]]]:
         """For each input the texts of its beam, best first, with their log probabilities for each token."""
         from whichsense.models.seq2seq.decoding import Search
 
-        outputs = self.generator.generate(
-            inputs, Search(self.beams, self.generator.form.output_tokens)
-        )
-        return [
-            [
-                (
-                    self.generator.codec.text(one.tokens),
-                    one.score / (len(one.tokens) + 1),
-                )
-                for one in found
-            ]
-            for found in outputs
-        ]
+        search = Search(self.beams, self.generator.form.output_tokens)
+        texts = []
+        for beam in self.generator.generate(inputs, search):
+            scored = []
+            for output in beam:
+                text = self.generator.codec.text(output.tokens)
+                scored.append((text, output.score / (len(output.tokens) + 1)))
+            texts.append(scored)
+        return texts
+
+
+def _with_rewrites(case: Case, rewrites: Sequence[str]) -> Case:
+    """The case with a reading for each answer."""
+    readings = []
+    for rewrite, answer in zip(rewrites, case.answers, strict=True):
+        reading = Reading(rewrite, answer.answer, answer.spans, answer.score)
+        readings.append(reading)
+    return replace(case, readings=tuple(readings))
 
 
 def distinct(
@@ -114,19 +89,18 @@ def distinct(
     >>> distinct("who won?", [[("who won?", -0.1), ("who won in 2012?", -0.3)], [("who won in 2012?", -0.2)]])
     ['who won?', 'who won in 2012?']
     """
-    best = [next((text for text, _ in texts if text), question) for texts in choices]
-    taken, found = {_plain(question)}, dict[int, str]()
-    ranked = [
-        (-score, place, text)
-        for place, texts in enumerate(choices)
-        for text, score in texts
-        if text
-    ]
+    ranked = []
+    for place, texts in enumerate(choices):
+        ranked += [(-score, place, text) for text, score in texts if text]
+    taken, chosen = {_plain(question)}, dict[int, str]()
     for _, place, text in sorted(ranked):
-        if place not in found and _plain(text) not in taken:
+        if place not in chosen and _plain(text) not in taken:
             taken.add(_plain(text))
-            found[place] = text
-    return [found.get(place, own) for place, own in enumerate(best)]
+            chosen[place] = text
+    for place, texts in enumerate(choices):
+        best = next((text for text, _ in texts if text), question)
+        chosen.setdefault(place, best)
+    return [chosen[place] for place in range(len(choices))]
 
 
 def _plain(text: str) -> str:
@@ -138,43 +112,31 @@ def _plain(text: str) -> str:
 class PromptCopy:
     """The papers' baseline that rewrites nothing: every answer gets the question as it was asked."""
 
-    def disambiguate(
-        self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]
-    ) -> list[Reading]:
-        return [Reading(question, one.answer, one.spans, one.score) for one in answers]
+    def disambiguate(self, cases: Sequence[Case]) -> list[Case]:
+        return [
+            _with_rewrites(case, [case.question] * len(case.answers)) for case in cases
+        ]
 
 
 @dataclass(frozen=True)
-class FirstRewriter:
+class FirstRewriter(GeneratorStage):
     """Rewrites before any answer is known, from the question alone: the middle of AmbigQA's DISAMBIG-FIRST."""
 
-    model: str | Path | Generator
-    beams: int = 4
-    device: str = ""
+    tasks: ClassVar = ("disambiguate-first",)
 
-    @cached_property
-    def generator(self) -> Generator:
-        from whichsense.models.seq2seq.generator import opened
-
-        return opened(self.model, ("disambiguate-first",), self.device)
-
-    def rewrites(self, question: str) -> list[str]:
-        return self.rewrites_many([question])[0]
-
-    def rewrites_many(self, questions: Sequence[str]) -> list[list[str]]:
+    def rewrite(self, questions: Sequence[str]) -> list[list[str]]:
         """The readings that the model thinks of, as questions; the question itself where it thinks of none."""
         from whichsense.models.seq2seq.decoding import Search
         from whichsense.models.seq2seq.inputs import composed
 
         codec, form = self.generator.codec, self.generator.form
         inputs = [composed(codec, form, [question], ()) for question in questions]
-        outputs = self.generator.generate(
-            inputs, Search(self.beams, form.output_tokens)
-        )
-        return [
-            (codec.texts(found[0].tokens) if found else []) or [question]
-            for question, found in zip(questions, outputs, strict=True)
-        ]
+        beams = self.generator.generate(inputs, Search(self.beams, form.output_tokens))
+        rewrites = []
+        for question, beam in zip(questions, beams, strict=True):
+            texts = codec.texts(beam[0].tokens) if beam else []
+            rewrites.append(texts or [question])
+        return rewrites
 
 
 @dataclass(frozen=True)
@@ -182,29 +144,54 @@ class CompactDisambiguator:
     """Rewrites that the compact model's writer draws for each answer beside its evidence.
 
     Several are written for each answer; those are chosen that differ, hold what the evidence holds and do not give the
-    answer away.
+    answer away. A careful policy drops rewrites that are not well put or not called for.
     """
 
     compact: Compact
-    cautious: bool = False
-    """Whether rewrites that are not well put, or not called for, give way: for a reader, not for a benchmark."""
 
-    def disambiguate(
-        self, question: str, answers: Sequence[Candidate], hits: Sequence[Hit]
-    ) -> list[Reading]:
-        from whichsense.models.compact.rewrite.resolving import resolved
+    def disambiguate(self, cases: Sequence[Case]) -> list[Case]:
+        from whichsense.models.compact.rewrite.resolving import rewrite_answers
 
-        if not answers:
-            return []
-        found = resolved(
-            self.compact.scene(question, hits), answers, cautious=self.cautious
-        )
-        return [
-            Reading(
-                one.question,
-                one.candidate.answer,
-                one.candidate.spans,
-                one.candidate.score,
-            )
-            for one in found
-        ]
+        disambiguated = []
+        for case in cases:
+            scene = self.compact.scene_of(case)
+            readings = rewrite_answers(scene, case.answers, case.policy)
+            disambiguated.append(replace(case, readings=tuple(readings), scratch=scene))
+        return disambiguated
+
+
+@dataclass(frozen=True, slots=True)
+class DisambiguatorSettings:
+    """A system's `[disambiguator]` or `[rewriter]`."""
+
+    provider: str = ""
+    model: str = ""
+    beams: int = 4
+
+
+def _seq2seq(settings: DisambiguatorSettings, context: Context) -> Disambiguator:
+    return SeqDisambiguator(settings.model, settings.beams, context.device)
+
+
+def _prompt_copy(settings: DisambiguatorSettings, context: Context) -> Disambiguator:
+    return PromptCopy()
+
+
+def _compact(settings: DisambiguatorSettings, context: Context) -> Disambiguator:
+    return CompactDisambiguator(context.compact)
+
+
+def _first_rewriter(
+    settings: DisambiguatorSettings, context: Context
+) -> QuestionRewriter:
+    return FirstRewriter(settings.model, settings.beams, context.device)
+
+
+PROVIDERS: Mapping[str, Factory[DisambiguatorSettings, Disambiguator]] = {
+    COMPACT: _compact,
+    "question-disambiguation": _seq2seq,
+    "prompt-copy": _prompt_copy,
+}
+REWRITERS: Mapping[str, Factory[DisambiguatorSettings, QuestionRewriter]] = {
+    "disambiguate-first": _first_rewriter,
+}

@@ -5,96 +5,81 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from whichsense.models.seq2seq.codec import Codec
 from whichsense.protocols import Reader
+from whichsense.providers import (
+    COMPACT,
+    Context,
+    Factory,
+    GeneratorStage,
+    build_stage,
+)
 from whichsense.text.spans import spans_of
 from whichsense.text.words import normalize
-from whichsense.types import Candidate, Hit, Span
+from whichsense.types import Candidate, Case, Hit, Span
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
     from whichsense.models.seq2seq.decoding import Found
-    from whichsense.models.seq2seq.generator import Generator
 
 
 @dataclass(frozen=True)
-class SeqReader:
+class SeqReader(GeneratorStage):
     """SpanSeqGen or Fusion-in-Decoder, whichever `model` was trained as: it writes all answers, one after another.
 
     With `threshold` it is the zero-shot reader of AmbigQA's section 6.3: a model that learnt to give one answer gives
     every output of its beam whose probability is above it, and the best one in any case.
     """
 
-    model: str | Path | Generator
-    beams: int = 4
+    tasks: ClassVar = ("answer-prediction", "verification", "clarified-reader")
     threshold: float = 0.0
-    device: str = ""
 
-    @cached_property
-    def generator(self) -> Generator:
-        from whichsense.models.seq2seq.generator import opened
+    def read(self, cases: Sequence[Case]) -> list[Case]:
+        return self.read_after(cases, None)
 
-        return opened(
-            self.model,
-            ("answer-prediction", "verification", "clarified-reader"),
-            self.device,
-        )
-
-    def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
-        return self.read_many([question], [hits])[0]
-
-    def read_many(
-        self,
-        questions: Sequence[str],
-        hits: Sequence[Sequence[Hit]],
-        known: Sequence[str] | None = None,
-    ) -> list[list[Candidate]]:
-        """Many questions at once. `known`: an answer of each that the model must begin with (co-training)."""
+    def read_after(
+        self, cases: Sequence[Case], known: Sequence[str] | None
+    ) -> list[Case]:
+        """The same, where the model must begin with a known answer of each question (co-training)."""
         from whichsense.models.seq2seq.decoding import Search
         from whichsense.models.seq2seq.inputs import composed
 
         codec, form = self.generator.codec, self.generator.form
-        inputs = [
-            composed(codec, form, [asked], found)
-            for asked, found in zip(questions, hits, strict=True)
-        ]
+        inputs = [composed(codec, form, [case.question], case.hits) for case in cases]
         prefixes = None if known is None else [codec.ids(answer) for answer in known]
-        outputs = self.generator.generate(
-            inputs, Search(self.beams, form.output_tokens), prefixes
-        )
-        return [
-            self._candidates(codec, found, seen)
-            for found, seen in zip(outputs, hits, strict=True)
-        ]
+        search = Search(self.beams, form.output_tokens)
+        beams = self.generator.generate(inputs, search, prefixes)
+        read = []
+        for case, beam in zip(cases, beams, strict=True):
+            read.append(replace(case, answers=self._candidates(beam, case.hits)))
+        return read
 
     def _candidates(
-        self, codec: Codec, outputs: Sequence[Found], hits: Sequence[Hit]
-    ) -> list[Candidate]:
-        scores: dict[str, float] = {}
-        for number, output in enumerate(outputs):
+        self, beam: Sequence[Found], hits: Sequence[Hit]
+    ) -> tuple[Candidate, ...]:
+        probabilities: dict[str, float] = {}
+        for rank, output in enumerate(beam):
             probability = math.exp(min(0.0, output.score))
-            if number and (not self.threshold or probability < self.threshold):
+            if rank and (not self.threshold or probability < self.threshold):
                 break
-            for answer in codec.texts(output.tokens):
-                scores.setdefault(answer, probability)
-        return [
-            self._as_written(answer, score, spans_of(answer, hits))
-            for answer, score in scores.items()
-        ]
+            for answer in self.generator.codec.texts(output.tokens):
+                probabilities.setdefault(answer, probability)
+        candidates = []
+        for answer, probability in probabilities.items():
+            spans = spans_of(answer, hits)
+            candidates.append(Candidate(self._cased(answer, spans), probability, spans))
+        return tuple(candidates)
 
-    def _as_written(
-        self, answer: str, score: float, spans: tuple[Span, ...]
-    ) -> Candidate:
+    def _cased(self, answer: str, spans: Sequence[Span]) -> str:
         """A model that writes small letters only: the answer as the best passage writes it."""
-        if spans and self.generator.form.lowercase:
-            first = spans[0]
-            answer = first.passage.text[first.start : first.end]
-        return Candidate(answer, score, spans)
+        if not spans or not self.generator.form.lowercase:
+            return answer
+        best = spans[0]
+        return best.passage.text[best.start : best.end]
 
 
 @dataclass(frozen=True)
@@ -122,7 +107,11 @@ class ExtractiveReader:
 
         return described(self.model, "extractive-reader").options
 
-    def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
+    def read(self, cases: Sequence[Case]) -> list[Case]:
+        """One by one: a question's passages fill a batch."""
+        return [replace(case, answers=self._answers(case)) for case in cases]
+
+    def _answers(self, case: Case) -> tuple[Candidate, ...]:
         from whichsense.models.bert.span_reader import (
             LONGEST_ANSWER,
             find_answers,
@@ -130,21 +119,10 @@ class ExtractiveReader:
         )
 
         longest = int(self._options.get("longest_answer", LONGEST_ANSWER))
-        found = find_answers(
-            *self._parts, question, [hit.passage for hit in hits], longest
-        )
-        return over_threshold(
-            found, self._options["gamma"] if self.gamma is None else self.gamma
-        )
-
-    def read_many(
-        self, questions: Sequence[str], hits: Sequence[Sequence[Hit]]
-    ) -> list[list[Candidate]]:
-        """One by one: a question's passages fill a batch. Other stages get many questions at once this way."""
-        return [
-            self.read(question, seen)
-            for question, seen in zip(questions, hits, strict=True)
-        ]
+        passages = [hit.passage for hit in case.hits]
+        spans = find_answers(*self._parts, case.question, passages, longest)
+        gamma = self._options["gamma"] if self.gamma is None else self.gamma
+        return tuple(over_threshold(spans, gamma))
 
 
 @dataclass(frozen=True)
@@ -153,46 +131,96 @@ class VotingReader:
 
     readers: Sequence[Reader]
 
-    def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
-        first: dict[str, Candidate] = {}
+    def read(self, cases: Sequence[Case]) -> list[Case]:
+        ballots = [reader.read(cases) for reader in self.readers]
+        read = []
+        for place, case in enumerate(cases):
+            answers = [ballot[place].answers for ballot in ballots]
+            read.append(replace(case, answers=self._elect(answers)))
+        return read
+
+    def _elect(self, ballots: Sequence[Sequence[Candidate]]) -> tuple[Candidate, ...]:
+        """The answers with the most votes, in the order in which they were first given."""
         votes: Counter[str] = Counter()
-        for reader in self.readers:
-            own = {
-                normalize(found.answer): found
-                for found in reversed(reader.read(question, hits))
-            }
-            votes.update(own.keys())
-            for form, found in reversed(own.items()):
-                first.setdefault(form, found)
+        first: dict[str, Candidate] = {}
+        for ballot in ballots:
+            # A reader has one vote for an answer, however often it gives it.
+            for form in {normalize(candidate.answer) for candidate in ballot}:
+                votes[form] += 1
+            for candidate in ballot:
+                first.setdefault(normalize(candidate.answer), candidate)
         most = max(votes.values(), default=0)
-        return [
-            Candidate(found.answer, votes[form] / len(self.readers), found.spans)
-            for form, found in first.items()
-            if votes[form] == most
-        ]
+        elected = []
+        for form, candidate in first.items():
+            if votes[form] == most:
+                share = votes[form] / len(self.readers)
+                elected.append(Candidate(candidate.answer, share, candidate.spans))
+        return tuple(elected)
 
 
 @dataclass(frozen=True)
 class CompactReader:
     """Spans of the compact model. Strings that mean the same are one answer; a learned scorer says how probable it is.
 
-    Those are given that together have the highest expected F1, or all that reach `threshold`. Where the evidence holds
-    no answer, none is given.
+    Those are given that together have the highest expected F1, or all that reach the policy's threshold. A careful
+    policy gives none where the evidence hardly holds one, and one where the question is hardly ambiguous.
     """
 
     compact: Compact
-    threshold: float | None = None
-    cautious: bool = True
-    """Whether a question that the evidence hardly answers gets no answer, and one that is hardly ambiguous a single
-    one. Benchmarks reward neither."""
 
-    def read(self, question: str, hits: Sequence[Hit]) -> list[Candidate]:
+    def read(self, cases: Sequence[Case]) -> list[Case]:
         from whichsense.models.compact.rewrite.resolving import candidates_of
 
-        scene = self.compact.scene(question, hits)
-        if self.cautious and scene.answerable < self.compact.scorer.decline_under:
-            return []
-        given = scene.likely(self.threshold)
-        if self.cautious and self.threshold is None and not scene.is_ambiguous:
-            given = given[:1]
-        return candidates_of(scene, given)
+        read = []
+        for case in cases:
+            judged = self.compact.judge(case)
+            scene = self.compact.scene_of(judged)
+            places = scene.likely_for(case.policy)
+            answers = tuple(candidates_of(scene, places))
+            read.append(replace(judged, answers=answers))
+        return read
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderSettings:
+    """A system's `[reader]`."""
+
+    provider: str = ""
+    model: str = ""
+    models: tuple[str, ...] = ()
+    """Several, which vote."""
+    beams: int = 4
+    threshold: float | None = None
+    """γ of an extractive reader (otherwise its own), or the zero-shot threshold of a sequence-to-sequence one."""
+
+
+def _seq2seq(settings: ReaderSettings, context: Context) -> Reader:
+    return SeqReader(
+        settings.model, settings.beams, context.device, settings.threshold or 0.0
+    )
+
+
+def _extractive(settings: ReaderSettings, context: Context) -> Reader:
+    return ExtractiveReader(settings.model, settings.threshold, context.device)
+
+
+def _vote(settings: ReaderSettings, context: Context) -> Reader:
+    voters = []
+    for model in settings.models:
+        own = replace(settings, provider="", model=model, models=())
+        voters.append(build_stage("reader", own, PROVIDERS, context))
+    return VotingReader(voters)
+
+
+def _compact(settings: ReaderSettings, context: Context) -> Reader:
+    return CompactReader(context.compact)
+
+
+PROVIDERS: Mapping[str, Factory[ReaderSettings, Reader]] = {
+    COMPACT: _compact,
+    "extractive-reader": _extractive,
+    "answer-prediction": _seq2seq,
+    "verification": _seq2seq,
+    "clarified-reader": _seq2seq,
+    "vote": _vote,
+}

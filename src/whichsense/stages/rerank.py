@@ -1,14 +1,16 @@
-"""Rerank: the passages that were found, in a better order."""
+"""Rerank: the passages that were retrieved, in a better order."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whichsense.types import Hit
+from whichsense.protocols import Reranker
+from whichsense.providers import COMPACT, Context, Factory
+from whichsense.types import Case, Hit
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
@@ -29,21 +31,23 @@ class CrossEncoderReranker:
             self.model, "reranker", reads=False, device=self.device
         )
 
-    def rerank(self, question: str, hits: Sequence[Hit]) -> list[Hit]:
+    def rerank(self, cases: Sequence[Case]) -> list[Case]:
+        return [replace(case, hits=self._rank(case)) for case in cases]
+
+    def _rank(self, case: Case) -> tuple[Hit, ...]:
         from whichsense.models.bert.cross_encoder import relevances
 
-        scores = relevances(*self._parts, question, [hit.passage for hit in hits])
-        found = [
-            Hit(hit.passage, score) for hit, score in zip(hits, scores, strict=True)
-        ]
-        return sorted(found, key=lambda hit: -hit.score)
+        passages = [hit.passage for hit in case.hits]
+        scores = relevances(*self._parts, case.question, passages)
+        scored = map(Hit, passages, scores)
+        return tuple(sorted(scored, key=lambda hit: -hit.score))
 
 
 @dataclass(frozen=True)
 class JointReranker:
     """In the manner of JPR: the first `picks` are picked one after another so that they hold different answers.
 
-    The others follow by relevance. A hit's score says where it stands in the order, no more.
+    The others follow by relevance. A hit's score gives its place in the order, no more.
     """
 
     model: str | Path
@@ -56,24 +60,59 @@ class JointReranker:
 
         return joint.opened(self.model, self.device)
 
-    def rerank(self, question: str, hits: Sequence[Hit]) -> list[Hit]:
+    def rerank(self, cases: Sequence[Case]) -> list[Case]:
+        return [replace(case, hits=self._pick(case)) for case in cases]
+
+    def _pick(self, case: Case) -> tuple[Hit, ...]:
         from whichsense.models.bert.joint import picked_order
 
-        order = picked_order(
-            *self._parts, question, [hit.passage for hit in hits], self.picks
-        )
-        return [Hit(hits[place].passage, score) for place, score in order]
+        passages = [hit.passage for hit in case.hits]
+        order = picked_order(*self._parts, case.question, passages, self.picks)
+        return tuple(Hit(passages[place], score) for place, score in order)
 
 
 @dataclass(frozen=True)
 class CompactReranker:
     """The compact model's own order. All hits go through its first layers, the best through all of them.
 
-    The states of those stay with the model for the other stages: nothing is encoded twice.
+    What it read travels with the case as its scene: the later stages encode no passage again.
     """
 
     compact: Compact
 
-    def rerank(self, question: str, hits: Sequence[Hit]) -> list[Hit]:
-        scene = self.compact.scene(question, hits, keep=self.compact.settings.keep)
-        return [*scene.evidence.hits, *scene.rest]
+    def rerank(self, cases: Sequence[Case]) -> list[Case]:
+        ranked = []
+        for case in cases:
+            scene = self.compact.read_search(case.question, case.hits)
+            hits = (*scene.evidence.hits, *scene.rest)
+            ranked.append(replace(case, hits=hits, scratch=scene))
+        return ranked
+
+
+@dataclass(frozen=True, slots=True)
+class RerankerSettings:
+    """A system's `[reranker]`."""
+
+    provider: str = ""
+    model: str = ""
+    picks: int = 10
+    """Of a joint reranker: how many are picked in view of each other."""
+
+
+def _cross_encoder(settings: RerankerSettings, context: Context) -> Reranker:
+    return CrossEncoderReranker(settings.model, context.device)
+
+
+def _joint(settings: RerankerSettings, context: Context) -> Reranker:
+    return JointReranker(settings.model, settings.picks, context.device)
+
+
+def _compact(settings: RerankerSettings, context: Context) -> Reranker:
+    return CompactReranker(context.compact)
+
+
+PROVIDERS: Mapping[str, Factory[RerankerSettings, Reranker]] = {
+    COMPACT: _compact,
+    "reranker": _cross_encoder,
+    "joint-reranker": _joint,
+}

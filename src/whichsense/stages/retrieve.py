@@ -1,24 +1,28 @@
-"""Retrieve: the passages that may answer a question, from an index."""
+"""Retrieve: the passages that may answer a question."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from whichsense.index import Index
-from whichsense.index.saved_hits import SavedHits
-from whichsense.types import Hit, Method
+from whichsense.protocols import Searchable
+from whichsense.types import Case, Method
 
 
 @dataclass(frozen=True, slots=True)
 class IndexRetriever:
     """Searches an index by words, by meaning, or (the default, where it has vectors) by both.
 
-    In an index's place, a file with what was found in it serves the questions that it was written for.
+    In an index's place, a file of saved hits serves the questions that it was written for.
     """
 
-    index: Index | SavedHits
+    index: Searchable
     method: Method | None = None
 
-    def retrieve(self, questions: Sequence[str], k: int) -> list[list[Hit]]:
-        return self.index.search_many(questions, k, self.method)
+    def retrieve(self, cases: Sequence[Case], k: int) -> list[Case]:
+        questions = [case.question for case in cases]
+        results = self.index.search_many(questions, k, self.method)
+        retrieved = []
+        for case, hits in zip(cases, results, strict=True):
+            retrieved.append(replace(case, hits=tuple(hits)))
+        return retrieved

@@ -2,84 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
+from whichsense.protocols import Summarizer
+from whichsense.providers import Context, Factory, GeneratorStage
 from whichsense.text.function_words import SUMMARY_STOP_WORDS
 from whichsense.text.sentences import sentences
 from whichsense.text.words import words
-from whichsense.types import Citation, Hit, LongAnswer, Passage, Reading
-
-if TYPE_CHECKING:
-    from whichsense.models.seq2seq.generator import Generator
+from whichsense.types import Case, Citation, LongAnswer, Passage
 
 
 @dataclass(frozen=True)
-class SeqSummarizer:
+class SeqSummarizer(GeneratorStage):
     """ASQA's T5: closed book, open book with K passages, or oracle, as `model` was trained."""
 
-    model: str | Path | Generator
-    beams: int = 4
-    device: str = ""
+    tasks: ClassVar = ("long-answer",)
 
-    @cached_property
-    def generator(self) -> Generator:
-        from whichsense.models.seq2seq.generator import opened
+    def summarize(self, cases: Sequence[Case]) -> list[Case]:
+        texts = self.write([self._input(case) for case in cases])
+        summarized = []
+        for case, text in zip(cases, texts, strict=True):
+            passages = [hit.passage for hit in case.hits]
+            citations = []
+            for sentence in sentences(text):
+                citations.append(Citation(sentence, supporting(sentence, passages)))
+            answer = LongAnswer(case.question, tuple(citations))
+            summarized.append(replace(case, long_answer=answer))
+        return summarized
 
-        return opened(self.model, ("long-answer",), self.device)
-
-    def summarize(
-        self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]
-    ) -> LongAnswer:
-        text = self.write_many([self._input(question, readings, hits)])[0]
-        passages = [hit.passage for hit in hits]
-        return LongAnswer(
-            question,
-            tuple(Citation(one, supporting(one, passages)) for one in sentences(text)),
-        )
-
-    def write_many(self, inputs: Sequence[str]) -> list[str]:
+    def write(self, inputs: Sequence[str]) -> list[str]:
         """Long answers for inputs in the model's own format."""
         from whichsense.models.seq2seq.decoding import Search
         from whichsense.models.seq2seq.inputs import plain
 
         codec, form = self.generator.codec, self.generator.form
         tokens = [plain(codec, text, form.input_tokens) for text in inputs]
-        outputs = self.generator.generate(
-            tokens, Search(self.beams, form.output_tokens)
-        )
-        return [codec.text(found[0].tokens) if found else "" for found in outputs]
+        beams = self.generator.generate(tokens, Search(self.beams, form.output_tokens))
+        return [codec.text(beam[0].tokens) if beam else "" for beam in beams]
 
-    def _input(
-        self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]
-    ) -> str:
+    def _input(self, case: Case) -> str:
         from whichsense.models.seq2seq import formats
 
         mode = self.generator.options.get("mode", "open")
         if mode == "closed":
-            return formats.closed_book(question)
-        found = [
-            formats.Source(hit.passage.text, hit.passage.title)
-            for hit in hits[: self.generator.form.passages]
-        ]
+            return formats.closed_book(case.question)
+        sources = []
+        for hit in case.hits[: self.generator.form.passages]:
+            sources.append(formats.Source(hit.passage.text, hit.passage.title))
         if mode == "open":
-            return formats.open_book(question, found)
-        spans = [next(iter(one.evidence), None) for one in readings]
-        contexts = [
-            formats.Source(span.passage.text, span.passage.title)
-            for span in spans
-            if span is not None
-        ]
-        return formats.oracle(
-            question,
-            [r.answer for r in readings],
-            [r.question for r in readings],
-            contexts,
-            found,
-        )
+            return formats.open_book(case.question, sources)
+        contexts = []
+        for reading in case.readings:
+            if reading.evidence:
+                passage = reading.evidence[0].passage
+                contexts.append(formats.Source(passage.text, passage.title))
+        answers = [reading.answer for reading in case.readings]
+        rewrites = [reading.question for reading in case.readings]
+        return formats.oracle(case.question, answers, rewrites, contexts, sources)
+
+
+@dataclass(frozen=True, slots=True)
+class SummarizerSettings:
+    """A system's `[summarizer]`."""
+
+    provider: str = ""
+    model: str = ""
+    beams: int = 4
+
+
+def _seq2seq(settings: SummarizerSettings, context: Context) -> Summarizer:
+    return SeqSummarizer(settings.model, settings.beams, context.device)
+
+
+PROVIDERS: Mapping[str, Factory[SummarizerSettings, Summarizer]] = {
+    "long-answer": _seq2seq,
+}
 
 
 def supporting(

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from whichsense.errors import BadInput
-from whichsense.protocols import Reader
+from whichsense.protocols import Reader, Verifier
+from whichsense.providers import (
+    COMPACT,
+    Context,
+    Factory,
+    GeneratorStage,
+    own_reader,
+)
 from whichsense.text.words import normalize
-from whichsense.types import Candidate, Hit, Reading
+from whichsense.types import Case, Reading
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
-    from whichsense.models.seq2seq.generator import Generator
 
 Gold = TypeVar("Gold")
 REFUEL_THRESHOLD = -6.1
@@ -23,64 +27,47 @@ REFUEL_THRESHOLD = -6.1
 
 
 @dataclass(frozen=True)
-class LMVerifier:
+class LMVerifier(GeneratorStage):
     """REFUEL's LM verification: how likely is the answer, given its rewrite and the passages?
 
     Readings are ordered by the sum of the answer's log probabilities; those under `threshold` go, the best one stays.
     Of readings with the same answer the most likely one stays. The score becomes the reading's confidence.
     """
 
-    model: str | Path | Generator
+    tasks: ClassVar = ("verification", "answer-prediction")
     threshold: float = REFUEL_THRESHOLD
-    device: str = ""
 
-    @cached_property
-    def generator(self) -> Generator:
-        from whichsense.models.seq2seq.generator import opened
+    def verify(self, cases: Sequence[Case]) -> list[Case]:
+        verified = []
+        for case in self.score(cases):
+            kept = above(case.readings, self.threshold)
+            verified.append(replace(case, readings=tuple(kept)))
+        return verified
 
-        return opened(self.model, ("verification", "answer-prediction"), self.device)
-
-    def verify(
-        self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]
-    ) -> list[Reading]:
-        return self.verify_many([question], [readings], [hits])[0]
-
-    def verify_many(
-        self,
-        questions: Sequence[str],
-        readings: Sequence[Sequence[Reading]],
-        hits: Sequence[Sequence[Hit]],
-    ) -> list[list[Reading]]:
-        return [above(found, self.threshold) for found in self.scored(readings, hits)]
-
-    def scored(
-        self, readings: Sequence[Sequence[Reading]], hits: Sequence[Sequence[Hit]]
-    ) -> list[list[Reading]]:
-        """All readings of each question with their scores, each answer once, most likely first."""
+    def score(self, cases: Sequence[Case]) -> list[Case]:
+        """All readings of each case with their scores, each answer once, most likely first."""
         from whichsense.models.seq2seq.inputs import composed
 
         codec, form = self.generator.codec, self.generator.form
         # Readings with the same rewrite are answers to one question: it is encoded once for all of them.
         groups: dict[tuple[int, str], list[Reading]] = {}
-        for place, several in enumerate(readings):
-            for reading in several:
+        for place, case in enumerate(cases):
+            for reading in case.readings:
                 groups.setdefault((place, reading.question), []).append(reading)
-        inputs = [
-            composed(codec, form, [asked], hits[place]) for place, asked in groups
+        inputs, targets = [], []
+        for (place, rewrite), group in groups.items():
+            inputs.append(composed(codec, form, [rewrite], cases[place].hits))
+            answers = [[reading.answer] for reading in group]
+            targets.append([codec.target(own, form.output_tokens) for own in answers])
+        rows = self.generator.score(inputs, targets)
+        scored: list[list[Reading]] = [[] for _ in cases]
+        for ((place, _), group), row in zip(groups.items(), rows, strict=True):
+            for reading, score in zip(group, row, strict=True):
+                scored[place].append(replace(reading, confidence=score))
+        return [
+            replace(case, readings=tuple(_best_of_each(readings)))
+            for case, readings in zip(cases, scored, strict=True)
         ]
-        targets = [
-            [codec.target([one.answer], form.output_tokens) for one in group]
-            for group in groups.values()
-        ]
-        found: list[list[Reading]] = [[] for _ in readings]
-        for (key, group), row in zip(
-            groups.items(), self.generator.score(inputs, targets), strict=True
-        ):
-            found[key[0]] += [
-                replace(one, confidence=score)
-                for one, score in zip(group, row, strict=True)
-            ]
-        return [_best_of_each(several) for several in found]
 
 
 def _best_of_each(readings: Sequence[Reading]) -> list[Reading]:
@@ -100,26 +87,39 @@ class EMVerifier:
 
     reader: Reader
 
-    def verify(
-        self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]
-    ) -> list[Reading]:
-        kept = [reading for reading in readings if self._holds(reading, hits)]
-        return kept or list(readings[:1])
+    def verify(self, cases: Sequence[Case]) -> list[Case]:
+        questions = []
+        for case in cases:
+            empty = replace(case, answers=(), readings=(), scratch=None)
+            for reading in case.readings:
+                questions.append(replace(empty, question=reading.question))
+        read = iter(self.reader.read(questions))
+        verified = []
+        for case in cases:
+            held = []
+            for reading in case.readings:
+                if _gives_first(next(read), reading.answer):
+                    held.append(reading)
+            readings = tuple(held) or case.readings[:1]
+            verified.append(replace(case, readings=readings))
+        return verified
 
-    def _holds(self, reading: Reading, hits: Sequence[Hit]) -> bool:
-        found = self.reader.read(reading.question, hits)
-        return bool(found) and normalize(found[0].answer) == normalize(reading.answer)
+
+def _gives_first(case: Case, answer: str) -> bool:
+    if not case.answers:
+        return False
+    return normalize(case.answers[0].answer) == normalize(answer)
 
 
 def above(readings: Sequence[Reading], threshold: float) -> list[Reading]:
     """Readings whose confidence reaches a threshold; the best one in any case.
 
-    >>> [one.answer for one in above([Reading("q", "a", confidence=-1.0), Reading("q", "b", confidence=-9.0)], -6.1)]
+    >>> likely, unlikely = Reading("q", "a", confidence=-1.0), Reading("q", "b", confidence=-9.0)
+    >>> [reading.answer for reading in above([likely, unlikely], -6.1)]
     ['a']
     """
-    return [one for one in readings if one.confidence >= threshold] or sorted(
-        readings, key=lambda r: -r.confidence
-    )[:1]
+    kept = [reading for reading in readings if reading.confidence >= threshold]
+    return kept or sorted(readings, key=lambda reading: -reading.confidence)[:1]
 
 
 def tuned_threshold(
@@ -135,23 +135,18 @@ def tuned_threshold(
         raise BadInput(
             "A threshold is tuned on questions with scored readings and their gold answers: both are needed."
         )
-    tried = sorted({one.confidence for readings in scored for one in readings})
-    if not tried:
+    thresholds = {reading.confidence for readings in scored for reading in readings}
+    if not thresholds:
         raise BadInput(
             "No question has a reading: there is nothing to tune a threshold on."
         )
-    found = [
-        (
-            sum(
-                metric(gold, above(own, limit))
-                for own, gold in zip(scored, golds, strict=True)
-            )
-            / len(golds),
-            limit,
-        )
-        for limit in tried
-    ]
-    best, threshold = max(found, key=lambda pair: (pair[0], -pair[1]))
+    means = []
+    for threshold in sorted(thresholds):
+        total = 0.0
+        for readings, gold in zip(scored, golds, strict=True):
+            total += metric(gold, above(readings, threshold))
+        means.append((total / len(golds), threshold))
+    best, threshold = max(means, key=lambda pair: (pair[0], -pair[1]))
     return threshold, best
 
 
@@ -165,51 +160,44 @@ class CompactVerifier:
     """
 
     compact: Compact
-    threshold: float | None = None
-    """How probable an answer must be to join; without it, what the scorer was tuned to."""
-    cautious: bool = False
-    """As for `CompactDisambiguator`: what joins is rewritten, too."""
 
-    def verify(
-        self, question: str, readings: Sequence[Reading], hits: Sequence[Hit]
-    ) -> list[Reading]:
-        from whichsense.models.compact.rewrite.resolving import (
-            Resolved,
-            candidates_of,
-            checked,
-            resolved,
-            telling,
-        )
+    def verify(self, cases: Sequence[Case]) -> list[Case]:
+        from whichsense.models.compact.rewrite.resolving import verify_readings
 
-        if not readings:
-            return []
-        scene = self.compact.scene(question, hits)
-        given = [
-            Candidate(one.answer, one.confidence, one.evidence) for one in readings
-        ]
-        found = [
-            Resolved(answer, one.question)
-            for answer, one in zip(given, readings, strict=True)
-        ]
-        least = scene.judge.join_over if self.threshold is None else self.threshold
-        holds, joining = checked(scene, found, least)
-        if joining:
-            found = resolved(
-                scene, [*given, *candidates_of(scene, joining)], cautious=self.cautious
-            )
-            holds, _ = checked(scene, found, least)
-        kept = [one for one, fits in zip(found, holds, strict=True) if fits]
-        kept = kept or [max(found, key=lambda one: one.candidate.score)]
-        # What is left alone answers the question as it was asked.
-        if self.cautious and len(kept) == 1 and not scene.is_ambiguous:
-            kept = [Resolved(kept[0].candidate, question)]
-        kept.sort(key=lambda one: -one.candidate.score)
-        return [
-            Reading(
-                one.question,
-                one.candidate.answer,
-                telling(one.candidate.spans),
-                one.candidate.score,
-            )
-            for one in kept
-        ]
+        verified = []
+        for case in cases:
+            scene = self.compact.scene_of(case)
+            readings = verify_readings(scene, case.readings, case.policy)
+            verified.append(replace(case, readings=tuple(readings), scratch=scene))
+        return verified
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierSettings:
+    """A system's `[verifier]`."""
+
+    provider: str = ""
+    model: str = ""
+    threshold: float = REFUEL_THRESHOLD
+
+
+def _lm(settings: VerifierSettings, context: Context) -> Verifier:
+    return LMVerifier(
+        settings.model, device=context.device, threshold=settings.threshold
+    )
+
+
+def _em(settings: VerifierSettings, context: Context) -> Verifier:
+    return EMVerifier(own_reader(context, "verifier"))
+
+
+def _compact(settings: VerifierSettings, context: Context) -> Verifier:
+    return CompactVerifier(context.compact)
+
+
+PROVIDERS: Mapping[str, Factory[VerifierSettings, Verifier]] = {
+    COMPACT: _compact,
+    "verification": _lm,
+    "answer-prediction": _lm,
+    "exact-match": _em,
+}

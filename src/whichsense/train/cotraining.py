@@ -34,6 +34,7 @@ from whichsense.train.tasks.seq2seq.answer_prediction import (
     make_with,
 )
 from whichsense.train.tasks.seq2seq.generation import mean
+from whichsense.types import Case
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,18 +190,18 @@ def _write_silver(
     evidence = data.evidence(options.form.passages)
     texts = [question.text for question in partial]
     evidence.search(texts)
-    hits = [evidence.hits(text) for text in texts]
+    cases = [Case(text, tuple(evidence.hits(text))) for text in texts]
     known = [question.answers[0][0] for question in partial]
     found: list[list[list[str]]] = [[] for _ in partial]
     alone = [True] * len(partial)
     for model in models:
         reader = SeqReader(model, beams=options.model.beams)
-        read = reader.read_many(texts, hits, known)
-        free = reader.read_many(texts, hits) if settings.agreement == "free" else read
-        for place, candidates in enumerate(read):
-            found[place].append([one.answer for one in candidates])
+        read = reader.read_after(cases, known)
+        free = reader.read(cases) if settings.agreement == "free" else read
+        for place, case in enumerate(read):
+            found[place].append([one.answer for one in case.answers])
             alone[place] &= not agreed(
-                known[place : place + 1], [[one.answer for one in free[place]]]
+                known[place : place + 1], [[one.answer for one in free[place].answers]]
             )
     rows = []
     for question, answer, predictions, single in zip(
@@ -246,16 +247,11 @@ def _best_ensemble(
     evidence = options.data.evidence(options.form.passages)
     texts = [question.text for question in questions]
     evidence.search(texts)
-    hits = [evidence.hits(text) for text in texts]
-    found = [
-        [
-            [one.answer for one in own]
-            for own in SeqReader(model, beams=options.model.beams).read_many(
-                texts, hits
-            )
-        ]
-        for model in models
-    ]
+    cases = [Case(text, tuple(evidence.hits(text))) for text in texts]
+    found = []
+    for model in models:
+        read = SeqReader(model, beams=options.model.beams).read(cases)
+        found.append([[one.answer for one in case.answers] for case in read])
     sizes = [size for size in settings.ensemble if size <= len(models)] or [len(models)]
     scored = [
         (_voted_f1([found[place] for place in some], questions), some)

@@ -29,7 +29,7 @@ from whichsense.models.bert.inputs import Inputs, by_length
 from whichsense.models.bert.span_reader import find_answers, over_threshold
 from whichsense.stages.read import ExtractiveReader
 from whichsense.train.tiny.encoders import located
-from whichsense.types import Candidate, Hit, Passage
+from whichsense.types import Candidate, Case, Hit, Passage
 
 PASSAGES = [
     Passage(
@@ -415,14 +415,9 @@ def test_published_dpr_reader_of_the_hub(tmp_path: Path) -> None:
         found.relevance, expected.relevance_logits.flatten(), atol=1e-5
     )
     assert torch.allclose(found.starts, expected.start_logits, atol=1e-5)
-    assert (
-        len(
-            ExtractiveReader(made).read(
-                QUESTION, [Hit(passage, 1.0) for passage in PASSAGES]
-            )
-        )
-        == 1
-    )
+    hits = tuple(Hit(passage, 1.0) for passage in PASSAGES)
+    (read,) = ExtractiveReader(made).read([Case(QUESTION, hits)])
+    assert len(read.answers) == 1
 
 
 def test_folders_of_another_kind_are_told(tmp_path: Path, inputs: Inputs) -> None:
@@ -433,7 +428,7 @@ def test_folders_of_another_kind_are_told(tmp_path: Path, inputs: Inputs) -> Non
     with pytest.raises(
         BadInput, match="trained as 'reranker', and 'extractive-reader' is needed"
     ):
-        ExtractiveReader(tmp_path).read(QUESTION, [])
+        ExtractiveReader(tmp_path).read([Case(QUESTION)])
     with pytest.raises(BadInput, match="no trained model"):
         cross_encoder.opened(tmp_path / "none", "reranker", reads=False)
     with pytest.raises(BadInput, match="does not fit"):

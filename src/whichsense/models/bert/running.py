@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from whichsense.jobs.limits import check_limits
 from whichsense.models.bert.inputs import Row, by_length, padded
 
 # Tokens in a batch, padding included: enough to keep the device busy, little enough for its memory.
@@ -67,5 +68,6 @@ def outputs(
     """What the model gives for rows, batched by length: the rows' numbers, and the output for them."""
     device = device_of(model)
     for places in by_length(rows, _CPU_TOKENS if device.type == "cpu" else _GPU_TOKENS):
+        check_limits()
         batch = padded([rows[place] for place in places], pad)
         yield places, model({name: tensor.to(device) for name, tensor in batch.items()})

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whichsense.errors import BadInput, require
+from whichsense.jobs.limits import check_limits
 from whichsense.models.seq2seq import checkpoint
 from whichsense.models.seq2seq.codec import Codec, Form
 from whichsense.models.seq2seq.inputs import Sequences
@@ -162,6 +163,7 @@ class Generator:
         """Questions of about one length together, and what the decoder reads of each."""
         sizes = [sum(map(len, sequences)) for sequences in inputs]
         for places in planned(sizes, self.tokens or self._room()):
+            check_limits()
             yield places, self._encoded([inputs[place] for place in places])
 
     def _encoded(self, inputs: Sequence[Sequences]) -> Memory:

@@ -19,7 +19,7 @@ from whichsense.metrics.retrieval import answer_ranks
 from whichsense.protocols import Reranker
 from whichsense.stages.rerank import CrossEncoderReranker
 from whichsense.train.loop.processes import is_first_process
-from whichsense.types import Hit, Method, Passage
+from whichsense.types import Case, Hit, Method, Passage
 
 _AT_ONCE = 64
 
@@ -191,11 +191,10 @@ class Evidence:
                 self.searched.search_many(questions, depth, self.method),
                 strict=True,
             ):
-                ranked = (
-                    hits
-                    if self.reranker is None
-                    else self.reranker.rerank(question, hits)
-                )
+                ranked: Sequence[Hit] = hits
+                if self.reranker is not None:
+                    case = Case(question, tuple(hits))
+                    ranked = self.reranker.rerank([case])[0].hits
                 self._found[question] = [
                     Hit(
                         self._passages.setdefault(hit.passage.id, hit.passage),

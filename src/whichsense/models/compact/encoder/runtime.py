@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whichsense.errors import WhichsenseError, require
+from whichsense.jobs.limits import current_limits
 from whichsense.models.compact.encoder.inputs import Pair
 from whichsense.models.compact.encoder.tokens import Tokenizer
 
@@ -285,9 +286,15 @@ class CompactModel:
     def _map(
         self, encode: Callable[[Item], Value], items: Sequence[Item]
     ) -> list[Value]:
+        limits = current_limits()  # threads of the pool have none of their own
+
+        def step(item: Item) -> Value:
+            limits.check()
+            return encode(item)
+
         if self.threads == 1:
-            return list(map(encode, items))
-        return list(self._pool.map(encode, items))
+            return list(map(step, items))
+        return list(self._pool.map(step, items))
 
 
 def read_config(path: Path) -> dict[str, Any]:

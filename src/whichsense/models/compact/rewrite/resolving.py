@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whichsense.models.compact.encoder.inputs import Pair
+from whichsense.models.compact.encoder.runtime import Floats
 from whichsense.models.compact.reader.candidates import Mention
 from whichsense.models.compact.rewrite.rewriting import rewrites
 from whichsense.models.compact.rewrite.support import Places, Target, support
@@ -17,24 +19,15 @@ from whichsense.models.compact.scene import Scene
 from whichsense.models.compact.scorer.choosing import Rewrite, added, key, together
 from whichsense.text.answers import same
 from whichsense.text.words import normalize
-from whichsense.types import Candidate, Span
+from whichsense.types import Candidate, Policy, Reading, Span
 
 _SPANS = 5
 _TOLD = 0.05  # a span that is less probable in its passage is not marked as the answer
 _MOST_MARKED = 12  # places of a passage
-_WELL_PUT = 0.04  # on held-out train and val, rewrites that are worth less have an EDIT-F1 of 11, the others of 18
 _LEAST_SAID = 0.02  # of the best span's score
 _RIVALS = (
     2  # answers that are not given, beside which one that stands alone is told apart
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """An answer with its rewrite."""
-
-    candidate: Candidate
-    question: str
 
 
 def candidates_of(scene: Scene, places: Sequence[int]) -> list[Candidate]:
@@ -62,74 +55,80 @@ def telling(spans: Sequence[Span]) -> tuple[Span, ...]:
     )
 
 
-def resolved(
-    scene: Scene, candidates: Sequence[Candidate], *, cautious: bool = False
-) -> list[Resolved]:
-    """A rewrite for each answer, no two alike.
+def rewrite_answers(
+    scene: Scene, answers: Sequence[Candidate], policy: Policy
+) -> list[Reading]:
+    """A reading for each answer, no two rewrites alike.
 
-    If `cautious`, one alone leaves the question as it is where that is not ambiguous or where its rewrite is not well
-    put, and one of several is then put to a title; what a title has in brackets comes first. That is for readers: to a
-    benchmark the clumsiest edit is nearer to an annotator's rewrite, and questions that have none are not compared.
+    A careful policy leaves the question as it is where one answer stands alone and the question is not ambiguous or the
+    rewrite is not well put; one of several is then put to a title, and what a title has in brackets comes first. That
+    is for people: to a benchmark the clumsiest edit is nearer to an annotator's rewrite, and questions that have none
+    are not compared.
     """
-    least = _WELL_PUT if cautious else -np.inf
-    if len(candidates) == 1:
-        return [_alone(scene, candidates[0], least, cautious=cautious)]
-    targets = [target(scene, candidate, told=cautious) for candidate in candidates]
-    chosen = _rewritten(scene, targets, cautious=cautious)
-    used = {key(one.question) for one in chosen if one is not None}
-    given = [normalize(candidate.answer) for candidate in candidates]
-    found = []
-    for candidate, wanted, one in zip(candidates, targets, chosen, strict=True):
-        other = None
-        if one is None:  # better any title than no reading at all
-            other = _by_title(
-                scene, target(scene, candidate), [normalize(candidate.answer)], used
-            )
-        elif one.worth < least:
-            other = _by_title(scene, wanted, given, used)
-        written = other or (one.question if one is not None else None)
+    if not answers:
+        return []
+    if len(answers) == 1:
+        return [_rewrite_only_answer(scene, answers[0], policy)]
+    targets = [target(scene, answer, told=policy.careful) for answer in answers]
+    chosen = _choose_rewrites(scene, targets, policy)
+    used = {key(rewrite.question) for rewrite in chosen if rewrite is not None}
+    names = [normalize(answer.answer) for answer in answers]
+    readings = []
+    for answer, wanted, rewrite in zip(answers, targets, chosen, strict=True):
+        if rewrite is None:  # better any title than no reading at all
+            own_name = [normalize(answer.answer)]
+            written = _by_title(scene, target(scene, answer), own_name, used)
+        elif _is_well_put(scene, rewrite, policy):
+            written = rewrite.question
+        else:
+            written = _by_title(scene, wanted, names, used) or rewrite.question
         if written is not None:
             used.add(key(written))
-            found.append(Resolved(candidate, written))
-    return found or [Resolved(candidates[0], scene.evidence.question)]
+            readings.append(_reading(answer, written))
+    return readings or [_reading(answers[0], scene.evidence.question)]
 
 
-def _alone(
-    scene: Scene, candidate: Candidate, least: float, *, cautious: bool
-) -> Resolved:
+def _reading(answer: Candidate, question: str) -> Reading:
+    return Reading(question, answer.answer, answer.spans, answer.score)
+
+
+def _is_well_put(scene: Scene, rewrite: Rewrite, policy: Policy) -> bool:
+    return rewrite.worth >= scene.compact.well_put or not policy.careful
+
+
+def _rewrite_only_answer(scene: Scene, answer: Candidate, policy: Policy) -> Reading:
     """Where only one of several readings is answered, which one: what sets it apart from what else might be meant."""
     question = scene.evidence.question
-    if cautious and not scene.is_ambiguous:
-        return Resolved(candidate, question)
+    if policy.careful and not scene.is_ambiguous:
+        return _reading(answer, question)
     others = [
         place
         for place in scene.apart
-        if not same(scene.answers[place].text, candidate.answer)
+        if not same(scene.answers[place].text, answer.answer)
     ]
-    targets = [
-        target(scene, one, told=cautious)
-        for one in (candidate, *candidates_of(scene, others[:_RIVALS]))
-    ]
-    best = _rewritten(scene, targets, cautious=cautious)[0]
-    return Resolved(
-        candidate,
-        best.question if best is not None and best.worth >= least else question,
-    )
+    rivals = candidates_of(scene, others[:_RIVALS])
+    targets = [target(scene, one, told=policy.careful) for one in (answer, *rivals)]
+    best = _choose_rewrites(scene, targets, policy)[0]
+    if best is not None and _is_well_put(scene, best, policy):
+        question = best.question
+    return _reading(answer, question)
 
 
-def _rewritten(
-    scene: Scene, targets: Sequence[Target], *, cautious: bool
+def _choose_rewrites(
+    scene: Scene, targets: Sequence[Target], policy: Policy
 ) -> list[Rewrite | None]:
     """The best rewrites together; None where nothing fits."""
-    told = [support(scene, wanted, cautious=cautious) for wanted in targets]
-    options = rewrites(scene, targets, told, cautious=cautious)
-    if not cautious:
+    careful = policy.careful
+    supports = [support(scene, wanted, cautious=careful) for wanted in targets]
+    options = rewrites(scene, targets, supports, cautious=careful)
+    if not careful:
         return together(options)
     # One that adds what another does is better than none.
     apart = together(options, partial(added, scene.evidence.question))
-    return together(
-        [[one] if one else rest for one, rest in zip(apart, options, strict=True)]
-    )
+    alternatives = []
+    for rewrite, others in zip(apart, options, strict=True):
+        alternatives.append([rewrite] if rewrite else others)
+    return together(alternatives)
 
 
 def _by_title(
@@ -141,56 +140,100 @@ def _by_title(
     for place in wanted.marked:
         title = scene.evidence.passages[place].title
         written = f"{question}, according to “{title}”?"
-        if (
-            title
-            and not any(name in normalize(title) for name in named)
-            and key(written) not in used
-        ):
+        has_name = any(name in normalize(title) for name in named)
+        if title and not has_name and key(written) not in used:
             return written
     # Only an answer that stands nowhere in the evidence may leave the question as it is.
-    return f"{question}?" if not wanted.marked and key(question) not in used else None
+    if not wanted.marked and key(question) not in used:
+        return f"{question}?"
+    return None
 
 
-def checked(
-    scene: Scene, readings: Sequence[Resolved], least: float
+def verify_readings(
+    scene: Scene, readings: Sequence[Reading], policy: Policy
+) -> list[Reading]:
+    """The readings that hold when their rewrites are asked again, and those of answers that the rewrites bring up."""
+    if not readings:
+        return []
+    least = scene.judge.join_over if policy.threshold is None else policy.threshold
+    held, joining = ask_again(scene, readings, least)
+    current = list(readings)
+    if joining:
+        given = [_candidate(reading) for reading in readings]
+        newcomers = candidates_of(scene, joining)
+        current = rewrite_answers(scene, [*given, *newcomers], policy)
+        held, _ = ask_again(scene, current, least)
+    kept = [reading for reading, holds in zip(current, held, strict=True) if holds]
+    if not kept:
+        kept = [max(current, key=lambda reading: reading.confidence)]
+    # What is left alone answers the question as it was asked.
+    if policy.careful and len(kept) == 1 and not scene.is_ambiguous:
+        kept = [replace(kept[0], question=scene.evidence.question)]
+    kept.sort(key=lambda reading: -reading.confidence)
+    return [replace(one, evidence=telling(one.evidence)) for one in kept]
+
+
+def _candidate(reading: Reading) -> Candidate:
+    return Candidate(reading.answer, reading.confidence, reading.evidence)
+
+
+def ask_again(
+    scene: Scene, readings: Sequence[Reading], least: float
 ) -> tuple[list[bool], list[int]]:
-    """Each rewrite asked again: does it hold its own answer, and which other candidates (of at least that
-    probability) do rewrites prefer?
+    """Each rewrite asked again: whether it holds its own answer, and which other candidates (of at least that
+    probability) some rewrite prefers.
 
     A rewrite holds its answer if it does not make another given answer much likelier beside it (`holds_over`) than the
     question as it was asked does: an answer that is likely to everything is no reason to drop the others. That question
     brings no new answers either: what it prefers is known already.
     """
-    scorer, given = scene.compact.scorer, [one.candidate.answer for one in readings]
-    known = {normalize(answer) for answer in given}
-    new = [
-        place
-        for place in scene.apart
-        if normalize(scene.answers[place].text) not in known
-        and scene.probabilities[place] >= least
-    ]
-    rewritten = np.array([one.question != scene.evidence.question for one in readings])
-    if len(readings) == 1 and not (new and rewritten[0]):
+    question = scene.evidence.question
+    known = {normalize(reading.answer) for reading in readings}
+    newcomers = []
+    for place in scene.apart:
+        is_new = normalize(scene.answers[place].text) not in known
+        if is_new and scene.probabilities[place] >= least:
+            newcomers.append(place)
+    rewritten = np.array([reading.question != question for reading in readings])
+    if len(readings) == 1 and not (newcomers and rewritten[0]):
         return [True], []  # nothing could come of it
-    asked = [*(one.question for one in readings), scene.evidence.question]
-    answers = [*(one.candidate for one in readings), *candidates_of(scene, new)]
-    *rows_of_readings, before = likelihoods(
-        scene, asked, [target(scene, answer) for answer in answers]
-    )
-    rows = np.stack(rows_of_readings)
-    count, diagonal = len(given), np.arange(len(given))
-    gained = rows[:, :count] - before[:count]
-    own, others = gained[diagonal, diagonal], gained.copy()
-    others[diagonal, diagonal] = -np.inf
-    holds = own - others.max(axis=1) >= scorer.holds_over
-    beaten = rows[:, count:] > rows[:, :count].max(axis=1, keepdims=True)
-    best = (
-        rows[:, count:] == rows[:, count:].max(axis=1, keepdims=True) if new else beaten
-    )
-    joining = (beaten & best & rewritten[:, None]).any(axis=0)
-    return holds.tolist(), [
-        place for place, joins in zip(new, joining.tolist(), strict=True) if joins
+    questions = [*(reading.question for reading in readings), question]
+    answers = [_candidate(reading) for reading in readings]
+    answers += candidates_of(scene, newcomers)
+    targets = [target(scene, answer) for answer in answers]
+    # Log likelihoods: (readings and the question itself) × (given answers and newcomers).
+    *rows, before = likelihoods(scene, questions, targets)
+    after, count = np.stack(rows), len(readings)
+    held = _holds_own_answer(after[:, :count], before[:count], scene)
+    joins = _is_preferred(after[:, :count], after[:, count:], rewritten)
+    joining = [
+        place for place, wins in zip(newcomers, joins.tolist(), strict=True) if wins
     ]
+    return held.tolist(), joining
+
+
+def _holds_own_answer(after: Floats, before: Floats, scene: Scene) -> NDArray[np.bool_]:
+    """Whether each rewrite gains as much for its own answer as for any other given one. `after`: rewrites × answers."""
+    gain = after - before
+    own = np.diagonal(gain).copy()
+    np.fill_diagonal(gain, -np.inf)
+    margin = own - gain.max(axis=1)
+    return np.asarray(margin >= scene.compact.scorer.holds_over)
+
+
+def _is_preferred(
+    given: Floats, new: Floats, rewritten: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Whether some rewrite finds a newcomer likelier than all given answers and all other newcomers.
+
+    `given`: rewrites × answers; `new`: rewrites × newcomers.
+    """
+    if not new.shape[1]:
+        return np.zeros(0, dtype=bool)
+    beats_given = new > given.max(axis=1, keepdims=True)
+    is_best_newcomer = new == new.max(axis=1, keepdims=True)
+    preferred = beats_given & is_best_newcomer & rewritten[:, None]
+    return np.asarray(preferred.any(axis=0))
 
 
 def target(scene: Scene, candidate: Candidate, *, told: bool = False) -> Target:
@@ -219,13 +262,13 @@ def target(scene: Scene, candidate: Candidate, *, told: bool = False) -> Target:
         if found:
             marked[place] = sorted(set(found))[:_MOST_MARKED]
     if told:
-        marked = _where_told(marked, mentions) or marked
+        marked = places_read(marked, mentions) or marked
     supporting = {mention.passage: mention.mass for mention in reversed(mentions)}
     order = sorted(marked, key=lambda place: (-supporting.get(place, 0.0), place))
     return Target(candidate.answer, {place: marked[place] for place in order})
 
 
-def _where_told(marked: Places, mentions: Sequence[Mention]) -> Places:
+def places_read(marked: Places, mentions: Sequence[Mention]) -> Places:
     """Of the places where an answer stands, those of mentions that are not next to nothing beside the best. A text
     whose title is the answer tells of it wherever it stands."""
     best = max((mention.mass for mention in mentions), default=0.0)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from whichsense.jobs.limits import check_limits
 from whichsense.models.compact.encoder.runtime import CompactModel, Floats, once
 from whichsense.models.compact.encoder.tokens import END
 from whichsense.models.compact.writer.prompts import REWRITE, WRITTEN, Prompt
@@ -181,6 +182,7 @@ class Writer:
     def _run(
         self, old: WriterState, embedded: Floats, reach: Floats, take: Ints
     ) -> dict[str, Floats]:
+        check_limits()
         inputs = {
             "embedded": embedded,
             "self_mask": reach,

@@ -150,7 +150,7 @@ class _Questioning:
 
 def scene_of(compact: Compact, source: Source, question: Question) -> Scene:
     hits = source.index.search(question.text, DEPTH, source.method)
-    return compact.scene(question.text, hits, keep=compact.settings.keep)
+    return compact.read_search(question.text, hits)
 
 
 def without_answers(scene: Scene, question: Question) -> Scene:

@@ -30,7 +30,7 @@ from whichsense.train.loop.task import TaskSpec
 from whichsense.train.tasks.evidence import Data, Evidence
 from whichsense.train.tasks.seq2seq.generation import Generation, Model, Pair, mean
 from whichsense.train.tiny.encoders import located
-from whichsense.types import Hit
+from whichsense.types import Case, Hit
 
 _COMBINATIONS = 100
 Aliases = tuple[str, ...]
@@ -164,9 +164,11 @@ def measured(
 ) -> Mapping[str, float]:
     """F1ans over all questions and over the ambiguous ones; exact match of the first answer."""
     reader = SeqReader(generator, beams=beams)
-    hits = [evidence.hits(question.text) for question in questions]
-    found = reader.read_many([question.text for question in questions], hits)
-    answers = [[one.answer for one in own] or [""] for own in found]
+    cases = []
+    for question in questions:
+        cases.append(Case(question.text, tuple(evidence.hits(question.text))))
+    read = reader.read(cases)
+    answers = [[one.answer for one in case.answers] or [""] for case in read]
     scores = [
         max(f1_answers(gold, own) for gold in q.answer_sets)
         for q, own in zip(questions, answers, strict=True)

@@ -27,6 +27,7 @@ from whichsense.train.loop.task import TaskSpec
 from whichsense.train.tasks.evidence import Data, Evidence
 from whichsense.train.tasks.seq2seq.clarifications import Clarified, clarified_questions
 from whichsense.train.tasks.seq2seq.generation import Generation, Model, Pair, mean
+from whichsense.types import Case
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,12 @@ def measured(
     questions = [one.question.text for one in examples]
     hits = [evidence.hits(question) for question in questions]
     if settings.answers == "predicted":
-        found = SeqReader(settings.reader, beams=beams).read_many(questions, hits)
-        answers = [[one.answer for one in own] for own in found]
+        cases = [Case(*pair) for pair in zip(questions, map(tuple, hits), strict=True)]
+        read = SeqReader(settings.reader, beams=beams).read(cases)
+        answers = [[one.answer for one in case.answers] for case in read]
     else:
         answers = [[aliases[0] for aliases in one.answers] for one in examples]
-    asked = SeqClarifier(generator, beams=beams).ask_many(questions, answers, hits)
+    asked = SeqClarifier(generator, beams=beams).write(questions, answers, hits)
     overlaps = [
         option_overlap(parse_released(one.asks)[1], parse_released(own)[1])
         for one, own in zip(examples, asked, strict=True)

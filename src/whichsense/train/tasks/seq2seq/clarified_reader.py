@@ -20,6 +20,7 @@ from whichsense.train.tasks.evidence import Data, Evidence
 from whichsense.train.tasks.seq2seq.answer_prediction import ReadExample, read_pair
 from whichsense.train.tasks.seq2seq.clarifications import Clarified, clarified_questions
 from whichsense.train.tasks.seq2seq.generation import Generation, Model, mean
+from whichsense.types import Case
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +76,11 @@ def measured(
 ) -> Mapping[str, float]:
     """CAmbigNQ's precision, recall and F1 with the gold clarification questions; exact match beside them."""
     asked = [question for one in examples for question in questions_of(one)]
-    found = SeqReader(generator, beams=beams).read_many(
-        asked, [evidence.hits(question) for question in asked]
-    )
-    answers = iter([own[0].answer if own else "" for own in found])
+    cases = [Case(question, tuple(evidence.hits(question))) for question in asked]
+    first = []
+    for case in SeqReader(generator, beams=beams).read(cases):
+        first.append(case.answers[0].answer if case.answers else "")
+    answers = iter(first)
     by_question = [[next(answers) for _ in one.options] for one in examples]
     pairs = list(zip(examples, by_question, strict=True))
     numbers = ratio([answer_overlap(one.answers, own) for one, own in pairs])

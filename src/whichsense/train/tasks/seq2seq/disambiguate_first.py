@@ -66,7 +66,7 @@ def measured(
     generator: Generator, questions: Sequence[Question], beams: int
 ) -> Mapping[str, float]:
     """EDIT-F1 of each gold rewrite against the nearest one that was written."""
-    found = FirstRewriter(generator, beams=beams).rewrites_many(
+    found = FirstRewriter(generator, beams=beams).rewrite(
         [question.text for question in questions]
     )
     scores = [

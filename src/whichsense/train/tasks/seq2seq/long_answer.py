@@ -164,9 +164,7 @@ def measured(
     generator: Generator, examples: Sequence[WriteExample], beams: int
 ) -> Mapping[str, float]:
     """ROUGE-L against the better reference, and the share of short answers that the long one holds (STR-EM)."""
-    found = SeqSummarizer(generator, beams=beams).write_many(
-        [one.text for one in examples]
-    )
+    found = SeqSummarizer(generator, beams=beams).write([one.text for one in examples])
     pairs = list(zip(examples, found, strict=True))
     return {
         "rouge_l": mean([rouge_l_best(one.scored, text) for one, text in pairs]),

@@ -33,7 +33,7 @@ from whichsense.train.tasks.evidence import Data, Evidence
 from whichsense.train.tasks.seq2seq.answer_prediction import held
 from whichsense.train.tasks.seq2seq.generation import Generation, Model, Pair, mean
 from whichsense.train.tasks.seq2seq.token_deletion import partial, tagger
-from whichsense.types import Candidate, Hit
+from whichsense.types import Candidate, Case, Hit
 
 Pretraining = Literal["none", "token-deletion", "question-generation"]
 
@@ -206,16 +206,16 @@ def measured(
 ) -> Mapping[str, float]:
     """F1EDIT-F1 and F1BLEU over ambiguous questions with their gold answers given (AmbigQA, table 4)."""
     asked = [question for question in questions if question.is_ambiguous]
-    answers = [
-        [Candidate(pair.answers[0], 1.0) for pair in question.annotations[0].pairs]
-        for question in asked
-    ]
-    hits = [evidence.hits(question.text) for question in asked]
-    found = SeqDisambiguator(generator, beams=beams).disambiguate_many(
-        [q.text for q in asked], answers, hits
-    )
+    cases = []
+    for question in asked:
+        gold = question.annotations[0].pairs
+        answers = tuple(Candidate(pair.answers[0], 1.0) for pair in gold)
+        hits = tuple(evidence.hits(question.text))
+        cases.append(Case(question.text, hits, answers))
+    rewritten = SeqDisambiguator(generator, beams=beams).disambiguate(cases)
     scores = []
-    for question, readings in zip(asked, found, strict=True):
+    for question, case in zip(asked, rewritten, strict=True):
+        readings = case.readings
         prediction = Prediction(
             tuple(r.answer for r in readings), tuple(r.question for r in readings)
         )

@@ -22,6 +22,7 @@ from whichsense.train.tasks.seq2seq.answer_prediction import (
     read_pair,
 )
 from whichsense.train.tasks.seq2seq.generation import Generation, Model, mean
+from whichsense.types import Case
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +80,10 @@ def measured(
     generator: Generator, examples: Sequence[ReadExample], beams: int
 ) -> Mapping[str, float]:
     reader = SeqReader(generator, beams=beams)
-    found = reader.read_many(
-        [one.question for one in examples], [one.hits for one in examples]
-    )
-    first = [own[0].answer if own else "" for own in found]
+    cases = [Case(example.question, tuple(example.hits)) for example in examples]
+    first = []
+    for case in reader.read(cases):
+        first.append(case.answers[0].answer if case.answers else "")
     return {
         "em": mean(
             [

@@ -1,0 +1,200 @@
+"""From settings to a system: one loop over the stages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whichsense import sample
+from whichsense.errors import BadConfig, BadInput, MissingStage
+from whichsense.index import Index
+from whichsense.pipeline import Pipeline
+from whichsense.protocols import Answerer, Reranker, Searchable
+from whichsense.providers import COMPACT, Context, build_stage
+from whichsense.stages import disambiguate, rerank
+from whichsense.stages.baselines import DisambiguateFirst
+from whichsense.stages.disambiguate import PromptCopy
+from whichsense.stages.rerank import RerankerSettings
+from whichsense.stages.retrieve import IndexRetriever
+from whichsense.systems.settings import (
+    STAGES,
+    SystemSettings,
+    complete,
+    load_settings,
+)
+from whichsense.types import FOR_PEOPLE, Method, Policy
+
+if TYPE_CHECKING:
+    from whichsense.models.compact.scene import Compact
+
+_BATCHES = {COMPACT: 1}  # a case holds about 30 MB while the compact model is at it
+_USUAL_BATCH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A system that is ready: what answers, and whether it rewrites questions at all."""
+
+    answerer: Answerer
+    settings: SystemSettings
+    rewrites: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+
+def load(
+    system: str | Path = COMPACT,
+    index: Searchable | str | Path | None = None,
+    *,
+    method: Method | None = None,
+    depth: int | None = None,
+    keep: int | None = None,
+    threshold: float | None = None,
+    policy: Policy = FOR_PEOPLE,
+    threads: int = 2,
+    weights: str | Path | None = None,
+    model: Compact | None = None,
+) -> Pipeline:
+    """A pipeline over an index (without one, the embedded sample). Models load with the first question.
+
+    `system` is a system's file, or a provider: "compact", the embedded default. `depth` passages are searched for, the
+    best `keep` are read. With a `threshold` every answer that is at least that probable is given, and the best one,
+    instead of the set with the highest expected F1. `threads`, `weights` and `model` are the embedded model's: how many
+    cores it uses, another weights folder, or a `Compact` that is already there.
+    """
+    settings = load_settings(system)
+    settings = replace(
+        settings,
+        method=method or settings.method,
+        depth=_at_least_one("depth", depth, settings.depth),
+        keep=_at_least_one("keep", keep, settings.keep),
+        weights=str(weights or settings.weights),
+    )
+    _at_least_one("threads", threads, threads)
+    if threshold is not None:
+        if not 0 <= threshold <= 1:
+            raise BadInput(
+                f"A threshold is a probability, between 0 and 1; this is {threshold}."
+            )
+        policy = replace(policy, threshold=threshold)
+    built = build(settings, open_index(index), policy, threads=threads, model=model)
+    if not isinstance(built.answerer, Pipeline):
+        raise BadConfig(
+            f"System '{built.name}' rewrites before it reads: it is not a pipeline. "
+            "Run it over a dataset with whichsense predict."
+        )
+    return built.answerer
+
+
+def open_index(index: Searchable | str | Path | None) -> Searchable:
+    """An index that is open, one in a folder, or without any the embedded sample."""
+    if index is None:
+        return sample.index()
+    if isinstance(index, str | Path):
+        return Index.open(index)
+    return index
+
+
+def _at_least_one(name: str, value: int | None, otherwise: int) -> int:
+    if value is None:
+        return otherwise
+    if value < 1:
+        raise BadInput(f"'{name}' must be at least 1; it is {value}.")
+    return value
+
+
+def build(
+    settings: SystemSettings,
+    index: Searchable,
+    policy: Policy,
+    *,
+    threads: int = 2,
+    model: Compact | None = None,
+) -> System:
+    """The system itself, over an index or saved hits. Models load when the first question comes."""
+    settings = complete(settings)
+    context = Context(
+        index,
+        _compact_model(settings, index, threads, model),
+        settings.method,
+        settings.device,
+    )
+    where = f"System '{settings.name}'"
+    if settings.reader is None:
+        raise MissingStage(
+            f'{where} needs a reader. Add to its file: [reader] model = "…", or provider = "compact".'
+        )
+    stages: dict[str, Any] = {}
+    for kind, (_, providers) in STAGES.items():
+        wanted = getattr(settings, kind)
+        if wanted is not None:
+            context = replace(context, reader=stages.get("reader"))
+            stages[kind] = build_stage(kind, wanted, providers, context)
+    retriever = IndexRetriever(index, settings.method)
+    if settings.rewriter is not None:
+        return _rewriting_first(settings, retriever, stages, context, policy)
+    rewrites = "disambiguator" in stages
+    stages.setdefault("disambiguator", PromptCopy())
+    provider = settings.reader.provider
+    pipeline = Pipeline(
+        retriever,
+        **stages,
+        depth=settings.depth,
+        keep=settings.keep,
+        rounds=settings.rounds,
+        batch=_BATCHES.get(provider, _USUAL_BATCH),
+        policy=policy,
+    )
+    return System(pipeline, settings, rewrites)
+
+
+def _rewriting_first(
+    settings: SystemSettings,
+    retriever: IndexRetriever,
+    stages: Mapping[str, Any],
+    context: Context,
+    policy: Policy,
+) -> System:
+    if "detector" not in stages or settings.rewriter is None:
+        raise BadConfig(
+            f"System '{settings.name}' rewrites first: that needs both [detector] and [rewriter]."
+        )
+    rewriter = build_stage(
+        "rewriter", settings.rewriter, disambiguate.REWRITERS, context
+    )
+    first = DisambiguateFirst(
+        stages["detector"],
+        rewriter,
+        retriever,
+        stages["reader"],
+        stages.get("reranker"),
+        settings.depth,
+        settings.keep,
+        policy,
+    )
+    return System(first, settings)
+
+
+def _compact_model(
+    settings: SystemSettings, index: Searchable, threads: int, model: Compact | None
+) -> Compact:
+    """The embedded model for this index; it is not loaded where no stage asks for it."""
+    from whichsense.models.compact.encoder.runtime import WEIGHTS
+    from whichsense.models.compact.scene import Compact
+
+    own = model or Compact(Path(settings.weights or WEIGHTS), threads)
+    return own.over(index.describe().get("passages"), settings.keep)
+
+
+def build_reranker(model: str, index: Searchable, keep: int = 0) -> Reranker:
+    """A reranker by itself: "compact", or the folder of a trained one."""
+    settings = RerankerSettings(model=model)
+    if model == COMPACT:
+        settings = RerankerSettings(provider=COMPACT)
+    system = complete(SystemSettings(reranker=settings, keep=keep))
+    context = Context(index, _compact_model(system, index, 2, None))
+    return build_stage("reranker", settings, rerank.PROVIDERS, context)
