@@ -146,8 +146,13 @@ def _summarize(
     for record in records:
         distinct += record["ranks"]
         annotated += record["annotated"]
+    distinct_recall = {}
+    annotated_recall = {}
     any_recall = {}
     for k in cutoffs:
+        distinct_recall[k] = answer_recall(distinct, k)
+        annotated_recall[k] = answer_recall(annotated, k)
+        # 1 or 0 for each question
         hits = [any_answer_recall(own, k) for own in ranks]
         any_recall[k] = sum(hits) / len(records)
     seconds = [record["seconds"] for record in records]
@@ -156,8 +161,8 @@ def _summarize(
         method=method,
         questions=len(records),
         answers=len(distinct),
-        answer_recall={k: answer_recall(distinct, k) for k in cutoffs},
-        annotated_recall={k: answer_recall(annotated, k) for k in cutoffs},
+        answer_recall=distinct_recall,
+        annotated_recall=annotated_recall,
         any_recall=any_recall,
         mrr=sum(map(reciprocal_rank, ranks)) / len(records),
         seconds_per_question=sum(seconds) / len(records),

@@ -25,6 +25,7 @@ from whichsense.evaluation.scoring.result import (
     Result,
     Statistic,
     bootstrap_intervals,
+    column,
     mean,
     ratio_of,
 )
@@ -84,7 +85,10 @@ def _check_questions(
     predictions: Mapping[str, metrics.Prediction | None], where: str
 ) -> bool:
     """Whether the predictions have questions: all must, or none."""
-    given = {bool(one.questions) for one in predictions.values() if one}
+    given = set()
+    for prediction in predictions.values():
+        if prediction:  # not a missing one
+            given.add(bool(prediction.questions))
     if len(given) > 1:
         raise BadInput(
             f"'{where}': some predictions have questions and some do not. All must, or none."
@@ -103,7 +107,7 @@ def _score_question(
             f"Gold question '{question.id}' has no annotation to score against. Leave it out."
         )
     names = metrics.METRICS if has_questions else metrics.METRICS[:1]
-    annotations = [_convert_annotation(one) for one in question.annotations]
+    annotations = list(map(_convert_annotation, question.annotations))
     scores = dict.fromkeys(names, 0.0)
     if prediction:
         scores = metrics.score_question(question.text, annotations, prediction, variant)
@@ -132,8 +136,10 @@ def _show_prediction(prediction: metrics.Prediction | None) -> list[str]:
         return []
     if not prediction.questions:
         return list(prediction.answers)
-    pairs = zip(prediction.questions, prediction.answers, strict=True)
-    return [f"{question} → {answer}" for question, answer in pairs]
+    shown = []
+    for question, answer in zip(prediction.questions, prediction.answers, strict=True):
+        shown.append(f"{question} → {answer}")
+    return shown
 
 
 def _means(
@@ -142,13 +148,12 @@ def _means(
     every = list(questions.values())
     multi = [scores for scores in every if scores["multi"]]
     values: dict[str, float | None] = {
-        "f1_ans": mean([scores["f1_ans"] for scores in every]),
-        "f1_ans_multi": mean([scores["f1_ans"] for scores in multi]),
+        "f1_ans": mean(column(every, "f1_ans")),
+        "f1_ans_multi": mean(column(multi, "f1_ans")),
     }
+    # The question metrics leave out questions with a single answer, as in the paper.
     for metric in metrics.QUESTION_METRICS:
-        values[metric] = None
-        if has_questions:
-            values[metric] = mean([scores[metric] for scores in multi])
+        values[metric] = mean(column(multi, metric)) if has_questions else None
     # Comb., by which the AmbigQA leaderboard ranks systems (REFUEL).
     f1_ans, f1_edit = values["f1_ans"], values["f1_edit"]
     values["comb"] = None
@@ -163,26 +168,28 @@ def _intervals(
     rows = list(questions.values())
     columns: dict[str, list[float]] = {
         "n": [1.0] * len(rows),
-        "n_multi": [float(row["multi"]) for row in rows],
-        "f1_ans": [row["f1_ans"] for row in rows],
+        "n_multi": column(rows, "multi"),
+        "f1_ans": column(rows, "f1_ans"),
     }
-    # Over the questions of which no annotator gave a single answer; 0 elsewhere.
-    multi_metrics = {"f1_ans_multi": "f1_ans"}
-    if with_pairs:
-        multi_metrics |= {metric: metric for metric in metrics.QUESTION_METRICS}
     statistics: dict[str, Statistic] = {"f1_ans": ratio_of("f1_ans", "n")}
-    for name, metric in multi_metrics.items():
-        columns[f"{name}, multi"] = [row[metric] * row["multi"] for row in rows]
+    over_multi = ["f1_ans"]
+    if with_pairs:
+        over_multi += metrics.QUESTION_METRICS
+    for metric in over_multi:
+        # Over the questions of which no annotator gave a single answer; 0 elsewhere.
+        name = "f1_ans_multi" if metric == "f1_ans" else metric
+        columns[f"{metric} of multi"] = [row[metric] * row["multi"] for row in rows]
         if has_multi:
-            statistics[name] = ratio_of(f"{name}, multi", "n_multi")
+            statistics[name] = ratio_of(f"{metric} of multi", "n_multi")
     return bootstrap_intervals(columns, statistics)
 
 
 def _convert_annotation(annotation: Annotation) -> metrics.Annotation:
     if annotation.is_single:
         return metrics.Annotation(annotation.answers)
-    questions = tuple("|".join(pair.questions) for pair in annotation.pairs)
-    return metrics.Annotation(annotation.answers, questions)
+    # The metric takes all wordings of a rewrite in one text, as the official file has them.
+    questions = ["|".join(pair.questions) for pair in annotation.pairs]
+    return metrics.Annotation(annotation.answers, tuple(questions))
 
 
 def _parse_prediction(value: Any) -> metrics.Prediction:

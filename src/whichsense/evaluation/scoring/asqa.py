@@ -26,6 +26,7 @@ from whichsense.evaluation.scoring.result import (
     Result,
     Statistic,
     bootstrap_intervals,
+    column,
     mean,
     ratio_of,
 )
@@ -74,22 +75,23 @@ def score_asqa(
         as_text,
         allow_missing=allow_missing,
     )
-    texts = {key: aligned[key] or "" for key in golds}
-    pairs = {key: _disambiguations(question) for key, question in golds.items()}
     questions: dict[str, _Scores] = {}
+    pairs: dict[str, _Pairs] = {}
+    texts = []
     for key, question in golds.items():
-        questions[key] = _score_question(question, pairs[key], texts[key])
+        pairs[key] = _disambiguations(question)
+        texts.append(aligned[key] or "")
+        questions[key] = _score_question(question, pairs[key], texts[-1])
     settings: dict[str, Any] = {"variant": variant}
+    rows = list(questions.values())
     if reader_answers is not None:
         settings["reader"] = input_name(reader_answers, "own")
-        _add_reader_scores(questions, _score_answers(pairs, reader_answers))
+        _add_reader_scores(rows, _score_answers(pairs, reader_answers))
     elif reader is not None:
         settings["reader"] = str(getattr(reader, "name", "own"))
-        long_answers = list(texts.values())
-        scores = metrics.read_all(list(pairs.values()), long_answers, reader)
-        _add_reader_scores(questions, scores)
+        scores = metrics.read_all(list(pairs.values()), texts, reader)
+        _add_reader_scores(rows, scores)
     has_reader = "reader" in settings
-    rows = list(questions.values())
     references = _references(rows, variant)
     return Result(
         dataset="asqa",
@@ -131,21 +133,20 @@ def _score_question(question: LongQuestion, pairs: _Pairs, prediction: str) -> _
 def _score_answers(
     pairs: Mapping[str, _Pairs], reader_answers: PredictionInput
 ) -> list[metrics.ReaderScores]:
-    """Score the official reader's answers, which are keyed by the question's id, "_", and a number."""
+    """Score the official reader's answers, keyed by the question's id, "_", and a number."""
     given = read_predictions(reader_answers)
     missing = []
     scores = []
     for key, group in pairs.items():
-        keys = [f"{key}_{number}" for number in range(len(group))]
-        answers = [given.get(one) for one in keys]
-        absent = [
-            one
-            for one, answer in zip(keys, answers, strict=True)
-            if not _is_text(answer)
-        ]
-        missing += absent
-        if not absent:
-            scores.append(metrics.reader_scores(group, [str(one) for one in answers]))
+        answers = []
+        for number in range(len(group)):
+            answer = given.get(f"{key}_{number}")
+            if isinstance(answer, str):
+                answers.append(answer)
+            else:
+                missing.append(f"{key}_{number}")
+        if not missing:
+            scores.append(metrics.reader_scores(group, answers))
     if missing:
         where = input_name(reader_answers, "reader_answers")
         raise BadInput(
@@ -154,14 +155,10 @@ def _score_answers(
     return scores
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
 def _add_reader_scores(
-    questions: Mapping[str, _Scores], scores: Sequence[metrics.ReaderScores]
+    questions: Sequence[_Scores], scores: Sequence[metrics.ReaderScores]
 ) -> None:
-    for question, score in zip(questions.values(), scores, strict=True):
+    for question, score in zip(questions, scores, strict=True):
         question["disambig_f1"] = score.disambig_f1
         question["qa_em"] = score.qa_em
         question["qa_hit"] = score.qa_hit
@@ -173,7 +170,7 @@ def _references(rows: Sequence[_Scores], variant: Variant) -> list[list[float]]:
     if variant == "best":
         return [[row["rouge_l"]] for row in rows]
     references = [row["rouge_l_by_reference"] for row in rows]
-    if len({len(scores) for scores in references}) > 1:
+    if len(set(map(len, references))) > 1:
         raise BadInput(
             "The older rule needs as many references for every question. Use the variant 'best'."
         )
@@ -186,21 +183,21 @@ def _means(
     variant: Variant,
     has_reader: bool,
 ) -> dict[str, float | None]:
-    best = [row["rouge_l"] for row in rows]
+    best = column(rows, "rouge_l")
     values: dict[str, float | None] = {
         "rouge_l": mean(best),
         "rouge_l_middle": middle(best) if variant == "best" else None,
-        "str_em": mean([row["str_em"] for row in rows]),
+        "str_em": mean(column(rows, "str_em")),
     }
     if variant == "average":
         values["rouge_l"] = metrics.rouge_l_better_average(references)
     for metric in _READER_METRICS:
-        values[metric] = mean([row[metric] for row in rows]) if has_reader else None
+        values[metric] = mean(column(rows, metric)) if has_reader else None
     values["dr"] = None
     if has_reader:
         disambig_f1, rouge = values["disambig_f1"], values["rouge_l"]
         values["dr"] = metrics.dr(disambig_f1 or 0.0, rouge or 0.0)
-    values["length"] = mean([float(row["length"]) for row in rows])
+    values["length"] = mean(column(rows, "length"))
     return values
 
 
@@ -213,8 +210,9 @@ def _intervals(
     columns: dict[str, Sequence[float]] = {"n": [1.0] * len(rows)}
     statistics: dict[str, Statistic] = {}
     for name in names:
-        columns[name] = [row[name] for row in rows]
+        columns[name] = column(rows, name)
         statistics[name] = ratio_of(name, "n")
+    # One column with the variant "best", one per reference with "average".
     rouge_columns = []
     for number, scores in enumerate(zip(*references, strict=True)):
         rouge_columns.append(f"rouge_l of reference {number}")
@@ -233,8 +231,8 @@ def _highest_mean(names: Sequence[str]) -> Statistic:
     def statistic(sums: Mapping[str, Array]) -> Array:
         import numpy as np
 
-        means: Array = np.stack([sums[name] / sums["n"] for name in names])
-        highest: Array = means.max(axis=0)
+        means = [sums[name] / sums["n"] for name in names]
+        highest: Array = np.stack(means).max(axis=0)  # over the references
         return highest
 
     return statistic

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,6 +24,7 @@ from whichsense.evaluation.scoring.result import (
     Result,
     Statistic,
     bootstrap_intervals,
+    column,
     mean,
     ratio_of,
 )
@@ -40,17 +41,18 @@ _FIX = "Is it CAmbigNQ's file, or one of the form {id: text}?"
 _NO_BERT = "bert_score needs a model: --bert PATH."
 _ORDER = 4  # of BLEU over whole clarification questions
 
+_Scores = dict[str, Any]  # one question's scores, and what the report shows of it
+
 
 @dataclass(frozen=True, slots=True)
-class _Compared:
-    """A gold clarification question beside the predicted one ("" where it is missing)."""
+class _Corpus:
+    """Gold and predicted questions side by side, one item per question; "" where a prediction is missing."""
 
-    gold: str
-    predicted: str
-    gold_category: str
-    predicted_category: str
-    overlap: metrics.Overlap
-    scores: dict[str, Any]
+    golds: list[str] = field(default_factory=list)
+    predictions: list[str] = field(default_factory=list)
+    gold_categories: list[str] = field(default_factory=list)
+    categories: list[str] = field(default_factory=list)
+    overlaps: list[metrics.Overlap] = field(default_factory=list)
 
 
 def score_cambignq(
@@ -71,42 +73,52 @@ def score_cambignq(
         as_text,
         allow_missing=allow_missing,
     )
-    compared = {}
+    corpus = _Corpus()
+    questions: dict[str, _Scores] = {}
     for key, question in golds.items():
-        compared[key] = _compare(question, aligned[key], variant)
-    rows = list(compared.values())
-    values = _corpus_scores(rows)
+        questions[key] = _score_question(question, aligned[key], variant, corpus)
+    rows = list(questions.values())
+    values = _corpus_scores(rows, corpus)
     settings: dict[str, Any] = {"variant": variant}
     if bert:
         settings["bert"] = str(bert)
-        values["bert_score"] = _add_bert_scores(rows, bert)
+        values["bert_score"] = _add_bert_scores(rows, corpus, bert)
     return Result(
         dataset="cambignq",
         name=result_name(name, predictions),
         metrics=values,
         counts={"n": len(rows)},
-        intervals=_intervals(rows),
-        questions={key: one.scores for key, one in compared.items()},
+        intervals=_intervals(rows, corpus),
+        questions=questions,
         settings=settings,
         notes=[] if bert else [_NO_BERT],
     )
 
 
-def _compare(
-    question: ClarifiedQuestion, prediction: str | None, variant: Variant
-) -> _Compared:
+def _score_question(
+    question: ClarifiedQuestion,
+    prediction: str | None,
+    variant: Variant,
+    corpus: _Corpus,
+) -> _Scores:
+    """Score one question by itself, and add it to the corpus."""
     gold = question.clarification
     predicted = prediction or ""
     gold_category, gold_options = parse_released(gold)
-    predicted_category, options = parse_released(predicted)
+    category, options = parse_released(predicted)
     category_em = metrics.category_exact_match(gold, predicted)
     if prediction is None:  # a missing question has no category and no options
         options = []
         category_em = 0.0
     one_assignment = variant == "paper"
     overlap = metrics.option_overlap(gold_options, options, one_assignment)
+    corpus.golds.append(gold)
+    corpus.predictions.append(predicted)
+    corpus.gold_categories.append(gold_category)
+    corpus.categories.append(category)
+    corpus.overlaps.append(overlap)
     alone = metrics.ratio([overlap])
-    scores = {
+    return {
         "category_em": category_em,
         "option_precision": alone.precision,
         "option_recall": alone.recall,
@@ -116,62 +128,48 @@ def _compare(
         "gold": [gold],
         "predicted": [predicted],
     }
-    return _Compared(
-        gold, predicted, gold_category, predicted_category, overlap, scores
-    )
 
 
-def _corpus_scores(rows: Sequence[_Compared]) -> dict[str, float | None]:
-    golds = [row.gold for row in rows]
-    predictions = [row.predicted for row in rows]
-    gold_categories = [row.gold_category for row in rows]
-    categories = [row.predicted_category for row in rows]
-    options = metrics.ratio([row.overlap for row in rows])
+def _corpus_scores(rows: Sequence[_Scores], corpus: _Corpus) -> dict[str, float | None]:
+    options = metrics.ratio(corpus.overlaps)
+    category_bleu = corpus_bleu(corpus.gold_categories, corpus.categories, order=1)
     return {
-        "bleu4": corpus_bleu(golds, predictions, _ORDER),
+        "bleu4": corpus_bleu(corpus.golds, corpus.predictions, _ORDER),
         "bert_score": None,
-        "category_em": mean([row.scores["category_em"] for row in rows]),
-        "category_bleu1": corpus_bleu(gold_categories, categories, order=1),
+        "category_em": mean(column(rows, "category_em")),
+        "category_bleu1": category_bleu,
         "option_precision": options.precision,
         "option_recall": options.recall,
         "option_f1": options.f1,
-        "options_per_question": mean([float(row.scores["options"]) for row in rows]),
+        "options_per_question": mean(column(rows, "options")),
     }
 
 
-def _add_bert_scores(rows: Sequence[_Compared], model: str | Path) -> float:
+def _add_bert_scores(
+    rows: Sequence[_Scores], corpus: _Corpus, model: str | Path
+) -> float:
     from whichsense.metrics.bertscore import bert_score
     from whichsense.models.token_vectors import TokenVectors
 
-    golds = [row.gold for row in rows]
-    predictions = [row.predicted for row in rows]
-    scores = bert_score(golds, predictions, TokenVectors(model))
+    scores = bert_score(corpus.golds, corpus.predictions, TokenVectors(model))
     for row, score in zip(rows, scores, strict=True):
-        row.scores["bert_score"] = score
+        row["bert_score"] = score
     return sum(scores) / len(scores)
 
 
-def _intervals(rows: Sequence[_Compared]) -> dict[str, Interval]:
+def _intervals(rows: Sequence[_Scores], corpus: _Corpus) -> dict[str, Interval]:
+    overlaps = list(map(asdict, corpus.overlaps))
     columns: dict[str, Sequence[float]] = {
         "n": [1.0] * len(rows),
-        "category_em": [row.scores["category_em"] for row in rows],
-        "options": [float(row.scores["options"]) for row in rows],
-        "precision_sum": [row.overlap.precision_sum for row in rows],
-        "recall_sum": [row.overlap.recall_sum for row in rows],
-        "predicted": [row.overlap.predicted for row in rows],
-        "gold": [row.overlap.gold for row in rows],
+        "category_em": column(rows, "category_em"),
+        "options": column(rows, "options"),
+        "precision_sum": column(overlaps, "precision_sum"),
+        "recall_sum": column(overlaps, "recall_sum"),
+        "predicted": column(overlaps, "predicted"),
+        "gold": column(overlaps, "gold"),
     }
-    whole = [bleu_counts(row.gold, row.predicted, _ORDER) for row in rows]
-    categories = []
-    for row in rows:
-        counts = bleu_counts(row.gold_category, row.predicted_category, order=1)
-        categories.append(counts)
-    for text, order, counted in (
-        ("question", _ORDER, whole),
-        ("category", 1, categories),
-    ):
-        names = _bleu_columns(text, order)
-        columns.update(zip(names, zip(*counted, strict=True), strict=True))
+    columns |= _bleu_columns("question", _ORDER, corpus.golds, corpus.predictions)
+    columns |= _bleu_columns("category", 1, corpus.gold_categories, corpus.categories)
     statistics = {
         "bleu4": _corpus_bleu("question", _ORDER),
         "category_em": ratio_of("category_em", "n"),
@@ -193,29 +191,42 @@ def _option_f1(sums: Mapping[str, Array]) -> Array:
     return f1
 
 
-def _bleu_columns(text: str, order: int) -> list[str]:
-    """Names for what `bleu_counts` counts, in its order."""
-    sizes = range(1, order + 1)
-    matches = [f"{text}: matching {n}-grams" for n in sizes]
-    guesses = [f"{text}: predicted {n}-grams" for n in sizes]
-    lengths = [f"{text}: predicted length", f"{text}: gold length"]
-    return matches + guesses + lengths
+def _bleu_columns(
+    text: str, order: int, golds: Sequence[str], predictions: Sequence[str]
+) -> dict[str, Sequence[float]]:
+    """What `bleu_counts` counts in each pair, a column for each count."""
+    counts = []
+    for gold, predicted in zip(golds, predictions, strict=True):
+        counts.append(bleu_counts(gold, predicted, order))
+    names = _bleu_names(text, order)
+    return dict(zip(names, zip(*counts, strict=True), strict=True))
+
+
+def _bleu_names(text: str, order: int) -> list[str]:
+    """Names for what `bleu_counts` counts, in its order: matches and guesses for each n, then both lengths."""
+    names = []
+    for kind in ("matching", "predicted"):
+        for n in range(1, order + 1):
+            names.append(f"{text}: {kind} {n}-grams")
+    return [*names, f"{text}: predicted length", f"{text}: gold length"]
 
 
 def _corpus_bleu(text: str, order: int) -> Statistic:
     """Corpus BLEU from the sums of `bleu_counts`' columns."""
-    names = _bleu_columns(text, order)
+    names = _bleu_names(text, order)
 
     def statistic(sums: Mapping[str, Array]) -> Array:
         import numpy as np
 
-        # Arrays of shape (resamples, order).
-        matches = np.stack([sums[name] for name in names[:order]], axis=1)
-        guesses = np.stack([sums[name] for name in names[order : 2 * order]], axis=1)
-        predicted, gold = sums[names[-2]], sums[names[-1]]
+        counts = np.stack([sums[name] for name in names], axis=1)
+        matches = counts[:, :order]  # (resamples, order)
+        guesses = counts[:, order : 2 * order]
+        predicted = counts[:, -2]  # lengths
+        gold = counts[:, -1]
         precisions = np.maximum(matches, 1e-300) / np.maximum(guesses, 1)
         precision = np.exp(np.log(precisions).mean(axis=1))
         penalty = np.exp(np.minimum(0.0, 1 - gold / np.maximum(predicted, 1)))
+        # Unsmoothed: BLEU is 0 where an order has no match.
         has_all = (matches > 0).all(axis=1)
         return np.where(has_all, precision * penalty, 0.0)
 

@@ -98,7 +98,7 @@ def _gold_questions(
     if isinstance(gold, Mapping):
         return read(ParsedJson(gold, "gold"))
     items = list(gold)
-    if items and isinstance(items[0], Question):
+    if items and isinstance(items[0], Question):  # a dataset's records
         return items
     return read(ParsedJson(items, "gold"))
 
@@ -120,6 +120,7 @@ def read_predictions(
     if isinstance(predictions, str | Path):
         body = read_json(predictions)
     if isinstance(body, Mapping):
+        # JSON has texts for keys; a mapping from Python may have numbers.
         table = {str(key): value for key, value in body.items()}
     elif not isinstance(body, list | tuple):
         raise BadInput(
@@ -189,7 +190,7 @@ def _entries(record: Any, where: str, number: int) -> list[tuple[str, Any]]:
     if identity is None and "question" not in record:
         # {id: prediction} on each line
         return [(str(key), value) for key, value in record.items()]
-    if identity is None:
+    if identity is None:  # datasets without ids go by the question
         identity = record["question"]
     for key in _PREDICTION_KEYS:
         if key in record:
@@ -213,15 +214,17 @@ def align(
     is_empty: Callable[[Any], bool] = is_empty_list,
 ) -> dict[str, Value | None]:
     """Give each gold id its prediction, converted by `check`; None where it is missing or empty and that is allowed."""
-    missing = [key for key in gold if key not in predictions]
     unknown = [key for key in predictions if key not in gold]
     if unknown:
         raise BadInput(
             f"'{where}': ids that are not in the gold file: {describe_ids(unknown)}. Is it the right gold file?"
         )
+    missing = []
     empty = []
     for key in gold:
-        if key in predictions and is_empty(predictions[key]):
+        if key not in predictions:
+            missing.append(key)
+        elif is_empty(predictions[key]):
             empty.append(key)
     if not allow_missing:
         _reject_gaps(where, missing, empty)
@@ -257,7 +260,7 @@ def _check_all(
             continue
         try:
             checked[key] = check(predictions[key])
-        except TypeError as error:
+        except TypeError as error:  # collected, so that the message counts them
             problems[key] = str(error)
     if problems:
         first = next(iter(problems.values()))
@@ -280,9 +283,10 @@ def as_text(value: Any) -> str:
 def as_answers(value: Any) -> tuple[str, ...]:
     """Check a prediction that is one answer or several."""
     answers = [value] if isinstance(value, str) else value
-    is_list = isinstance(answers, list)
-    if not is_list or not all(isinstance(answer, str) for answer in answers):
-        raise TypeError(
-            f"An answer or a list of answers is needed, not {_kind(value)} of something else."
-        )
+    problem = f"An answer or a list of answers is needed, not {_kind(value)} of something else."
+    if not isinstance(answers, list):
+        raise TypeError(problem)
+    for answer in answers:
+        if not isinstance(answer, str):
+            raise TypeError(problem)
     return tuple(answers)

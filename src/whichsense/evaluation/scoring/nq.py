@@ -23,6 +23,7 @@ from whichsense.evaluation.scoring.inputs import (
 from whichsense.evaluation.scoring.result import (
     Result,
     bootstrap_intervals,
+    column,
     mean,
     ratio_of,
 )
@@ -59,12 +60,13 @@ def score_nq(
     questions = {}
     for key, question in golds.items():
         questions[key] = _score_question(question, aligned[key] or ())
-    columns = {"n": [1.0] * len(questions)}
     values = {}
+    columns = {"n": [1.0] * len(questions)}
+    statistics = {}
     for metric in _METRICS:
-        columns[metric] = [scores[metric] for scores in questions.values()]
+        columns[metric] = column(questions.values(), metric)
         values[metric] = mean(columns[metric])
-    statistics = {metric: ratio_of(metric, "n") for metric in _METRICS}
+        statistics[metric] = ratio_of(metric, "n")
     return Result(
         dataset="nq",
         name=result_name(name, predictions),

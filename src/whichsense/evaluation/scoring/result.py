@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,11 +55,15 @@ class Result:
         table |= self.settings
         table |= self.metrics
         table |= self.counts
-        table["intervals"] = {name: list(pair) for name, pair in self.intervals.items()}
+        # JSON has lists, not tuples.
+        table["intervals"] = {}
+        for name, interval in self.intervals.items():
+            table["intervals"][name] = list(interval)
         table["notes"] = list(self.notes)
         if per_question:
-            questions = {key: dict(scores) for key, scores in self.questions.items()}
-            table["questions"] = questions
+            table["questions"] = {}
+            for key, scores in self.questions.items():
+                table["questions"][key] = dict(scores)
         return table
 
 
@@ -91,8 +95,9 @@ def _parse_result(table: dict[str, Any], stem: str) -> Result:
     intervals: dict[str, Interval] = {}
     for name, (low, high) in table["intervals"].items():
         intervals[name] = (float(low), float(high))
-    if not all(isinstance(question, dict) for question in questions.values()):
-        raise TypeError("questions must be objects")
+    for question in questions.values():
+        if not isinstance(question, dict):
+            raise TypeError("questions must be objects")
     return Result(
         dataset=str(table.get("dataset", "?")),
         name=str(table.get("name") or stem),
@@ -115,6 +120,7 @@ def ratio_of(numerator: str, denominator: str) -> Statistic:
     def statistic(sums: Mapping[str, Array]) -> Array:
         import numpy as np
 
+        # Every numerator is 0 where its denominator is.
         return sums[numerator] / np.maximum(sums[denominator], 1e-12)
 
     return statistic
@@ -131,15 +137,21 @@ def bootstrap_intervals(
 
     from whichsense.metrics.bootstrap import quantile, resampled_sums
 
-    table = np.array(list(columns.values()), dtype=np.float64).T
-    # A product's last bit depends on the memory layout: rows are questions, contiguous.
-    sums = resampled_sums(np.ascontiguousarray(table))
+    by_column = np.array(list(columns.values()), dtype=np.float64)
+    # Shape (questions, columns). The sums' last bit depends on the memory layout.
+    table = np.ascontiguousarray(by_column.T)
+    sums = resampled_sums(table)  # (resamples, columns)
     by_name = dict(zip(columns, sums.T, strict=True))
     intervals: dict[str, Interval] = {}
     for name, statistic in statistics.items():
         values = statistic(by_name)
         intervals[name] = (quantile(values, 0.025), quantile(values, 0.975))
     return intervals
+
+
+def column(rows: Iterable[Mapping[str, Any]], name: str) -> list[float]:
+    """One number of each question."""
+    return [row[name] for row in rows]
 
 
 def mean(values: Sequence[float]) -> float | None:
