@@ -23,9 +23,14 @@ from whichsense.models.compact.writer.prompts import (
     Window,
     asking,
 )
-from whichsense.train.compact.data.batch import ListBatch, Pairs, Scores, list_batch
-from whichsense.train.compact.data.pack import Pack, Ragged
-from whichsense.train.compact.data.questions import held_out
+from whichsense.train.compact.data.batch import (
+    ListBatch,
+    PairTensors,
+    TeacherScores,
+    build_list_batch,
+)
+from whichsense.train.compact.data.pack import Pack, RaggedArray
+from whichsense.train.compact.data.questions import held_out_questions
 from whichsense.train.compact.data.synthetic import (
     SYNTHETIC_FILE,
     SyntheticQuestions,
@@ -35,7 +40,11 @@ from whichsense.train.compact.data.synthetic import (
 from whichsense.train.compact.encoder import groups
 from whichsense.train.compact.encoder.encoder import EncoderTask
 from whichsense.train.compact.writer.asker import AskerTask
-from whichsense.train.compact.writer.generate import Making, drawn, parted
+from whichsense.train.compact.writer.generate import (
+    Generation,
+    sample_outputs,
+    split_output,
+)
 from whichsense.train.compact.writer.roundtrip_filter import best_spans, teacher_agrees
 from whichsense.train.loop.run import train
 from whichsense.train.recipes.recipe import load_recipe
@@ -103,11 +112,11 @@ def test_prompts_hold_passages() -> None:
 
 def test_pairs_say_what_they_must(asker: AskerTask) -> None:
     """The answer stands in what is told; the question is the list's."""
-    pairs = asker.pairs
-    assert set(pairs.by_way) == {"open", "exact"} and len(pairs.every) > 5
-    for pair in pairs.every:
+    pairs = asker.examples
+    assert set(pairs.by_way) == {"open", "exact"} and len(pairs.spans) > 5
+    for pair in pairs.spans:
         made = pairs.example(pair)
-        both = parted(made.output[:-1])
+        both = split_output(made.output[:-1])
         assert (
             both is not None and both[1] == pairs.pack.questions[pair.number].tolist()
         )
@@ -116,7 +125,7 @@ def test_pairs_say_what_they_must(asker: AskerTask) -> None:
         assert made.prompt.ids[1] == WAYS[pair.way] and len(made.output) == len(
             made.weights
         )
-    assert len(asker.drawn(random.Random(0))) == 16
+    assert len(asker.draw_examples(random.Random(0))) == 16
     with pytest.raises(BadConfig, match=r"made\.ways are shares"):
         task_of("compact-asker", "made.ways={loudly = 1.0}")
 
@@ -124,16 +133,16 @@ def test_pairs_say_what_they_must(asker: AskerTask) -> None:
 def test_draws_are_the_same_again(asker: AskerTask) -> None:
     net = asker.build().eval()
     assert isinstance(net, WriterNet)
-    prompts = [asker.pairs.example(pair).prompt for pair in asker.pairs.every[:4]]
+    prompts = [asker.examples.example(pair).prompt for pair in asker.examples.spans[:4]]
     one, same = (
-        drawn(net, prompts, Making(), torch.Generator().manual_seed(1))
+        sample_outputs(net, prompts, Generation(), torch.Generator().manual_seed(1))
         for _ in range(2)
     )
     assert one == same and len(one) == 4
 
 
 def test_answers_stand_in_their_passages(asker: AskerTask, folder: Path) -> None:
-    pack = asker.pairs.pack
+    pack = asker.examples.pack
     made = SyntheticQuestions.load(folder, pack)
     assert len(made) > 2
     for row in range(len(made)):
@@ -149,15 +158,15 @@ def test_answers_stand_in_their_passages(asker: AskerTask, folder: Path) -> None
 
 
 def test_copies_of_held_out_questions_are_not_kept(asker: AskerTask) -> None:
-    pair = asker.pairs.every[0]
-    pack = asker.pairs.pack
-    both = parted(asker.pairs.example(pair).output[:-1])
+    pair = asker.examples.spans[0]
+    pack = asker.examples.pack
+    both = split_output(asker.examples.example(pair).output[:-1])
     assert both is not None
-    slot = pair.slot - pack.slots_of(pair.number).start
-    held = asker.tokenizer.ids(held_out(asker.options.data)[0].text)
+    slot = pair.slot - pack.slot_range(pair.number).start
+    held = asker.tokenizer.ids(held_out_questions(asker.options.data)[0].text)
     rows = [(pair.number, slot, both[0], question) for question in (both[1], held)]
     rows.append((pair.number, slot, [*both[0], 2000, 2001], both[1]))  # stands nowhere
-    kept = asker._kept(SyntheticQuestions.from_rows(rows, np.uint16))
+    kept = asker.filter(SyntheticQuestions.from_rows(rows, np.uint16))
     assert len(kept) == 1 and kept.questions[0].tolist() == both[1]
 
 
@@ -169,7 +178,7 @@ class Pointing(torch.nn.Module):  # type: ignore[misc,name-defined,unused-ignore
         self.gold, self.shift, self.relevance = gold, shift, relevance
         self.weight = torch.nn.Parameter(torch.zeros(1))
 
-    def forward(self, pairs: Pairs) -> dict[str, Any]:
+    def forward(self, pairs: PairTensors) -> dict[str, Any]:
         span, rows = torch.zeros(*pairs.ids.shape, 2), torch.arange(len(pairs.ids))
         for end, places in enumerate((self.gold.first, self.gold.last)):
             span[rows, places[:, 0, 0] + self.shift, end] = 9.0
@@ -177,11 +186,13 @@ class Pointing(torch.nn.Module):  # type: ignore[misc,name-defined,unused-ignore
 
 
 def test_the_teacher_must_agree(asker: AskerTask, folder: Path) -> None:
-    pack = asker.pairs.pack
+    pack = asker.examples.pack
     made = SyntheticQuestions.load(folder, pack)
     lists = build_synthetic_lists(pack, made, asker.start.vocabulary)
     slots = own_slots(lists, made)
-    gold = list_batch(lists, range(len(lists)), [[int(slot)] for slot in slots], 96)
+    gold = build_list_batch(
+        lists, range(len(lists)), [[int(slot)] for slot in slots], 96
+    )
     there = gold.answer[:, 0, 0] >= 0  # where the answer is not cut off
     assert there.any()
 
@@ -204,7 +215,7 @@ def test_made_lists_follow_the_others(encoder: EncoderTask) -> None:
     assert len(both) == len(real) + len(made)
     for number in range(len(real)):
         assert (
-            both.slots_of(number) == real.slots_of(number)
+            both.slot_range(number) == real.slot_range(number)
             and both.asked[number] == real.asked[number]
         )
         assert np.array_equal(both.slots[number], real.slots[number])
@@ -220,7 +231,7 @@ def test_made_lists_follow_the_others(encoder: EncoderTask) -> None:
         (answer,) = both.asked[number].answers[0]
         spans = [
             (slot, span)
-            for slot in both.slots_of(number)
+            for slot in both.slot_range(number)
             for span in both.spans[slot].tolist()
         ]
         assert spans
@@ -261,7 +272,9 @@ def test_emptied_lists_hold_no_answer(folder: Path, encoder: EncoderTask) -> Non
             usual if number < len(encoder.groups[0].lists) else wrong or usual
         ) and some in (own, usual)
         emptied += number >= len(encoder.groups[0].lists) and own == wrong
-        batch = always.list_batch([number], np.random.default_rng(number), taught=False)
+        batch = always.sample_batch(
+            [number], np.random.default_rng(number), taught=False
+        )
         assert bool(batch.held.any()) <= any(
             len(encoder.train.spans[slot]) for slot in own
         )
@@ -272,9 +285,9 @@ def test_groups_are_scored_apart(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     """The teacher's scores of the datasets' lists do not depend on synthetic questions."""
     asked: list[tuple[int, str]] = []
 
-    def score(teacher: Path, pack: Pack, place: str, longest: int) -> Scores:
+    def score(teacher: Path, pack: Pack, place: str, longest: int) -> TeacherScores:
         asked.append((len(pack), place))
-        scores = Scores.zeros(len(pack.spans))
+        scores = TeacherScores.zeros(len(pack.spans))
         return scores._replace(relevance=np.full(len(pack.spans), len(pack)))
 
     monkeypatch.setattr(groups, "score_lists", score)
@@ -325,7 +338,7 @@ def test_words_may_stay(encoder: EncoderTask) -> None:
 
 
 def test_rows_are_chosen_in_order() -> None:
-    found = Ragged.of([[1, 2], [], [3], [4, 5, 6]], np.int32).chosen(
+    found = RaggedArray.from_rows([[1, 2], [], [3], [4, 5, 6]], np.int32).take(
         np.array([3, 1, 0])
     )
     assert [found[row].tolist() for row in range(3)] == [[4, 5, 6], [], [1, 2]]

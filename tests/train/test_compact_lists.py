@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,25 @@ from whichsense.datasets import (
     Question,
     SituatedQuestion,
 )
-from whichsense.errors import BadConfig
+from whichsense.errors import BadInput
 from whichsense.models.compact.encoder.inputs import LONGEST_QUESTION, pair
 from whichsense.models.compact.encoder.tokens import BEGIN, END, Tokenizer, joined
 from whichsense.models.compact.writer.prompts import REWRITE
-from whichsense.train.compact.data import questions
-from whichsense.train.compact.data.batch import Scores, list_batch, sampled
-from whichsense.train.compact.data.examples import Examples
-from whichsense.train.compact.data.lists import Lists, prepared
+from whichsense.train.compact.data import config
+from whichsense.train.compact.data.batch import (
+    TeacherScores,
+    build_list_batch,
+    sample_slots,
+)
+from whichsense.train.compact.data.config import DataConfig, ListConfig
+from whichsense.train.compact.data.conversion import convert, convert_ambiguous
+from whichsense.train.compact.data.lists import load_lists
 from whichsense.train.compact.data.pack import Pack
-from whichsense.train.compact.data.questions import Data
+from whichsense.train.compact.data.questions import (
+    held_out_questions,
+    training_questions,
+)
+from whichsense.train.compact.writer.rewrite_examples import RewriteExamples
 from whichsense.train.tiny.encoders import wordpiece
 
 SIGNS = (
@@ -40,7 +50,7 @@ SIGNS = (
     "[SEP]",
     "[MASK]",
 )
-FEW = Lists(depth=12, passages=6, measured=5)
+FEW = ListConfig(depth=12, passages=6, measured=5)
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +64,8 @@ def tokenizer(vocabulary: list[str]) -> Tokenizer:
     return Tokenizer({piece: number for number, piece in enumerate(vocabulary)})
 
 
-def data(**changes: Any) -> Data:
-    return Data(
+def data(**changes: Any) -> DataConfig:
+    return DataConfig(
         **{
             "train": "sample/questions",
             "dev": "sample/questions",
@@ -68,7 +78,7 @@ def data(**changes: Any) -> Data:
 
 @pytest.fixture(scope="module")
 def packs(vocabulary: list[str]) -> tuple[Pack, Pack]:
-    return prepared(data(), FEW, vocabulary)
+    return load_lists(data(), FEW, vocabulary)
 
 
 def question(text: str, *pairs: tuple[str, str]) -> Question:
@@ -100,19 +110,19 @@ def test_what_is_kept_for_measuring_is_not_learnt(
     ]
     sets = {"ambignq/train": [*own, *copies], "ambignq/dev": dev}
     monkeypatch.setattr(
-        questions, "load_questions", lambda name, folder: (sets[name], Path(name))
+        config, "load_questions", lambda name, folder: (sets[name], Path(name))
     )
-    plain = questions.training(Data(without=("ambignq/dev",)))
+    plain = training_questions(DataConfig(without=("ambignq/dev",)))
     assert [one.text for one in plain] == [one.text for one in own]
-    some = questions.training(Data(without=("ambignq/dev",), held=4))
-    held = questions.held_out(Data(without=("ambignq/dev",), held=4))
+    some = training_questions(DataConfig(without=("ambignq/dev",), held=4))
+    held = held_out_questions(DataConfig(without=("ambignq/dev",), held=4))
     assert 0 < len(held) < 25 and not {one.text for one in held} & {
         one.text for one in some
     }
 
 
 def test_rewrites_answers_and_labels() -> None:
-    found = questions.ambiguous(
+    found = convert_ambiguous(
         question("who made dune", ("who made dune in 1984", "Lynch"), ("in 2021", "V")),
         "ambignq/x",
     )
@@ -122,11 +132,11 @@ def test_rewrites_answers_and_labels() -> None:
         (("in 2021",), ("Lynch",)),
     ]
     assert (
-        questions.ambiguous(question("who made it", ("", "V")), "ambignq/x").ambiguous
+        convert_ambiguous(question("who made it", ("", "V")), "ambignq/x").ambiguous
         == 0
     )
     assert (
-        questions.ambiguous(question("who made it", ("", "V")), "nq_open/dev").ambiguous
+        convert_ambiguous(question("who made it", ("", "V")), "nq_open/dev").ambiguous
         == -1
     )
 
@@ -141,7 +151,7 @@ def test_situated_and_grounded_questions() -> None:
         )
         for n, who in ((1950, "George"), (2023, "Charles"))
     ]
-    prompt, rewrite = questions._of_kind(one, "situatedqa/temp.train")
+    prompt, rewrite = convert(one, "situatedqa/temp.train")
     assert prompt.answers == (("George",), ("Charles",)) and len(prompt.rewritings) == 2
     assert rewrite.text == "who is king in 1950" and rewrite.answers == (("George",),)
     assert (prompt.source, rewrite.source) == (
@@ -159,7 +169,7 @@ def test_situated_and_grounded_questions() -> None:
         )
         for n in (1, 2)
     ]
-    empty, *rest = questions._of_kind([none, *some], "squad/2.0")
+    empty, *rest = convert([none, *some], "squad/2.0")
     assert (
         not empty.searched
         and not empty.answers
@@ -173,11 +183,11 @@ def test_spans_are_where_the_answers_stand(
 ) -> None:
     train, dev = packs
     assert (
-        len(train) > 12 and len(dev) == 6 and train.answered.mean() > 0.5
+        len(train) > 12 and len(dev) == 6 and train.has_answer.mean() > 0.5
     )  # rewrites are questions, too
     seen = 0
     for number, asked in enumerate(train.asked):
-        slots = train.slots_of(number)
+        slots = train.slot_range(number)
         assert len(slots) <= FEW.passages
         for slot, row in zip(slots, train.slots[number].tolist(), strict=True):
             pieces = [*train.titles[row].tolist(), *train.texts[row].tolist()]
@@ -198,8 +208,10 @@ def test_pairs_are_as_the_runtime_makes_them(
 ) -> None:
     """The same tokens and types, and spans that are the same pieces in the pair."""
     train, _ = packs
-    numbers = [n for n in range(len(train)) if train.answered[n]][:4]
-    batch = list_batch(train, numbers, [train.slots_of(n) for n in numbers], 120)
+    numbers = [n for n in range(len(train)) if train.has_answer[n]][:4]
+    batch = build_list_batch(
+        train, numbers, [train.slot_range(n) for n in numbers], 120
+    )
     passages = {
         passage.text: passage
         for hit in sample.index().search_many(
@@ -210,7 +222,7 @@ def test_pairs_are_as_the_runtime_makes_them(
     checked = 0
     for row, number in enumerate(numbers):
         asked = tokenizer.ids(train.asked[number].text, LONGEST_QUESTION)
-        for place in range(len(train.slots_of(number))):
+        for place in range(len(train.slot_range(number))):
             at = row * batch.valid.shape[1] + place
             ids = batch.pairs.ids[at][batch.pairs.mask[at]].tolist()
             made = [
@@ -238,9 +250,10 @@ def test_the_last_slot_is_the_question_as_the_runtime_asks_it_alone(
 ) -> None:
     train, _ = packs
     numbers = [0, 1, 2]
-    slots = [train.slots_of(0), train.slots_of(1)[:2], train.slots_of(2)[:0]]
+    slots = [train.slot_range(0), train.slot_range(1)[:2], train.slot_range(2)[:0]]
     plain, batch = (
-        list_batch(train, numbers, slots, 120, alone=alone) for alone in (False, True)
+        build_list_batch(train, numbers, slots, 120, alone=alone)
+        for alone in (False, True)
     )
     assert (
         batch.alone
@@ -277,7 +290,7 @@ def test_long_pairs_lose_their_spans(packs: tuple[Pack, Pack]) -> None:
     train, _ = packs
     numbers = list(range(len(train)))
     short, long = (
-        list_batch(train, numbers, [train.slots_of(n) for n in numbers], size)
+        build_list_batch(train, numbers, [train.slot_range(n) for n in numbers], size)
         for size in (80, 160)
     )
     assert 0 < int((short.answer >= 0).sum()) < int((long.answer >= 0).sum())
@@ -289,13 +302,16 @@ def test_drawn_slots_favour_good_ones(packs: tuple[Pack, Pack]) -> None:
     number = next(
         n
         for n in range(len(train))
-        if 0 < train.holds[list(train.slots_of(n))].sum() < 4 < len(train.slots_of(n))
+        if 0
+        < train.slot_has_answer[list(train.slot_range(n))].sum()
+        < 4
+        < len(train.slot_range(n))
     )
-    luck = np.random.default_rng(0)
-    found = [sampled(train, number, 3, luck) for _ in range(200)]
+    rng = np.random.default_rng(0)
+    found = [sample_slots(train, number, 3, rng) for _ in range(200)]
     assert all(len(set(own)) == 3 and own == sorted(own) for own in found)
-    drawn = np.mean([train.holds[own].mean() for own in found])
-    assert drawn > train.holds[list(train.slots_of(number))].mean() + 0.1
+    drawn = np.mean([train.slot_has_answer[own].mean() for own in found])
+    assert drawn > train.slot_has_answer[list(train.slot_range(number))].mean() + 0.1
 
 
 def test_the_teachers_places_are_moved_into_the_pair(packs: tuple[Pack, Pack]) -> None:
@@ -303,11 +319,11 @@ def test_the_teachers_places_are_moved_into_the_pair(packs: tuple[Pack, Pack]) -
     slots = len(train.spans)
     places = np.zeros((slots, 2, 6), np.uint8)
     places[:, :, 1] = 200
-    scores = Scores(
+    scores = TeacherScores(
         np.arange(slots, dtype=np.float16), places, np.zeros((slots, 2, 6), np.float16)
     )
-    batch = list_batch(
-        train, [0, 1], [train.slots_of(0), train.slots_of(1)], 64, scores
+    batch = build_list_batch(
+        train, [0, 1], [train.slot_range(0), train.slot_range(1)], 64, scores
     )
     assert batch.taught is not None
     assert (
@@ -328,9 +344,8 @@ def test_lists_are_made_once_and_for_one_recipe(
 ) -> None:
     from whichsense.train.compact.data import lists
 
-    monkeypatch.setattr(lists, "_PART", 7)
-    kept = Lists(folder=str(tmp_path / "lists"), depth=12, passages=6, measured=5)
-    made, _ = prepared(data(), kept, vocabulary)
+    kept = replace(FEW, folder=str(tmp_path / "lists"), part=7)
+    made, _ = load_lists(data(), kept, vocabulary)
     assert (
         made.asked == packs[0].asked
         and len(list((tmp_path / "lists").glob("train-*.npz"))) > 1
@@ -340,30 +355,31 @@ def test_lists_are_made_once_and_for_one_recipe(
         tmp_path / "lists" / "train-00001.npz"
     ).unlink()  # as a kill would leave it: only what is missing is searched
     searched: list[int] = []
-    real = lists._Maker._found
-    monkeypatch.setattr(
-        lists._Maker,
-        "_found",
-        lambda own, asked: (searched.append(len(asked)), real(own, asked))[1],
-    )
-    again, _ = prepared(data(), kept, vocabulary)
+
+    class Counting:
+        def search_many(self, texts: list[str], *settings: Any) -> Any:
+            searched.append(len(texts))
+            return sample.index().search_many(texts, *settings)
+
+    monkeypatch.setattr(lists, "open_search", lambda data: Counting())
+    again, _ = load_lists(data(), kept, vocabulary)
     assert searched == [7]
     assert again.asked == made.asked and all(
         (getattr(again, name).values == getattr(made, name).values).all()
         for name in ("slots", "spans", "texts")
     )
-    with pytest.raises(BadConfig, match=r"lists\.folder"):
-        prepared(data(limit=3), kept, vocabulary)
+    with pytest.raises(BadInput, match=r"lists\.folder"):
+        load_lists(data(limit=3), kept, vocabulary)
 
 
 def test_a_rewrite_is_an_example(
     packs: tuple[Pack, Pack], tokenizer: Tokenizer
 ) -> None:
     """What is inserted counts more than what is kept, and the end as much as that."""
-    examples = Examples(packs[0], tokenizer, inserted=2.0)
+    examples = RewriteExamples(packs[0], tokenizer, inserted=2.0)
     assert examples.readings
     for reading in examples.readings:
-        made = examples.rewritten(reading, None)
+        made = examples.rewrite(reading, None)
         assert made is not None and made.output == [
             *examples.question(reading.rewriting.rewrites[0]),
             END,
@@ -384,9 +400,9 @@ def test_sentences_lack_what_is_to_be_put_back(
 ) -> None:
     """What counts more is not in the prompt's sentence; the sentence itself is a stretch of the passage."""
     train, _ = packs
-    examples, dice, made = Examples(train, tokenizer), random.Random(0), 0
+    examples, rng, made = RewriteExamples(train, tokenizer), random.Random(0), 0
     for row in range(len(train.texts)):
-        one = examples.sentence(row, dice)
+        one = examples.restored_sentence(row, rng)
         if one is None:
             continue
         made += 1

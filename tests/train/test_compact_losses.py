@@ -12,13 +12,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from whichsense.train.compact.data.batch import (
-    MOST_PIECES,
+    TEACHER_TOKENS,
     ListBatch,
-    Scores,
-    list_batch,
+    TeacherScores,
+    build_list_batch,
 )
-from whichsense.train.compact.data.pack import Pack, Ragged
-from whichsense.train.compact.data.questions import Asked
+from whichsense.train.compact.data.conversion import TrainingQuestion
+from whichsense.train.compact.data.pack import Pack, RaggedArray
 from whichsense.train.compact.encoder import losses
 
 LONGEST = 20
@@ -27,30 +27,32 @@ ONE, TWO = (0, 3, 4), (1, 6, 6)
 """Spans of two answers in a passage."""
 
 
-def pack(*lists: tuple[Asked, list[Spans]]) -> Pack:
+def pack(*lists: tuple[TrainingQuestion, list[Spans]]) -> Pack:
     """Lists whose passages all read the same; what differs is where the answers are said to stand."""
     slots = [spans for _, every in lists for spans in every]
     ends = np.cumsum([0, *(len(every) for _, every in lists)]).tolist()
     return Pack(
-        Ragged.of([[110, 111, 112]] * len(lists), np.int32),
-        Ragged.of([range(first, last) for first, last in pairwise(ends)], np.int32),
-        Ragged.of(slots, np.int16, width=3),
-        Ragged.of([[120, 121]] * len(slots), np.int32),
-        Ragged.of([range(130, 138)] * len(slots), np.int32),
+        RaggedArray.from_rows([[110, 111, 112]] * len(lists), np.int32),
+        RaggedArray.from_rows(
+            [range(first, last) for first, last in pairwise(ends)], np.int32
+        ),
+        RaggedArray.from_rows(slots, np.int16, width=3),
+        RaggedArray.from_rows([[120, 121]] * len(slots), np.int32),
+        RaggedArray.from_rows([range(130, 138)] * len(slots), np.int32),
         tuple(asked for asked, _ in lists),
     )
 
 
-def asked(*, ambiguous: int = -1) -> Asked:
-    return Asked("who made it", "a", (("a",), ("b",)), ambiguous=ambiguous)
+def asked(*, ambiguous: int = -1) -> TrainingQuestion:
+    return TrainingQuestion("who made it", "a", (("a",), ("b",)), ambiguous=ambiguous)
 
 
-def batch_of(*lists: tuple[Asked, list[Spans]], **given: Any) -> ListBatch:
+def batch_of(*lists: tuple[TrainingQuestion, list[Spans]], **given: Any) -> ListBatch:
     made = pack(*lists)
-    return list_batch(
+    return build_list_batch(
         made,
         range(len(made)),
-        [made.slots_of(number) for number in range(len(made))],
+        [made.slot_range(number) for number in range(len(made))],
         LONGEST,
         **given,
     )
@@ -104,9 +106,9 @@ def test_every_answer_of_a_passage_should_be_likely() -> None:
     assert span_loss(twice, [0.0, 1.0]) == pytest.approx(0, abs=1e-3)
 
 
-def scores(slots: int) -> Scores:
-    places = np.tile(np.arange(MOST_PIECES, dtype=np.uint8), (slots, 2, 1))
-    return Scores(
+def scores(slots: int) -> TeacherScores:
+    places = np.tile(np.arange(TEACHER_TOKENS, dtype=np.uint8), (slots, 2, 1))
+    return TeacherScores(
         np.linspace(-1, 2, slots).astype(np.float16),
         places,
         np.full(places.shape, -2.0, np.float16),

@@ -35,14 +35,14 @@ from whichsense.models.compact.scorer import features
 from whichsense.models.compact.writer.net import WriterConfig, from_bert
 from whichsense.models.compact.writer.prompts import ANSWER, RESTORE
 from whichsense.text.words import normalize
-from whichsense.train.compact.data import lists
-from whichsense.train.compact.data.batch import counted, list_batch
+from whichsense.train.compact.data.batch import build_list_batch, to_passage_places
 from whichsense.train.compact.data.corpora import (
-    Source,
-    half_of_the_sample,
-    holds,
+    CorpusQuestions,
+    contains_answer,
     small_corpora,
+    training_half_of_sample,
 )
+from whichsense.train.compact.data.search import can_fork
 from whichsense.train.compact.data.synthetic import SYNTHETIC_FILE
 from whichsense.train.compact.encoder import losses, teacher_scores
 from whichsense.train.compact.encoder.base import load_vocabulary
@@ -57,10 +57,26 @@ from whichsense.train.compact.encoder.teacher_net import (
     map_vocabulary,
 )
 from whichsense.train.compact.encoder.teacher_scores import score_lists
-from whichsense.train.compact.scorer import fitting, judging, questioning
-from whichsense.train.compact.writer.whole import WholeTask
+from whichsense.train.compact.scorer import read_questions as read_module
+from whichsense.train.compact.scorer.ambiguity_probes import AmbiguityProbes
+from whichsense.train.compact.scorer.fitting import fit_scorer, scorer_questions
+from whichsense.train.compact.scorer.nets import (
+    CorpusKind,
+    ReadQuestion,
+    fit_nets,
+    is_right,
+)
+from whichsense.train.compact.scorer.read_questions import (
+    QuestionReader,
+    ScorerQuestion,
+    UnfittedCompact,
+    read_questions,
+    read_scene,
+    without_answers,
+)
+from whichsense.train.compact.writer.base_task import WRITER, collate
+from whichsense.train.compact.writer.compact import CompactTask
 from whichsense.train.compact.writer.writer import WriterTask
-from whichsense.train.compact.writer.writing import WRITER, collated
 from whichsense.train.recipes.chain import train_recipe
 from whichsense.train.recipes.recipe import load_recipe
 from whichsense.train.tiny.encoders import located
@@ -121,8 +137,8 @@ def test_the_writer_learns_by_heart(runs: Path) -> None:
     """New examples in every step, as in training, take it longer than a test may."""
     torch.manual_seed(0)
     task = writer(runs)
-    net, examples = task.build(), task.drawn(random.Random(0))
-    batch = collated(examples)
+    net, examples = task.build(), task.draw_examples(random.Random(0))
+    batch = collate(examples)
     assert len(examples) == 16 and {len(one.output) for one in examples} != {1}
     optimizer = torch.optim.AdamW(
         [one for one in net.parameters() if one.requires_grad], lr=3e-3
@@ -242,22 +258,22 @@ def test_a_writer_goes_on_from_a_weights_folder(runs: Path, further: Path) -> No
 def test_shares_are_of_what_is_rewritten(runs: Path, further: Path) -> None:
     changes = (*going_on(runs), "draw.shares.mine=0.6", "draw.shares.sample=0.4")
     task = load_recipe("compact", changes, tiny=True).make()
-    assert isinstance(task, WholeTask)
+    assert isinstance(task, CompactTask)
     readings, asked = task.examples.readings, task.examples.pack.asked
     mine = np.array(
         [asked[one.number].source.endswith("mine.json") for one in readings]
     )
     assert mine.any()
-    each = np.diff(np.array(task._shares), prepend=0)
+    each = np.diff(np.array(task.cumulative_shares), prepend=0)
     assert each[mine].sum() / each.sum() == pytest.approx(0.6)
 
 
 def test_examples_say_what_they_must(runs: Path) -> None:
     """A rewrite is told of its answer; what is restored lacks words; an answer stands in what is told."""
-    task, dice = writer(runs), random.Random(0)
+    task, rng = writer(runs), random.Random(0)
     examples, text = task.examples, task.start.vocabulary.__getitem__
     for reading in examples.readings[:8]:
-        made = examples.rewritten(reading, None)
+        made = examples.rewrite(reading, None)
         assert (
             made is not None
             and len(made.output) == len(made.weights)
@@ -271,8 +287,8 @@ def test_examples_say_what_they_must(runs: Path) -> None:
         assert max(made.weights) > 1  # something is inserted
     for number in range(len(examples.pack)):
         restored, answered = (
-            examples.restored(number, dice),
-            examples.answered(number, dice),
+            examples.restored_question(number, rng),
+            examples.answer(number, rng),
         )
         if restored is not None:
             assert restored.prompt.ids[1] == RESTORE and max(restored.weights) == 2.5
@@ -281,7 +297,9 @@ def test_examples_say_what_they_must(runs: Path) -> None:
             )
         if answered is not None:
             assert answered.prompt.ids[1] == ANSWER and len(answered.output) > 1
-    made = [examples.sentence(row, dice) for row in range(len(examples.pack.texts))]
+    made = [
+        examples.restored_sentence(row, rng) for row in range(len(examples.pack.texts))
+    ]
     assert any(one is not None for one in made)
     with pytest.raises(BadConfig, match=r"draw\.kinds"):
         writer(runs, "draw.kinds={poems = 1.0}")
@@ -326,9 +344,7 @@ def test_a_weights_folder_is_a_start_as_its_net_is(runs: Path) -> None:
             assert torch.allclose(one.scale, other.scale, atol=1e-6), name
 
 
-def test_hits_take_the_place_of_an_index(
-    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hits_take_the_place_of_an_index(runs: Path, tmp_path: Path) -> None:
     from whichsense import sample
     from whichsense.index.saved_hits import save_hits
 
@@ -337,12 +353,12 @@ def test_hits_take_the_place_of_an_index(
     for name, some in (("a", asked[::2]), ("b", asked[1::2])):
         save_hits(sample.index(), some, tmp_path / f"{name}.jsonl", k=12)
     files = f'data.hits=["{tmp_path / "a.jsonl"}", "{tmp_path / "b.jsonl"}"]'
-    monkeypatch.setattr(lists, "_PART", 3)  # several files, made by two processes
     same = joint(
         runs,
         files,
         "data.held=0",
         "lists.processes=2",
+        "lists.part=3",  # several files, built by two processes
         f"lists.folder={tmp_path / 'lists'}",
         "teacher.model=",
     )
@@ -423,10 +439,10 @@ def test_the_scorer_knows_right_answers(runs: Path) -> None:
         question for question in load("sample/questions") if question.text not in learnt
     ][:8]
     folder = runs / "compact-tiny" / "model"
-    source = Source(sample.index(), own)
-    scorer = fitting.fit_scorer(folder, source)
+    source = CorpusQuestions(sample.index(), own)
+    scorer = fit_scorer(folder, source)
     found: dict[bool, list[float]] = {True: [], False: []}
-    for question, scene in read_scenes(questioning.Unfitted(folder), source):
+    for question, scene in read_scenes(UnfittedCompact(folder), source):
         rows = [
             features.of_answer(place, scene.context)
             for place in range(len(scene.answers))
@@ -434,18 +450,18 @@ def test_the_scorer_knows_right_answers(runs: Path) -> None:
         for answer, chance in zip(
             scene.answers, scorer.in_large.answer.probabilities(rows), strict=True
         ):
-            found[judging.is_right(answer, question)].append(chance)
+            found[is_right(answer, question)].append(chance)
     assert found[True] and np.mean(found[True]) > np.mean(found[False]) + 0.1
     with pytest.raises(BadInput, match=r"data\.held"):
-        fitting.fit_scorer(folder, Source(sample.index(), own[:3]))
+        fit_scorer(folder, CorpusQuestions(sample.index(), own[:3]))
 
 
 def read_scenes(
-    compact: questioning.Unfitted, source: Source
+    compact: UnfittedCompact, source: CorpusQuestions
 ) -> Iterator[tuple[Question, Scene]]:
     """Every question of a source, read."""
     for question in source.questions:
-        yield question, questioning.scene_of(compact, source, question)
+        yield question, read_scene(compact, source, question)
 
 
 def test_an_index_that_torch_searches_is_searched_here(
@@ -454,27 +470,22 @@ def test_an_index_that_torch_searches_is_searched_here(
     from whichsense import sample
 
     index = sample.index()
-    assert lists.shareable(index)
+    assert can_fork(index)
     (tmp_path / "bert.json").write_text("{}")
     monkeypatch.setattr(
         index, "manifest", replace(index.manifest, encoder=str(tmp_path))
     )
-    assert not lists.shareable(index)
+    assert not can_fork(index)
 
 
-def test_the_scorer_asks_no_more_than_is_needed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = half_of_the_sample()
-    every = Counter(one.kind for one in fitting._occasions(source, None, tmp_path))
-    assert (
-        every[judging.Kind.LARGE] == every[judging.Kind.SAMPLE] == len(source.questions)
-    )
-    monkeypatch.setattr(fitting, "_ENOUGH", 40)
+def test_the_scorer_asks_no_more_than_is_needed(tmp_path: Path) -> None:
+    source = training_half_of_sample()
+    every = Counter(one.kind for one in scorer_questions(source, None, tmp_path))
+    assert every[CorpusKind.LARGE] == every[CorpusKind.SAMPLE] == len(source.questions)
     some = [
         one
-        for one in fitting._occasions(source, None, tmp_path)
-        if one.kind is judging.Kind.LARGE
+        for one in scorer_questions(source, None, tmp_path, enough=40)
+        if one.kind is CorpusKind.LARGE
     ]
     assert (
         30 < len(some) < 60
@@ -487,42 +498,44 @@ def test_a_stopped_fit_goes_on(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was read is not read again; the scorer is that of an unbroken fit."""
-    monkeypatch.setattr(questioning, "_PART", 4)
-    monkeypatch.setattr(questioning, "_PROCESSES", 1)
-    folder, source = runs / "compact-tiny" / "model", half_of_the_sample()
+    folder, source = runs / "compact-tiny" / "model", training_half_of_sample()
     asked = [
-        questioning.Occasion(judging.Kind.LARGE, source, one)
-        for one in source.questions[:12]
+        ScorerQuestion(CorpusKind.LARGE, source, one) for one in source.questions[:12]
     ]
-    whole = questioning.questioned(folder, asked, tmp_path / "whole")
-    read = questioning.scene_of
+    parts = tmp_path / "parts"
+
+    def read(place: Path) -> read_module.ScorerData:
+        reader = QuestionReader(folder, processes=1)
+        return read_questions(reader, asked, place, part=4)
+
+    whole = read(tmp_path / "whole")
 
     def stopping(*about: Any) -> Any:
-        if len(list((tmp_path / "kept").glob("*/*"))) == 2:
+        if len(list(parts.glob("*/*.pickle"))) == 2:
             raise KeyboardInterrupt
-        return read(*about)
+        return read_scene(*about)
 
-    monkeypatch.setattr(questioning, "scene_of", stopping)
+    monkeypatch.setattr(read_module, "read_scene", stopping)
     with pytest.raises(KeyboardInterrupt):
-        questioning.questioned(folder, asked, tmp_path / "kept")
+        read(parts)
     again: list[str] = []
-    monkeypatch.setattr(
-        questioning,
-        "scene_of",
-        lambda *about: (again.append(about[2].text), read(*about))[1],
-    )
-    told = questioning.questioned(folder, asked, tmp_path / "kept")
+
+    def noting(*about: Any) -> Any:
+        again.append(about[2].text)
+        return read_scene(*about)
+
+    monkeypatch.setattr(read_module, "read_scene", noting)
+    resumed = read(parts)
     assert again == [one.question.text for one in asked[8:]]
-    assert [one.rows for one in told.read] == [one.rows for one in whole.read]
-    assert told.judged == whole.judged and len(told.judged.rows) == len(
-        told.judged.answers
-    )
-    damaged = next((tmp_path / "kept").glob("*/00001.pickle"))
+    assert [one.rows for one in resumed.read] == [one.rows for one in whole.read]
+    assert resumed.rewrites == whole.rewrites
+    assert len(resumed.rewrites.rows) == len(resumed.rewrites.answers)
+    damaged = next(parts.glob("*/*-00001.pickle"))
     damaged.write_bytes(damaged.read_bytes()[:100])
     with pytest.raises(WhichsenseError, match="Run the same command again"):
-        questioning.questioned(folder, asked, tmp_path / "kept")
+        read(parts)
     again.clear()
-    questioning.questioned(folder, asked, tmp_path / "kept")
+    read(parts)
     assert again == [one.question.text for one in asked[4:8]]
 
 
@@ -530,14 +543,15 @@ def test_what_holds_an_answer_can_be_left_out(runs: Path) -> None:
     """A scene without its answers, by which it is learnt when to decline: nothing right is among its candidates."""
     scenes = list(
         read_scenes(
-            questioning.Unfitted(runs / "compact-tiny" / "model"), half_of_the_sample()
+            UnfittedCompact(runs / "compact-tiny" / "model"),
+            training_half_of_sample(),
         )
     )[:12]
     taken = 0
     for question, scene in scenes:
-        left = questioning.without_answers(scene, question)
+        left = without_answers(scene, question)
         held = [
-            any(holds(one, names) for names in question.answers)
+            any(contains_answer(one, names) for names in question.answers)
             for one in scene.evidence.passages
         ]
         assert list(left.evidence.passages) == [
@@ -545,7 +559,7 @@ def test_what_holds_an_answer_can_be_left_out(runs: Path) -> None:
             for one, holding in zip(scene.evidence.passages, held, strict=True)
             if not holding
         ]
-        assert not any(judging.is_right(answer, question) for answer in left.answers)
+        assert not any(is_right(answer, question) for answer in left.answers)
         taken += held.count(True)
         assert (
             len(left.evidence.pairs)
@@ -559,19 +573,19 @@ def test_what_holds_an_answer_can_be_left_out(runs: Path) -> None:
 def test_judges_learn_from_corpora_like_their_own(runs: Path) -> None:
     """What is right by the large judge and wrong by the small one was read over a small corpus alone."""
     (question, scene), *_ = read_scenes(
-        questioning.Unfitted(runs / "compact-tiny" / "model"), half_of_the_sample()
+        UnfittedCompact(runs / "compact-tiny" / "model"), training_half_of_sample()
     )
     names = [answer.text for answer in scene.answers]
     right, wrong = (
         replace(question, annotations=(Annotation("singleAnswer", (QAPair((name,)),)),))
         for name in (names[0], "nobody")
     )
-    kinds = judging.Kind
-    read = [judging.Read(right, scene.context, kinds.LARGE)] * 40 + [
-        judging.Read(wrong, scene.context, kinds.SMALL)
+    kinds = CorpusKind
+    read = [ReadQuestion(right, scene.context, kinds.LARGE)] * 40 + [
+        ReadQuestion(wrong, scene.context, kinds.SMALL)
     ] * 9
-    scorer = judging.fitted(
-        [*read, judging.Read(wrong, scene.context, kinds.EMPTIED)], judging.Heard()
+    scorer = fit_nets(
+        [*read, ReadQuestion(wrong, scene.context, kinds.EMPTIED)], AmbiguityProbes()
     )
     rows = read[0].rows[:1]
     assert scorer.in_large.answer.probabilities(rows)[0] > 0.6
@@ -587,7 +601,9 @@ def test_small_corpora_answer_what_their_questions_say(tmp_path: Path) -> None:
     from whichsense.datasets import load
 
     asked = {question.id: question for question in load("sample/questions")}
-    made = list(small_corpora(Source(sample.index(), list(asked.values()))))
+    made = list(
+        small_corpora(CorpusQuestions(sample.index(), list(asked.values())), tmp_path)
+    )
     found = [(one, question) for one in made for question in one.questions]
     assert len(made) > 2 and len(found) > 300
     without = [question for _, question in found if not question.is_answerable]
@@ -615,15 +631,15 @@ def test_teacher_scores_are_its_own_and_kept(
     )
     assert len(kept.relevance) == len(task.train.spans)
     net = load_teacher(folder)
-    batch = list_batch(task.train, [1], [task.train.slots_of(1)], 96)
+    batch = build_list_batch(task.train, [1], [task.train.slot_range(1)], 96)
     with torch.inference_mode():
         output = net(batch.pairs)
-    own = slice(task.train.slots_of(1).start, task.train.slots_of(1).stop)
+    own = slice(task.train.slot_range(1).start, task.train.slot_range(1).stop)
     assert np.allclose(
         kept.relevance[own].astype(np.float32), output["relevance"].numpy(), atol=0.02
     )
     first, _ = losses.start_end(output["span"], batch.pairs.region)
-    best = counted(
+    best = to_passage_places(
         first.argmax(1)[:, None, None],
         batch.pairs.heads[:, :1, None],
         batch.pairs.heads[:, 1:, None],
@@ -711,7 +727,7 @@ def test_a_teacher_with_other_numbers_reads_the_same(tmp_path: Path) -> None:
         "compact-teacher", ("data.limit=2", "data.dev_limit=2"), tiny=True
     ).make()
     assert isinstance(task, TeacherTask)
-    batch = list_batch(task.train, [0], [task.train.slots_of(0)], 96)
+    batch = build_list_batch(task.train, [0], [task.train.slot_range(0)], 96)
     assert not net.typed and net(batch.pairs)["span"].shape == (
         *batch.pairs.ids.shape,
         2,
@@ -758,7 +774,9 @@ def test_given_models_are_not_trained_again(runs: Path, tmp_path: Path) -> None:
 
 
 def losses_of(task: EncoderTask, **changes: Any) -> Any:
-    batch = list_batch(task.train, [0, 1], [task.train.slots_of(n) for n in (0, 1)], 96)
+    batch = build_list_batch(
+        task.train, [0, 1], [task.train.slot_range(n) for n in (0, 1)], 96
+    )
     batch = batch._replace(**changes)
     pairs, length = batch.pairs.ids.shape
     flat = {
@@ -846,20 +864,20 @@ def test_topics_join_the_lists(runs: Path) -> None:
     assert task.scores is not None and len(task.scores.relevance) == len(
         task.train.slots.values
     )
-    luck = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for number in range(first, count):  # none of its answers is left out
-        assert task.sample_slots(number, luck) == list(task.train.slots_of(number))
+        assert task.sample_slots(number, rng) == list(task.train.slot_range(number))
 
 
 def test_topics_lose_answers_where_they_are_thinned(runs: Path) -> None:
-    task, luck = topical(runs, "topics.thinned=1.0"), np.random.default_rng(0)
+    task, rng = topical(runs, "topics.thinned=1.0"), np.random.default_rng(0)
     numbers = [
         number
         for number in range(len(task.groups[0].lists), len(task.train))
-        if task.train.answered[number]
+        if task.train.has_answer[number]
     ]
     left = [
-        any(len(task.train.spans[slot]) for slot in task.sample_slots(number, luck))
+        any(len(task.train.spans[slot]) for slot in task.sample_slots(number, rng))
         for number in numbers * 5
     ]
     assert 0 < sum(left) < len(left)
@@ -870,20 +888,20 @@ def test_topics_lose_answers_where_they_are_thinned(runs: Path) -> None:
 
 
 def test_what_is_right_in_large_corpora_is_not_learnt_from_topics(runs: Path) -> None:
-    compact = questioning.Unfitted(runs / "compact-tiny" / "model", threads=1)
+    compact = UnfittedCompact(runs / "compact-tiny" / "model", threads=1)
     source, kinds = (
-        half_of_the_sample(),
-        (judging.Kind.LARGE, judging.Kind.SMALL, judging.Kind.TOPICS),
+        training_half_of_sample(),
+        (CorpusKind.LARGE, CorpusKind.SMALL, CorpusKind.TOPICS),
     )
     few = replace(source, questions=source.questions[:36])
     each = [kind for kind in kinds for _ in range(12)]
     read = [
-        judging.Read(question, scene.context, kind)
+        ReadQuestion(question, scene.context, kind)
         for kind, (question, scene) in zip(each, read_scenes(compact, few), strict=True)
         if scene.answers
     ]
-    without = [one for one in read if one.kind is not judging.Kind.TOPICS]
-    both = [judging.fitted(some, judging.Heard()) for some in (read, without)]
+    without = [one for one in read if one.kind is not CorpusKind.TOPICS]
+    both = [fit_nets(some, AmbiguityProbes()) for some in (read, without)]
     assert np.array_equal(
         both[0].in_large.answer.weights, both[1].in_large.answer.weights
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from whichsense.train.compact.scorer.linear import (
-    cross_fitted,
+    cross_fit,
     expected_calibration_error,
     fit,
 )
@@ -50,7 +50,7 @@ def test_what_is_said_of_unseen_rows_does_not_depend_on_their_labels() -> None:
         for label, group in zip(labels, groups, strict=True)
     ]
     (net, unseen), (net_again, unseen_again) = (
-        cross_fitted(rows, given, groups) for given in (labels, other)
+        cross_fit(rows, given, groups) for given in (labels, other)
     )
     own = slice(28, 32)
     assert (

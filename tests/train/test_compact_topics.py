@@ -15,10 +15,16 @@ from whichsense.datasets import find_near_duplicates, load
 from whichsense.errors import BadConfig
 from whichsense.models.compact.encoder.runtime import WEIGHTS, Embeddings
 from whichsense.text.words import normalize
-from whichsense.train.compact.data.questions import Data, is_held, wordings
-from whichsense.train.compact.data.topics import Topics, lists_of, parted, topic_of
+from whichsense.train.compact.data.config import DataConfig
+from whichsense.train.compact.data.questions import is_held_out, wordings
+from whichsense.train.compact.data.topics import (
+    Topics,
+    build_topic_lists,
+    split_topics,
+    topic_of,
+)
 
-DATA = Data(train="sample/questions", topics="topics")
+DATA = DataConfig(train="sample/questions", topics="topics")
 
 
 @pytest.fixture(scope="module")
@@ -66,19 +72,19 @@ def test_topics_have_questions_of_every_kind(shipped: Topics) -> None:
 
 
 def test_a_fifth_of_the_topics_is_held_out() -> None:
-    learnt, held = parted(DATA)
+    learnt, held = split_topics(DATA)
     assert not set(learnt.names) & set(held.names)
     assert 0.15 < len(held.names) / len([*learnt.names, *held.names]) < 0.25
-    assert all(is_held(name, 5) for name in held.names) and {
+    assert all(is_held_out(name, 5) for name in held.names) and {
         topic_of(one.id) for one in held.questions
     } == set(held.names)
-    few, fewer = parted(replace(DATA, limit=6))
+    few, fewer = split_topics(replace(DATA, limit=6))
     assert len(few.names) + len(fewer.names) == 6
 
 
 def test_corpora_hold_what_their_questions_ask(tmp_path: Path) -> None:
-    learnt, _ = parted(replace(DATA, limit=50))
-    sources = list(learnt.corpora())
+    learnt, _ = split_topics(replace(DATA, limit=50))
+    sources = list(learnt.corpora(tmp_path))
     assert sum(len(one.questions) for one in sources) == len(learnt.questions)
     for source in sources:
         for question in source.questions[:20]:
@@ -93,11 +99,11 @@ def test_answers_stand_in_passages_of_the_topic_alone(tmp_path: Path) -> None:
     folder = written(tmp_path / "topics")
     vocabulary = Embeddings.load(WEIGHTS / "embeddings.npz").vocabulary
     topics = Topics.read(*replace(DATA, topics=str(folder)).topic_files)
-    pack = lists_of(topics.corpora(), vocabulary)
+    pack = build_topic_lists(topics.corpora(tmp_path / "corpora"), vocabulary)
     spans = {one.text: [] for one in pack.asked}
     for number, one in enumerate(pack.asked):
         assert one.complete and one.source == "topics"
-        for slot in pack.slots_of(number):
+        for slot in pack.slot_range(number):
             row = int(pack.slots.values[slot])
             pieces = [*pack.titles[row], *pack.texts[row]]
             spans[one.text] += [
@@ -123,7 +129,7 @@ def test_topics_that_cannot_be_read_are_told(
     else:
         path.write_text(damage, encoding="utf-8")
     with pytest.raises(BadConfig, match=r"data\.topics.*questions.*Give a folder"):
-        parted(replace(DATA, topics=str(path.parent)))
+        split_topics(replace(DATA, topics=str(path.parent)))
 
 
 def test_questions_that_are_kept_are_left_out(tmp_path: Path) -> None:
@@ -135,14 +141,14 @@ def test_questions_that_are_kept_are_left_out(tmp_path: Path) -> None:
             + "\n"
         )
     data = replace(DATA, topics=str(folder), without=("sample/questions",))
-    asked = {one.text for some in parted(data) for one in some.questions}
+    asked = {one.text for some in split_topics(data) for one in some.questions}
     assert kept.text not in asked and "who ran first" in asked
 
 
 def test_no_topic_to_learn_from_is_told(tmp_path: Path) -> None:
     folder = written(tmp_path / "topics")
     names = (f"topic{number}" for number in range(100))
-    held = next(name for name in names if is_held(name, 5))
+    held = next(name for name in names if is_held_out(name, 5))
     for path in folder.glob("*.jsonl"):
         text = (
             path.read_text(encoding="utf-8")
@@ -151,7 +157,7 @@ def test_no_topic_to_learn_from_is_told(tmp_path: Path) -> None:
         )
         path.write_text(text, encoding="utf-8")
     with pytest.raises(BadConfig, match="no topic to learn from"):
-        parted(replace(DATA, topics=str(folder)))
+        split_topics(replace(DATA, topics=str(folder)))
 
 
 def written(folder: Path) -> Path:

@@ -10,9 +10,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from whichsense.models.compact.encoder.net import CompactConfig, CompactNet
-from whichsense.train.compact.data.batch import ListBatch, Scores, list_batch
-from whichsense.train.compact.data.pack import Pack, Ragged
-from whichsense.train.compact.data.questions import Asked
+from whichsense.train.compact.data.batch import (
+    ListBatch,
+    TeacherScores,
+    build_list_batch,
+)
+from whichsense.train.compact.data.conversion import TrainingQuestion
+from whichsense.train.compact.data.pack import Pack, RaggedArray
 from whichsense.train.compact.encoder import losses, verdicts
 
 LONGEST = 24
@@ -23,16 +27,16 @@ ONE, TWO = (0, 3, 4), (1, 7, 7)
 
 
 def batch(*, complete: bool = True, spans: Any = (ONE, TWO)) -> ListBatch:
-    asked = Asked("who made it", "a", (("a",), ("b",)), complete=complete)
+    asked = TrainingQuestion("who made it", "a", (("a",), ("b",)), complete=complete)
     pack = Pack(
-        Ragged.of([[110, 111]], np.int32),
-        Ragged.of([[0]], np.int32),
-        Ragged.of([list(spans)], np.int16, width=3),
-        Ragged.of([[120, 121]], np.int32),
-        Ragged.of([list(range(130, 140))], np.int32),
+        RaggedArray.from_rows([[110, 111]], np.int32),
+        RaggedArray.from_rows([[0]], np.int32),
+        RaggedArray.from_rows([list(spans)], np.int16, width=3),
+        RaggedArray.from_rows([[120, 121]], np.int32),
+        RaggedArray.from_rows([list(range(130, 140))], np.int32),
         (asked,),
     )
-    return list_batch(pack, [0], [[0]], LONGEST)
+    return build_list_batch(pack, [0], [[0]], LONGEST)
 
 
 def scores(made: ListBatch, *spans: tuple[int, int], height: float = 9.0) -> Any:
@@ -163,7 +167,7 @@ def test_an_article_in_front_changes_nothing() -> None:
 
 
 def test_no_teacher_is_heard_where_answers_are_complete() -> None:
-    taught = Scores(
+    taught = TeacherScores(
         np.array([3.0]), np.zeros((1, 2, 6), np.int64), np.zeros((1, 2, 6), np.float32)
     )
     found = []
@@ -190,10 +194,10 @@ def test_no_teacher_is_heard_where_answers_are_complete() -> None:
     )
 
 
-def _taught(made: ListBatch, said: Scores) -> Any:
-    from whichsense.train.compact.data.batch import Taught
+def _taught(made: ListBatch, said: TeacherScores) -> Any:
+    from whichsense.train.compact.data.batch import SoftLabels
 
     places = torch.tensor(said.places) + int(made.pairs.heads[0, 0])
-    return Taught(
+    return SoftLabels(
         torch.tensor(said.relevance[None]), places, torch.tensor(np.exp(said.chances))
     )

@@ -1,12 +1,14 @@
-"""Training the compact model. Seven recipes build on each other, and `whichsense train compact` runs them all:
+"""Training of the compact model. Eight recipes build on each other, and `whichsense train compact` runs them all:
 
     compact-teacher      a large encoder learns to rank and read lists of passages
-    compact-reader       the small encoder learns the same, and what the teacher says
-    compact-encoder      the same with the arithmetic of the int8 model
+    compact-reader       the small encoder learns the same, also from the teacher's soft labels
+    compact-encoder      the same, quantization-aware
     compact-writer       the writer learns to restore questions and sentences from which words were taken
-    compact-asker        that writer learns to ask, and makes questions for passages
-    compact-asked        the encoder learns on, from those questions too
-    compact              the writer learns rewrites; writes the weights folder, and fits the scorer
+    compact-asker        that writer learns to ask, and writes synthetic questions for passages
+    compact-asked        the encoder learns from the synthetic questions, too
+    compact-topics       the encoder learns from topics whose gold answers are complete
+    compact              the writer learns rewrites; the weights folder is exported, and the scorer is fitted
 
-All learn from the same lists (`lists.py`): questions of several datasets, each with passages of an index.
+All learn from the same lists: questions of several datasets, each with passages of an index. The room has four parts:
+`data` builds lists and batches, `encoder` and `writer` hold the tasks, `scorer` fits the scorer.
 """

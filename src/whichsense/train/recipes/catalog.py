@@ -30,7 +30,7 @@ TASKS = {
     "compact-encoder": "compact.encoder.encoder",
     "compact-writer": "compact.writer.writer",
     "compact-asker": "compact.writer.asker",
-    "compact": "compact.writer.whole",
+    "compact": "compact.writer.compact",
 }
 
 
@@ -39,7 +39,5 @@ def task_spec(name: str) -> TaskSpec[Any]:
     if name not in TASKS:
         raise BadConfig(f"No task named '{name}'. {did_you_mean(name, TASKS)}")
     module = importlib.import_module(f"whichsense.train.{TASKS[name]}")
-    if hasattr(module, "make"):  # TODO: the compact tasks get a SPEC
-        return TaskSpec(module.Options, module.make)
     spec: TaskSpec[Any] = module.SPEC
     return spec

@@ -1,4 +1,4 @@
-"""What the scorer is fitted on: questions over the index, over small corpora cut out of it, half of the sample, topics.
+"""Corpora that the scorer is fitted on: an index, small corpora cut out of it, half of the embedded sample.
 
 Answers are likelier in a few clear documents than in a large corpus, and a question without an answer looks different.
 A scorer that has seen only one kind is wrong about the other.
@@ -19,90 +19,108 @@ from whichsense.types import Method, Passage
 
 DEPTH = 40  # hits of a question, as when it is asked
 _QUESTIONS = 90  # of a small corpus
-_UNANSWERED = 0.15  # how often a question's answers are left out
-_BESIDE = 4  # of its other passages, at most
+_UNANSWERED = 0.15  # how often a question's answers are left out of a small corpus
+_OTHER_PASSAGES = 4  # of a question, at most
 _ANSWERS = 6
 
 
 @dataclass(frozen=True)
-class Source:
+class CorpusQuestions:
     """Questions, and the corpus that they are asked over."""
 
     index: Index
     questions: Sequence[Question]
     method: Method | None = None
 
-
-def half_of_the_sample() -> Source:
-    """The topics of the embedded sample that are learnt from; figures are of the others."""
-    asked = [
-        one
-        for name in ("questions", "unanswerable")
-        for one in load_questions(f"sample/{name}")[0]
-    ]
-    return Source(sample.index(), [one for one in asked if is_trained_on(one.id)])
+    def search(self, text: str, depth: int) -> list[Passage]:
+        hits = self.index.search(text, depth, self.method)
+        return [hit.passage for hit in hits]
 
 
-def small_corpora(source: Source, seed: int = 7) -> Iterator[Source]:
-    """The source's questions, each with a few passages of its own, among those of others; some without an answer."""
-    luck = random.Random(seed)
-    drawn = (
-        (one, _own(one, source, luck))
-        for one in luck.sample(source.questions, len(source.questions))
-    )
-    chosen = [(question, own) for question, own in drawn if own]
+def training_half_of_sample() -> CorpusQuestions:
+    """The topics of the embedded sample that may be learnt from; figures are reported on the others."""
+    questions = []
+    for name in ("questions", "unanswerable"):
+        for question in load_questions(f"sample/{name}")[0]:
+            if is_trained_on(question.id):
+                questions.append(question)
+    return CorpusQuestions(sample.index(), questions)
+
+
+def small_corpora(
+    large: CorpusQuestions, folder: Path, seed: int = 7
+) -> Iterator[CorpusQuestions]:
+    """The same questions over small corpora: a few passages of each question, some without its answers."""
+    rng = random.Random(seed)
+    chosen = []
+    for question in rng.sample(large.questions, len(large.questions)):
+        passages = _choose_passages(question, large, rng)
+        if passages:
+            chosen.append((question, passages))
     for start in range(0, len(chosen), _QUESTIONS):
-        some = chosen[start : start + _QUESTIONS]
-        passages = {passage.id: passage for _, own in some for passage in own}
-        asked = [_answered_by(question, own) for question, own in some]
-        yield Source(corpus_of(passages.values()), asked)
+        part = chosen[start : start + _QUESTIONS]
+        corpus: dict[str, Passage] = {}
+        questions = []
+        for question, passages in part:
+            corpus.update({passage.id: passage for passage in passages})
+            questions.append(_restrict_answers(question, passages))
+        index = build_corpus(corpus.values(), folder / str(start // _QUESTIONS))
+        yield CorpusQuestions(index, questions)
 
 
-def corpus_of(passages: Iterable[Passage]) -> Index:
-    """A small index of its own, which is gone when nobody holds it."""
-    records = []
+def build_corpus(passages: Iterable[Passage], folder: Path) -> Index:
+    """A small index of these passages."""
+    lines = []
     for passage in passages:
-        record = {"id": passage.id, "title": passage.title, "text": passage.text}
-        records.append(record)
-    return Index.of(records)
+        row = {"id": passage.id, "title": passage.title, "text": passage.text}
+        lines.append(json.dumps(row) + "\n")
+    file = folder.with_suffix(".jsonl")
+    file.write_text("".join(lines), encoding="utf-8")
+    build([file], folder)
+    return Index.open(folder)
 
 
-def _own(question: Question, source: Source, luck: random.Random) -> list[Passage]:
-    """Passages with its answers and a few others; only the others, if it is to be without an answer."""
-    found = [
-        hit.passage for hit in source.index.search(question.text, DEPTH, source.method)
-    ]
-    holding = [
-        [one for one in found if holds(one, names)] for names in question.answers
-    ]
-    with_answers = {one.id for some in holding for one in some}
-    if not with_answers:
+def _choose_passages(
+    question: Question, large: CorpusQuestions, rng: random.Random
+) -> list[Passage]:
+    """Passages with the question's answers and a few others; sometimes only others. None if no answer is found."""
+    passages = large.search(question.text, DEPTH)
+    by_answer = []
+    positive_ids: set[str] = set()
+    for names in question.answers:
+        holding = [one for one in passages if contains_answer(one, names)]
+        if holding:
+            by_answer.append(holding)
+            positive_ids.update(one.id for one in holding)
+    if not by_answer:
         return []
-    if luck.random() < _UNANSWERED:
-        return [one for one in found if one.id not in with_answers][:_BESIDE]
-    own = found[: luck.randint(1, _BESIDE)]
-    for some in [some for some in holding if some][:_ANSWERS]:
-        own += some[: luck.randint(1, 2)]
-    return own
+    if rng.random() < _UNANSWERED:
+        negatives = [one for one in passages if one.id not in positive_ids]
+        return negatives[:_OTHER_PASSAGES]
+    chosen = passages[: rng.randint(1, _OTHER_PASSAGES)]
+    for holding in by_answer[:_ANSWERS]:
+        chosen += holding[: rng.randint(1, 2)]
+    return chosen
 
 
-def _answered_by(question: Question, passages: Sequence[Passage]) -> Question:
-    """With those of its answers alone that stand in the passages."""
-    notes = []
-    for note in question.annotations:
-        pairs = tuple(
-            pair
-            for pair in note.pairs
-            if any(holds(one, pair.answers) for one in passages)
-        )
+def _restrict_answers(question: Question, passages: Sequence[Passage]) -> Question:
+    """The question with only those answers that the passages hold."""
+    annotations = []
+    for annotation in question.annotations:
+        pairs = []
+        for pair in annotation.pairs:
+            if any(contains_answer(one, pair.answers) for one in passages):
+                pairs.append(pair)
         if pairs:
-            notes.append(
-                Annotation(note.kind if len(pairs) > 1 else "singleAnswer", pairs)
-            )
-    return replace(question, annotations=tuple(notes))
+            kind = annotation.kind if len(pairs) > 1 else "singleAnswer"
+            annotations.append(Annotation(kind, tuple(pairs)))
+    return replace(question, annotations=tuple(annotations))
 
 
-def holds(passage: Passage, names: Sequence[str]) -> bool:
-    """Whether an answer, by one of its names, stands in a passage."""
+def contains_answer(passage: Passage, names: Sequence[str]) -> bool:
+    """Whether a passage holds an answer, by one of its names."""
     text = f" {normalize(f'{passage.title} {passage.text}')} "
-    return any(f" {name} " in text for name in map(normalize, names) if name)
+    for name in map(normalize, names):
+        if name and f" {name} " in text:
+            return True
+    return False

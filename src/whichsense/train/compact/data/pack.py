@@ -6,185 +6,182 @@ import io
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from whichsense.files import write_atomically
-from whichsense.train.compact.data.questions import Asked, Rewriting
+from whichsense.train.compact.data.conversion import GoldRewrite, TrainingQuestion
 
 Ints = NDArray[Any]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Ragged:
+class RaggedArray:
     """Rows of different lengths, one after another in one array."""
 
     values: Ints
     starts: Ints
+    """The place of each row's first item, and last the number of items."""
 
     @classmethod
-    def of(cls, rows: Sequence[Sequence[Any]], dtype: Any, width: int = 0) -> Ragged:
+    def from_rows(
+        cls, rows: Sequence[Sequence[Any]], dtype: Any, width: int = 0
+    ) -> RaggedArray:
+        """`width`: numbers of an item; 0 if items are single numbers."""
         starts = np.zeros(len(rows) + 1, np.int64)
         np.cumsum([len(row) for row in rows], out=starts[1:])
-        flat = [item for row in rows for item in row]
+        items: list[Any] = []
+        for row in rows:
+            items += row
         shape = (-1, width) if width else (-1,)
-        return cls(np.array(flat, dtype).reshape(shape), starts)
+        return cls(np.array(items, dtype).reshape(shape), starts)
 
-    def chosen(self, rows: Ints) -> Ragged:
+    @classmethod
+    def concatenate(
+        cls, parts: Sequence[RaggedArray], shifts: Sequence[int] | None = None
+    ) -> RaggedArray:
+        """The rows of all parts; `shifts` are added to the values of each part."""
+        values, starts = [], []
+        end = 0
+        for part, shift in zip(parts, shifts or [0] * len(parts), strict=True):
+            values.append(part.values + shift)
+            starts.append(part.starts[:-1] + end)
+            end += len(part.values)
+        return cls(np.concatenate(values), np.concatenate([*starts, [end]]))
+
+    def take(self, rows: Ints) -> RaggedArray:
         """Some rows, in the order given."""
         sizes = self.sizes(rows)
         starts = np.concatenate([[0], np.cumsum(sizes)])
-        places = np.arange(starts[-1]) + np.repeat(
-            self.starts[rows] - starts[:-1], sizes
-        )
-        return Ragged(self.values[places], starts)
-
-    @classmethod
-    def joined(
-        cls, parts: Sequence[Ragged], shifts: Sequence[int] | None = None
-    ) -> Ragged:
-        """One after another; `shifts` are added to the values of each."""
-        moved = [
-            part.values + shift
-            for part, shift in zip(parts, shifts or [0] * len(parts), strict=True)
-        ]
-        ends = np.cumsum([0, *(len(part.values) for part in parts)])
-        starts = [
-            part.starts[:-1] + end for part, end in zip(parts, ends[:-1], strict=True)
-        ]
-        return cls(np.concatenate(moved), np.concatenate([*starts, ends[-1:]]))
+        # For every item of the result, its place in the values.
+        shifts = np.repeat(self.starts[rows] - starts[:-1], sizes)
+        return RaggedArray(self.values[np.arange(starts[-1]) + shifts], starts)
 
     def __getitem__(self, row: int) -> Ints:
-        found: Ints = self.values[self.starts[row] : self.starts[row + 1]]
-        return found
+        values: Ints = self.values[self.starts[row] : self.starts[row + 1]]
+        return values
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
     def sizes(self, rows: Ints) -> Ints:
-        found: Ints = self.starts[rows + 1] - self.starts[rows]
-        return found
+        sizes: Ints = self.starts[rows + 1] - self.starts[rows]
+        return sizes
 
     def padded(self, rows: Ints, width: int) -> Ints:
-        """The first items of some rows side by side (rows × width); what stands behind a shorter one is anything."""
+        """The first items of some rows side by side (rows × width). Behind a shorter row the values are arbitrary."""
         if not len(self.values):
-            return np.zeros(
-                (len(rows), width, *self.values.shape[1:]), self.values.dtype
-            )
+            shape = (len(rows), width, *self.values.shape[1:])
+            return np.zeros(shape, self.values.dtype)
         places = self.starts[rows][:, None] + np.arange(width)
-        found: Ints = self.values[np.minimum(places, len(self.values) - 1)]
-        return found
+        values: Ints = self.values[np.minimum(places, len(self.values) - 1)]
+        return values
 
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """Lists: a question each, and slots, each of which holds a passage and the spans of answers in it.
+    """Lists of passages. Texts are word pieces; a passage is stored once, whatever the number of its lists.
 
-    A span is (answer's number, first token, last token), counted from the title's first token on; the text follows the
-    title without a gap.
+    A slot is a place in a list: slots of all lists are numbered one after another. A span is (answer's number, first
+    token, last token), counted from the title's first token on; the text follows the title without a gap.
     """
 
-    questions: Ragged
-    slots: Ragged
-    """For each list the passages in its slots."""
-    spans: Ragged
+    questions: RaggedArray
+    slots: RaggedArray
+    """For each list, the passages in its slots."""
+    spans: RaggedArray
     """For each slot of all lists."""
-    titles: Ragged
-    texts: Ragged
-    asked: tuple[Asked, ...]
+    titles: RaggedArray
+    texts: RaggedArray
+    asked: tuple[TrainingQuestion, ...]
 
     def __len__(self) -> int:
         return len(self.asked)
 
-    def slots_of(self, number: int) -> range:
+    def slot_range(self, number: int) -> range:
+        """The slots of a list."""
         return range(int(self.slots.starts[number]), int(self.slots.starts[number + 1]))
 
     @property
-    def holds(self) -> NDArray[np.bool_]:
-        """For each slot whether an answer stands in its passage."""
-        found: NDArray[np.bool_] = np.diff(self.spans.starts) > 0
-        return found
+    def slot_has_answer(self) -> Bools:
+        """For each slot, whether its passage holds an answer."""
+        return np.asarray(np.diff(self.spans.starts) > 0)
 
     @property
-    def answered(self) -> NDArray[np.bool_]:
-        """For each list the same."""
-        counts = np.concatenate([[0], np.cumsum(self.holds)])
-        found: NDArray[np.bool_] = np.diff(counts[self.slots.starts]) > 0
-        return found
+    def has_answer(self) -> Bools:
+        """For each list, whether one of its passages holds an answer."""
+        counts = np.concatenate([[0], np.cumsum(self.slot_has_answer)])
+        return np.asarray(np.diff(counts[self.slots.starts]) > 0)
 
-    def save(self, path: Path) -> None:
-        arrays: dict[str, Ints] = {
-            "asked": np.frombuffer(
-                json.dumps(list(map(asdict, self.asked))).encode(), np.uint8
-            )
-        }
-        for name in _RAGGED:
-            arrays[name], arrays[f"{name}_starts"] = (
-                getattr(self, name).values,
-                getattr(self, name).starts,
-            )
+    def to_bytes(self) -> bytes:
+        """An npz archive, which `from_bytes` reads."""
+        questions = json.dumps([asdict(one) for one in self.asked])
+        arrays: dict[str, Ints] = {"asked": np.frombuffer(questions.encode(), np.uint8)}
+        for name in _ARRAYS:
+            array: RaggedArray = getattr(self, name)
+            arrays[name] = array.values
+            arrays[f"{name}_starts"] = array.starts
         body = io.BytesIO()
         np.savez(body, allow_pickle=False, **arrays)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, body.getvalue())
+        return body.getvalue()
 
     @classmethod
-    def load(cls, path: Path) -> Pack:
-        with np.load(path, allow_pickle=False) as file:
-            parts = {
-                name: Ragged(file[name], file[f"{name}_starts"]) for name in _RAGGED
-            }
-            asked = tuple(
-                _asked(table) for table in json.loads(file["asked"].tobytes())
-            )
-        return cls(**parts, asked=asked)
+    def from_bytes(cls, body: bytes) -> Pack:
+        arrays = {}
+        with np.load(io.BytesIO(body), allow_pickle=False) as file:
+            for name in _ARRAYS:
+                arrays[name] = RaggedArray(file[name], file[f"{name}_starts"])
+            tables = json.loads(file["asked"].tobytes())
+        return cls(**arrays, asked=tuple(_question(table) for table in tables))
 
     @classmethod
-    def joined(cls, packs: Iterable[Pack]) -> Pack:
+    def concatenate(cls, packs: Iterable[Pack]) -> Pack:
+        """The lists of all packs, each with its own passages."""
         every = list(packs)
-        before = np.cumsum([0, *(len(pack.titles) for pack in every)])[:-1].tolist()
-        names = [name for name in _RAGGED if name != "slots"]
-        parts = {
-            name: Ragged.joined([getattr(pack, name) for pack in every])
-            for name in names
-        }
-        slots = Ragged.joined([pack.slots for pack in every], before)
-        return cls(
-            **parts,
-            slots=slots,
-            asked=tuple(one for pack in every for one in pack.asked),
-        )
+        first_passages = [0]
+        asked: list[TrainingQuestion] = []
+        for pack in every:
+            first_passages.append(first_passages[-1] + len(pack.titles))
+            asked += pack.asked
+        arrays = {}
+        for name in _ARRAYS:
+            # Slots hold the numbers of passages, which move.
+            shifts = first_passages[:-1] if name == "slots" else None
+            parts = [getattr(pack, name) for pack in every]
+            arrays[name] = RaggedArray.concatenate(parts, shifts)
+        return cls(**arrays, asked=tuple(asked))
 
-    def followed_by(self, other: Pack) -> Pack:
+    def extended_with(self, other: Pack) -> Pack:
         """With further lists over the same passages."""
-        parts = {
-            name: Ragged.joined([getattr(self, name), getattr(other, name)])
-            for name in _LISTED
-        }
-        return replace(self, **parts, asked=self.asked + other.asked)
+        arrays = {}
+        for name in _LIST_ARRAYS:
+            parts = [getattr(self, name), getattr(other, name)]
+            arrays[name] = RaggedArray.concatenate(parts)
+        return replace(self, **arrays, asked=self.asked + other.asked)
 
 
-_LISTED = ("questions", "slots", "spans")
-_RAGGED = (*_LISTED, "titles", "texts")
+_LIST_ARRAYS = ("questions", "slots", "spans")
+_ARRAYS = (*_LIST_ARRAYS, "titles", "texts")
 
 
-def _asked(table: dict[str, Any]) -> Asked:
-    """What the later phases need of a question: the passages that came with it are in its list."""
-    rewritings = tuple(
-        Rewriting(*(tuple(one[key]) for key in _PARTS)) for one in table["rewritings"]
-    )
-    answers = tuple(map(tuple, table["answers"]))
-    return Asked(
+def _question(table: dict[str, Any]) -> TrainingQuestion:
+    """What training needs of a question: the passages that came with it are in its list."""
+    rewritings = []
+    for reading in table["rewritings"]:
+        rewritings.append(
+            GoldRewrite(
+                tuple(reading["rewrites"]),
+                tuple(reading["answers"]),
+                tuple(reading["others"]),
+            )
+        )
+    return TrainingQuestion(
         table["text"],
         table["source"],
-        answers,
-        rewritings,
+        tuple(tuple(aliases) for aliases in table["answers"]),
+        tuple(rewritings),
         table["ambiguous"],
         complete=table["complete"],
     )
-
-
-_PARTS = ("rewrites", "answers", "others")

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from whichsense.errors import BadConfig
 from whichsense.files import write_atomically
 from whichsense.models.compact.encoder.tokens import joined
-from whichsense.train.compact.data.lists import SPANS, Span, places_in
-from whichsense.train.compact.data.pack import Ints, Pack, Ragged
-from whichsense.train.compact.data.questions import Asked
+from whichsense.train.compact.data.conversion import TrainingQuestion
+from whichsense.train.compact.data.list_builder import MAX_SPANS, Span
+from whichsense.train.compact.data.pack import Ints, Pack, RaggedArray
+from whichsense.train.compact.data.tokenizer import find_in_passage
 
 SYNTHETIC_FILE = "made.npz"
 _SOURCE = "made"
@@ -33,8 +34,8 @@ class SyntheticQuestions:
     """The number of the list that a question's passage belongs to."""
     slots: Ints
     """The place of the passage in that list."""
-    answers: Ragged
-    questions: Ragged
+    answers: RaggedArray
+    questions: RaggedArray
 
     @classmethod
     def from_rows(
@@ -46,8 +47,8 @@ class SyntheticQuestions:
         return cls(
             np.array([row[0] for row in rows], np.int32),
             np.array([row[1] for row in rows], np.int32),
-            Ragged.of([row[2] for row in rows], dtype),
-            Ragged.of([row[3] for row in rows], dtype),
+            RaggedArray.from_rows([row[2] for row in rows], dtype),
+            RaggedArray.from_rows([row[3] for row in rows], dtype),
         )
 
     def __len__(self) -> int:
@@ -58,8 +59,8 @@ class SyntheticQuestions:
         return SyntheticQuestions(
             self.lists[rows],
             self.slots[rows],
-            self.answers.chosen(rows),
-            self.questions.chosen(rows),
+            self.answers.take(rows),
+            self.questions.take(rows),
         )
 
     def texts(self, vocabulary: Sequence[str]) -> list[str]:
@@ -108,8 +109,8 @@ class SyntheticQuestions:
         questions = cls(
             arrays["lists"],
             arrays["slots"],
-            Ragged(arrays["answers"], arrays["answers_starts"]),
-            Ragged(arrays["questions"], arrays["questions_starts"]),
+            RaggedArray(arrays["answers"], arrays["answers_starts"]),
+            RaggedArray(arrays["questions"], arrays["questions_starts"]),
         )
         return questions, str(arrays["of"])
 
@@ -123,7 +124,7 @@ def _checksum(pack: Pack) -> str:
     return digest.hexdigest()
 
 
-def _decode(rows: Ragged, vocabulary: Sequence[str]) -> list[str]:
+def _decode(rows: RaggedArray, vocabulary: Sequence[str]) -> list[str]:
     texts = []
     for row in range(len(rows)):
         texts.append(joined([vocabulary[piece] for piece in rows[row].tolist()]))
@@ -135,7 +136,7 @@ def build_synthetic_lists(
 ) -> Pack:
     """Each question with the passages of the list that its own comes from. Gold is every occurrence of its answer."""
     inside = np.array([piece.startswith("##") for piece in vocabulary])
-    slots = pack.slots.chosen(synthetic.lists)
+    slots = pack.slots.take(synthetic.lists)
     spans: list[list[Span]] = []
     for number in range(len(synthetic)):
         answer = synthetic.answers[number]
@@ -145,11 +146,11 @@ def build_synthetic_lists(
     answers = _decode(synthetic.answers, vocabulary)
     asked = []
     for text, answer_text in zip(texts, answers, strict=True):
-        asked.append(Asked(text, _SOURCE, ((answer_text,),)))
+        asked.append(TrainingQuestion(text, _SOURCE, ((answer_text,),)))
     return Pack(
         synthetic.questions,
         slots,
-        Ragged.of(spans, np.int16, width=3),
+        RaggedArray.from_rows(spans, np.int16, width=3),
         pack.titles,
         pack.texts,
         tuple(asked),
@@ -163,8 +164,8 @@ def _find_spans(
     # Most passages lack even the first piece, which is found out much faster.
     if answer[0] not in title and answer[0] not in text:
         return []
-    places = places_in(title.tolist(), text.tolist(), answer.tolist(), inside)
-    return [(0, first, last) for first, last in places[:SPANS]]
+    places = find_in_passage(title.tolist(), text.tolist(), answer.tolist(), inside)
+    return [(0, first, last) for first, last in places[:MAX_SPANS]]
 
 
 def own_slots(lists: Pack, synthetic: SyntheticQuestions) -> Ints:

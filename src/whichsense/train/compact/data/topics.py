@@ -1,71 +1,72 @@
-"""Topics that were written to learn from: a few passages each, and questions with every answer that these give.
+"""Topics: a few passages each, and questions with every answer that these passages give.
 
-Those that ship were written by a language model, which went through a topic's passages for each question: what else
-stands in them is wrong. Other datasets know one answer to most questions, whatever a passage says besides.
+The topics that ship were written by a language model, which went through a topic's passages for each question: any
+other string in them is wrong. Other datasets have one answer to most questions, whatever else a passage says.
 """
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from whichsense.datasets import Annotation, AnnotationKind, QAPair, Question
+from whichsense.datasets import Annotation, QAPair, Question
 from whichsense.errors import BadConfig
-from whichsense.train.compact.data.corpora import Source, corpus_of
-from whichsense.train.compact.data.lists import ANSWERS, Cutter, Span
+from whichsense.train.compact.data.config import TOPICS_FIX, DataConfig
+from whichsense.train.compact.data.conversion import TrainingQuestion
+from whichsense.train.compact.data.corpora import CorpusQuestions, build_corpus
+from whichsense.train.compact.data.list_builder import ListBuilder
 from whichsense.train.compact.data.pack import Pack
-from whichsense.train.compact.data.questions import (
-    TOPICS_FIX,
-    Asked,
-    Data,
-    copies,
-    is_held,
-)
+from whichsense.train.compact.data.questions import find_copies, is_held_out
 from whichsense.types import Passage
 
-SOURCE = "topics"
-_HELD = 5  # every so many-th topic is not learnt from: the scorer is fitted on them
-_CORPORA = (30, 60, 100)  # topics of a corpus
+_SOURCE = "topics"
+_HELD_OUT = 5  # one topic in so many is held out: the scorer is fitted on them
+_CORPUS_SIZES = (30, 60, 100)  # topics
 _SLOTS = 24  # of a list
-Record = TypeVar("Record")
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
 class Topics:
-    """Some topics: their passages and questions, whose ids are a topic's name, a dash, and anything without one."""
+    """Passages and questions, whose ids are a topic's name, a dash, and anything without a dash."""
 
     passages: tuple[Passage, ...]
     questions: tuple[Question, ...]
 
     @classmethod
     def read(cls, passages: Path, questions: Path) -> Topics:
-        return cls(tuple(_read(passages, _passage)), tuple(_read(questions, _question)))
+        return cls(
+            tuple(_read(passages, _parse_passage)),
+            tuple(_read(questions, _parse_question)),
+        )
 
     @property
     def names(self) -> list[str]:
         return list(dict.fromkeys(topic_of(one.id) for one in self.passages))
 
-    def only(self, names: Sequence[str]) -> Topics:
-        wanted = set(names)
+    def only(self, names: Collection[str]) -> Topics:
+        names = set(names)
         return Topics(
-            tuple(one for one in self.passages if topic_of(one.id) in wanted),
-            tuple(one for one in self.questions if topic_of(one.id) in wanted),
+            tuple(one for one in self.passages if topic_of(one.id) in names),
+            tuple(one for one in self.questions if topic_of(one.id) in names),
         )
 
-    def corpora(self, seed: int = 5) -> Iterator[Source]:
-        """Small corpora of some topics each, with the questions that they answer or do not."""
-        luck = random.Random(seed)
-        names = luck.sample(self.names, len(self.names))
-        while True:
-            size = luck.choice(_CORPORA)
-            some, names = self.only(names[:size]), names[size:]
-            if not some.passages:
+    def corpora(self, folder: Path, seed: int = 5) -> Iterator[CorpusQuestions]:
+        """Small corpora of some topics each, with the questions of these topics."""
+        folder.mkdir(parents=True, exist_ok=True)
+        rng = random.Random(seed)
+        names = rng.sample(self.names, len(self.names))
+        for number in count():
+            size = rng.choice(_CORPUS_SIZES)
+            topics, names = self.only(names[:size]), names[size:]
+            if not topics.passages:
                 return
-            yield Source(corpus_of(some.passages), some.questions)
+            index = build_corpus(topics.passages, folder / str(number))
+            yield CorpusQuestions(index, topics.questions)
 
 
 def topic_of(name: str) -> str:
@@ -77,63 +78,66 @@ def topic_of(name: str) -> str:
     return name.rpartition("-")[0]
 
 
-def lists_of(sources: Iterable[Source], vocabulary: Sequence[str]) -> Pack:
-    """Each question with the first passages of a search; answers stand in those of its own topic alone."""
-    cutter = Cutter(vocabulary)
-    slots: list[list[int]] = []
-    spans: list[list[Span]] = []
-    asked: list[Asked] = []
-    for source in sources:
-        for question in source.questions:
-            aliases = [cutter.aliases(names) for names in question.answers[:ANSWERS]]
-            found = [
-                hit.passage
-                for hit in source.index.search(question.text, _SLOTS, source.method)
-            ]
-            slots.append([cutter.row(one.title, one.text) for one in found])
-            for one in found:
-                own = topic_of(one.id) == topic_of(question.id)
-                spans.append(cutter.spans(one.title, one.text, aliases) if own else [])
-            asked.append(Asked(question.text, SOURCE, question.answers, complete=True))
-    return cutter.pack(asked, slots, spans)
+def build_topic_lists(
+    corpora: Iterable[CorpusQuestions], vocabulary: Sequence[str]
+) -> Pack:
+    """Each question with the first passages of a search; answers are marked only in passages of its own topic."""
+    builder = ListBuilder(vocabulary)
+    for corpus in corpora:
+        for question in corpus.questions:
+            asked = TrainingQuestion(
+                question.text, _SOURCE, question.answers, complete=True
+            )
+            answers = builder.answers(asked)
+            passages, spans = [], []
+            for passage in corpus.search(question.text, _SLOTS):
+                titled = (passage.title, passage.text)
+                own_topic = topic_of(passage.id) == topic_of(question.id)
+                passages.append(titled)
+                spans.append(builder.find_spans(titled, answers) if own_topic else [])
+            builder.add(asked, passages, spans)
+    return builder.build()
 
 
-def parted(data: Data) -> tuple[Topics, Topics]:
-    """The topics of `data.topics` to learn from, and those held out; questions kept for measuring are left out."""
-    every = Topics.read(*data.topic_files)
-    repeated = copies([one.text for one in every.questions], data)
-    asked = tuple(
-        one for number, one in enumerate(every.questions) if number not in repeated
-    )
-    every = replace(every, questions=asked)
-    names = every.names[: data.limit or None]
-    held = [name for name in names if is_held(name, _HELD)]
-    learnt = every.only([name for name in names if not is_held(name, _HELD)])
-    if not learnt.questions:
+def split_topics(data: DataConfig) -> tuple[Topics, Topics]:
+    """The topics of `data.topics` to train on, and those held out; without questions reserved for measuring."""
+    topics = Topics.read(*data.topic_files)
+    copies = find_copies([one.text for one in topics.questions], data)
+    questions = []
+    for number, question in enumerate(topics.questions):
+        if number not in copies:
+            questions.append(question)
+    topics = replace(topics, questions=tuple(questions))
+    names = topics.names[: data.limit or None]
+    held_out = {name for name in names if is_held_out(name, _HELD_OUT)}
+    train = topics.only(set(names) - held_out)
+    if not train.questions:
         raise BadConfig(
-            f"data.topics: '{data.topics}' has no topic to learn from: one in {_HELD}, by a hash of its name, is held "
-            "out for the scorer. Write more topics. An id is a topic's name, a dash, and a number."
+            f"data.topics: '{data.topics}' has no topic to learn from: one in {_HELD_OUT}, by a hash of its name, is "
+            "held out for the scorer. Write more topics. An id is a topic's name, a dash, and a number."
         )
-    return learnt, every.only(held)
+    return train, topics.only(held_out)
 
 
-def _passage(row: dict[str, Any]) -> Passage:
+def _parse_passage(row: dict[str, Any]) -> Passage:
     return Passage(row["id"], row["title"], row["text"])
 
 
-def _question(row: dict[str, Any]) -> Question:
+def _parse_question(row: dict[str, Any]) -> Question:
     pairs = tuple(QAPair(tuple(names)) for names in row["answers"])
-    kind: AnnotationKind = "singleAnswer" if len(pairs) == 1 else "multipleQAs"
-    return Question(
-        row["id"], row["question"], (Annotation(kind, pairs),) if pairs else ()
-    )
+    annotations: tuple[Annotation, ...] = ()
+    if len(pairs) == 1:
+        annotations = (Annotation("singleAnswer", pairs),)
+    elif pairs:
+        annotations = (Annotation("multipleQAs", pairs),)
+    return Question(row["id"], row["question"], annotations)
 
 
-def _read(path: Path, record: Callable[[dict[str, Any]], Record]) -> Iterator[Record]:
+def _read(path: Path, parse: Callable[[dict[str, Any]], Row]) -> Iterator[Row]:
     try:
         with open(path, encoding="utf-8") as file:
             for line in file:
-                yield record(json.loads(line))
+                yield parse(json.loads(line))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadConfig(
             f"data.topics: '{path}' cannot be read ({error!r}). {TOPICS_FIX}"

@@ -8,7 +8,7 @@ import torch
 
 from whichsense.models.compact.encoder.net import CompactNet
 from whichsense.models.compact.encoder.quantized import UNLEARNT, QuantizedLinear
-from whichsense.train.compact.data.batch import Pairs
+from whichsense.train.compact.data.batch import PairTensors
 
 
 def is_calibrated(net: CompactNet) -> bool:
@@ -16,7 +16,7 @@ def is_calibrated(net: CompactNet) -> bool:
     return bool(_quantized_layers(net)[0].scale.item() != UNLEARNT)
 
 
-def calibrate(net: CompactNet, pairs: Pairs) -> None:
+def calibrate(net: CompactNet, pairs: PairTensors) -> None:
     """Set the scale of every quantized layer by what it is given when these pairs are read."""
 
     def calibrate_layer(layer: QuantizedLinear, inputs: tuple[Any, ...]) -> None:

@@ -19,7 +19,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from whichsense.files import sha256
 from whichsense.models.bases import load_base
 from whichsense.models.compact.encoder.net import (
     CompactConfig,
@@ -27,27 +26,21 @@ from whichsense.models.compact.encoder.net import (
     from_bert,
     set_quantization,
 )
-from whichsense.train.compact.data import topics
 from whichsense.train.compact.data.batch import (
-    MOST_PIECES,
+    TEACHER_TOKENS,
     ListBatch,
-    Scores,
-    Taught,
-    list_batch,
-    sampled,
+    SoftLabels,
+    TeacherScores,
+    build_list_batch,
+    sample_slots,
 )
-from whichsense.train.compact.data.examples import Remembering
-from whichsense.train.compact.data.pack import Pack
-from whichsense.train.compact.data.synthetic import (
-    SYNTHETIC_FILE,
-    SyntheticQuestions,
-    build_synthetic_lists,
-)
+from whichsense.train.compact.data.tokenizer import CachedTokenizer
 from whichsense.train.compact.encoder import losses, verdicts
 from whichsense.train.compact.encoder.base import encoder_shape, load_vocabulary
 from whichsense.train.compact.encoder.calibration import calibrate, is_calibrated
 from whichsense.train.compact.encoder.groups import (
     ListGroup,
+    build_groups,
     group_probabilities,
     merge_lists,
     score_groups,
@@ -58,9 +51,10 @@ from whichsense.train.compact.encoder.list_task import (
     load_training_lists,
 )
 from whichsense.train.compact.encoder.measures import evaluate_lists
-from whichsense.train.compact.encoder.options import Options
+from whichsense.train.compact.encoder.options import EncoderOptions
 from whichsense.train.compact.encoder.start import Start, load_start, save_start
 from whichsense.train.loop.batches import Lazy
+from whichsense.train.loop.task import Task, TaskSpec
 from whichsense.train.tiny.encoders import located
 
 _LOSS_WEIGHTS = {
@@ -75,9 +69,6 @@ _LOSS_WEIGHTS = {
     "taught_span": 0.7,
 }
 _CALIBRATION_LISTS = 16
-_TOPIC_SURVIVAL = (
-    0.5  # of the passages that answer, in a list of a topic that is thinned
-)
 
 
 class EncoderBatch(NamedTuple):
@@ -87,16 +78,12 @@ class EncoderBatch(NamedTuple):
     itself: bool = False
 
 
-def make(options: Options) -> EncoderTask:
-    return EncoderTask(options)
-
-
-class EncoderTask:
+class EncoderTask(Task[CompactNet, EncoderBatch]):
     """The best model is the one whose best string of a list is most often a gold answer."""
 
     metric, higher_is_better = "exact", True
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: EncoderOptions) -> None:
         options.check()
         self.options = options
         model = options.model
@@ -106,58 +93,16 @@ class EncoderTask:
             self.vocabulary = self.start.vocabulary
         else:
             self.vocabulary = load_vocabulary(model.base)
-        self.tokenizer = Remembering(
-            {piece: number for number, piece in enumerate(self.vocabulary)}
-        )
+        self.tokenizer = CachedTokenizer.of(self.vocabulary)
         lists, self.dev = load_training_lists(
             options.data, options.lists, self.vocabulary, model.longest
         )
-        self.groups = self._groups(lists)
+        self.groups = build_groups(options, lists, self.vocabulary)
         self.train = merge_lists(self.groups)
         self._start_net: CompactNet | None = None  # set by `build`
 
-    def _groups(self, lists: Pack) -> list[ListGroup]:
-        """What is learnt from: lists of datasets, then those of synthetic questions and of topics, if there are any."""
-        made, topical = self.options.made, self.options.topics
-        groups = [ListGroup(lists, score_folder=self.options.lists.folder)]
-        if made.folder:
-            questions = SyntheticQuestions.load(Path(made.folder), lists)
-            if len(questions):
-                groups = [
-                    replace(groups[0], share=1 - made.share),
-                    self._synthetic_group(lists, questions),
-                ]
-        if topical.share:
-            others = 1 - topical.share
-            groups = [replace(group, share=group.share * others) for group in groups]
-            groups.append(self._topic_group())
-        return groups
-
-    def _synthetic_group(self, lists: Pack, questions: SyntheticQuestions) -> ListGroup:
-        """Synthetic questions over the passages of the datasets' lists."""
-        folder = Path(self.options.made.folder)
-        return ListGroup(
-            build_synthetic_lists(lists, questions, self.vocabulary),
-            share=self.options.made.share,
-            score_folder=str(folder / f"of-{sha256(folder / SYNTHETIC_FILE)[:12]}"),
-            thinning=self.options.made.emptied,
-            same_passages=True,
-        )
-
-    def _topic_group(self) -> ListGroup:
-        """Topics, whose gold answers are complete: the teacher is not asked."""
-        train, _ = topics.parted(self.options.data)
-        lists = topics.lists_of(train.corpora(), self.vocabulary)
-        return ListGroup(
-            lists,
-            share=self.options.topics.share,
-            score_folder=None,
-            thinning=self.options.topics.thinned,
-            survival=_TOPIC_SURVIVAL,
-        )
-
     @cached_property
-    def scores(self) -> Scores | None:
+    def scores(self) -> TeacherScores | None:
         """The teacher's scores of all slots; None without a teacher."""
         teacher = self.options.teacher.model
         if not teacher:
@@ -207,7 +152,7 @@ class EncoderTask:
             rng = np.random.default_rng(0)
             count = min(_CALIBRATION_LISTS, len(self.train))
             numbers = rng.choice(len(self.train), count, p=self.probabilities)
-            calibrate(net, self.list_batch(numbers.tolist(), rng).pairs)
+            calibrate(net, self.sample_batch(numbers.tolist(), rng).pairs)
         set_quantization(net, weights=True, activations=True)
 
     def batches(self, epoch: int, seed: int) -> Any:
@@ -218,17 +163,17 @@ class EncoderTask:
         def build_batch(item: tuple[int, list[int]]) -> EncoderBatch:
             number, lists = item
             rng = batch_rng(seed, epoch, number)
-            batch = self.list_batch(lists, rng)
+            batch = self.sample_batch(lists, rng)
             return EncoderBatch(batch, bool(rng.random() < self.options.teacher.itself))
 
         return Lazy(numbers, build_batch)
 
-    def list_batch(
+    def sample_batch(
         self, numbers: Sequence[int], rng: np.random.Generator, *, taught: bool = True
     ) -> ListBatch:
         """A batch of some slots of each list; `taught`: with the teacher's scores, if there are any."""
         slots = [self.sample_slots(number, rng) for number in numbers]
-        return list_batch(
+        return build_list_batch(
             self.train,
             numbers,
             slots,
@@ -239,7 +184,7 @@ class EncoderTask:
 
     def sample_slots(self, number: int, rng: np.random.Generator) -> list[int]:
         """The slots of a list that a batch holds."""
-        slots = sampled(self.train, number, self.options.draw.passages, rng)
+        slots = sample_slots(self.train, number, self.options.draw.passages, rng)
         return self._group_of(number).thin(slots, self.train, rng)
 
     def _group_of(self, number: int) -> ListGroup:
@@ -270,9 +215,11 @@ class EncoderTask:
             output = net.read(*lists.pairs[:3])
             # Pairs × 2 × tokens
             logs = torch.stack(losses.start_end(output["span"], lists.pairs.region), 1)
-            best = logs.topk(MOST_PIECES, dim=2)
+            best = logs.topk(TEACHER_TOKENS, dim=2)
         relevance = output["relevance"].view_as(lists.valid)
-        return lists._replace(taught=Taught(relevance, best.indices, best.values.exp()))
+        return lists._replace(
+            taught=SoftLabels(relevance, best.indices, best.values.exp())
+        )
 
     def evaluate(self, model: CompactNet) -> dict[str, float]:
         return evaluate_lists(
@@ -296,5 +243,5 @@ class EncoderTask:
             paths += self.options.data.topic_files
         return paths
 
-    def finish(self, folder: Path) -> None:
-        """Nothing is left to do."""
+
+SPEC = TaskSpec(EncoderOptions, EncoderTask)

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
 
-from whichsense.train.compact.data.batch import Scores
+from whichsense.files import sha256
+from whichsense.train.compact.data.batch import TeacherScores
 from whichsense.train.compact.data.pack import Pack
+from whichsense.train.compact.data.synthetic import (
+    SYNTHETIC_FILE,
+    SyntheticQuestions,
+    build_synthetic_lists,
+)
+from whichsense.train.compact.data.topics import build_topic_lists, split_topics
 from whichsense.train.compact.encoder.list_task import (
     list_probabilities,
     normalize_weights,
 )
+from whichsense.train.compact.encoder.options import EncoderOptions, SyntheticLists
 from whichsense.train.compact.encoder.teacher_scores import score_lists
+
+# Of a passage that holds an answer, in a list of a topic that is thinned.
+_TOPIC_SURVIVAL = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +60,66 @@ class ListGroup:
         return remaining or slots
 
 
+def build_groups(
+    options: EncoderOptions, lists: Pack, vocabulary: Sequence[str]
+) -> list[ListGroup]:
+    """The groups that a recipe learns from: lists of datasets, of synthetic questions, of topics."""
+    made, topics = options.made, options.topics
+    groups = [ListGroup(lists, score_folder=options.lists.folder)]
+    if made.folder:
+        synthetic = SyntheticQuestions.load(Path(made.folder), lists)
+        if len(synthetic):
+            groups = [
+                replace(groups[0], share=1 - made.share),
+                _synthetic_group(made, lists, synthetic, vocabulary),
+            ]
+    if topics.share:
+        others = 1 - topics.share
+        groups = [replace(group, share=group.share * others) for group in groups]
+        groups.append(_topic_group(options, vocabulary))
+    return groups
+
+
+def _synthetic_group(
+    made: SyntheticLists,
+    lists: Pack,
+    synthetic: SyntheticQuestions,
+    vocabulary: Sequence[str],
+) -> ListGroup:
+    """Synthetic questions over the passages of the datasets' lists."""
+    folder = Path(made.folder)
+    digest = sha256(folder / SYNTHETIC_FILE)[:12]
+    return ListGroup(
+        build_synthetic_lists(lists, synthetic, vocabulary),
+        share=made.share,
+        score_folder=str(folder / f"of-{digest}"),
+        thinning=made.emptied,
+        same_passages=True,
+    )
+
+
+def _topic_group(options: EncoderOptions, vocabulary: Sequence[str]) -> ListGroup:
+    """Topics, whose gold answers are complete: the teacher is not asked."""
+    topics, _ = split_topics(options.data)
+    with TemporaryDirectory() as folder:
+        lists = build_topic_lists(topics.corpora(Path(folder)), vocabulary)
+    return ListGroup(
+        lists,
+        share=options.topics.share,
+        score_folder=None,
+        thinning=options.topics.thinned,
+        survival=_TOPIC_SURVIVAL,
+    )
+
+
 def merge_lists(groups: Sequence[ListGroup]) -> Pack:
     """The lists of all groups, in their order."""
     merged = groups[0].lists
     for group in groups[1:]:
         if group.same_passages:
-            merged = merged.followed_by(group.lists)
+            merged = merged.extended_with(group.lists)
         else:
-            merged = Pack.joined([merged, group.lists])
+            merged = Pack.concatenate([merged, group.lists])
     return merged
 
 
@@ -71,7 +135,9 @@ def group_probabilities(
     return np.concatenate(scaled)
 
 
-def score_groups(groups: Sequence[ListGroup], teacher: Path, longest: int) -> Scores:
+def score_groups(
+    groups: Sequence[ListGroup], teacher: Path, longest: int
+) -> TeacherScores:
     """The teacher's scores of all slots; zeros where it is not asked.
 
     Groups are scored one by one: the stored scores of a group stay valid whatever the others are.
@@ -79,8 +145,8 @@ def score_groups(groups: Sequence[ListGroup], teacher: Path, longest: int) -> Sc
     parts = []
     for group in groups:
         if group.score_folder is None:
-            parts.append(Scores.zeros(len(group.lists.slots.values)))
+            parts.append(TeacherScores.zeros(len(group.lists.slots.values)))
         else:
             folder = group.score_folder
             parts.append(score_lists(teacher, group.lists, folder, longest))
-    return Scores.concatenate(parts)
+    return TeacherScores.concatenate(parts)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from whichsense.errors import BadConfig, BadInput
 from whichsense.models.compact.encoder.inputs import LONGEST_QUESTION, LONGEST_TITLE
-from whichsense.train.compact.data.lists import Lists, prepared
+from whichsense.train.compact.data.config import DataConfig, ListConfig
+from whichsense.train.compact.data.lists import load_lists
 from whichsense.train.compact.data.pack import Pack
-from whichsense.train.compact.data.questions import Data
 
 _SHORTEST = LONGEST_QUESTION + LONGEST_TITLE + 5  # tokens; three are separators
 _UNANSWERED_WEIGHT = 0.25  # of a list none of whose passages holds an answer
@@ -28,15 +28,15 @@ class ListDraw:
 
 
 def load_training_lists(
-    data: Data, lists: Lists, vocabulary: Sequence[str], longest: int
+    data: DataConfig, lists: ListConfig, vocabulary: Sequence[str], longest: int
 ) -> tuple[Pack, Pack]:
     """The lists to train on and those to evaluate on. `longest`: tokens of a pair."""
     if longest < _SHORTEST:
         raise BadConfig(
             f"model.longest must be {_SHORTEST} or more: question and title alone may need so many."
         )
-    train, dev = prepared(data, lists, vocabulary)
-    if not train.answered.any():
+    train, dev = load_lists(data, lists, vocabulary)
+    if not train.has_answer.any():
         raise BadInput(
             "For no training question the index found a passage with its answer. Is it the right index?"
         )
@@ -63,7 +63,7 @@ def list_probabilities(
 ) -> NDArray[np.float64]:
     """How often each list is drawn, by the weight of its dataset."""
     each = np.array([_weight(one.source, weights) for one in lists.asked])
-    each = each * np.where(lists.answered, 1.0, _UNANSWERED_WEIGHT)
+    each = each * np.where(lists.has_answer, 1.0, _UNANSWERED_WEIGHT)
     return normalize_weights(1.0, each)
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from whichsense.train.compact.data.batch import ListBatch, Taught
+from whichsense.train.compact.data.batch import ListBatch, SoftLabels
 
 NONE = -1e4  # a score that stands for minus infinity
 _FLOOR = (
@@ -98,7 +98,7 @@ def read(output: Mapping[str, Tensor], batch: ListBatch) -> dict[str, Tensor]:
     return parts
 
 
-def _teacher_shares(taught: Taught, valid: Tensor) -> Tensor:
+def _teacher_shares(taught: SoftLabels, valid: Tensor) -> Tensor:
     """The teacher's probabilities over passages and the null passage (lists × slots + 1)."""
     nothing = torch.full_like(taught.relevance, _INVALID_RELEVANCE)
     scores = torch.where(valid, taught.relevance, nothing)
@@ -112,7 +112,7 @@ def _distillation(targets: Tensor, logs: Tensor, lists: Tensor) -> Tensor:
 
 
 def _span_distillation(
-    taught: Taught, targets: Tensor, valid: Tensor, first: Tensor, last: Tensor
+    taught: SoftLabels, targets: Tensor, valid: Tensor, first: Tensor, last: Tensor
 ) -> Tensor:
     weights = (targets[:, :-1] + _TEACHER_FLOOR) * valid
     weights = (weights / weights.sum().clamp(min=1e-6)).flatten()

@@ -11,7 +11,11 @@ from torch import Tensor
 
 from whichsense.models.compact.encoder.inputs import answer_ids
 from whichsense.models.compact.encoder.tokens import Tokenizer
-from whichsense.train.compact.data.batch import MOST_PIECES, ListBatch, list_batch
+from whichsense.train.compact.data.batch import (
+    TEACHER_TOKENS,
+    ListBatch,
+    build_list_batch,
+)
 from whichsense.train.compact.data.pack import Pack
 from whichsense.train.compact.encoder.losses import shares, start_end
 from whichsense.train.loop.optimizer import to_device
@@ -55,8 +59,8 @@ def _all_batches(pack: Pack, longest: int) -> Iterator[tuple[range, ListBatch]]:
     """All lists with all their slots, in their order."""
     for start in range(0, len(pack), _BATCH):
         numbers = range(start, min(start + _BATCH, len(pack)))
-        slots = [pack.slots_of(number) for number in numbers]
-        yield numbers, list_batch(pack, numbers, slots, longest)
+        slots = [pack.slot_range(number) for number in numbers]
+        yield numbers, build_list_batch(pack, numbers, slots, longest)
 
 
 def _gold_strings(pack: Pack, number: int, tokenizer: Tokenizer) -> set[Pieces]:
@@ -93,7 +97,7 @@ def _best_tokens(span: Tensor, region: Tensor) -> list[list[tuple[int, float]]]:
     """The likeliest first and the likeliest last tokens of a pair, each with its log probability."""
     best_tokens = []
     for logs in start_end(span[None].float(), region[None]):
-        best = logs[0].topk(min(MOST_PIECES, logs.shape[1]))
+        best = logs[0].topk(min(TEACHER_TOKENS, logs.shape[1]))
         tokens = zip(best.indices.tolist(), best.values.tolist(), strict=True)
         best_tokens.append(list(tokens))
     return best_tokens

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from whichsense.errors import BadConfig
-from whichsense.train.compact.data.lists import Lists
-from whichsense.train.compact.data.questions import Data
+from whichsense.train.compact.data.config import DataConfig, ListConfig
 from whichsense.train.compact.encoder.list_task import ListDraw
 
 
@@ -67,10 +66,10 @@ class TopicLists:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class EncoderOptions:
     model: EncoderModel = field(default_factory=EncoderModel)
-    data: Data = field(default_factory=Data)
-    lists: Lists = field(default_factory=Lists)
+    data: DataConfig = field(default_factory=DataConfig)
+    lists: ListConfig = field(default_factory=ListConfig)
     teacher: EncoderTeacher = field(default_factory=EncoderTeacher)
     draw: ListDraw = field(default_factory=ListDraw)
     made: SyntheticLists = field(default_factory=SyntheticLists)

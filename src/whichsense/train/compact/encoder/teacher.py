@@ -14,10 +14,13 @@ from torch import Tensor
 from whichsense.models.bases import load_tokenizer
 from whichsense.models.bert import saved
 from whichsense.models.bert.inputs import Inputs
-from whichsense.train.compact.data.batch import ListBatch, list_batch, sampled
-from whichsense.train.compact.data.examples import Remembering
-from whichsense.train.compact.data.lists import Lists
-from whichsense.train.compact.data.questions import Data
+from whichsense.train.compact.data.batch import (
+    ListBatch,
+    build_list_batch,
+    sample_slots,
+)
+from whichsense.train.compact.data.config import DataConfig, ListConfig
+from whichsense.train.compact.data.tokenizer import CachedTokenizer
 from whichsense.train.compact.encoder import losses
 from whichsense.train.compact.encoder.base import load_vocabulary
 from whichsense.train.compact.encoder.list_task import (
@@ -34,6 +37,7 @@ from whichsense.train.compact.encoder.teacher_net import (
     map_vocabulary,
 )
 from whichsense.train.loop.batches import Lazy
+from whichsense.train.loop.task import Task, TaskSpec
 from whichsense.train.tiny.encoders import located
 
 _SPAN_WEIGHT = 0.7  # of the span loss; the loss of relevance counts 1
@@ -52,29 +56,23 @@ class TeacherModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class TeacherOptions:
     model: TeacherModel = field(default_factory=TeacherModel)
-    data: Data = field(default_factory=Data)
-    lists: Lists = field(default_factory=Lists)
+    data: DataConfig = field(default_factory=DataConfig)
+    lists: ListConfig = field(default_factory=ListConfig)
     draw: ListDraw = field(default_factory=lambda: ListDraw(24, 12))
 
 
-def make(options: Options) -> TeacherTask:
-    return TeacherTask(options)
-
-
-class TeacherTask:
+class TeacherTask(Task[TeacherNet, ListBatch]):
     """The best model is the one whose best string of a list is most often a gold answer."""
 
     metric, higher_is_better = "exact", True
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: TeacherOptions) -> None:
         self.options = options
         model = options.model
         self.vocabulary = load_vocabulary(model.pieces)
-        self.tokenizer = Remembering(
-            {piece: number for number, piece in enumerate(self.vocabulary)}
-        )
+        self.tokenizer = CachedTokenizer.of(self.vocabulary)
         self.train, self.dev = load_training_lists(
             options.data, options.lists, self.vocabulary, model.longest
         )
@@ -95,8 +93,8 @@ class TeacherTask:
         def build_batch(item: tuple[int, list[int]]) -> ListBatch:
             number, lists = item
             rng = batch_rng(seed, epoch, number)
-            slots = [sampled(self.train, one, draw.passages, rng) for one in lists]
-            return list_batch(self.train, lists, slots, longest)
+            slots = [sample_slots(self.train, one, draw.passages, rng) for one in lists]
+            return build_list_batch(self.train, lists, slots, longest)
 
         return Lazy(numbers, build_batch)
 
@@ -130,5 +128,5 @@ class TeacherTask:
     def data(self) -> list[Path]:
         return self.options.data.paths()
 
-    def finish(self, folder: Path) -> None:
-        """Nothing is left to do."""
+
+SPEC = TaskSpec(TeacherOptions, TeacherTask)

@@ -15,7 +15,7 @@ from whichsense.models.bert import saved
 from whichsense.models.bert.running import compile_layers
 from whichsense.models.compact.encoder.net import Score
 from whichsense.models.compact.encoder.tokens import BEGIN, END, PAD
-from whichsense.train.compact.data.batch import Pairs
+from whichsense.train.compact.data.batch import PairTensors
 from whichsense.train.compact.encoder.base import load_vocabulary
 
 TASK = "compact-teacher"
@@ -39,7 +39,7 @@ class TeacherNet(nn.Module):
     def compile(self, *arguments: Any, **options: Any) -> None:
         compile_layers(self.encoder, *arguments, **options)
 
-    def forward(self, pairs: Pairs) -> dict[str, Tensor]:
+    def forward(self, pairs: PairTensors) -> dict[str, Tensor]:
         """Scores of passages (pairs) and of their tokens as first and last of an answer (pairs × tokens × 2)."""
         inputs = {
             "input_ids": self.numbers[pairs.ids],

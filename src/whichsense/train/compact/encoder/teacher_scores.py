@@ -18,11 +18,11 @@ from whichsense.jobs.progress import show_progress
 from whichsense.models.bert.running import best_device
 from whichsense.models.bert.saved import WEIGHTS
 from whichsense.train.compact.data.batch import (
-    MOST_PIECES,
+    TEACHER_TOKENS,
     ListBatch,
-    Scores,
-    counted,
-    list_batch,
+    TeacherScores,
+    build_list_batch,
+    to_passage_places,
 )
 from whichsense.train.compact.data.pack import Pack
 from whichsense.train.compact.encoder.losses import start_end
@@ -35,7 +35,7 @@ _BATCH = 1024  # slots
 _LEAST_LOG = -30.0  # log probabilities are stored as float16
 
 
-def score_lists(teacher: Path, pack: Pack, folder: str, longest: int) -> Scores:
+def score_lists(teacher: Path, pack: Pack, folder: str, longest: int) -> TeacherScores:
     """Scores of all slots; parts that were stored before are read. `longest`: tokens of a pair.
 
     `folder` belongs to these lists: stored scores of another teacher or length are kept apart in it.
@@ -45,7 +45,7 @@ def score_lists(teacher: Path, pack: Pack, folder: str, longest: int) -> Scores:
     if not folder:
         return scoring.score(numbers)
     weights = sha256(teacher / WEIGHTS)
-    parts = Parts[int, Scores](
+    parts = Parts[int, TeacherScores](
         Path(folder) / f"scores-{weights[:12]}-{longest}",
         "lists",
         {"teacher": weights, "longest": longest, "lists": len(pack)},
@@ -53,12 +53,12 @@ def score_lists(teacher: Path, pack: Pack, folder: str, longest: int) -> Scores:
         codec=Codec(".npz", _encode, _decode),
     )
 
-    def work(part: Part[int]) -> Scores:
+    def work(part: Part[int]) -> TeacherScores:
         return scoring.score(part.items)
 
     with show_progress("asking the teacher", "lists") as progress:
         parts.complete(numbers, work, progress=progress, wait=True)
-    return Scores.concatenate(list(parts))
+    return TeacherScores.concatenate(list(parts))
 
 
 @dataclass(frozen=True)
@@ -77,19 +77,19 @@ class _Scoring:
             net.compile()
         return net
 
-    def score(self, numbers: Sequence[int]) -> Scores:
+    def score(self, numbers: Sequence[int]) -> TeacherScores:
         """Scores of the slots of consecutive lists."""
         pack = self.pack
-        first_slot = pack.slots_of(numbers[0]).start
-        slots = range(first_slot, pack.slots_of(numbers[-1]).stop)
+        first_slot = pack.slot_range(numbers[0]).start
+        slots = range(first_slot, pack.slot_range(numbers[-1]).stop)
         # The list that each slot belongs to.
         lists = np.repeat(np.array(numbers), pack.slots.sizes(np.array(numbers)))
-        scores = Scores.zeros(len(slots))
+        scores = TeacherScores.zeros(len(slots))
         parts = equal_slices(len(slots), _BATCH)
 
         def build_batch(part: slice) -> ListBatch:
             single = [[slot] for slot in slots[part]]
-            return list_batch(pack, lists[part].tolist(), single, self.longest)
+            return build_list_batch(pack, lists[part].tolist(), single, self.longest)
 
         device = next(self.net.parameters()).device
         for part, batch in zip(parts, prefetch(Lazy(parts, build_batch)), strict=True):
@@ -100,7 +100,7 @@ class _Scoring:
         return scores
 
 
-def _score_batch(net: TeacherNet, batch: ListBatch) -> Scores:
+def _score_batch(net: TeacherNet, batch: ListBatch) -> TeacherScores:
     device = batch.valid.device
     on_gpu = device.type == "cuda"
     with (
@@ -110,10 +110,10 @@ def _score_batch(net: TeacherNet, batch: ListBatch) -> Scores:
         output = net(batch.pairs)
     # Pairs × 2 × tokens: log probabilities to be an answer's first and last token.
     logs = torch.stack(start_end(output["span"], batch.pairs.region), 1)
-    best = logs.topk(MOST_PIECES, dim=2)
+    best = logs.topk(TEACHER_TOKENS, dim=2)
     heads = batch.pairs.heads
-    places = counted(best.indices, heads[:, :1, None], heads[:, 1:, None])
-    return Scores(
+    places = to_passage_places(best.indices, heads[:, :1, None], heads[:, 1:, None])
+    return TeacherScores(
         output["relevance"].cpu().numpy(),
         places.clamp(0, 255).cpu().numpy(),
         best.values.clamp(min=_LEAST_LOG).cpu().numpy(),
@@ -132,12 +132,12 @@ def equal_slices(count: int, size: int) -> list[slice]:
     return [slice(max(0, end - size), end) for end in ends]
 
 
-def _encode(scores: Scores) -> bytes:
+def _encode(scores: TeacherScores) -> bytes:
     body = io.BytesIO()
     np.savez(body, **scores._asdict())
     return body.getvalue()
 
 
-def _decode(body: bytes) -> Scores:
+def _decode(body: bytes) -> TeacherScores:
     with np.load(io.BytesIO(body), allow_pickle=False) as file:
-        return Scores(file["relevance"], file["places"], file["chances"])
+        return TeacherScores(file["relevance"], file["places"], file["chances"])

@@ -1,4 +1,4 @@
-"""The last step: the scorer, fitted by what the exported model says of questions that nothing was learnt from."""
+"""The last step: fit the scorer on what the exported model reads of questions that nothing was learnt from."""
 
 from __future__ import annotations
 
@@ -12,15 +12,23 @@ from whichsense.errors import BadInput
 from whichsense.jobs.progress import Progress, silent
 from whichsense.models.compact.scorer.scorer import Scorer
 from whichsense.train.compact.data.corpora import (
-    Source,
-    half_of_the_sample,
+    CorpusQuestions,
     small_corpora,
+    training_half_of_sample,
 )
 from whichsense.train.compact.data.topics import Topics
-from whichsense.train.compact.scorer.impression import fit_impression
-from whichsense.train.compact.scorer.judging import Heard, Kind, fitted
-from whichsense.train.compact.scorer.questioning import Occasion, Unfitted, questioned
-from whichsense.train.compact.scorer.wording import fit_wording
+from whichsense.train.compact.scorer.ambiguity_probes import (
+    AmbiguityProbes,
+    fit_ngram_probe,
+    fit_state_probe,
+)
+from whichsense.train.compact.scorer.nets import CorpusKind, fit_nets
+from whichsense.train.compact.scorer.read_questions import (
+    QuestionReader,
+    ScorerQuestion,
+    UnfittedCompact,
+    read_questions,
+)
 
 _FEWEST = 10
 _ENOUGH = 500  # of each kind: twice as many lower the log loss by two in a thousand, and take twice the time
@@ -28,45 +36,56 @@ _ENOUGH = 500  # of each kind: twice as many lower the log loss by two in a thou
 
 def fit_scorer(
     folder: Path,
-    source: Source,
+    held_out: CorpusQuestions,
     progress: Progress = silent,
     *,
-    learnt: Sequence[Question] = (),
+    labelled: Sequence[Question] = (),
     topics: Topics | None = None,
-    kept: Path | None = None,
+    parts_folder: Path | None = None,
 ) -> Scorer:
-    """For a model that has none yet: by questions over their index, over small corpora, the sample and topics.
+    """The scorer of the model in `folder`, which has none yet.
 
-    What a question alone says of its ambiguity is taken from others, `learnt`, of which there are more. `kept` is where
-    a fit that is stopped leaves what it has read; the next one goes on from there.
+    It is fitted on questions over their index, over small corpora, the sample and topics. The probes of ambiguity are
+    fitted on `labelled`, of which there are more. `parts_folder` is where a fit that is stopped leaves what it has
+    read; the next one resumes from there.
     """
-    if len(source.questions) < _FEWEST:
+    if len(held_out.questions) < _FEWEST:
         raise BadInput(
-            f"The scorer needs {_FEWEST} questions that nothing was learnt from; there are {len(source.questions)}. "
-            "Lower data.held, which says how many are kept for it, and train again."
+            f"The scorer needs {_FEWEST} questions that nothing was learnt from; there are "
+            f"{len(held_out.questions)}. Lower data.held, which says how many are kept for it, and train again."
         )
-    heard = (
-        Heard(fit_wording(learnt), fit_impression(Unfitted(folder), learnt, progress))
-        if learnt
-        else Heard()
-    )
-    asked = list(_occasions(source, topics))
-    with tempfile.TemporaryDirectory() as temporary:
-        told = questioned(folder, asked, kept or Path(temporary, "told"), progress)
-    found = fitted([one for one in told.read if one.context.answers], heard)
-    return replace(found, rewrite=told.judged.net() or found.rewrite)
+    probes = AmbiguityProbes()
+    if labelled:
+        probes = AmbiguityProbes(
+            fit_ngram_probe(labelled),
+            fit_state_probe(UnfittedCompact(folder), labelled, progress),
+        )
+    with tempfile.TemporaryDirectory() as name:
+        corpora = Path(name)
+        questions = list(scorer_questions(held_out, topics, corpora))
+        parts = parts_folder or corpora / "parts"
+        data = read_questions(QuestionReader(folder), questions, parts, progress)
+    with_candidates = [one for one in data.read if one.context.answers]
+    scorer = fit_nets(with_candidates, probes)
+    return replace(scorer, rewrite=data.rewrites.fit() or scorer.rewrite)
 
 
-def _occasions(source: Source, topics: Topics | None) -> Iterator[Occasion]:
-    """The same ones in the same order each time."""
-    sources: dict[Kind, Iterable[Source]] = {
-        Kind.LARGE: [source],
-        Kind.SAMPLE: [half_of_the_sample()],
-        Kind.SMALL: small_corpora(source),
-        Kind.TOPICS: topics.corpora() if topics else [],
+def scorer_questions(
+    held_out: CorpusQuestions,
+    topics: Topics | None,
+    corpora: Path,
+    enough: int = _ENOUGH,
+) -> Iterator[ScorerQuestion]:
+    """The questions that the scorer is fitted on, about `enough` of each kind; the same in each run."""
+    by_kind: dict[CorpusKind, Iterable[CorpusQuestions]] = {
+        CorpusKind.LARGE: [held_out],
+        CorpusKind.SAMPLE: [training_half_of_sample()],
+        CorpusKind.SMALL: small_corpora(held_out, corpora),
+        CorpusKind.TOPICS: topics.corpora(corpora / "topics") if topics else [],
     }
-    for kind, some in sources.items():
-        asked = [
-            Occasion(kind, one, question) for one in some for question in one.questions
-        ]
-        yield from asked[:: max(1, round(len(asked) / _ENOUGH))]
+    for kind, sources in by_kind.items():
+        questions = []
+        for source in sources:
+            for question in source.questions:
+                questions.append(ScorerQuestion(kind, source, question))
+        yield from questions[:: max(1, round(len(questions) / enough))]

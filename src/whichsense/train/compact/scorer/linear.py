@@ -1,11 +1,9 @@
-"""Fitting the compact model's scorer: features of candidates and questions with labels → linear nets.
-
-Everything here is small and runs in numpy in seconds.
-"""
+"""Linear nets of the scorer, fitted to features with labels. Everything here runs in numpy, in seconds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,97 +12,165 @@ from whichsense.models.compact.scorer.scorer import FAR, Net
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
+FeatureRow = Mapping[str, float]
 _RIDGE = 5.0  # keeps weights small
+_BIAS_RIDGE = 1e-6
+_LARGEST_LOGIT = 30.0  # further out exp would overflow
+_NEWTON_STEPS = 100
+_LONGEST_STEP = 0.5  # far from the optimum Newton's steps overshoot
+_GRADIENT_STEPS = 300
 
 
-def fit(rows: Sequence[Mapping[str, float]], labels: Sequence[float]) -> Net:
-    """A net that gives the probability of a label: logistic regression, whose probabilities are true as they are."""
-    names, mean, spread, scaled = _scaled(rows)
-    ridge = np.r_[np.full(len(names), _RIDGE), 1e-6]
-    found = logistic(np.c_[scaled, np.ones(len(scaled))], np.array(labels), ridge)
-    return _net(names, mean, spread, found[:-1], found[-1])
+def fit(rows: Sequence[FeatureRow], labels: Sequence[float]) -> Net:
+    """A logistic regression: the net's probabilities are calibrated as they are."""
+    features = _standardize(rows)
+    weights = fit_logistic(features.values, np.array(labels), _RIDGE)
+    return features.net(weights[:-1], weights[-1])
 
 
-def cross_fitted(
-    rows: Sequence[Mapping[str, float]],
+def cross_fit(
+    rows: Sequence[FeatureRow],
     labels: Sequence[float],
     groups: Sequence[int],
     folds: int = 5,
 ) -> tuple[Net, list[float]]:
-    """The net that `fit` gives, and for every row the probability by a net that was fitted without its question.
+    """The net that `fit` gives, and for every row the probability by a net that was fitted without its group.
 
-    What is fitted or tuned on top of probabilities needs the latter: those of rows that were seen are too good.
+    Whatever is fitted or tuned on top of probabilities needs the latter: those of rows that were seen are too good.
     `groups` says which rows belong to one question.
     """
-    fold = np.unique(groups, return_inverse=True)[1] % folds
-    found = np.zeros(len(rows))
-    for number in range(folds):
-        seen, own = (
-            np.flatnonzero((fold == number) == out).tolist() for out in (False, True)
-        )
+    fold_of_row = np.unique(groups, return_inverse=True)[1] % folds
+    probabilities = np.zeros(len(rows))
+    for fold in range(folds):
+        seen = np.flatnonzero(fold_of_row != fold).tolist()
+        unseen = np.flatnonzero(fold_of_row == fold).tolist()
         net = fit([rows[k] for k in seen], [labels[k] for k in seen])
-        found[own] = net.probabilities([rows[k] for k in own])
-    return fit(rows, labels), found.tolist()
+        probabilities[unseen] = net.probabilities([rows[k] for k in unseen])
+    return fit(rows, labels), probabilities.tolist()
 
 
 def fit_within(
-    rows: Sequence[Mapping[str, float]],
+    rows: Sequence[FeatureRow],
     values: Sequence[float],
     groups: Sequence[int],
     ridge: float = 20.0,
 ) -> Net:
-    """A net that orders the rows of each group by their values: least squares on what differs within a group."""
-    names, mean, spread, scaled = _scaled(rows)
-    place = np.unique(groups, return_inverse=True)[1]
-    both = np.c_[scaled, np.array(values)]
-    sums = np.zeros((place.max() + 1, both.shape[1]))
-    np.add.at(sums, place, both)
-    apart = both - (sums / np.bincount(place)[:, None])[place]
-    left, right = apart[:, :-1], apart[:, -1]
-    weights = np.linalg.solve(
-        left.T @ left + ridge * np.eye(len(names)), left.T @ right
-    )
-    return _net(names, mean, spread, weights, 0.0)
+    """A net that orders the rows of each group by their values: least squares on differences within a group."""
+    features = _standardize(rows)
+    group_of_row = np.unique(groups, return_inverse=True)[1]
+    both = np.c_[features.values, np.array(values)]
+    sums = np.zeros((group_of_row.max() + 1, both.shape[1]))
+    np.add.at(sums, group_of_row, both)
+    means = sums / np.bincount(group_of_row)[:, None]
+    centred = both - means[group_of_row]
+    left, right = centred[:, :-1], centred[:, -1]
+    damping = ridge * np.eye(len(features.names))
+    weights = np.linalg.solve(left.T @ left + damping, left.T @ right)
+    return features.net(weights, 0.0)
 
 
-def _scaled(
-    rows: Sequence[Mapping[str, float]],
-) -> tuple[tuple[str, ...], Floats, Floats, Doubles]:
-    """Names of the features, their means and spreads, and the rows in units of these, as a net sees them."""
+@dataclass(frozen=True)
+class _Standardized:
+    """Rows × features, as a net sees them: in units of their spread, and clipped."""
+
+    names: tuple[str, ...]
+    mean: Floats
+    spread: Floats
+    values: Doubles
+
+    def net(self, weights: Doubles, bias: float) -> Net:
+        weights32 = weights.astype(np.float32)
+        return Net(self.names, self.mean, self.spread, weights32, float(bias))
+
+
+def _standardize(rows: Sequence[FeatureRow]) -> _Standardized:
     names = tuple(rows[0])
-    values = np.array([[row[name] for name in names] for row in rows], dtype=np.float32)
+    table = [[row[name] for name in names] for row in rows]
+    values = np.array(table, dtype=np.float32)
     mean, spread = values.mean(axis=0), values.std(axis=0)
+    # A feature that hardly varies is not blown up.
     spread = np.where(spread < 1e-3, 1.0, spread).astype(np.float32)
-    return (
-        names,
-        mean,
-        spread,
-        np.clip((values - mean) / spread, -FAR, FAR).astype(np.float64),
-    )
+    scaled = np.clip((values - mean) / spread, -FAR, FAR)
+    return _Standardized(names, mean, spread, scaled.astype(np.float64))
 
 
-def _net(
-    names: tuple[str, ...], mean: Floats, spread: Floats, weights: Doubles, bias: float
-) -> Net:
-    return Net(names, mean, spread, weights.astype(np.float32), float(bias))
-
-
-def logistic(values: Doubles, labels: Doubles, ridge: Doubles) -> Doubles:
-    """Weights of a logistic regression, drawn to zero by `ridge`. Newton's method: convex."""
-    found = np.zeros(values.shape[1])
-    for _ in range(100):
-        chance = 1 / (1 + np.exp(-np.clip(values @ found, -30, 30)))
-        gradient = values.T @ (chance - labels) + ridge * found
-        hessian = (values * (chance * (1 - chance))[:, None]).T @ values + np.diag(
-            ridge
-        )
-        step = np.clip(
-            np.linalg.solve(hessian, gradient), -0.5, 0.5
-        )  # from afar Newton's steps overshoot
-        found -= step
+def fit_logistic(values: Doubles, labels: Doubles, ridge: float) -> Doubles:
+    """The weights of a logistic regression, and last its bias, by Newton's method. `values`: rows × features."""
+    values = np.c_[values, np.ones(len(values))]
+    ridges = np.full(values.shape[1], ridge)
+    ridges[-1] = _BIAS_RIDGE
+    weights = np.zeros(values.shape[1])
+    for _ in range(_NEWTON_STEPS):
+        probabilities = _sigmoid(values @ weights)
+        gradient = values.T @ (probabilities - labels) + ridges * weights
+        curvature = (probabilities * (1 - probabilities))[:, None]
+        hessian = (values * curvature).T @ values + np.diag(ridges)
+        step = np.linalg.solve(hessian, gradient)
+        step = np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+        weights -= step
         if np.abs(step).max() < 1e-8:
             break
-    return found
+    return weights
+
+
+@dataclass(frozen=True)
+class SparseMatrix:
+    """Values at places of a matrix; all other places hold 0."""
+
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    values: Doubles
+    shape: tuple[int, int]
+
+    def with_ones(self) -> SparseMatrix:
+        """With a last column of ones."""
+        height, width = self.shape
+        every = np.arange(height)
+        return SparseMatrix(
+            np.r_[self.rows, every],
+            np.r_[self.columns, np.full(height, width)],
+            np.r_[self.values, np.ones(height)],
+            (height, width + 1),
+        )
+
+    def times(self, vector: Doubles) -> Doubles:
+        products = self.values * vector[self.columns]
+        return np.bincount(self.rows, products, self.shape[0]).astype(np.float64)
+
+    def transposed_times(self, vector: Doubles) -> Doubles:
+        products = self.values * vector[self.rows]
+        return np.bincount(self.columns, products, self.shape[1]).astype(np.float64)
+
+
+def fit_sparse_logistic(matrix: SparseMatrix, labels: Doubles, ridge: float) -> Doubles:
+    """The same over thousands of sparse features, whose Hessian would not fit: Nesterov's accelerated gradient.
+
+    The bias, which is last, has no ridge.
+    """
+    matrix = matrix.with_ones()
+    width = matrix.shape[1]
+    ridges = np.full(width, ridge)
+    ridges[-1] = 0.0
+    # The largest eigenvalue, by power iteration, bounds the curvature.
+    vector = np.ones(width)
+    for _ in range(20):
+        unit = vector / np.linalg.norm(vector)
+        vector = matrix.transposed_times(matrix.times(unit))
+    rate = 1 / (0.25 * float(np.linalg.norm(vector)) + ridge)
+    weights, ahead, momentum = np.zeros(width), np.zeros(width), 1.0
+    for _ in range(_GRADIENT_STEPS):
+        errors = _sigmoid(matrix.times(ahead)) - labels
+        gradient = matrix.transposed_times(errors) + ridges * ahead
+        updated = ahead - rate * gradient
+        next_momentum = (1 + np.sqrt(1 + 4 * momentum * momentum)) / 2
+        ahead = updated + (momentum - 1) / next_momentum * (updated - weights)
+        weights, momentum = updated, next_momentum
+    return weights
+
+
+def _sigmoid(logits: Doubles) -> Doubles:
+    clipped = np.clip(logits, -_LARGEST_LOGIT, _LARGEST_LOGIT)
+    return np.asarray(1 / (1 + np.exp(-clipped)))
 
 
 def expected_calibration_error(
@@ -118,6 +184,9 @@ def expected_calibration_error(
     0.4
     """
     given, right = np.array(probabilities), np.array(labels)
-    place = np.minimum((given * bins).astype(int), bins - 1)
-    gaps = [abs(given[place == b].sum() - right[place == b].sum()) for b in range(bins)]
-    return round(float(sum(gaps) / max(len(given), 1)), 12)
+    bin_of_item = np.minimum((given * bins).astype(int), bins - 1)
+    total = 0.0
+    for number in range(bins):
+        inside = bin_of_item == number
+        total += abs(given[inside].sum() - right[inside].sum())
+    return round(float(total / max(len(given), 1)), 12)

@@ -1,1 +1,1 @@
-"""Training of the compact model's writer."""
+"""Tasks that train the compact model's writer, and its examples."""

@@ -1,7 +1,8 @@
-"""A writer learns to ask: for a passage it writes an answer that stands there, and a question.
+"""Task compact-asker: for a passage a writer learns to write an answer that the passage holds, and its question.
 
-When training is over it writes questions for passages of the lists. What the teacher answers otherwise than it was
-meant, and what repeats a question that is kept for measuring, is thrown away; compact-encoder learns from the rest.
+When training is over it writes synthetic questions for passages of the lists. Questions that the teacher answers
+otherwise than they were meant, and copies of questions that are reserved for measuring, are dropped; compact-asked
+trains the encoder on the rest.
 """
 
 from __future__ import annotations
@@ -13,16 +14,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from whichsense.errors import BadConfig, BadInput
 from whichsense.models.bert.running import best_device
-from whichsense.models.compact.writer.net import WriterNet
+from whichsense.models.compact.writer.net import WriterBatch, WriterNet
 from whichsense.models.compact.writer.prompts import LONGEST_ASKED, WAYS
-from whichsense.train.compact.data.examples import Example
-from whichsense.train.compact.data.lists import Lists, prepared
-from whichsense.train.compact.data.pairs import Pairs
-from whichsense.train.compact.data.questions import Data, copies
+from whichsense.train.compact.data.config import DataConfig, ListConfig
+from whichsense.train.compact.data.lists import load_lists
+from whichsense.train.compact.data.questions import find_copies
 from whichsense.train.compact.data.synthetic import (
     SYNTHETIC_FILE,
     SyntheticQuestions,
@@ -30,18 +29,26 @@ from whichsense.train.compact.data.synthetic import (
     own_slots,
 )
 from whichsense.train.compact.encoder.teacher_net import load_teacher
-from whichsense.train.compact.writer.generate import Making, made_questions
+from whichsense.train.compact.writer.asker_examples import AskerExamples
+from whichsense.train.compact.writer.base_task import (
+    WRITER,
+    BaseWriterTask,
+    WriterModel,
+    collate,
+)
+from whichsense.train.compact.writer.generate import Generation, generate_questions
+from whichsense.train.compact.writer.rewrite_examples import Example
 from whichsense.train.compact.writer.roundtrip_filter import teacher_agrees
-from whichsense.train.compact.writer.writing import WRITER, Model, Writing, collated
 from whichsense.train.loop.batches import Lazy
 from whichsense.train.loop.optimizer import to_device
+from whichsense.train.loop.task import TaskSpec
 
-_MEASURED = 256  # in one batch
+_EVALUATION_BATCH = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
-    """What a batch is made of."""
+class AskerDraw:
+    """A recipe's `[draw]`: what a batch holds."""
 
     batch: int = 512
     ways: dict[str, float] = field(
@@ -51,44 +58,40 @@ class Draw:
     said: dict[str, float] = field(
         default_factory=lambda: {"reading": 0.4, "open": 0.55, "exact": 0.55}
     )
-    """How much of a question its passage must say, by the rarity of its word pieces. Those who asked without a passage
-    may have their answer in another one by accident."""
+    """How much of a question its passage must contain, by the rarity of word pieces. If a question was asked without a
+    passage, its answer may be in another one by accident."""
 
 
 @dataclass(frozen=True, slots=True)
-class Teacher:
-    """Who must answer a question as it was meant."""
+class AskerTeacher:
+    """A recipe's `[teacher]`: which questions pass the round trip."""
 
     model: str = ""
-    """The model folder of compact-teacher; empty: nobody, and all are kept whose answers stand in their passages."""
+    """The model folder of compact-teacher; empty: all questions whose answers are in their passages are kept."""
     longest: int = 160
     """Tokens of a pair."""
     agreed: float = 0.6
-    """How much its answer must share with the one that was meant: F1 of tokens."""
+    """How much the teacher's answer must share with the intended one: F1 of tokens."""
     relevance: float = -1.0
-    """It must score the passage higher."""
+    """The teacher's score of the passage must be higher."""
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    model: Model = field(default_factory=Model)
-    data: Data = field(default_factory=Data)
-    lists: Lists = field(default_factory=Lists)
-    teacher: Teacher = field(default_factory=Teacher)
-    draw: Draw = field(default_factory=Draw)
-    made: Making = field(default_factory=Making)
+class AskerOptions:
+    model: WriterModel = field(default_factory=WriterModel)
+    data: DataConfig = field(default_factory=DataConfig)
+    lists: ListConfig = field(default_factory=ListConfig)
+    teacher: AskerTeacher = field(default_factory=AskerTeacher)
+    draw: AskerDraw = field(default_factory=AskerDraw)
+    made: Generation = field(default_factory=Generation)
 
 
-def make(options: Options) -> AskerTask:
-    return AskerTask(options)
-
-
-class AskerTask(Writing):
-    """Chosen by the loss of a token of answers and questions that are not learnt from."""
+class AskerTask(BaseWriterTask):
+    """The best model has the lowest loss of a token of answers and questions of `data.dev`."""
 
     metric, higher_is_better = "asked", False
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: AskerOptions) -> None:
         self.options = options
         for name, ways in (("draw", options.draw.ways), ("made", options.made.ways)):
             if set(ways) - set(WAYS) or not sum(ways.values()) > 0:
@@ -96,77 +99,86 @@ class AskerTask(Writing):
                     f"{name}.ways are shares of {', '.join(WAYS)}, and not all are 0."
                 )
         super().__init__(options.model)
-        train, dev = prepared(options.data, options.lists, self.start.vocabulary)
-        about = options.data, len(self.start.vocabulary), options.draw.said
-        self.pairs, self.measured = Pairs(train, *about), Pairs(dev, *about)
-        if not self.ways or not self.measured.every:
+        vocabulary = self.start.vocabulary
+        train, dev = load_lists(options.data, options.lists, vocabulary)
+        settings = options.data, len(vocabulary), options.draw.said
+        self.examples = AskerExamples(train, *settings)
+        self.dev_examples = AskerExamples(dev, *settings)
+        if not self.ways or not self.dev_examples.spans:
             raise BadInput(
                 "No question to learn from, or none of data.dev, has a passage that says most of it."
             )
 
     @property
     def ways(self) -> list[str]:
-        """Those that are learnt."""
-        return [
-            way for way in self.pairs.by_way if self.options.draw.ways.get(way, 0.0) > 0
-        ]
+        """The ways of asking that are learnt."""
+        shares = self.options.draw.ways
+        return [way for way in self.examples.by_way if shares.get(way, 0.0) > 0]
 
     def batches(self, epoch: int, seed: int) -> Any:
-        count = max(1, len(self.pairs.every) // self.options.draw.batch)
-        return Lazy(
-            range(count),
-            lambda number: collated(
-                self.drawn(random.Random(f"{seed}/{epoch}/{number}")), LONGEST_ASKED
-            ),
-        )
+        count = max(1, len(self.examples.spans) // self.options.draw.batch)
 
-    def drawn(self, dice: random.Random) -> list[Example]:
-        draw, by_way = self.options.draw, self.pairs.by_way
-        ways = dice.choices(
-            self.ways, [draw.ways[way] for way in self.ways], k=draw.batch
-        )
-        return [self.pairs.example(dice.choice(by_way[way])) for way in ways]
+        def build_batch(number: int) -> WriterBatch:
+            rng = random.Random(f"{seed}/{epoch}/{number}")
+            return collate(self.draw_examples(rng), LONGEST_ASKED)
 
-    def evaluate(self, model: nn.Module) -> dict[str, float]:
-        assert isinstance(model, WriterNet)
-        sums, every = np.zeros(2), self.measured.every
-        for start in range(0, len(every), _MEASURED):
-            some = [
-                self.measured.example(pair) for pair in every[start : start + _MEASURED]
-            ]
-            batch = to_device(collated(some, LONGEST_ASKED), model.out_bias.device)
-            sums += [float(one) for one in model.loss(batch)[1:]]
+        return Lazy(range(count), build_batch)
+
+    def draw_examples(self, rng: random.Random) -> list[Example]:
+        """The examples of a batch."""
+        draw, by_way = self.options.draw, self.examples.by_way
+        shares = [draw.ways[way] for way in self.ways]
+        examples = []
+        for way in rng.choices(self.ways, shares, k=draw.batch):
+            examples.append(self.examples.example(rng.choice(by_way[way])))
+        return examples
+
+    def evaluate(self, model: WriterNet) -> dict[str, float]:
+        spans = self.dev_examples.spans
+        sums = np.zeros(2)  # loss, tokens
+        for start in range(0, len(spans), _EVALUATION_BATCH):
+            part = spans[start : start + _EVALUATION_BATCH]
+            examples = [self.dev_examples.example(span) for span in part]
+            batch = to_device(collate(examples, LONGEST_ASKED), model.out_bias.device)
+            _, loss, count = model.loss(batch)
+            sums += [float(loss), float(count)]
         return {"asked": float(sums[0] / sums[1])}
 
     def data(self) -> list[Path]:
         return self.options.data.paths()
 
     def finish(self, folder: Path) -> None:
-        """The questions that it makes."""
+        """Write synthetic questions beside the model, unless they are there."""
         if (folder / SYNTHETIC_FILE).exists():
             return
         net = self.build()
-        assert isinstance(net, WriterNet)
-        net.load_state_dict(
-            torch.load(folder / WRITER, map_location="cpu", weights_only=True)
-        )
-        made = made_questions(
-            net.to(best_device()).eval(), self.pairs.pack, self.options.made, self.ways
-        )
-        self._kept(made).save(folder, self.pairs.pack)
+        weights = torch.load(folder / WRITER, map_location="cpu", weights_only=True)
+        net.load_state_dict(weights)
+        net = net.to(best_device()).eval()
+        pack = self.examples.pack
+        synthetic = generate_questions(net, pack, self.options.made, self.ways)
+        self.filter(synthetic).save(folder, pack)
 
-    def _kept(self, made: SyntheticQuestions) -> SyntheticQuestions:
-        """Without copies of what is kept for measuring, and without what nobody would answer like that."""
+    def filter(self, synthetic: SyntheticQuestions) -> SyntheticQuestions:
+        """Drop copies of questions that are reserved for measuring, and questions that fail the round trip."""
         vocabulary, teacher = self.start.vocabulary, self.options.teacher
-        repeated = copies(made.texts(vocabulary), self.options.data)
-        made = made.take(
-            np.array([row for row in range(len(made)) if row not in repeated], np.int64)
-        )
-        lists = build_synthetic_lists(self.pairs.pack, made, vocabulary)
-        slots = own_slots(lists, made)
-        good = lists.holds[slots]
+        copies = find_copies(synthetic.texts(vocabulary), self.options.data)
+        rows = [row for row in range(len(synthetic)) if row not in copies]
+        synthetic = synthetic.take(np.array(rows, np.int64))
+        lists = build_synthetic_lists(self.examples.pack, synthetic, vocabulary)
+        slots = own_slots(lists, synthetic)
+        passes = lists.slot_has_answer[slots]
         if teacher.model:
             net = load_teacher(Path(teacher.model)).to(best_device())
-            limits = {"agreed": teacher.agreed, "relevance": teacher.relevance}
-            good = good & teacher_agrees(net, lists, slots, teacher.longest, **limits)
-        return made.take(np.flatnonzero(good))
+            passes = passes & teacher_agrees(
+                net,
+                lists,
+                slots,
+                teacher.longest,
+                agreed=teacher.agreed,
+                relevance=teacher.relevance,
+            )
+        return synthetic.take(np.flatnonzero(passes))
+
+
+SPEC = TaskSpec(AskerOptions, AskerTask)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from whichsense.jobs.progress import show_progress
-from whichsense.train.compact.data.batch import ListBatch, list_batch
+from whichsense.train.compact.data.batch import ListBatch, build_list_batch
 from whichsense.train.compact.data.pack import Ints, Pack
 from whichsense.train.compact.encoder.losses import start_end
 from whichsense.train.compact.encoder.teacher_net import TeacherNet
@@ -40,7 +40,7 @@ def teacher_agrees(
 
     def build_batch(part: range) -> ListBatch:
         single = [[slot] for slot in slots[list(part)]]
-        return list_batch(lists, part, single, longest)
+        return build_list_batch(lists, part, single, longest)
 
     device = next(net.parameters()).device
     agrees = np.zeros(len(lists), bool)

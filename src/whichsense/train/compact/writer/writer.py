@@ -1,12 +1,14 @@
-"""The compact model's writer learns to rewrite, to restore and to answer; the encoder, whose words it shares, stays.
+"""Task compact-writer: the writer learns to rewrite, to restore and to answer; the encoder, whose words it shares, is
+not changed.
 
 Two recipes: compact-writer, mostly restoring, of which there is no end; then compact, mostly rewrites, of which there
-are few: people's, and in files of `data.more` such as a larger model wrote for other questions.
+are few.
 """
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -15,29 +17,37 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from whichsense.errors import BadConfig, BadInput
 from whichsense.metrics.ambignq import question_scores
 from whichsense.models.compact.encoder.tokens import END, joined
 from whichsense.models.compact.writer.net import WriterBatch, WriterNet
 from whichsense.models.compact.writer.prompts import LONGEST_OUTPUT, REWRITE
-from whichsense.train.compact.data.examples import Example, Examples
-from whichsense.train.compact.data.lists import Lists, prepared
-from whichsense.train.compact.data.questions import Data
+from whichsense.train.compact.data.config import DataConfig, ListConfig
+from whichsense.train.compact.data.lists import load_lists
 from whichsense.train.compact.encoder.list_task import longest_prefix
-from whichsense.train.compact.writer.writing import Model, Writing, collated
+from whichsense.train.compact.writer.base_task import (
+    BaseWriterTask,
+    WriterModel,
+    collate,
+)
+from whichsense.train.compact.writer.rewrite_examples import (
+    Example,
+    ListReading,
+    RewriteExamples,
+)
 from whichsense.train.loop.batches import Lazy
 from whichsense.train.loop.optimizer import to_device
+from whichsense.train.loop.task import TaskSpec
 
-KINDS = ("rewrites", "questions", "sentences", "answers")
-_TRIES = 50
-_MEASURED = 256  # in one batch
+_KINDS = ("rewrites", "questions", "sentences", "answers")
+_TRIES = 50  # for each example of a batch: not every list gives one
+_EVALUATION_BATCH = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
-    """What a batch is made of."""
+class WriterDraw:
+    """A recipe's `[draw]`: what a batch holds."""
 
     batch: int = 512
     kinds: dict[str, float] = field(
@@ -45,140 +55,140 @@ class Draw:
     )
     """Shares of rewrites, of questions and sentences to be restored, and of answers."""
     shares: dict[str, float] = field(default_factory=dict)
-    """How many of the rewrites come from where, by the beginning of a dataset's or a file's name; 1 where nothing is
-    said."""
+    """Shares of the rewrites by a prefix of a dataset's or a file's name; 1 for all others."""
     inserted: float = 1.5
-    """What an inserted token counts beyond the others."""
+    """The weight of an inserted token beyond the others."""
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    model: Model = field(default_factory=Model)
-    data: Data = field(default_factory=Data)
-    lists: Lists = field(default_factory=Lists)
-    draw: Draw = field(default_factory=Draw)
+class WriterOptions:
+    model: WriterModel = field(default_factory=WriterModel)
+    data: DataConfig = field(default_factory=DataConfig)
+    lists: ListConfig = field(default_factory=ListConfig)
+    draw: WriterDraw = field(default_factory=WriterDraw)
 
 
-def make(options: Options) -> WriterTask:
-    return WriterTask(options)
+class WriterTask(BaseWriterTask):
+    """The best model has the best EDIT-F1 of the likeliest rewrites of `data.dev`.
 
-
-class WriterTask(Writing):
-    """Chosen by the EDIT-F1 of the likeliest rewrites of questions that are not learnt from: their loss is lowest long
-    before they are best."""
+    Their loss is lowest long before they are best.
+    """
 
     metric, higher_is_better = "edit_f1", True
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: WriterOptions) -> None:
         self.options = options
-        odd = set(options.draw.kinds) - set(KINDS)
-        if odd or not sum(options.draw.kinds.values()) > 0:
+        unknown = set(options.draw.kinds) - set(_KINDS)
+        if unknown or not sum(options.draw.kinds.values()) > 0:
             raise BadConfig(
-                f"draw.kinds are shares of {', '.join(KINDS)}, and not all are 0."
+                f"draw.kinds are shares of {', '.join(_KINDS)}, and not all are 0."
             )
         super().__init__(options.model)
-        train, dev = prepared(options.data, options.lists, self.start.vocabulary)
-        self.examples = Examples(train, self.tokenizer, options.draw.inserted)
-        self.measured = Examples(dev, self.tokenizer)
-        if not self.examples.readings or not self.measured.readings:
+        train, dev = load_lists(options.data, options.lists, self.start.vocabulary)
+        self.examples = RewriteExamples(train, self.tokenizer, options.draw.inserted)
+        self.dev_examples = RewriteExamples(dev, self.tokenizer)
+        if not self.examples.readings or not self.dev_examples.readings:
             raise BadInput(
                 "No question to learn from, or none of data.dev, has a rewrite with an answer."
             )
 
     @cached_property
-    def _shares(self) -> list[float]:
-        """For each reading, how much of the rewrites it and those before it are."""
+    def cumulative_shares(self) -> list[float]:
+        """For each reading, the share of rewrites that it and the readings before it have."""
         shares, asked = self.options.draw.shares, self.examples.pack.asked
-        keys = [
-            longest_prefix(asked[one.number].source, shares)
-            for one in self.examples.readings
-        ]
-        counts = {key: keys.count(key) for key in set(keys)}
+        keys = []
+        for reading in self.examples.readings:
+            keys.append(longest_prefix(asked[reading.number].source, shares))
+        counts = Counter(keys)
         return list(accumulate(shares.get(key, 1.0) / counts[key] for key in keys))
 
     def batches(self, epoch: int, seed: int) -> Any:
         count = max(1, len(self.examples.pack) // self.options.draw.batch)
-        return Lazy(
-            range(count),
-            lambda number: collated(
-                self.drawn(random.Random(f"{seed}/{epoch}/{number}"))
-            ),
-        )
 
-    def drawn(self, dice: random.Random) -> list[Example]:
-        kinds, size = self.options.draw.kinds, self.options.draw.batch
-        found: list[Example] = []
+        def build_batch(number: int) -> WriterBatch:
+            rng = random.Random(f"{seed}/{epoch}/{number}")
+            return collate(self.draw_examples(rng))
+
+        return Lazy(range(count), build_batch)
+
+    def draw_examples(self, rng: random.Random) -> list[Example]:
+        """The examples of a batch."""
+        shares, size = self.options.draw.kinds, self.options.draw.batch
+        kinds, weights = list(shares), list(shares.values())
+        examples: list[Example] = []
         for _ in range(_TRIES * size):
-            one = self._one(dice.choices(list(kinds), list(kinds.values()))[0], dice)
-            if one is not None:
-                found.append(one)
-            if len(found) == size:
-                return found
+            kind = rng.choices(kinds, weights)[0]
+            example = self._draw_example(kind, rng)
+            if example is not None:
+                examples.append(example)
+            if len(examples) == size:
+                return examples
         raise BadInput("The lists hold too little that the writer could learn from.")
 
-    def _one(self, kind: str, dice: random.Random) -> Example | None:
+    def _draw_example(self, kind: str, rng: random.Random) -> Example | None:
+        examples = self.examples
         if kind == "rewrites":
-            return self.examples.rewritten(
-                dice.choices(self.examples.readings, cum_weights=self._shares)[0], dice
-            )
+            weights = self.cumulative_shares
+            reading = rng.choices(examples.readings, cum_weights=weights)[0]
+            return examples.rewrite(reading, rng)
         if kind == "sentences":
-            return self.examples.sentence(
-                dice.randrange(len(self.examples.pack.texts)), dice
-            )
-        number = dice.randrange(len(self.examples.pack))
-        return (
-            self.examples.restored(number, dice)
-            if kind == "questions"
-            else self.examples.answered(number, dice)
-        )
+            row = rng.randrange(len(examples.pack.texts))
+            return examples.restored_sentence(row, rng)
+        number = rng.randrange(len(examples.pack))
+        if kind == "questions":
+            return examples.restored_question(number, rng)
+        return examples.answer(number, rng)
 
-    def evaluate(self, model: nn.Module) -> dict[str, float]:
-        """Of rewrites: EDIT-F1 and BLEU-4 of the likeliest tokens one by one, and the loss of a token."""
-        assert isinstance(model, WriterNet)
-        device, readings = model.out_bias.device, self.measured.readings
-        made = [self.measured.rewritten(reading, None) for reading in readings]
-        pairs = [
-            (reading, one)
-            for reading, one in zip(readings, made, strict=True)
-            if one is not None
-        ]
+    def evaluate(self, model: WriterNet) -> dict[str, float]:
+        """EDIT-F1 and BLEU-4 of greedily decoded rewrites, and the loss of a token of the gold ones."""
+        pairs = []
+        for reading in self.dev_examples.readings:
+            example = self.dev_examples.rewrite(reading, None)
+            if example is not None:
+                pairs.append((reading, example))
         scores: list[tuple[float, ...]] = []
-        sums = np.zeros(2)
-        for start in range(0, len(pairs), _MEASURED):
-            some = pairs[start : start + _MEASURED]
-            batch = to_device(collated([one for _, one in some]), device)
-            sums += [float(one) for one in model.loss(batch)[1:]]
-            for (reading, _), tokens in zip(some, likeliest(model, batch), strict=True):
-                text = joined([self.start.vocabulary[token] for token in tokens])
-                asked, wanted = (
-                    self.measured.pack.asked[reading.number].text,
-                    "|".join(reading.rewriting.rewrites),
-                )
-                scores.append(question_scores(asked, wanted, text))
-        *_, order, edits = np.mean(scores, axis=0).tolist()
-        return {
-            "edit_f1": edits,
-            "bleu4": order,
-            "rewrites": float(sums[0] / max(sums[1], 1)),
-        }
+        sums = np.zeros(2)  # loss, tokens
+        for start in range(0, len(pairs), _EVALUATION_BATCH):
+            part = pairs[start : start + _EVALUATION_BATCH]
+            examples = [example for _, example in part]
+            batch = to_device(collate(examples), model.out_bias.device)
+            _, loss, count = model.loss(batch)
+            sums += [float(loss), float(count)]
+            for (reading, _), tokens in zip(part, greedy(model, batch), strict=True):
+                scores.append(self._score_rewrite(reading, tokens))
+        *_, bleu4, edit_f1 = np.mean(scores, axis=0).tolist()
+        loss_of_token = float(sums[0] / max(sums[1], 1))
+        return {"edit_f1": edit_f1, "bleu4": bleu4, "rewrites": loss_of_token}
+
+    def _score_rewrite(
+        self, reading: ListReading, tokens: list[int]
+    ) -> tuple[float, ...]:
+        rewrite = joined([self.start.vocabulary[token] for token in tokens])
+        question = self.dev_examples.pack.asked[reading.number].text
+        references = "|".join(reading.rewriting.rewrites)
+        return question_scores(question, references, rewrite)
 
     def data(self) -> list[Path]:
         return self.options.data.paths()
 
-    def finish(self, folder: Path) -> None:
-        """Nothing is left to do."""
-
 
 @torch.inference_mode()
-def likeliest(model: WriterNet, batch: WriterBatch) -> list[list[int]]:
-    """What is written where the likeliest token is taken each time, without its end."""
+def greedy(model: WriterNet, batch: WriterBatch) -> list[list[int]]:
+    """The likeliest tokens one by one, without the end."""
     written = torch.zeros_like(batch.written)
     written[:, 0] = REWRITE
     for place in range(LONGEST_OUTPUT):
-        scores = model.scores(model(batch._replace(written=written))[:, place])
-        scores[:, :END] = float("-inf")
-        found = scores.argmax(-1)
+        states = model(batch._replace(written=written))[:, place]
+        scores = model.scores(states)
+        scores[:, :END] = float("-inf")  # special tokens
+        best = scores.argmax(-1)
         if place + 1 < LONGEST_OUTPUT:
-            written[:, place + 1] = found
-    rows = written[:, 1:].tolist()
-    return [row[: row.index(END)] if END in row else row for row in rows]
+            written[:, place + 1] = best
+    return [_until_end(row) for row in written[:, 1:].tolist()]
+
+
+def _until_end(tokens: list[int]) -> list[int]:
+    return tokens[: tokens.index(END)] if END in tokens else tokens
+
+
+SPEC = TaskSpec(WriterOptions, WriterTask)

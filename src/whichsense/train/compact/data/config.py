@@ -1,0 +1,96 @@
+"""What the recipes of the compact model say of their data: `[data]` and `[lists]`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from whichsense import sample
+from whichsense.datasets import Question, load_questions, locate_questions
+from whichsense.errors import BadConfig
+from whichsense.train.recipes.files import HOMES
+from whichsense.types import Method
+
+TOPICS_FIX = "Give a folder with both files as recipes/topics has them, or 'topics', which ships."
+_TOPIC_FILES = ("passages.jsonl", "questions.jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class DataConfig:
+    """A recipe's `[data]`: the questions, and the index whose passages they are read with."""
+
+    train: str = "ambignq/train"
+    """Questions with rewrites: a dataset by name, or a file in AmbigNQ's form; so is `dev`."""
+    more: tuple[str, ...] = ()
+    """Other datasets, the preferred ones first: a question that an earlier one has is left out."""
+    dev: str = "ambignq/val"
+    without: tuple[str, ...] = ()
+    """Datasets whose questions and rewrites, and near copies of them, must not be learnt from."""
+    held: int = 0
+    """Every so many-th question of `train`, by a hash of its id, is held out: the scorer is fitted on them."""
+    weights: dict[str, float] = field(default_factory=dict)
+    """How often questions are drawn, by a prefix of the dataset's name; 1 for all others. Rewrites that are asked as
+    questions have the prefix `rewrites of `."""
+    topics: str = ""
+    """A folder with topics whose gold answers are complete (`topics.py`), or the name of one that ships with the
+    recipes: compact-topics learns from most of them, and the scorer is fitted on the others, too."""
+    index: str = ""
+    """The folder of an index; empty: the embedded sample."""
+    hits: str | tuple[str, ...] = ()
+    """In place of an index: a file, or several, with the hits of all questions (`whichsense retrieve`)."""
+    method: Method | None = None
+    folder: str = ""
+    """The folder of the datasets, if it is not where `whichsense data` looks."""
+    limit: int = 0
+    """Use only so many questions of each dataset, and so many topics; 0: all."""
+    dev_limit: int = 0
+
+    def paths(self) -> list[Path]:
+        """The files whose checksums a run records: the questions, and the hits or the index's manifest."""
+        names = dict.fromkeys([self.train, *self.more, self.dev])
+        files = [locate_questions(name, self.folder or None) for name in names]
+        if self.hit_files:
+            return files + self.hit_files
+        if self.index:
+            return [*files, Path(self.index) / "manifest.json"]
+        return [*files, sample.PASSAGES]
+
+    @property
+    def topic_files(self) -> list[Path]:
+        """The passages and the questions of `topics`; empty if there are no topics."""
+        if not self.topics:
+            return []
+        for folder in (Path(self.topics), *(home / self.topics for home in HOMES)):
+            files = [folder / name for name in _TOPIC_FILES]
+            if all(file.is_file() for file in files):
+                return files
+        raise BadConfig(
+            f"data.topics: '{self.topics}' lacks {' or '.join(_TOPIC_FILES)}. {TOPICS_FIX}"
+        )
+
+    @property
+    def hit_files(self) -> list[Path]:
+        names = [self.hits] if isinstance(self.hits, str) else self.hits
+        return [Path(name) for name in names if name]
+
+    def read(self, name: str) -> list[Question]:
+        """The questions of a dataset or a file."""
+        return load_questions(name, self.folder or None)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ListConfig:
+    """A recipe's `[lists]`: the passages of each question."""
+
+    folder: str = ""
+    """Where lists are stored, for all recipes that learn from them; empty: nowhere."""
+    depth: int = 64
+    """Hits that passages are chosen from."""
+    passages: int = 20
+    """Passages of a list to train on."""
+    measured: int = 24
+    """Passages of a list to evaluate on: the first hits."""
+    processes: int = 16
+    """Processes that build lists which are stored in a folder: at most one a core, on Linux."""
+    part: int = 1000
+    """Questions in one file of the folder: what a stop loses at most."""

@@ -1,0 +1,101 @@
+"""Task compact, the last of the compact model: the writer learns rewrites, the weights are exported, and the scorer is
+fitted."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from whichsense import sample
+from whichsense.errors import BadConfig
+from whichsense.index import Index
+from whichsense.jobs.progress import show_progress
+from whichsense.models.compact.encoder.inputs import answer_ids
+from whichsense.models.compact.export import CONFIG, SCORER, WRITER_LAYERS, export
+from whichsense.train.compact.data.corpora import CorpusQuestions
+from whichsense.train.compact.data.questions import (
+    held_out_questions,
+    labelled_questions,
+)
+from whichsense.train.compact.data.topics import split_topics
+from whichsense.train.compact.scorer.fitting import fit_scorer
+from whichsense.train.compact.writer.base_task import WRITER
+from whichsense.train.compact.writer.writer import WriterOptions, WriterTask
+from whichsense.train.loop.task import TaskSpec
+
+_READ = "read"  # a folder: what a stopped fit of the scorer has read
+_FREQUENT_PIECES = 3000  # that the writer may use whatever the passages say
+
+
+class CompactTask(WriterTask):
+    """The best model is chosen as in compact-writer."""
+
+    def __init__(self, options: WriterOptions) -> None:
+        data = options.data
+        if data.hit_files and data.held and not data.index:
+            raise BadConfig(
+                "The scorer is fitted by searching for the held-out questions, which data.hits cannot: give data.index "
+                "too, or data.held=0 for a model without a scorer."
+            )
+        super().__init__(options)
+
+    def finish(self, folder: Path) -> None:
+        """Export the weights folder that the runtime reads; then fit the scorer on the held-out questions."""
+        if not (folder / CONFIG).exists():
+            self._export(folder)
+        questions = held_out_questions(self.options.data)
+        if not (folder / SCORER).exists() and questions:
+            self._fit_scorer(folder)
+
+    def _fit_scorer(self, folder: Path) -> None:
+        data = self.options.data
+        index = Index.open(Path(data.index)) if data.index else sample.index()
+        held_out = CorpusQuestions(index, held_out_questions(data), data.method)
+        topics = split_topics(data)[1] if data.topics else None
+        with show_progress("fitting the scorer", "questions") as progress:
+            scorer = fit_scorer(
+                folder,
+                held_out,
+                progress,
+                labelled=labelled_questions(data),
+                topics=topics,
+                parts_folder=folder / _READ,
+            )
+        scorer.save(folder / SCORER)
+        shutil.rmtree(folder / _READ, ignore_errors=True)
+
+    def data(self) -> list[Path]:
+        return [*super().data(), *self.options.data.topic_files]
+
+    def _export(self, folder: Path) -> None:
+        writer = torch.load(folder / WRITER, map_location="cpu", weights_only=True)
+        weights = {}
+        for name, value in self.start.encoder.items():
+            weights[name] = value.float().numpy()
+        for name, value in writer.items():
+            weights[f"writer.{name}"] = value.float().numpy()
+        shape = asdict(self.start.shape)
+        del shape["dropout"]
+        shape[WRITER_LAYERS] = self.shape.layers
+        settings = self.start.config
+        if settings is None:
+            settings = {"name": "compact", "frequent": self._frequent_pieces()}
+        export(weights, shape, self.start.vocabulary, folder, settings=settings)
+
+    def _frequent_pieces(self) -> list[int]:
+        """The most frequent word pieces of answers and rewrites."""
+        counts: Counter[int] = Counter()
+        for question in self.examples.pack.asked:
+            for reading in question.rewritings:
+                for rewrite in reading.rewrites:
+                    counts.update(self.examples.question(rewrite))
+            for names in question.answers:
+                counts.update(answer_ids(self.tokenizer, names[0]))
+        return sorted(piece for piece, _ in counts.most_common(_FREQUENT_PIECES))
+
+
+SPEC = TaskSpec(WriterOptions, CompactTask)
