@@ -478,13 +478,13 @@ def test_an_index_that_torch_searches_is_searched_here(
     assert not can_fork(index)
 
 
-def test_the_scorer_asks_no_more_than_is_needed(tmp_path: Path) -> None:
+def test_the_scorer_asks_no_more_than_is_needed() -> None:
     source = training_half_of_sample()
-    every = Counter(one.kind for one in scorer_questions(source, None, tmp_path))
+    every = Counter(one.kind for one in scorer_questions(source, None))
     assert every[CorpusKind.LARGE] == every[CorpusKind.SAMPLE] == len(source.questions)
     some = [
         one
-        for one in scorer_questions(source, None, tmp_path, enough=40)
+        for one in scorer_questions(source, None, enough=40)
         if one.kind is CorpusKind.LARGE
     ]
     assert (
@@ -596,14 +596,12 @@ def test_judges_learn_from_corpora_like_their_own(runs: Path) -> None:
     )
 
 
-def test_small_corpora_answer_what_their_questions_say(tmp_path: Path) -> None:
+def test_small_corpora_answer_what_their_questions_say() -> None:
     from whichsense import sample
     from whichsense.datasets import load
 
     asked = {question.id: question for question in load("sample/questions")}
-    made = list(
-        small_corpora(CorpusQuestions(sample.index(), list(asked.values())), tmp_path)
-    )
+    made = list(small_corpora(CorpusQuestions(sample.index(), list(asked.values()))))
     found = [(one, question) for one in made for question in one.questions]
     assert len(made) > 2 and len(found) > 300
     without = [question for _, question in found if not question.is_answerable]

@@ -82,9 +82,9 @@ def test_a_fifth_of_the_topics_is_held_out() -> None:
     assert len(few.names) + len(fewer.names) == 6
 
 
-def test_corpora_hold_what_their_questions_ask(tmp_path: Path) -> None:
+def test_corpora_hold_what_their_questions_ask() -> None:
     learnt, _ = split_topics(replace(DATA, limit=50))
-    sources = list(learnt.corpora(tmp_path))
+    sources = list(learnt.corpora())
     assert sum(len(one.questions) for one in sources) == len(learnt.questions)
     for source in sources:
         for question in source.questions[:20]:
@@ -99,7 +99,7 @@ def test_answers_stand_in_passages_of_the_topic_alone(tmp_path: Path) -> None:
     folder = written(tmp_path / "topics")
     vocabulary = Embeddings.load(WEIGHTS / "embeddings.npz").vocabulary
     topics = Topics.read(*replace(DATA, topics=str(folder)).topic_files)
-    pack = build_topic_lists(topics.corpora(tmp_path / "corpora"), vocabulary)
+    pack = build_topic_lists(topics.corpora(), vocabulary)
     spans = {one.text: [] for one in pack.asked}
     for number, one in enumerate(pack.asked):
         assert one.complete and one.source == "topics"

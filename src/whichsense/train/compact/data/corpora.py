@@ -47,9 +47,7 @@ def training_half_of_sample() -> CorpusQuestions:
     return CorpusQuestions(sample.index(), questions)
 
 
-def small_corpora(
-    large: CorpusQuestions, folder: Path, seed: int = 7
-) -> Iterator[CorpusQuestions]:
+def small_corpora(large: CorpusQuestions, seed: int = 7) -> Iterator[CorpusQuestions]:
     """The same questions over small corpora: a few passages of each question, some without its answers."""
     rng = random.Random(seed)
     chosen = []
@@ -64,20 +62,16 @@ def small_corpora(
         for question, passages in part:
             corpus.update({passage.id: passage for passage in passages})
             questions.append(_restrict_answers(question, passages))
-        index = build_corpus(corpus.values(), folder / str(start // _QUESTIONS))
-        yield CorpusQuestions(index, questions)
+        yield CorpusQuestions(build_corpus(corpus.values()), questions)
 
 
-def build_corpus(passages: Iterable[Passage], folder: Path) -> Index:
-    """A small index of these passages."""
-    lines = []
+def build_corpus(passages: Iterable[Passage]) -> Index:
+    """A small index of these passages, in memory."""
+    records = []
     for passage in passages:
-        row = {"id": passage.id, "title": passage.title, "text": passage.text}
-        lines.append(json.dumps(row) + "\n")
-    file = folder.with_suffix(".jsonl")
-    file.write_text("".join(lines), encoding="utf-8")
-    build([file], folder)
-    return Index.open(folder)
+        record = {"id": passage.id, "title": passage.title, "text": passage.text}
+        records.append(record)
+    return Index.of(records)
 
 
 def _choose_passages(

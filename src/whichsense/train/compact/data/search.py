@@ -10,7 +10,7 @@ from typing import Protocol
 
 from whichsense import sample
 from whichsense.index import Index
-from whichsense.index.saved_hits import KeptHits
+from whichsense.index.saved_hits import SavedHits
 from whichsense.models.bert.saved import ABOUT
 from whichsense.train.compact.data.config import DataConfig
 from whichsense.types import Hit, Method
@@ -26,7 +26,7 @@ class PassageSearch(Protocol):
 class _HitFiles:
     """Several files with hits as one: a question's hits are those of the first file that has it."""
 
-    files: tuple[KeptHits, ...]
+    files: tuple[SavedHits, ...]
 
     def search_many(
         self, questions: Sequence[str], k: int, method: Method | None
@@ -36,7 +36,7 @@ class _HitFiles:
             hits += self._file_of(question).search_many([question], k, method)
         return hits
 
-    def _file_of(self, question: str) -> KeptHits:
+    def _file_of(self, question: str) -> SavedHits:
         for file in self.files:
             if question in file:
                 return file
@@ -52,9 +52,9 @@ def open_search(data: DataConfig) -> PassageSearch:
 
 
 @cache
-def _open_hits(path: Path) -> KeptHits:
+def _open_hits(path: Path) -> SavedHits:
     """Opened once: questions to train on and to evaluate on share a file."""
-    return KeptHits.open(path)
+    return SavedHits.open(path)
 
 
 def can_fork(search: object) -> bool:

@@ -55,18 +55,16 @@ class Topics:
             tuple(one for one in self.questions if topic_of(one.id) in names),
         )
 
-    def corpora(self, folder: Path, seed: int = 5) -> Iterator[CorpusQuestions]:
+    def corpora(self, seed: int = 5) -> Iterator[CorpusQuestions]:
         """Small corpora of some topics each, with the questions of these topics."""
-        folder.mkdir(parents=True, exist_ok=True)
         rng = random.Random(seed)
         names = rng.sample(self.names, len(self.names))
-        for number in count():
+        while True:
             size = rng.choice(_CORPUS_SIZES)
             topics, names = self.only(names[:size]), names[size:]
             if not topics.passages:
                 return
-            index = build_corpus(topics.passages, folder / str(number))
-            yield CorpusQuestions(index, topics.questions)
+            yield CorpusQuestions(build_corpus(topics.passages), topics.questions)
 
 
 def topic_of(name: str) -> str:

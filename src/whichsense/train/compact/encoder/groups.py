@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,8 +100,7 @@ def _synthetic_group(
 def _topic_group(options: EncoderOptions, vocabulary: Sequence[str]) -> ListGroup:
     """Topics, whose gold answers are complete: the teacher is not asked."""
     topics, _ = split_topics(options.data)
-    with TemporaryDirectory() as folder:
-        lists = build_topic_lists(topics.corpora(Path(folder)), vocabulary)
+    lists = build_topic_lists(topics.corpora(), vocabulary)
     return ListGroup(
         lists,
         share=options.topics.share,

@@ -60,10 +60,9 @@ def fit_scorer(
             fit_ngram_probe(labelled),
             fit_state_probe(UnfittedCompact(folder), labelled, progress),
         )
-    with tempfile.TemporaryDirectory() as name:
-        corpora = Path(name)
-        questions = list(scorer_questions(held_out, topics, corpora))
-        parts = parts_folder or corpora / "parts"
+    questions = list(scorer_questions(held_out, topics))
+    with tempfile.TemporaryDirectory() as temporary:
+        parts = parts_folder or Path(temporary)
         data = read_questions(QuestionReader(folder), questions, parts, progress)
     with_candidates = [one for one in data.read if one.context.answers]
     scorer = fit_nets(with_candidates, probes)
@@ -73,15 +72,14 @@ def fit_scorer(
 def scorer_questions(
     held_out: CorpusQuestions,
     topics: Topics | None,
-    corpora: Path,
     enough: int = _ENOUGH,
 ) -> Iterator[ScorerQuestion]:
     """The questions that the scorer is fitted on, about `enough` of each kind; the same in each run."""
     by_kind: dict[CorpusKind, Iterable[CorpusQuestions]] = {
         CorpusKind.LARGE: [held_out],
         CorpusKind.SAMPLE: [training_half_of_sample()],
-        CorpusKind.SMALL: small_corpora(held_out, corpora),
-        CorpusKind.TOPICS: topics.corpora(corpora / "topics") if topics else [],
+        CorpusKind.SMALL: small_corpora(held_out),
+        CorpusKind.TOPICS: topics.corpora() if topics else [],
     }
     for kind, sources in by_kind.items():
         questions = []

@@ -153,7 +153,7 @@ def _fingerprint(
 
 def read_scene(compact: Compact, corpus: CorpusQuestions, question: Question) -> Scene:
     hits = corpus.index.search(question.text, DEPTH, corpus.method)
-    return compact.scene(question.text, hits, keep=compact.settings.keep)
+    return compact.read_search(question.text, hits)
 
 
 def without_answers(scene: Scene, question: Question) -> Scene:
