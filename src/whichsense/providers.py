@@ -103,6 +103,6 @@ class GeneratorStage:
 
     @cached_property
     def generator(self) -> Generator:
-        from whichsense.models.seq2seq.generator import opened
+        from whichsense.models.seq2seq.generator import load_generator
 
-        return opened(self.model, tuple(self.tasks), self.device)
+        return load_generator(self.model, tuple(self.tasks), self.device)

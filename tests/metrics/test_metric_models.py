@@ -8,7 +8,7 @@ import pytest
 
 from whichsense.errors import BadInput
 from whichsense.metrics.bertscore import bert_score
-from whichsense.models.squad_reader import SquadReader, _best_span
+from whichsense.models.squad_reader import SquadReader, best_answer
 from whichsense.models.token_vectors import TokenVectors
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] who wrote it when did open ann lee play in 1953 the by and bo".split()
@@ -52,8 +52,8 @@ def test_reader_gives_spans_of_the_text(folder: Path) -> None:
 
 def test_no_answer_wins_by_its_score() -> None:
     windows = [(2.0, [(1.5, 0, 3)]), (3.0, [(1.0, 4, 7)])]
-    assert _best_span("ann lee", windows) == ""
-    assert _best_span("ann lee", [(1.0, [(1.5, 0, 3)])]) == "ann"
+    assert best_answer("ann lee", windows) == ""
+    assert best_answer("ann lee", [(1.0, [(1.5, 0, 3)])]) == "ann"
 
 
 def test_a_folder_without_a_model(tmp_path: Path) -> None:

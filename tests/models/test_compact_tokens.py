@@ -20,7 +20,7 @@ tokenizers = pytest.importorskip("tokenizers")
 @cache
 def ours() -> Tokenizer:
     """With BERT's vocabulary, which the static encoder ships."""
-    return Tokenizer(static.Table.load(static.WEIGHTS).vocabulary)
+    return Tokenizer(static.VectorTable.load(static.WEIGHTS).vocabulary)
 
 
 @cache

@@ -14,7 +14,7 @@ transformers = pytest.importorskip("transformers")
 from whichsense.errors import BadInput
 from whichsense.models.seq2seq import checkpoint
 from whichsense.models.seq2seq.codec import SEPARATOR, Form
-from whichsense.models.seq2seq.generator import Generator, opened
+from whichsense.models.seq2seq.generator import Generator, load_generator
 from whichsense.models.seq2seq.network import Network
 from whichsense.train.tiny.seq2seq import byte_level
 
@@ -184,7 +184,7 @@ def test_saved_and_loaded_again(kind: str, tmp_path: Path) -> None:
     first = Generator.of(network, codec, FORM).score(inputs, target)
     assert again.score(inputs, target)[0] == pytest.approx(first[0], abs=1e-4)
     with pytest.raises(BadInput, match="trained as 'verification'"):
-        opened(tmp_path / "own", ("clarification",))
+        load_generator(tmp_path / "own", ("clarification",))
 
 
 def test_faults_are_told(tmp_path: Path) -> None:

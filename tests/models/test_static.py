@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from whichsense.errors import BadInput
 from whichsense.models.vectors import static
-from whichsense.models.vectors.static import Static, Table
+from whichsense.models.vectors.static import Static, VectorTable
 from whichsense.models.wordpiece import pieces
 from whichsense.testing import FakeEncoder
 
@@ -46,7 +46,7 @@ def encoder(tmp_path: Path) -> Static:
     )
     weight[:2] = 0
     path = tmp_path / "tiny.npz"
-    Table(
+    VectorTable(
         VOCABULARY,
         codes,
         scale,
@@ -135,7 +135,7 @@ def test_a_file_that_holds_no_vectors(tmp_path: Path) -> None:
 
 def test_the_net_sees_the_order_of_words(encoder: Static, tmp_path: Path) -> None:
     path = tmp_path / "net.npz"
-    dataclasses.replace(Table.load(encoder.weights), net=random_net()).save(path)
+    dataclasses.replace(VectorTable.load(encoder.weights), net=random_net()).save(path)
     vectors = Static(path).encode_questions(
         ["frank wrote dune", "dune wrote frank", "", "dune " * 600]
     )
@@ -158,7 +158,7 @@ def test_questions_of_another_encoder_come_over_the_bridge(
         atol=1e-3,
     )
     path = tmp_path / "bare.npz"
-    dataclasses.replace(Table.load(encoder.weights), bridge=None).save(path)
+    dataclasses.replace(VectorTable.load(encoder.weights), bridge=None).save(path)
     with pytest.raises(BadInput, match="bridge"):
         Static(path, questions=other).encode_questions(["who"])
 

@@ -1,4 +1,4 @@
-"""Base models of transformers, from the hub, a folder or a .gguf file, with errors that say what to do."""
+"""Loads base models of transformers from the hub, a folder or a .gguf file, with errors that say what to do."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ from whichsense.errors import BadInput, require
 
 
 def load_tokenizer(base: str | Path) -> Any:
-    """A fast tokenizer: offsets are needed to point at answers."""
+    """A fast tokenizer: only these give the offsets of tokens."""
     transformers = require("transformers", "train")
-    with _Told(base, "tokenizer"):
+    with _LoadErrors(base, "tokenizer"):
         return transformers.AutoTokenizer.from_pretrained(**_place(base), use_fast=True)
 
 
 def load_base(base: str | Path, kind: str = "AutoModel", **options: Any) -> Any:
-    """A model with the weights of its checkpoint, in float32; `kind` is the class of transformers that loads it."""
+    """A model with the weights of its checkpoint, in float32. `kind` is the class of transformers that loads it."""
     transformers = require("transformers", "train")
     torch = require("torch", "train")
     quietly(transformers)
-    with _Told(base, "model"):
-        model = getattr(transformers, kind).from_pretrained(
+    with _LoadErrors(base, "model"):
+        model_class = getattr(transformers, kind)
+        model = model_class.from_pretrained(
             **_place(base), dtype=torch.float32, **options
         )
         return _dense(model) if is_gguf(base) else model
 
 
 def load_config(base: str | Path) -> Any:
-    """What kind of model it is, and its sizes."""
+    """The configuration of a model: its kind and its sizes."""
     transformers = require("transformers", "train")
-    with _Told(base, "config"):
+    with _LoadErrors(base, "config"):
         return transformers.AutoConfig.from_pretrained(**_place(base))
 
 
@@ -40,7 +41,7 @@ def is_gguf(base: str | Path) -> bool:
 
 
 def _place(base: str | Path) -> dict[str, str]:
-    """A base as transformers takes it."""
+    """The arguments by which transformers finds a base."""
     if not is_gguf(base):
         return {"pretrained_model_name_or_path": str(base)}
     require("gguf", "gguf")
@@ -51,29 +52,30 @@ def _place(base: str | Path) -> dict[str, str]:
 
 
 def _dense(model: Any) -> Any:
-    """A model of a .gguf file without the memory of having been one: transformers would not save it as it is."""
+    """A copy of a .gguf file's model as a plain one: transformers cannot save a model marked as quantized."""
     torch = require("torch", "train")
     config = model.config
     if hasattr(config, "quantization_config"):
         del config.quantization_config
     with torch.random.fork_rng():
-        found = type(model)(config)
-    found.load_state_dict(model.state_dict())
-    found.tie_weights()
-    return found.to(torch.float32)
+        copy = type(model)(config)
+    copy.load_state_dict(model.state_dict())
+    copy.tie_weights()
+    return copy.to(torch.float32)
 
 
 def quietly(transformers: Any) -> None:
-    """No bars over the loading of a file: the command has its own."""
+    """Disable the progress bars and warnings of transformers: a command has its own."""
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
 
 
-class _Told:
-    """Turns what transformers raises about a missing or broken checkpoint into one line."""
+class _LoadErrors:
+    """Turns the errors of transformers about a missing or broken checkpoint into one line."""
 
     def __init__(self, base: str | Path, what: str) -> None:
-        self.base, self.what = base, what
+        self.base = base
+        self.what = what
 
     def __enter__(self) -> None: ...
 

@@ -1,28 +1,33 @@
-"""The reader behind Disambig-F1: any local SQuAD 2.0 checkpoint, used as the official script uses RoBERTa."""
+"""The reader of Disambig-F1: any local SQuAD 2.0 checkpoint, used as the official script uses RoBERTa."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from whichsense.errors import BadInput, require
 
-_WINDOW, _STRIDE, _LONGEST, _BEST = 384, 128, 30, 20
+_WINDOW, _STRIDE = 384, 128  # tokens
+_LONGEST = 30  # tokens of an answer
+_BEST = 20  # likeliest first and last tokens of a window
 _NULL_THRESHOLD = 0.0
+_ScoredSpan = tuple[float, int, int]
+"""(score, start, end), in characters of the text."""
 
 
 class SquadReader:
-    """Answers questions from a text, or says that it holds none. Loads its weights when it is first called.
+    """Answers questions from a text, or finds no answer in it. It loads on first use.
 
-    Long texts are read in windows of 384 tokens that overlap by 128; the answer is the best span of at most 30
-    tokens over all windows, unless "no answer" scores higher.
+    Texts are split into windows of 384 tokens that overlap by 128. The answer is the best span of at most 30 tokens
+    over all windows, unless "no answer" scores higher.
     """
 
     def __init__(self, path: str | Path, batch: int = 16, device: str = "cpu") -> None:
-        self.path, self.batch, self.device = Path(path), batch, device
+        self.path = Path(path)
+        self.batch = batch
+        self.device = device
         if not (self.path / "config.json").is_file():
             raise BadInput(
                 f"'{path}' holds no model: a folder with config.json, weights and tokenizer is needed."
@@ -30,42 +35,37 @@ class SquadReader:
 
     @property
     def name(self) -> str:
-        """What results call it: where it lies, as that tells which checkpoint gave the numbers."""
+        """The path of the checkpoint, which results name."""
         return str(self.path)
 
     @cached_property
     def _parts(self) -> tuple[Any, Any, Any]:
-        torch, transformers = (
-            require("torch", "train"),
-            require("transformers", "train"),
-        )
+        torch = require("torch", "train")
+        transformers = require("transformers", "train")
         tokenizer = transformers.AutoTokenizer.from_pretrained(self.path, use_fast=True)
-        model = (
-            transformers.AutoModelForQuestionAnswering.from_pretrained(self.path)
-            .to(self.device)
-            .eval()
-        )
-        return torch, tokenizer, model
+        model = transformers.AutoModelForQuestionAnswering.from_pretrained(self.path)
+        return torch, tokenizer, model.to(self.device).eval()
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[str]:
-        """An answer for each (question, text) pair; the empty string where there is none."""
+        """An answer for each (question, text) pair; the empty string if there is none."""
         answers: list[str] = []
         for start in range(0, len(pairs), self.batch):
             answers += self._read(pairs[start : start + self.batch])
         return answers
 
     def _read(self, pairs: Sequence[tuple[str, str]]) -> list[str]:
-        windows = sorted(self._windows(pairs), key=lambda window: window[0])
-        found = {
-            pair: [window[1:] for window in group]
-            for pair, group in groupby(windows, key=lambda w: w[0])
-        }
-        return [_best_span(text, found.get(i, [])) for i, (_, text) in enumerate(pairs)]
+        windows: list[list[tuple[float, list[_ScoredSpan]]]] = [[] for _ in pairs]
+        for number, null, spans in self._windows(pairs):
+            windows[number].append((null, spans))
+        answers = []
+        for (_, text), own in zip(pairs, windows, strict=True):
+            answers.append(best_answer(text, own))
+        return answers
 
     def _windows(
         self, pairs: Sequence[tuple[str, str]]
-    ) -> Iterator[tuple[int, float, list[tuple[float, int, int]]]]:
-        """For each window: its pair, the score of "no answer", and its best spans as (score, start, end)."""
+    ) -> Iterator[tuple[int, float, list[_ScoredSpan]]]:
+        """For each window: the number of its pair, the score of "no answer", and its best spans."""
         torch, tokenizer, model = self._parts
         encoded = tokenizer(
             [question.lstrip() for question, _ in pairs],
@@ -78,44 +78,46 @@ class SquadReader:
             padding=True,
             return_tensors="pt",
         )
-        offsets, owner = (
-            encoded.pop("offset_mapping"),
-            encoded.pop("overflow_to_sample_mapping"),
-        )
+        offsets = encoded.pop("offset_mapping")
+        owner = encoded.pop("overflow_to_sample_mapping")
+        inputs = {key: value.to(self.device) for key, value in encoded.items()}
         with torch.inference_mode():
-            output = model(
-                **{key: value.to(self.device) for key, value in encoded.items()}
-            )
-        starts, ends = (
-            output.start_logits.float().cpu().numpy(),
-            output.end_logits.float().cpu().numpy(),
-        )
+            output = model(**inputs)
+        # Both windows × tokens.
+        starts = output.start_logits.float().cpu().numpy()
+        ends = output.end_logits.float().cpu().numpy()
         for row in range(len(starts)):
-            places = {
-                i: tuple(map(int, offsets[row][i]))
-                for i, part in enumerate(encoded.sequence_ids(row))
-                if part == 1
-            }
+            places: dict[int, tuple[int, ...]] = {}
+            for token, part in enumerate(encoded.sequence_ids(row)):
+                if part == 1:  # the text; part 0 is the question
+                    places[token] = tuple(map(int, offsets[row][token]))
             null = float(starts[row][0] + ends[row][0])
             yield int(owner[row]), null, list(_spans(starts[row], ends[row], places))
 
 
 def _spans(
     starts: Any, ends: Any, places: dict[int, tuple[int, ...]]
-) -> Iterator[tuple[float, int, int]]:
-    best_ends = [int(i) for i in ends.argsort()[::-1][:_BEST]]
-    for begin in (int(i) for i in starts.argsort()[::-1][:_BEST]):
-        for end in best_ends:
-            if begin in places and end in places and begin <= end < begin + _LONGEST:
-                yield float(starts[begin] + ends[end]), places[begin][0], places[end][1]
+) -> Iterator[_ScoredSpan]:
+    """The spans of a window between its likeliest first and last tokens. `places` are the text's tokens."""
+    best_starts = starts.argsort()[::-1][:_BEST].tolist()
+    best_ends = ends.argsort()[::-1][:_BEST].tolist()
+    for first in best_starts:
+        for last in best_ends:
+            in_text = first in places and last in places
+            if in_text and first <= last < first + _LONGEST:
+                score = float(starts[first] + ends[last])
+                yield score, places[first][0], places[last][1]
 
 
-def _best_span(
-    text: str, windows: Sequence[tuple[float, list[tuple[float, int, int]]]]
-) -> str:
-    spans = [span for _, found in windows for span in found]
-    if not spans:
+def best_answer(text: str, windows: Sequence[tuple[float, list[_ScoredSpan]]]) -> str:
+    """The best span over all windows, or "" if "no answer" scores higher."""
+    best: _ScoredSpan | None = None
+    for _, spans in windows:
+        for span in spans:
+            if best is None or span[0] > best[0]:
+                best = span
+    if best is None:
         return ""
-    score, start, end = max(spans, key=lambda span: span[0])
-    null = min(none for none, _ in windows)
+    score, start, end = best
+    null = min(window_null for window_null, _ in windows)
     return "" if null - score > _NULL_THRESHOLD else text[start:end]

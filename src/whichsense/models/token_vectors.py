@@ -1,4 +1,4 @@
-"""A vector for each token of a text, from any local checkpoint: what BERTScore compares."""
+"""A vector for each token of a text, from any local checkpoint, for BERTScore."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ _BEST_LAYER = {
 
 
 class TokenVectors:
-    """Unit vectors of each text's own tokens, without those that mark begin and end. Loads on first use.
+    """Unit vectors of each text's tokens, without special tokens. It loads on first use.
 
-    `layer` counts from 1; without it the layer known to be best for the model is taken, or else the last.
+    `layer` counts from 1. By default it is the layer known to be best for the model, or else the last.
     """
 
     def __init__(self, path: str | Path, layer: int | None = None) -> None:
-        self.path, self.layer = Path(path), layer
+        self.path = Path(path)
+        self.layer = layer
         if not (self.path / "config.json").is_file():
             raise BadInput(
                 f"'{path}' holds no model: a folder with config.json, weights and tokenizer is needed."
@@ -34,10 +35,8 @@ class TokenVectors:
 
     @cached_property
     def _parts(self) -> tuple[Any, Any, Any, int]:
-        torch, transformers = (
-            require("torch", "train"),
-            require("transformers", "train"),
-        )
+        torch = require("torch", "train")
+        transformers = require("transformers", "train")
         tokenizer = transformers.AutoTokenizer.from_pretrained(self.path)
         network = transformers.AutoModel.from_pretrained(self.path).eval()
         depth = network.config.num_hidden_layers
@@ -47,20 +46,21 @@ class TokenVectors:
         return torch, tokenizer, network, layer
 
     def __call__(self, texts: Sequence[str]) -> list[Any]:
-        """A matrix for each text, a row for each token."""
+        """A matrix for each text (tokens × width)."""
         torch, tokenizer, network, layer = self._parts
+        # RoBERTa numbers its positions from 2.
+        positions = network.config.max_position_embeddings - 2
         encoded = tokenizer(
             [text.strip() for text in texts],
             padding=True,
             truncation=True,
-            max_length=min(
-                tokenizer.model_max_length, network.config.max_position_embeddings - 2
-            ),
+            max_length=min(tokenizer.model_max_length, positions),
             return_special_tokens_mask=True,
             return_tensors="pt",
         )
-        own = encoded.pop("special_tokens_mask") == 0
+        is_own = encoded.pop("special_tokens_mask") == 0
         with torch.inference_mode():
-            states = network(**encoded, output_hidden_states=True).hidden_states[layer]
+            output = network(**encoded, output_hidden_states=True)
+        states = output.hidden_states[layer]
         states = torch.nn.functional.normalize(states.float(), dim=-1)
-        return [row[mask].numpy() for row, mask in zip(states, own, strict=True)]
+        return [row[mask].numpy() for row, mask in zip(states, is_own, strict=True)]

@@ -1,7 +1,7 @@
 """BERT's uncased WordPiece for single words, in plain Python.
 
-Those who use it work each distinct word out once and then remember it. The tokenizers library is built for whole
-texts, gains nothing from that, and is not needed for it.
+Callers cache the pieces of each distinct word. The tokenizers library works on whole texts, cannot use such a cache,
+and is not required here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Mapping
 
-LONGEST_WORD = 100
+_LONGEST_WORD = 100
 UNKNOWN = "[UNK]"
 _CONTROL = ("Cc", "Cf", "Co", "Cs")
 _IDEOGRAPHS = (
@@ -23,7 +23,7 @@ _IDEOGRAPHS = (
 
 
 def pieces(word: str, vocabulary: Mapping[str, int]) -> list[int]:
-    """The token numbers of a word that holds no white space, as BERT's uncased tokenizer gives them.
+    """The token numbers of a word without white space, as BERT's uncased tokenizer gives them.
 
     >>> vocabulary = {UNKNOWN: 0, "dub": 1, "##lin": 2, "'": 3, "s": 4}
     >>> pieces("Dublin's", vocabulary)
@@ -37,52 +37,52 @@ def pieces(word: str, vocabulary: Mapping[str, int]) -> list[int]:
 def placed_pieces(
     word: str, vocabulary: Mapping[str, int]
 ) -> list[tuple[int, int, int]]:
-    """The same, each with where it stands in the word as it was written.
+    """The same as (number, start, end), in characters of the word.
 
     >>> vocabulary = {UNKNOWN: 0, "cafe": 1, "##s": 2, ",": 3}
     >>> placed_pieces("Cafe\u0301s,", vocabulary)
     [(1, 0, 5), (2, 5, 6), (3, 6, 7)]
     """
-    if (
-        word.isascii() and word.isalnum()
-    ):  # most words: nothing to take off, nowhere to cut
+    # Most words: no accents to remove, nowhere to split.
+    if word.isascii() and word.isalnum():
         return _longest_first(word.lower(), vocabulary)
-    found: list[tuple[int, int, int]] = []
+    placed: list[tuple[int, int, int]] = []
     for part, starts, ends in _parts(word):
-        found += [
-            (number, starts[first], ends[last - 1])
-            for number, first, last in _longest_first(part, vocabulary)
-        ]
-    return found
+        for number, first, last in _longest_first(part, vocabulary):
+            placed.append((number, starts[first], ends[last - 1]))
+    return placed
 
 
 def _longest_first(
     part: str, vocabulary: Mapping[str, int]
 ) -> list[tuple[int, int, int]]:
+    """Greedy longest-match-first pieces; one unknown token if a rest has no match."""
     unknown = [(vocabulary[UNKNOWN], 0, len(part))]
-    if len(part) > LONGEST_WORD:
+    if len(part) > _LONGEST_WORD:
         return unknown
-    found, start = [], 0
+    matches = []
+    start = 0
     while start < len(part):
+        prefix = "##" if start else ""
         for end in range(len(part), start, -1):
-            token = vocabulary.get(
-                part[start:end] if start == 0 else "##" + part[start:end]
-            )
+            token = vocabulary.get(prefix + part[start:end])
             if token is not None:
-                found.append((token, start, end))
+                matches.append((token, start, end))
                 start = end
                 break
         else:
             return unknown
-    return found
+    return matches
 
 
 def _parts(word: str) -> Iterator[tuple[str, list[int], list[int]]]:
-    """Lower case, accents and control characters off, cut at punctuation and around CJK characters.
+    """Lower-case parts without accents and control characters, split at punctuation and around CJK characters.
 
-    Each part comes with where each of its characters begins and ends in the word.
+    Each part comes with the start and end of each of its characters in the word.
     """
-    current, starts, ends = "", list[int](), list[int]()
+    current = ""
+    starts: list[int] = []
+    ends: list[int] = []
     for place, original in enumerate(word):
         for character in _plain(original):
             kind = unicodedata.category(character)
@@ -96,24 +96,22 @@ def _parts(word: str) -> Iterator[tuple[str, list[int], list[int]]]:
                 ends.append(place + 1)
             elif kind[0] != "Z":
                 yield character, [place], [place + 1]
-        if (
-            ends and unicodedata.category(original) == "Mn"
-        ):  # an accent on its own belongs to what it stands on
+        # A combining accent belongs to the character before it.
+        if ends and unicodedata.category(original) == "Mn":
             ends[-1] = place + 1
     if current:
         yield current, starts, ends
 
 
 def _plain(character: str) -> str:
-    """A character without its accents and in lower case; nothing for an accent or a control character."""
+    """A character in lower case without accents; the empty string for an accent or a control character."""
     if unicodedata.category(character) in _CONTROL or character == "\ufffd":
         return ""
-    bare = (
-        part
-        for part in unicodedata.normalize("NFD", character)
-        if unicodedata.category(part) != "Mn"
-    )
-    return "".join(bare).lower()
+    bare = ""
+    for part in unicodedata.normalize("NFD", character):
+        if unicodedata.category(part) != "Mn":
+            bare += part
+    return bare.lower()
 
 
 def _stands_alone(character: str, kind: str) -> bool:

@@ -28,7 +28,7 @@ class BertDetector:
     def _parts(self) -> tuple[Any, Any, int]:
         from whichsense.models.bert import detector
 
-        return detector.opened(self.model, self.device)
+        return detector.load_classifier(self.model, self.device)
 
     def detect(self, cases: Sequence[Case]) -> list[Case]:
         from whichsense.models.bert.detector import detector_row, probabilities

@@ -97,7 +97,7 @@ class ExtractiveReader:
     def _parts(self) -> tuple[Any, Any]:
         from whichsense.models.bert import cross_encoder
 
-        return cross_encoder.opened(
+        return cross_encoder.load_cross_encoder(
             self.model, "extractive-reader", reads=True, device=self.device
         )
 

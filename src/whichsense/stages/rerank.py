@@ -27,7 +27,7 @@ class CrossEncoderReranker:
     def _parts(self) -> tuple[Any, Any]:
         from whichsense.models.bert import cross_encoder
 
-        return cross_encoder.opened(
+        return cross_encoder.load_cross_encoder(
             self.model, "reranker", reads=False, device=self.device
         )
 
@@ -58,7 +58,7 @@ class JointReranker:
     def _parts(self) -> tuple[Any, Any]:
         from whichsense.models.bert import joint
 
-        return joint.opened(self.model, self.device)
+        return joint.load_joint(self.model, self.device)
 
     def rerank(self, cases: Sequence[Case]) -> list[Case]:
         return [replace(case, hits=self._pick(case)) for case in cases]

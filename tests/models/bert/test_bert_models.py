@@ -187,7 +187,7 @@ def test_scores_are_computed_in_full_under_bf16(inputs: Inputs) -> None:
     assert torch.equal(kept, questions @ passages.T) and not torch.allclose(
         rounded.float(), kept, atol=1e-3
     )
-    model = joint.JointReranker(seeded(), layers=1, heads=4, most=4).eval()
+    model = joint.PassagePointer(seeded(), layers=1, heads=4, most=4).eval()
     row = running.padded(
         inputs.pairs(QUESTION, PASSAGES), inputs.tokenizer.pad_token_id
     )
@@ -208,7 +208,7 @@ def test_threshold() -> None:
 
 def test_joint_picks_do_not_depend_on_later_ones(inputs: Inputs) -> None:
     torch.manual_seed(0)
-    model = joint.JointReranker(seeded(), layers=2, heads=4, most=4).eval()
+    model = joint.PassagePointer(seeded(), layers=2, heads=4, most=4).eval()
     vectors, relevance = torch.randn(2, 5, 64), torch.randn(2, 5)
     present = torch.tensor([[True] * 5, [True, True, True, False, False]])
     whole = model.next_scores(
@@ -235,7 +235,7 @@ def test_joint_picks_do_not_depend_on_later_ones(inputs: Inputs) -> None:
 
 
 def test_detector_reads_passages(inputs: Inputs) -> None:
-    model = detector.Detector(seeded())
+    model = detector.AmbiguityClassifier(seeded())
     alone, beside = (
         detector.detector_row(inputs, QUESTION, passages)
         for passages in ((), PASSAGES[:2])
@@ -321,7 +321,7 @@ def test_published_dpr_retriever_of_facebook_research(tmp_path: Path) -> None:
         tmp_path / "made",
         [(p.title, p.text) for p in PASSAGES],
     )
-    model, _, longest = dual_encoder.opened(made)
+    model, _, longest = dual_encoder.load_dual_encoder(made)
     assert longest > 0
     assert torch.equal(
         model.passage.embeddings.word_embeddings.weight,
@@ -359,7 +359,7 @@ def test_published_dpr_retriever_of_the_hub(tmp_path: Path) -> None:
         tmp_path / "made",
         [("a", "b")],
     )
-    model, inputs, _ = dual_encoder.opened(made)
+    model, inputs, _ = dual_encoder.load_dual_encoder(made)
     row = inputs.single([QUESTION])[0]
     theirs = towers[0](input_ids=torch.tensor([row.ids])).pooler_output
     ours = dual_encoder.encode(model, "question", [row], inputs.tokenizer.pad_token_id)
@@ -400,7 +400,9 @@ def test_published_dpr_reader_of_the_hub(tmp_path: Path) -> None:
     made = published.import_reader(
         tmp_path / "theirs", located("tiny-bert"), tmp_path / "made", longest=48
     )
-    model, inputs = cross_encoder.opened(made, "extractive-reader", reads=True)
+    model, inputs = cross_encoder.load_cross_encoder(
+        made, "extractive-reader", reads=True
+    )
     row = inputs.pairs(QUESTION, PASSAGES[:1])[0]
     asked = {
         "input_ids": torch.tensor([row.ids]),
@@ -430,9 +432,9 @@ def test_folders_of_another_kind_are_told(tmp_path: Path, inputs: Inputs) -> Non
     ):
         ExtractiveReader(tmp_path).read([Case(QUESTION)])
     with pytest.raises(BadInput, match="no trained model"):
-        cross_encoder.opened(tmp_path / "none", "reranker", reads=False)
+        cross_encoder.load_cross_encoder(tmp_path / "none", "reranker", reads=False)
     with pytest.raises(BadInput, match="does not fit"):
-        cross_encoder.opened(tmp_path, "reranker", reads=True)
+        cross_encoder.load_cross_encoder(tmp_path, "reranker", reads=True)
     about = json.loads((tmp_path / "bert.json").read_text())
     assert about == {"task": "reranker", "longest": 48, "options": {}}
 
@@ -522,7 +524,9 @@ def test_other_architectures(kind: str, tmp_path: Path) -> None:
         config=model.config,
         options={},
     )
-    again, read_inputs = cross_encoder.opened(tmp_path / "ours", "reranker", reads=True)
+    again, read_inputs = cross_encoder.load_cross_encoder(
+        tmp_path / "ours", "reranker", reads=True
+    )
     assert relevances(again, read_inputs, "who made dune ?", PASSAGES) == pytest.approx(
         scores, abs=1e-5
     )

@@ -12,7 +12,7 @@ transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
 from whichsense.models.bert import saved
-from whichsense.models.bert.cross_encoder import CrossEncoder, opened
+from whichsense.models.bert.cross_encoder import CrossEncoder, load_cross_encoder
 from whichsense.models.bert.inputs import Inputs, padded
 from whichsense.models.bert.span_reader import find_answers
 from whichsense.train.tiny.encoders import wordpiece
@@ -75,7 +75,9 @@ def test_saved_and_opened(parts: tuple[Any, Inputs], tmp_path: Path) -> None:
         config=model.config,
         options={},
     )
-    again, read = opened(tmp_path, "extractive-reader", reads=True, device="cpu")
+    again, read = load_cross_encoder(
+        tmp_path, "extractive-reader", reads=True, device="cpu"
+    )
     found = [
         find_answers(*pair, "who made dune", PASSAGES)[:5]
         for pair in ((model, inputs), (again, read))

@@ -1,10 +1,9 @@
-"""Models over any BERT-like encoder: dual encoder, reranker, joint reranker, extractive reader, ambiguity detector.
+"""Models over any BERT-like encoder: dual encoder, reranker, joint reranker, extractive reader, ambiguity classifier.
 
-Loaded only by those who ask for them: everything here needs the extra `train` (torch, transformers).
+Everything here needs the extra `train` (torch, transformers).
 """
 
 from whichsense.errors import require
 
-require(
-    "torch", "train"
-)  # every module here imports it: said once, with the way to get it
+# All modules here import torch: this error names the extra once for all of them.
+require("torch", "train")

@@ -1,4 +1,4 @@
-"""A cross encoder: question and passage are read together. One head for relevance, one for where answers stand."""
+"""A cross encoder over question and passage, with a relevance head and, for reading, a span head."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from whichsense.models.bert.running import (
 from whichsense.types import Passage
 
 
-class Read(NamedTuple):
-    """What the network makes of rows: one vector and one relevance each, and logits over tokens where it reads."""
+class CrossEncoderOutput(NamedTuple):
+    """For each row: the [CLS] vector (rows × width), the relevance (rows), and with a span head each token's logits
+    to begin and to end an answer (rows × tokens)."""
 
     vectors: Tensor
     relevance: Tensor
@@ -31,7 +32,7 @@ class Read(NamedTuple):
 
 
 class CrossEncoder(nn.Module):
-    """An encoder with a relevance head over its first token and, if `reads`, a head for the ends of answers."""
+    """An encoder with a relevance head over its first token and, if `reads`, a span head over all tokens."""
 
     def __init__(self, encoder: nn.Module, *, reads: bool) -> None:
         super().__init__()
@@ -49,28 +50,30 @@ class CrossEncoder(nn.Module):
     def compile(self, *arguments: Any, **options: Any) -> None:
         compile_layers(self.encoder, *arguments, **options)
 
-    def forward(self, batch: Mapping[str, Tensor]) -> Read:
-        hidden = self.encoder(**fitting(self.config, batch)).last_hidden_state.float()
+    def forward(self, batch: Mapping[str, Tensor]) -> CrossEncoderOutput:
+        inputs = fitting(self.config, batch)
+        hidden = self.encoder(**inputs).last_hidden_state.float()
         first = hidden[:, 0]
         with in_full(hidden):
             relevance = self.relevance(first).squeeze(-1)
             if self.span is None:
-                return Read(first, relevance)
+                return CrossEncoderOutput(first, relevance)
             starts, ends = self.span(hidden).unbind(-1)
-        return Read(first, relevance, starts, ends)
+        return CrossEncoderOutput(first, relevance, starts, ends)
 
 
 def fitting(config: Any, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Without segments for the architectures that know none."""
-    if getattr(config, "type_vocab_size", 0) > 1:
-        return dict(batch)
-    return {name: tensor for name, tensor in batch.items() if name != "token_type_ids"}
+    """The batch without segments, if the architecture has none."""
+    inputs = dict(batch)
+    if getattr(config, "type_vocab_size", 0) <= 1:
+        inputs.pop("token_type_ids", None)
+    return inputs
 
 
-def opened(
+def load_cross_encoder(
     folder: str | Path, task: str, *, reads: bool, device: str = ""
 ) -> tuple[CrossEncoder, Inputs]:
-    """A trained cross encoder from its folder."""
+    """Load a trained cross encoder from its folder."""
     place = saved.described(folder, task).folder
     model = CrossEncoder(saved.empty_encoder(place), reads=reads)
     saved.fill(model, place)
@@ -80,11 +83,11 @@ def opened(
 def relevances(
     model: CrossEncoder, inputs: Inputs, question: str, passages: Sequence[Passage]
 ) -> list[float]:
-    """How relevant each passage is to the question: logits, in the order of the passages."""
+    """The relevance of each passage to the question (logits), in the order of the passages."""
     rows = inputs.pairs(question, passages, places=False)
-    found = torch.zeros(len(rows))
+    relevance = torch.zeros(len(rows))
     with inference(model):
-        for places, read in outputs(model, rows, inputs.tokenizer.pad_token_id):
-            found[places] = read.relevance.cpu()
-    scores: list[float] = found.tolist()
+        for places, output in outputs(model, rows, inputs.tokenizer.pad_token_id):
+            relevance[places] = output.relevance.cpu()
+    scores: list[float] = relevance.tolist()
     return scores

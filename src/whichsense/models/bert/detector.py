@@ -1,4 +1,4 @@
-"""Is a question ambiguous? A yes-or-no head over the question, alone or with the passages found for it."""
+"""A classifier of ambiguous questions: one logit for a question, alone or with the passages retrieved for it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from torch import Tensor, nn
 
 from whichsense.models.bert import saved
 from whichsense.models.bert.cross_encoder import CrossEncoder
-from whichsense.models.bert.inputs import Inputs, Row
+from whichsense.models.bert.inputs import InputRow, Inputs
 from whichsense.models.bert.running import best_device, inference, outputs
 from whichsense.types import Passage
 
 
-class Detector(nn.Module):
-    """The relevance head of a cross encoder, trained to say "ambiguous"."""
+class AmbiguityClassifier(nn.Module):
+    """A cross encoder whose relevance head is trained to detect ambiguity."""
 
     def __init__(self, encoder: nn.Module) -> None:
         super().__init__()
@@ -27,34 +27,39 @@ class Detector(nn.Module):
         return logits
 
 
-def detector_row(inputs: Inputs, question: str, passages: Sequence[Passage]) -> Row:
-    """`[CLS] question [SEP]`, or `[CLS] question [SEP] passage passage … [SEP]` as far as there is room."""
+def detector_row(
+    inputs: Inputs, question: str, passages: Sequence[Passage]
+) -> InputRow:
+    """`[CLS] question [SEP]`, or `[CLS] question [SEP] passage passage … [SEP]`, truncated."""
     if not passages:
         return inputs.single([question])[0]
-    evidence = " ".join(
-        f"{passage.title}. {passage.text}" if passage.title else passage.text
-        for passage in passages
-    )
-    return inputs.pairs(question, [Passage("", "", evidence)], places=False)[0]
+    texts = []
+    for passage in passages:
+        title = f"{passage.title}. " if passage.title else ""
+        texts.append(title + passage.text)
+    evidence = Passage("", "", " ".join(texts))
+    return inputs.pairs(question, [evidence], places=False)[0]
 
 
-def opened(folder: str | Path, device: str = "") -> tuple[Detector, Inputs, int]:
-    """A trained detector, its inputs, and how many passages it reads with a question."""
+def load_classifier(
+    folder: str | Path, device: str = ""
+) -> tuple[AmbiguityClassifier, Inputs, int]:
+    """Load a trained classifier, its inputs, and the number of passages that it reads with a question."""
     about = saved.described(folder, "ambiguity-detector")
-    model = Detector(saved.empty_encoder(about.folder))
+    model = AmbiguityClassifier(saved.empty_encoder(about.folder))
     saved.fill(model, about.folder)
-    return (
-        model.to(device or best_device()).eval(),
-        saved.tokenizer_of(about.folder),
-        int(about.options["passages"]),
-    )
+    model = model.to(device or best_device()).eval()
+    inputs = saved.tokenizer_of(about.folder)
+    return model, inputs, int(about.options["passages"])
 
 
-def probabilities(model: Detector, inputs: Inputs, rows: Sequence[Row]) -> list[float]:
-    """How likely each question is to be ambiguous."""
-    found = torch.zeros(len(rows))
+def probabilities(
+    model: AmbiguityClassifier, inputs: Inputs, rows: Sequence[InputRow]
+) -> list[float]:
+    """The probability of each question to be ambiguous."""
+    ambiguous = torch.zeros(len(rows))
     with inference(model):
         for places, logits in outputs(model, rows, inputs.tokenizer.pad_token_id):
-            found[places] = logits.sigmoid().float().cpu()
-    values: list[float] = found.tolist()
+            ambiguous[places] = logits.sigmoid().float().cpu()
+    values: list[float] = ambiguous.tolist()
     return values

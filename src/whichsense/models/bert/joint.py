@@ -1,7 +1,7 @@
-"""A joint reranker in the manner of JPR: passages are picked one after another, each in view of those picked before.
+"""A joint reranker after JPR: it picks passages one after another, given those picked before.
 
-Every passage is read with the question once. A small decoder then sees the vectors of all of them, and of those that
-it has picked in their order, and points at the next: one that holds an answer which the picked ones lack.
+Every passage is encoded with the question once. A decoder attends to the vectors of all passages and, in order, of
+those picked, and points at the next: one that holds an answer which the picked ones lack.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from whichsense.models.bert.running import best_device, in_full, inference, outp
 from whichsense.types import Passage
 
 
-class JointReranker(nn.Module):
-    """A cross encoder, and the decoder that points at its passages."""
+class PassagePointer(nn.Module):
+    """A cross encoder, and a decoder that points at its passages."""
 
     def __init__(self, encoder: nn.Module, layers: int, heads: int, most: int) -> None:
         super().__init__()
@@ -37,103 +37,105 @@ class JointReranker(nn.Module):
         nn.init.normal_(self.position.weight, std=0.02)
 
     def forward(self, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """The vector and the relevance of each row."""
+        """The vector (rows × width) and the relevance (rows) of each row."""
         read = self.reader(batch)
         return read.vectors, read.relevance
 
     def next_scores(
         self, vectors: Tensor, relevance: Tensor, present: Tensor, picked: Tensor
     ) -> Tensor:
-        """For each step (none picked, one, …) how good each passage would be as the next one.
+        """The score of each passage as the next one, at each step (questions × steps + 1 × passages).
 
-        `vectors` [questions, passages, width], `present` marks real passages, `picked` [questions, steps] are the
-        numbers of those picked. Passages that were picked before a step, and absent ones, get minus infinity.
+        `vectors` are questions × passages × width; `present` marks real passages; `picked` are the numbers of the
+        passages picked so far (questions × steps). Passages picked before a step and absent ones get minus infinity.
         """
-        asked, steps = picked.shape
-        wide = vectors.shape[-1]
-        chosen = vectors.gather(1, picked[..., None].expand(asked, steps, wide))
-        history = torch.cat(
-            [self.begin.expand(asked, 1, wide).to(chosen.dtype), chosen], dim=1
-        )
+        questions, steps = picked.shape
+        width = vectors.shape[-1]
+        index = picked[..., None].expand(questions, steps, width)
+        chosen = vectors.gather(1, index)
+        begin = self.begin.expand(questions, 1, width).to(chosen.dtype)
+        history = torch.cat([begin, chosen], dim=1)
         history = history + self.position.weight[: steps + 1]
-        later = torch.ones(
+        square = torch.ones(
             steps + 1, steps + 1, dtype=torch.bool, device=vectors.device
-        ).triu(1)
+        )
+        later = square.triu(1)
         state = self.decoder(
             history, vectors, tgt_mask=later, memory_key_padding_mask=~present
         )
         with in_full(vectors):
             keys = self.key(vectors.float()).transpose(1, 2)
-            scores = state.float() @ keys / math.sqrt(wide) + relevance[:, None]
-        found: Tensor = scores.masked_fill(_gone(picked, present), -torch.inf)
-        return found
+            scores = state.float() @ keys / math.sqrt(width) + relevance[:, None]
+        gone = _gone(picked, present)
+        masked: Tensor = scores.masked_fill(gone, -torch.inf)
+        return masked
 
 
 def _gone(picked: Tensor, present: Tensor) -> Tensor:
-    """[questions, steps + 1, passages]: which passages cannot be pointed at in each step."""
-    asked, steps = picked.shape
-    hot = torch.zeros(
-        asked, steps + 1, present.shape[1], dtype=torch.bool, device=picked.device
+    """Which passages cannot be pointed at, at each step (questions × steps + 1 × passages)."""
+    questions, steps = picked.shape
+    picked_at = torch.zeros(
+        questions, steps + 1, present.shape[1], dtype=torch.bool, device=picked.device
     )
     if steps:
-        hot[:, 1:].scatter_(2, picked[..., None], True)
-    return hot.long().cumsum(1).bool() | ~present[:, None]
+        picked_at[:, 1:].scatter_(2, picked[..., None], True)
+    # A passage picked at one step is gone at all later ones.
+    picked_before = picked_at.long().cumsum(1).bool()
+    return picked_before | ~present[:, None]
 
 
-def opened(folder: str | Path, device: str = "") -> tuple[JointReranker, Inputs]:
-    """A trained joint reranker from its folder."""
+def load_joint(folder: str | Path, device: str = "") -> tuple[PassagePointer, Inputs]:
+    """Load a trained joint reranker from its folder."""
     about = saved.described(folder, "joint-reranker")
     shape = {name: int(about.options[name]) for name in ("layers", "heads", "most")}
-    model = JointReranker(saved.empty_encoder(about.folder), **shape)
+    model = PassagePointer(saved.empty_encoder(about.folder), **shape)
     saved.fill(model, about.folder)
     return model.to(device or best_device()).eval(), saved.tokenizer_of(about.folder)
 
 
-def encoded(
-    model: JointReranker, inputs: Inputs, question: str, passages: Sequence[Passage]
+def _encode(
+    model: PassagePointer, inputs: Inputs, question: str, passages: Sequence[Passage]
 ) -> tuple[Tensor, Tensor]:
-    """Vectors and relevances of passages, batched by length."""
+    """The vectors (passages × width) and relevances (passages) of passages."""
     rows = inputs.pairs(question, passages, places=False)
     width = int(model.reader.config.hidden_size)
     device = model.begin.device
-    vectors, relevance = (
-        torch.zeros(len(rows), width, device=device),
-        torch.zeros(len(rows), device=device),
-    )
-    for places, (found, scores) in outputs(model, rows, inputs.tokenizer.pad_token_id):
-        vectors[places], relevance[places] = found.float(), scores
+    vectors = torch.zeros(len(rows), width, device=device)
+    relevance = torch.zeros(len(rows), device=device)
+    for places, output in outputs(model, rows, inputs.tokenizer.pad_token_id):
+        batch_vectors, batch_relevance = output
+        vectors[places] = batch_vectors.float()
+        relevance[places] = batch_relevance
     return vectors, relevance
 
 
 def picked_order(
-    model: JointReranker,
+    model: PassagePointer,
     inputs: Inputs,
     question: str,
     passages: Sequence[Passage],
     picks: int,
 ) -> list[tuple[int, float]]:
-    """The passages picked jointly, then the others by relevance: their numbers, with scores that fall in this order."""
+    """The passages picked jointly, then the others by relevance: (number, score) each, by descending score."""
     if not passages:
         return []
     with inference(model):
-        vectors, relevance = encoded(model, inputs, question, passages)
+        vectors, relevance = _encode(model, inputs, question, passages)
         order: list[int] = []
         present = torch.ones(1, len(passages), dtype=torch.bool, device=vectors.device)
         for _ in range(min(picks, len(passages), model.position.num_embeddings)):
             picked = torch.tensor([order], dtype=torch.long, device=vectors.device)
-            order.append(
-                int(
-                    model.next_scores(vectors[None], relevance[None], present, picked)[
-                        0, -1
-                    ].argmax()
-                )
+            scores_by_step = model.next_scores(
+                vectors[None], relevance[None], present, picked
             )
+            order.append(int(scores_by_step[0, -1].argmax()))
     scores: list[float] = relevance.tolist()
-    rest = sorted(
-        set(range(len(passages))) - set(order), key=lambda place: -scores[place]
-    )
+    rest = set(range(len(passages))) - set(order)
+    # Picked passages score above the most relevant one, the first of them highest.
     top = max(scores)
-    picked_scores = [
-        (place, top + len(order) - number) for number, place in enumerate(order)
-    ]
-    return picked_scores + [(place, scores[place]) for place in rest]
+    ranked = []
+    for number, place in enumerate(order):
+        ranked.append((place, top + len(order) - number))
+    for place in sorted(rest, key=lambda place: -scores[place]):
+        ranked.append((place, scores[place]))
+    return ranked

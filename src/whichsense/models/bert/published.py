@@ -1,6 +1,6 @@
-"""Published DPR checkpoints: their weight names, brought into ours.
+"""Imports published DPR checkpoints: their weight names are mapped to ours.
 
-Two layouts are about. Facebook Research's own `.cp` files hold `question_model.*` and `ctx_model.*` (retriever) or
+There are two layouts. Facebook Research's own `.cp` files hold `question_model.*` and `ctx_model.*` (retriever) or
 `encoder.*`, `qa_outputs.*` and `qa_classifier.*` (reader) under `model_dict`. The hub's folders hold
 `question_encoder.bert_model.*`, `ctx_encoder.bert_model.*` or `span_predictor.*`.
 """
@@ -20,7 +20,7 @@ from whichsense.models.bert import dual_encoder, saved
 from whichsense.models.bert.cross_encoder import CrossEncoder
 from whichsense.models.bert.inputs import Inputs
 
-# where a name begins in a published file → where it begins in ours
+# Prefix of a name in a published file → prefix in ours.
 _RETRIEVER = {
     "question_model.": "question.",
     "ctx_model.": "passage.",
@@ -35,8 +35,8 @@ _READER = {
     "qa_outputs.": "span.",
     "qa_classifier.": "relevance.",
 }
-# Kept in published files, needed by nobody: positions are counted, and the pooled vector is not used.
-_LEFT_OUT = ("embeddings.position_ids", "pooler.dense.weight", "pooler.dense.bias")
+# In published files but not needed: positions are counted, and the pooled vector is not used.
+_UNUSED = ("embeddings.position_ids", "pooler.dense.weight", "pooler.dense.bias")
 
 
 def import_retriever(
@@ -46,16 +46,15 @@ def import_retriever(
     passages: Sequence[tuple[str, str]],
     longest: int = 256,
 ) -> Path:
-    """A dual encoder's folder from published weights: one `.cp` file, or the hub folders of both towers.
+    """Write a dual encoder's folder from published weights: one `.cp` file, or the hub folders of both towers.
 
-    `base` names the BERT that was trained (its config and tokenizer); `passages`, title and text of a few hundred from
-    the corpus, tell how long vectors are.
+    `base` names the BERT that was trained (its config and tokenizer). `passages`, title and text of a few hundred from
+    the corpus, serve to measure the norm of vectors.
     """
     model = dual_encoder.build(base)
     _fill(model, sources, _RETRIEVER)
-    dual_encoder.save(
-        Path(folder), model.eval(), Inputs(load_tokenizer(base), longest), passages
-    )
+    inputs = Inputs(load_tokenizer(base), longest)
+    dual_encoder.save(Path(folder), model.eval(), inputs, passages)
     return Path(folder)
 
 
@@ -67,7 +66,7 @@ def import_reader(
     longest: int = 350,
     gamma: float = 1.0,
 ) -> Path:
-    """An extractive reader's folder from published weights. At γ = 1 it gives one answer, as it was trained to."""
+    """Write an extractive reader's folder from published weights. At γ = 1 it gives one answer, as trained."""
     model = CrossEncoder(saved.encoder(base), reads=True)
     _fill(model, [source], _READER)
     inputs = Inputs(load_tokenizer(base), longest)
@@ -85,49 +84,43 @@ def import_reader(
 def _fill(
     model: nn.Module, sources: Sequence[str | Path], names: Mapping[str, str]
 ) -> None:
-    found: dict[str, Tensor] = {}
+    weights: dict[str, Tensor] = {}
     for source in sources:
-        found |= renamed(_weights(Path(source)), names, source)
-    missing, unknown = model.load_state_dict(found, strict=False)
+        weights |= rename(_read_weights(Path(source)), names, source)
+    missing, unknown = model.load_state_dict(weights, strict=False)
     if missing or unknown:
-        told = (
-            f"lacks {missing[0]}"
-            if missing
-            else f"holds {unknown[0]}, which the model has not"
-        )
+        problem = f"lacks {missing[0]}" if missing else f"holds unknown {unknown[0]}"
         shown = ", ".join(map(str, sources))
         raise BadInput(
-            f"'{shown}' {told}. Is it of the same size as the base, and are both towers given?"
+            f"'{shown}' {problem}. Is it of the same size as the base, and are both towers given?"
         )
 
 
-def renamed(
+def rename(
     weights: Mapping[str, Tensor], names: Mapping[str, str], source: str | Path
 ) -> dict[str, Tensor]:
-    """Published names → ours; what begins like none of them is an error."""
-    found = {}
+    """Replace published prefixes by ours. Reject a name with another prefix."""
+    renamed = {}
     for name, tensor in weights.items():
-        start = next((start for start in names if name.startswith(start)), None)
-        if start is None:
+        prefix = next((prefix for prefix in names if name.startswith(prefix)), None)
+        if prefix is None:
             raise BadInput(
-                f"'{source}' holds '{name}': that is no DPR checkpoint of this kind."
+                f"'{source}' holds '{name}': it is not a DPR checkpoint of this kind."
             )
-        rest = name.removeprefix(start)
-        if rest not in _LEFT_OUT:
-            found[names[start] + rest] = tensor
-    return found
+        rest = name.removeprefix(prefix)
+        if rest not in _UNUSED:
+            renamed[names[prefix] + rest] = tensor
+    return renamed
 
 
-def _weights(source: Path) -> dict[str, Tensor]:
+def _read_weights(source: Path) -> dict[str, Tensor]:
     """The tensors of a `.cp`, `.bin`, `.pt` or `.safetensors` file, or of the folder that holds one."""
     if source.is_dir():
         names = ("model.safetensors", "pytorch_model.bin")
-        inside = next(
-            (source / name for name in names if (source / name).is_file()), None
-        )
-        if inside is None:
+        files = [source / name for name in names if (source / name).is_file()]
+        if not files:
             raise BadInput(f"'{source}' holds neither of: {', '.join(names)}.")
-        source = inside
+        source = files[0]
     try:
         if source.suffix == ".safetensors":
             from safetensors.torch import load_file

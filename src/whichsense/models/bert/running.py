@@ -1,4 +1,4 @@
-"""Models in use: which device, which precision, how much at once."""
+"""Inference: device, precision, batches."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from whichsense.jobs.limits import check_limits
-from whichsense.models.bert.inputs import Row, by_length, padded
+from whichsense.models.bert.inputs import InputRow, by_length, padded
 
-# Tokens in a batch, padding included: enough to keep the device busy, little enough for its memory.
+# Tokens in a batch, padding included: enough to keep the device busy, and within its memory.
 _CPU_TOKENS, _GPU_TOKENS = 4096, 65_536
 
 
@@ -27,33 +27,32 @@ def device_of(model: nn.Module) -> torch.device:
 
 
 def compile_layers(encoder: nn.Module, *arguments: Any, **options: Any) -> None:
-    """Layer by layer, in place: they are alike, so one is compiled and serves all."""
-    for layer in (
-        one
-        for part in encoder.modules()
-        if isinstance(part, nn.ModuleList)
-        for one in part
-    ):
-        layer.compile(*arguments, **options)
+    """Compile layer by layer, in place. The layers are alike: one compilation serves all."""
+    for part in encoder.modules():
+        if not isinstance(part, nn.ModuleList):
+            continue
+        for layer in part:
+            layer.compile(*arguments, **options)
 
 
 def in_full(tensor: torch.Tensor) -> torch.autocast:
-    """Where bfloat16 would round away what matters: scores, which are compared, are computed in float32."""
+    """A context in float32: bfloat16 is too coarse for scores that are compared."""
     return torch.autocast(tensor.device.type, enabled=False)
 
 
 @contextlib.contextmanager
 def inference(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode, no gradients, bfloat16 on a GPU; the model's mode is put back afterwards.
+    """Evaluation mode, no gradients, bfloat16 on a GPU; the model's mode is restored afterwards.
 
-    A model whose training is compiled is used as it is: batches of all shapes would be compiled one after another.
+    A compiled model runs in eager mode: batches of all shapes would be compiled one after another.
     """
-    training, kind = model.training, device_of(model).type
+    training = model.training
+    kind = device_of(model).type
     model.eval()
-    as_it_is = torch.compiler.set_stance("force_eager")
+    eager = torch.compiler.set_stance("force_eager")
     try:
         with (
-            as_it_is,
+            eager,
             torch.inference_mode(),
             torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"),
         ):
@@ -63,11 +62,13 @@ def inference(model: nn.Module) -> Iterator[None]:
 
 
 def outputs(
-    model: nn.Module, rows: Sequence[Row], pad: int
+    model: nn.Module, rows: Sequence[InputRow], pad: int
 ) -> Iterator[tuple[list[int], Any]]:
-    """What the model gives for rows, batched by length: the rows' numbers, and the output for them."""
+    """The model's outputs for rows, in batches of similar length: the numbers of the rows, and their output."""
     device = device_of(model)
-    for places in by_length(rows, _CPU_TOKENS if device.type == "cpu" else _GPU_TOKENS):
+    most = _CPU_TOKENS if device.type == "cpu" else _GPU_TOKENS
+    for places in by_length(rows, most):
         check_limits()
         batch = padded([rows[place] for place in places], pad)
-        yield places, model({name: tensor.to(device) for name, tensor in batch.items()})
+        inputs = {name: tensor.to(device) for name, tensor in batch.items()}
+        yield places, model(inputs)

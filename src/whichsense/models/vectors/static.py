@@ -1,7 +1,7 @@
-"""Static vectors: a text's vector is the weighted sum of its words' vectors. No attention, no runtime, only numpy.
+"""Static vectors: a text's vector is the weighted sum of its words' vectors, in numpy.
 
 The table was distilled from MiniLM and then trained to bring questions near the passages that answer them
-(models/weights/README.md). It encodes passages hundreds of times faster than a transformer does.
+(models/weights/README.md). It encodes passages hundreds of times faster than a transformer.
 """
 
 from __future__ import annotations
@@ -24,45 +24,48 @@ from whichsense.models.wordpiece import pieces
 from whichsense.protocols import Encoder
 
 WEIGHTS = Path(__file__).parents[1] / "weights" / "static-1.npz"
-LONGEST = 512  # words of a text that are read
+LONGEST = 512  # words of a text; the rest is truncated
 _MOST_TOKENS = 2048
-_REMEMBERED = 2**18
-# Punctuation parts words as white space does: its tokens weigh next to nothing in a text's vector.
-_TO_SPACE = bytes(
-    32 if chr(byte) in string.punctuation or byte < 32 or byte == 127 else byte
-    for byte in range(256)
-)
+_CACHE_SIZE = 2**18  # words
+# Punctuation and control characters separate words: their tokens weigh next to nothing in a text's vector.
+_SEPARATORS = string.punctuation.encode() + bytes(range(32)) + b"\x7f"
+_TO_SPACE = bytes.maketrans(_SEPARATORS, b" " * len(_SEPARATORS))
 
 
 @dataclass(frozen=True)
-class Table:
-    """Token vectors as int8, how far each token moves a passage and a question, and what else a question needs."""
+class VectorTable:
+    """Token vectors as int8, the weight of each token in passages and in questions, and a question's net or bridge."""
 
     vocabulary: dict[str, int]
     codes: NDArray[np.int8]
+    """Vocabulary × dimensions."""
     scale: Floats
     passage_weight: Floats
     question_weight: Floats
+    """These three: vocabulary."""
     title_weight: float
     net: Mapping[str, Floats] = field(default_factory=dict)
     bridge: Floats | None = None
-    """MiniLM's question vectors × bridge lie in the same space."""
+    """Maps MiniLM's question vectors into this space (MiniLM's dimensions × dimensions)."""
 
     @classmethod
-    def load(cls, path: Path) -> Table:
+    def load(cls, path: Path) -> VectorTable:
         try:
             with np.load(path, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             tokens = arrays["vocabulary"].tobytes().decode("utf-8").split("\n")
+            bridge = None
+            if "bridge" in arrays:
+                bridge = arrays["bridge"].astype(np.float32)
             return cls(
-                {token: number for number, token in enumerate(tokens)},
-                arrays["codes"],
-                arrays["scale"].astype(np.float32),
-                arrays["passage_weight"].astype(np.float32),
-                arrays["question_weight"].astype(np.float32),
-                float(arrays["title_weight"]),
-                question_net.loaded(arrays),
-                arrays["bridge"].astype(np.float32) if "bridge" in arrays else None,
+                vocabulary={token: number for number, token in enumerate(tokens)},
+                codes=arrays["codes"],
+                scale=arrays["scale"].astype(np.float32),
+                passage_weight=arrays["passage_weight"].astype(np.float32),
+                question_weight=arrays["question_weight"].astype(np.float32),
+                title_weight=float(arrays["title_weight"]),
+                net=question_net.from_arrays(arrays),
+                bridge=bridge,
             )
         except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
             raise BadInput(
@@ -71,7 +74,7 @@ class Table:
 
     def save(self, path: Path) -> None:
         tokens = sorted(self.vocabulary, key=self.vocabulary.__getitem__)
-        rest = question_net.stored(self.net)
+        rest = question_net.to_arrays(self.net)
         if self.bridge is not None:
             rest["bridge"] = self.bridge.astype(np.float16)
         np.savez_compressed(
@@ -82,52 +85,51 @@ class Table:
             passage_weight=self.passage_weight.astype(np.float16),
             question_weight=self.question_weight.astype(np.float16),
             title_weight=np.float32(self.title_weight),
-            **rest,  # type: ignore[arg-type]  # numpy takes it for the flag allow_pickle
+            **rest,  # type: ignore[arg-type]  # mypy takes it for the flag allow_pickle
         )
 
 
-class Words(dict[bytes, tuple[int, ...]]):
-    """Word → its tokens, worked out when a word is first met. Tokens that weigh nothing are left out."""
+class WeightedVectors(dict[bytes, tuple[int, ...]]):
+    """Weighted token vectors, and a cache word → its tokens. Tokens of weight 0 are left out."""
 
-    def __init__(self, table: Table, weight: Floats) -> None:
+    def __init__(self, table: VectorTable, weight: Floats) -> None:
         super().__init__()
-        self._vocabulary, self._weighs = table.vocabulary, (weight > 0).tolist()
+        self._vocabulary = table.vocabulary
+        self._counts = (weight > 0).tolist()
         self._vectors = table.codes * (table.scale * weight)[:, None]
 
     def __missing__(self, word: bytes) -> tuple[int, ...]:
-        found = pieces(word.decode("utf-8", "replace"), self._vocabulary)
-        if (
-            len(self) >= _REMEMBERED
-        ):  # most are words met once; those that matter are back at once
+        all_tokens = pieces(word.decode("utf-8", "replace"), self._vocabulary)
+        # Most cached words were met once; frequent ones come back at once.
+        if len(self) >= _CACHE_SIZE:
             self.clear()
-        tokens = self[word] = tuple([token for token in found if self._weighs[token]])
+        tokens = tuple([token for token in all_tokens if self._counts[token]])
+        self[word] = tokens
         return tokens
 
     def tokens(self, text: str) -> list[int]:
-        words = (
-            text.lower()
-            .encode("utf-8", "replace")
-            .translate(_TO_SPACE)
-            .split(None, LONGEST)[:LONGEST]
-        )
-        return list(chain.from_iterable(map(self.__getitem__, words)))[:_MOST_TOKENS]
+        spaced = text.lower().encode("utf-8", "replace").translate(_TO_SPACE)
+        words = spaced.split(None, LONGEST)[:LONGEST]
+        tokens = list(chain.from_iterable(map(self.__getitem__, words)))
+        return tokens[:_MOST_TOKENS]
 
     def sums(self, texts: Sequence[str]) -> Floats:
-        """The sum of each text's token vectors, at length 1; a text without words gets the zero vector."""
-        found = np.zeros((len(texts), self._vectors.shape[1]), dtype=np.float32)
-        room = np.empty((_MOST_TOKENS, self._vectors.shape[1]), dtype=np.float32)
+        """The normalized sum of each text's token vectors (texts × dimensions); zeros for a text without words."""
+        width = self._vectors.shape[1]
+        sums = np.zeros((len(texts), width), dtype=np.float32)
+        buffer = np.empty((_MOST_TOKENS, width), dtype=np.float32)
         ones = np.ones(_MOST_TOKENS, dtype=np.float32)
-        for text, out in zip(texts, found, strict=True):
+        for text, out in zip(texts, sums, strict=True):
             tokens = self.tokens(text)
-            gathered = room[: len(tokens)]
-            self._vectors.take(
-                tokens, axis=0, out=gathered, mode="clip"
-            )  # mode "raise" would copy once more
-            np.dot(ones[: len(tokens)], gathered, out=out)  # a sum, at twice the speed
-        return _unit(found)
+            rows = buffer[: len(tokens)]
+            # Mode "raise" would copy once more.
+            self._vectors.take(tokens, axis=0, out=rows, mode="clip")
+            # A product with ones is a sum at twice the speed.
+            np.dot(ones[: len(tokens)], rows, out=out)
+        return _normalize(sums)
 
 
-def _unit(vectors: Floats) -> Floats:
+def _normalize(vectors: Floats) -> Floats:
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     lengths[lengths == 0] = 1
     return np.asarray(vectors / lengths[:, None], dtype=np.float32)
@@ -135,9 +137,9 @@ def _unit(vectors: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Static:
-    """An `Encoder` without a model: ten thousand passages a second on one core, a millisecond a question.
+    """An `Encoder` of ten thousand passages a second on one core, and of a question in a millisecond.
 
-    With `questions=MiniLM()` questions go through that model instead (and find more), over the same passage vectors.
+    With `questions=MiniLM()` that model encodes the questions (and finds more), over the same passage vectors.
     """
 
     weights: Path = WEIGHTS
@@ -145,33 +147,30 @@ class Static:
 
     @property
     def name(self) -> str:
-        return (
-            self.weights.stem
-            if self.weights == WEIGHTS
-            else str(self.weights.resolve())
-        )
+        if self.weights == WEIGHTS:
+            return self.weights.stem
+        return str(self.weights.resolve())
 
     @property
     def dimensions(self) -> int:
         return int(self._table.codes.shape[1])
 
     def encode_passages(self, texts: Sequence[str]) -> Floats:
-        """A first line is the title, which counts apart: in the text's sum a few words would be lost."""
-        parted = [
-            text.partition("\n") if "\n" in text else ("", "", text) for text in texts
-        ]
-        places = {
-            title: place
-            for place, title in enumerate(
-                dict.fromkeys(title for title, _, _ in parted)
-            )
-        }
-        titles = self._passage_words.sums(list(places))
-        vectors = self._passage_words.sums([text for _, _, text in parted])
-        vectors += (
-            self._table.title_weight * titles[[places[title] for title, _, _ in parted]]
-        )
-        return _unit(vectors)
+        """The first line of a text is its title, which is weighed apart: its few words would be lost in the sum."""
+        bodies: list[str] = []
+        rows: list[int] = []
+        # Passages of one document share a title, which is encoded once.
+        row_of: dict[str, int] = {}
+        for text in texts:
+            title, newline, body = text.partition("\n")
+            if not newline:
+                title, body = "", text
+            rows.append(row_of.setdefault(title, len(row_of)))
+            bodies.append(body)
+        titles = self._passage_words.sums(list(row_of))
+        vectors = self._passage_words.sums(bodies)
+        vectors += self._table.title_weight * titles[rows]
+        return _normalize(vectors)
 
     def encode_questions(self, questions: Sequence[str]) -> Floats:
         table = self._table
@@ -180,25 +179,26 @@ class Static:
                 raise BadInput(
                     f"'{self.weights}' has no bridge from other question encoders. Leave `questions` out."
                 )
-            return _unit(self.questions.encode_questions(questions) @ table.bridge)
+            own = self.questions.encode_questions(questions)
+            return _normalize(own @ table.bridge)
         vectors = self._question_words.sums(questions)
         if table.net:
             net = QuestionNet(table.net)
             for place, question in enumerate(questions):
-                if tokens := self._question_words.tokens(question)[: net.longest]:
-                    vectors[place] += net(
-                        table.codes[tokens] * table.scale[tokens, None]
-                    )
-        return _unit(vectors)
+                tokens = self._question_words.tokens(question)[: net.longest]
+                if tokens:
+                    words = table.codes[tokens] * table.scale[tokens, None]
+                    vectors[place] += net(words)
+        return _normalize(vectors)
 
     @cached_property
-    def _table(self) -> Table:
-        return Table.load(self.weights)
+    def _table(self) -> VectorTable:
+        return VectorTable.load(self.weights)
 
     @cached_property
-    def _passage_words(self) -> Words:
-        return Words(self._table, self._table.passage_weight)
+    def _passage_words(self) -> WeightedVectors:
+        return WeightedVectors(self._table, self._table.passage_weight)
 
     @cached_property
-    def _question_words(self) -> Words:
-        return Words(self._table, self._table.question_weight)
+    def _question_words(self) -> WeightedVectors:
+        return WeightedVectors(self._table, self._table.question_weight)

@@ -14,8 +14,12 @@ from torch.nn import functional
 from whichsense.datasets import Question
 from whichsense.metrics.detection import detection
 from whichsense.models.bert import saved
-from whichsense.models.bert.detector import Detector, detector_row, probabilities
-from whichsense.models.bert.inputs import Row, padded
+from whichsense.models.bert.detector import (
+    AmbiguityClassifier,
+    detector_row,
+    probabilities,
+)
+from whichsense.models.bert.inputs import InputRow, padded
 from whichsense.train.loop.batches import Lazy, shuffle_batches
 from whichsense.train.loop.task import Task, TaskSpec
 from whichsense.train.tasks.encoders.bert import Model
@@ -38,7 +42,7 @@ class AmbiguityDetectorOptions:
     detecting: Detecting = field(default_factory=Detecting)
 
 
-class AmbiguityDetectorTask(Task[Detector, dict[str, Any]]):
+class AmbiguityDetectorTask(Task[AmbiguityClassifier, dict[str, Any]]):
     """A yes-or-no decision, chosen by accuracy."""
 
     metric, higher_is_better = "accuracy", True
@@ -48,7 +52,7 @@ class AmbiguityDetectorTask(Task[Detector, dict[str, Any]]):
         self.rows, self.labels = self._rows(options.data.training())
         self.dev_rows, self.dev_labels = self._rows(options.data.development())
 
-    def _rows(self, questions: Sequence[Question]) -> tuple[list[Row], list[bool]]:
+    def _rows(self, questions: Sequence[Question]) -> tuple[list[InputRow], list[bool]]:
         count = self.options.detecting.passages
         evidence = self.options.data.evidence(max(1, count))
         if count:
@@ -63,8 +67,10 @@ class AmbiguityDetectorTask(Task[Detector, dict[str, Any]]):
             rows.append(detector_row(self.inputs, question.text, passages))
         return rows, [question.is_ambiguous for question in questions]
 
-    def build(self) -> Detector:
-        return self.options.model.begun(Detector(self.options.model.encoder()), TASK)
+    def build(self) -> AmbiguityClassifier:
+        return self.options.model.begun(
+            AmbiguityClassifier(self.options.model.encoder()), TASK
+        )
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
         lengths = [len(row) for row in self.rows]
@@ -84,16 +90,16 @@ class AmbiguityDetectorTask(Task[Detector, dict[str, Any]]):
             "labels": torch.tensor([float(self.labels[place]) for place in places]),
         }
 
-    def loss(self, model: Detector, batch: dict[str, Any]) -> Tensor:
+    def loss(self, model: AmbiguityClassifier, batch: dict[str, Any]) -> Tensor:
         return functional.binary_cross_entropy_with_logits(
             model(batch["rows"]), batch["labels"]
         )
 
-    def evaluate(self, model: Detector) -> dict[str, float]:
+    def evaluate(self, model: AmbiguityClassifier) -> dict[str, float]:
         likely = probabilities(model, self.inputs, self.dev_rows)
         return asdict(detection(self.dev_labels, [one > 0.5 for one in likely]))
 
-    def save(self, model: Detector, folder: Path) -> None:
+    def save(self, model: AmbiguityClassifier, folder: Path) -> None:
         about = {"passages": self.options.detecting.passages}
         saved.save(
             folder,

@@ -22,7 +22,7 @@ from whichsense.metrics import ambignq
 from whichsense.metrics.answers import normal_form
 from whichsense.models.bert import saved
 from whichsense.models.bert.cross_encoder import CrossEncoder
-from whichsense.models.bert.inputs import Row, padded, text_mask
+from whichsense.models.bert.inputs import InputRow, padded, text_mask
 from whichsense.models.bert.span_reader import (
     find_answers,
     log_likelihoods,
@@ -105,7 +105,7 @@ class ExtractiveReaderTask(Task[CrossEncoder, dict[str, Any]]):
         )
 
     def _collated(self, items: Sequence[Item], luck: str) -> dict[str, Any]:
-        rows: list[Row] = []
+        rows: list[InputRow] = []
         spans: list[tuple[int, int, int, int]] = []
         sizes = []
         for number, item in enumerate(items):
@@ -317,7 +317,7 @@ def places_of(aliases: Sequence[str], text: str) -> list[tuple[int, int]]:
 
 
 def gold_spans(
-    item: Item, passage: Passage, row: Row, longest: int
+    item: Item, passage: Passage, row: InputRow, longest: int
 ) -> list[tuple[int, int, int]]:
     """The token spans of a row at which gold answers stand: first token, last token, number of the answer."""
     found = []

@@ -14,8 +14,8 @@ from torch import Tensor
 from whichsense.datasets import Question
 from whichsense.metrics.retrieval import all_answers_recall, answer_ranks
 from whichsense.models.bert import saved
-from whichsense.models.bert.inputs import Row, padded
-from whichsense.models.bert.joint import JointReranker, picked_order
+from whichsense.models.bert.inputs import InputRow, padded
+from whichsense.models.bert.joint import PassagePointer, picked_order
 from whichsense.train.loop.batches import Lazy, shuffle_batches
 from whichsense.train.loop.task import Task, TaskSpec
 from whichsense.train.tasks.encoders.bert import Model
@@ -51,7 +51,7 @@ class JointRerankerOptions:
     picking: Picking = field(default_factory=Picking)
 
 
-class JointRerankerTask(Task[JointReranker, dict[str, Any]]):
+class JointRerankerTask(Task[PassagePointer, dict[str, Any]]):
     """Trained with a dynamic oracle: at each step every passage is right that holds an answer not yet covered."""
 
     higher_is_better = True
@@ -65,9 +65,9 @@ class JointRerankerTask(Task[JointReranker, dict[str, Any]]):
         self.dev = options.data.development()
         self.dev_evidence = options.data.searched(self.dev, options.picking.candidates)
 
-    def build(self) -> JointReranker:
+    def build(self) -> PassagePointer:
         picking = self.options.picking
-        model = JointReranker(
+        model = PassagePointer(
             self.options.model.encoder(), picking.layers, picking.heads, picking.picks
         )
         return self.options.model.begun(model, TASK)
@@ -84,7 +84,7 @@ class JointRerankerTask(Task[JointReranker, dict[str, Any]]):
         )
 
     def _collated(self, items: Sequence[Item], luck: str) -> dict[str, Any]:
-        rows: list[Row] = []
+        rows: list[InputRow] = []
         shown = self.options.picking.shown
         most = max(len(item.question.answers) for item in items)
         present = torch.zeros(len(items), shown, dtype=torch.bool)
@@ -109,7 +109,7 @@ class JointRerankerTask(Task[JointReranker, dict[str, Any]]):
             "held": held,
         }
 
-    def loss(self, model: JointReranker, batch: dict[str, Any]) -> Tensor:
+    def loss(self, model: PassagePointer, batch: dict[str, Any]) -> Tensor:
         present, held = batch["present"], batch["held"]
         found, scores = model(batch["rows"])
         vectors = found.new_zeros(*present.shape, found.shape[-1])
@@ -158,7 +158,7 @@ class JointRerankerTask(Task[JointReranker, dict[str, Any]]):
             )
         return picked
 
-    def evaluate(self, model: JointReranker) -> dict[str, float]:
+    def evaluate(self, model: PassagePointer) -> dict[str, float]:
         picking = self.options.picking
         orders = []
         for question in self.dev:
@@ -175,7 +175,7 @@ class JointRerankerTask(Task[JointReranker, dict[str, Any]]):
             self.dev, orders, picking.keep
         )
 
-    def save(self, model: JointReranker, folder: Path) -> None:
+    def save(self, model: PassagePointer, folder: Path) -> None:
         picking = self.options.picking
         shape = {
             "layers": picking.layers,

@@ -21,7 +21,7 @@ from whichsense.metrics.retrieval import (
 )
 from whichsense.models.bert import saved
 from whichsense.models.bert.cross_encoder import CrossEncoder, relevances
-from whichsense.models.bert.inputs import Row, padded
+from whichsense.models.bert.inputs import InputRow, padded
 from whichsense.train.loop.batches import Lazy, shuffle_batches
 from whichsense.train.loop.task import Task, TaskSpec
 from whichsense.train.tasks.encoders.bert import Model
@@ -119,7 +119,7 @@ class RerankerTask(Task[CrossEncoder, dict[str, Any]]):
         )
 
     def _collated(self, items: Sequence[Item], luck: str) -> dict[str, Any]:
-        rows: list[Row] = []
+        rows: list[InputRow] = []
         sizes = []
         for item in items:
             dice = random.Random(f"{luck}/{item.question.id}")

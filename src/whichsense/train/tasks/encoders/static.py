@@ -24,7 +24,7 @@ from whichsense.errors import BadConfig
 from whichsense.models.bases import load_tokenizer
 from whichsense.models.bert import saved
 from whichsense.models.vectors import minilm
-from whichsense.models.vectors.static import Static, Table, Words
+from whichsense.models.vectors.static import Static, VectorTable, WeightedVectors
 from whichsense.train.loop.batches import Lazy, shuffle_batches
 from whichsense.train.loop.task import Task, TaskSpec
 from whichsense.train.tasks.encoders.reranker import Item, listed
@@ -95,7 +95,9 @@ class StaticTask(Task[StaticNet, dict[str, Any]]):
         self.vocabulary: dict[str, int] = dict(self.tokenizer.get_vocab())
         nothing = np.zeros((len(self.vocabulary), 1), np.int8)
         ones = np.ones(len(self.vocabulary), np.float32)
-        self.words = Words(Table(self.vocabulary, nothing, ones, ones, ones, 1.0), ones)
+        self.words = WeightedVectors(
+            VectorTable(self.vocabulary, nothing, ones, ones, ones, 1.0), ones
+        )
         self.evidence = options.data.evidence(options.objective.depth)
         self.items = listed(options.data.training(), self.evidence)
         self.dev = listed(options.data.development(), self.evidence)

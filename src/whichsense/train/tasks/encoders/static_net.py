@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from whichsense.models.vectors.static import Table
+from whichsense.models.vectors.static import VectorTable
 
 _HEADS = 4
 
@@ -109,7 +109,7 @@ class StaticNet(nn.Module):
             per_sample_weights=weight.exp()[bags.ids],
         )
 
-    def table(self, vocabulary: Mapping[str, int]) -> Table:
+    def table(self, vocabulary: Mapping[str, int]) -> VectorTable:
         """The weights as they are used: token vectors in int8."""
         vectors = _numpy(self.vectors)
         scale = np.maximum(np.abs(vectors).max(axis=1), 1e-9) / 127
@@ -118,7 +118,7 @@ class StaticNet(nn.Module):
             if self.net is None
             else {name: _numpy(part) for name, part in self.net.state_dict().items()}
         )
-        return Table(
+        return VectorTable(
             dict(vocabulary),
             np.rint(vectors / scale[:, None]).astype(np.int8),
             scale.astype(np.float32),
