@@ -14,9 +14,10 @@ from seq2seq_models import batch, sequences, tiny
 from torch import Tensor
 
 from whichsense.models.seq2seq.fused import reference, trial
-from whichsense.models.seq2seq.fused.absorbed import absorbed, absorbs
-from whichsense.models.seq2seq.fused.casts import cast_together
-from whichsense.models.seq2seq.fused.layer import Plan
+from whichsense.models.seq2seq.fused.dropout import keep_mask, thinned
+from whichsense.models.seq2seq.fused.memory import absorbed, absorbs
+from whichsense.models.seq2seq.fused.plan import Plan
+from whichsense.models.seq2seq.fused.precision import cast_together
 from whichsense.models.seq2seq.network import Network
 from whichsense.models.seq2seq.ragged import Ragged
 from whichsense.models.seq2seq.transformer import (
@@ -68,12 +69,10 @@ def masked_attention(
         rows.aligned(64).longest,
     )
     shape = (rows.rows, style.heads, LENGTH, span)
-    keep = reference.kept(rows.rows * style.heads * LENGTH, span, seed, dropped).view(
+    keep = keep_mask((rows.rows * style.heads * LENGTH, span), seed, dropped).view(
         shape
     )[..., : rows.longest]
-    return (reference.thinned(scores.softmax(-1), keep, dropped) @ values).transpose(
-        1, 2
-    )
+    return (thinned(scores.softmax(-1), keep, dropped) @ values).transpose(1, 2)
 
 
 @pytest.mark.parametrize("rows", [RAGGED, FULL], ids=["ragged", "full"])

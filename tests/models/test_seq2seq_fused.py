@@ -18,16 +18,18 @@ from torch import Tensor
 
 from whichsense.errors import BadConfig
 from whichsense.models.seq2seq.fused import reference, trial
-from whichsense.models.seq2seq.fused.eight import BACKWARD, FORWARD, largest
+from whichsense.models.seq2seq.fused.dropout import keep_mask, thinned
 from whichsense.models.seq2seq.fused.embedding import fused_embedding
-from whichsense.models.seq2seq.fused.layer import Plan, fused_layer
+from whichsense.models.seq2seq.fused.layer import fused_layer
 from whichsense.models.seq2seq.fused.memory import keys_values
-from whichsense.models.seq2seq.fused.products import (
+from whichsense.models.seq2seq.fused.plan import (
+    Plan,
     input_gradient,
     largest_of,
     product,
     weight_gradient,
 )
+from whichsense.models.seq2seq.fused.precision import BACKWARD, FORWARD, largest
 from whichsense.models.seq2seq.network import Network
 from whichsense.models.seq2seq.ragged import Ragged
 from whichsense.models.seq2seq.transformer import (
@@ -85,9 +87,7 @@ def masked_layer(x: Tensor, w: Any, style: Any, plan: Plan) -> Tensor:
     """The layer by PyTorch's gradients, with the very decisions that the fused one draws."""
 
     def thin(t: Tensor, seed: Tensor, dropped: int) -> Tensor:
-        return reference.thinned(
-            t, reference.kept(len(t), t.shape[1], seed, dropped), dropped
-        )
+        return thinned(t, keep_mask(t.shape, seed, dropped), dropped)
 
     qkv = apply(w.attention.joined, x).view(-1, 3, style.heads, style.width)
     q, k, v = (ROWS.padded(part).transpose(1, 2) for part in qkv.unbind(1))
@@ -98,11 +98,13 @@ def masked_layer(x: Tensor, w: Any, style: Any, plan: Plan) -> Tensor:
         .masked_fill(~mask[:, None, None], float("-inf"))
         .softmax(-1)
     )
-    keep = reference.kept_pairs(
-        ROWS.rows, style.heads, ROWS.longest, SEEDS[0], plan.attention_dropped
+    keep = keep_mask(
+        (ROWS.rows, style.heads, ROWS.longest, ROWS.longest),
+        SEEDS[0],
+        plan.attention_dropped,
     )
     seen = ROWS.flat(
-        (reference.thinned(p, keep, plan.attention_dropped) @ v).transpose(1, 2)
+        (thinned(p, keep, plan.attention_dropped) @ v).transpose(1, 2)
     ).flatten(1)
     y = normalised(
         x + thin(apply(w.attention.out, seen), SEEDS[1], plan.dropped),
@@ -159,9 +161,7 @@ def test_embedding_is_that_of_the_plain_network(dropout: float) -> None:
         network.model, "encoder", ids, position, torch.float32
     )
     if dropout:
-        theirs = reference.thinned(
-            theirs, reference.kept(6, 32, seed, plan.dropped), plan.dropped
-        )
+        theirs = thinned(theirs, keep_mask((6, 32), seed, plan.dropped), plan.dropped)
     assert torch.allclose(ours, theirs, atol=1e-5) and torch.equal(ours, again)
     g = drawn(6, 32)
     wanted = torch.autograd.grad(theirs, tensors, g)
@@ -226,7 +226,7 @@ def test_dropout_takes_its_share_and_no_pattern() -> None:
         torch.randint(0, 2**32, (6, 2), generator=torch.Generator().manual_seed(0)),
     )
     tables = [
-        reference.kept(256, 1024, seed, round(rate * 2**32)).float() for seed in seeds
+        keep_mask((256, 1024), seed, round(rate * 2**32)).float() for seed in seeds
     ]
     for table in tables:
         assert table.mean() == pytest.approx(1 - rate, abs=0.004)
@@ -241,7 +241,7 @@ def test_dropout_takes_its_share_and_no_pattern() -> None:
         abs(cosine(tables[0] - tables[0].mean(), tables[1] - tables[1].mean())) < 0.012
     )
     assert torch.equal(
-        reference.kept(4, 64, seeds[0], 0), torch.ones(4, 64, dtype=torch.bool)
+        keep_mask((4, 64), seeds[0], 0), torch.ones(4, 64, dtype=torch.bool)
     )
 
 

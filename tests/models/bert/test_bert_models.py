@@ -331,7 +331,7 @@ def test_published_dpr_retriever_of_facebook_research(tmp_path: Path) -> None:
         model.question.embeddings.word_embeddings.weight,
         question.embeddings.word_embeddings.weight,
     )
-    with pytest.raises(BadInput, match="no DPR checkpoint of this kind"):
+    with pytest.raises(BadInput, match="not a DPR checkpoint of this kind"):
         published.import_reader(
             tmp_path / "bert-base-encoder.cp", base, tmp_path / "reader"
         )

@@ -18,16 +18,11 @@ from torch.utils.checkpoint import checkpoint
 
 from whichsense.errors import BadConfig
 from whichsense.models.seq2seq.families import Bart, family_of
-from whichsense.models.seq2seq.fused.absorbed import absorbed, absorbs
-from whichsense.models.seq2seq.fused.casts import cast_together
 from whichsense.models.seq2seq.fused.embedding import fused_embedding
-from whichsense.models.seq2seq.fused.layer import (
-    Plan,
-    fused_encoder,
-    has_kernels,
-    is_fusable,
-)
-from whichsense.models.seq2seq.fused.memory import keys_values
+from whichsense.models.seq2seq.fused.layer import fused_encoder
+from whichsense.models.seq2seq.fused.memory import absorbed, absorbs, keys_values
+from whichsense.models.seq2seq.fused.plan import Plan, has_kernels, is_fusable
+from whichsense.models.seq2seq.fused.precision import cast_together
 from whichsense.models.seq2seq.fused.trial import failures, reading_failures
 from whichsense.models.seq2seq.ragged import Ragged, has_kernel
 from whichsense.models.seq2seq.transformer import (

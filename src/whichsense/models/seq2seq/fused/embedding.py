@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from whichsense.models.seq2seq.fused.layer import Plan
-from whichsense.models.seq2seq.fused.products import kernels
+from whichsense.models.seq2seq.fused.plan import Plan, kernels
 from whichsense.models.seq2seq.transformer import Embedding
 
 

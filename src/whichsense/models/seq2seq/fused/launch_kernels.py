@@ -14,9 +14,9 @@ from torch import Tensor
 
 from whichsense.models.seq2seq.fused import attention_kernels as attention
 from whichsense.models.seq2seq.fused import elementwise_kernels as elementwise
-from whichsense.models.seq2seq.fused import embedding_kernels as embedding
+from whichsense.models.seq2seq.fused import norm_kernels as norms
 from whichsense.models.seq2seq.fused import softmax_kernels as softmax
-from whichsense.models.seq2seq.fused.eight import Eight, empty_eight, largest
+from whichsense.models.seq2seq.fused.precision import Eight, empty_eight, largest
 from whichsense.models.seq2seq.ragged import Ragged
 
 _LOG2E = math.log2(math.e)
@@ -67,7 +67,7 @@ def norm_forward(x, change, weight, bias, seed, *, epsilon, dropped, bounded):
         torch.empty(tokens, dtype=torch.float32, device=x.device) for _ in range(2)
     )
     bounds = torch.zeros(2 if bounded else 0, dtype=torch.float32, device=x.device)
-    elementwise.norm_forward_kernel[(_programs(x),)](
+    norms.norm_forward_kernel[(_programs(x),)](
         x, change, weight, bias, y, total, mean, spread, bounds, seed, tokens, epsilon,
         SIZE=size, DROPPED=dropped, BOUNDED=bounded, BLOCK=_block(size), num_warps=2,
     )  # fmt: skip
@@ -81,7 +81,7 @@ def norm_backward(dy, dy2, total, mean, spread, weight, seed, *, dropped, bounde
     bounds = torch.zeros(2 if bounded else 0, dtype=torch.float32, device=dy.device)
     programs = _programs(dy)
     partial = torch.empty((programs, 3, size), dtype=torch.float32, device=dy.device)
-    elementwise.norm_backward_kernel[(programs,)](
+    norms.norm_backward_kernel[(programs,)](
         dy, dy if dy2 is None else dy2, total, mean, spread, weight, dtotal, dtotal if bounded else dchange, partial,
         bounds, seed, tokens, SIZE=size, DROPPED=dropped, BOUNDED=bounded, TWO=dy2 is not None, BLOCK=_block(size),
         num_warps=4,
@@ -109,7 +109,7 @@ def embedding_forward(
     y, total = torch.empty((2, tokens, size), dtype=dtype, device=ids.device)
     mean, spread = torch.empty((2, tokens), dtype=torch.float32, device=ids.device)
     bounds = torch.zeros(2 if bounded else 0, dtype=torch.float32, device=ids.device)
-    embedding.embedding_forward_kernel[(_programs(y),)](
+    norms.embedding_forward_kernel[(_programs(y),)](
         ids, position, words, places, weight, bias, y, total, mean, spread, bounds, seed, tokens,
         scale, offset, epsilon,
         SIZE=size, DROPPED=dropped, BOUNDED=bounded, BLOCK=_block(size), num_warps=2,
@@ -122,7 +122,7 @@ def embedding_backward(dy, dy2, total, mean, spread, weight, seed, *, dropped):
     dtotal = torch.empty(dy.shape, dtype=torch.float32, device=dy.device)
     programs = _programs(dy)
     partial = torch.empty((programs, 2, size), dtype=torch.float32, device=dy.device)
-    embedding.embedding_backward_kernel[(programs,)](
+    norms.embedding_backward_kernel[(programs,)](
         dy, dy if dy2 is None else dy2, total, mean, spread, weight, dtotal, partial, seed, tokens,
         SIZE=size, DROPPED=dropped, TWO=dy2 is not None, BLOCK=_block(size), num_warps=4,
     )  # fmt: skip

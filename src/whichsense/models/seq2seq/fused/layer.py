@@ -8,105 +8,31 @@ that the last kernel saw, and Cauchy-Schwarz for what a matrix makes of them. No
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from whichsense.models.seq2seq.fused.eight import BACKWARD, FORWARD, Eight
-from whichsense.models.seq2seq.fused.products import (
+from whichsense.models.seq2seq.fused.plan import (
     Operand,
+    Plan,
     input_gradient,
     kernels,
-    largest_of,
     product,
     safe,
     weight_gradient,
 )
+from whichsense.models.seq2seq.fused.precision import BACKWARD, FORWARD, Eight
 from whichsense.models.seq2seq.ragged import Ragged
 from whichsense.models.seq2seq.transformer import (
     EncoderLayer,
     FeedForward,
     SelfAttention,
-    Style,
 )
 
-LONGEST = 256  # tokens of a sequence: longer ones are left to PyTorch's attention
 _ROUNDING = 1.2  # by how much a product of rounded operands may exceed the exact one, and a little more
 _STEEPEST = 1.13  # slope of GELU
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is constant for a network: sizes, how much of 2**32 dropout takes, how products are computed."""
-
-    heads: int
-    scale: float
-    epsilon: float
-    dropped: int
-    attention_dropped: int
-    activation_dropped: int
-    float8: bool
-
-    @classmethod
-    def of(cls, style: Style, *, float8: bool) -> Plan:
-        plain, attention, activation = (
-            round(rate * 2**32)
-            for rate in (
-                style.dropout,
-                style.attention_dropout,
-                style.activation_dropout,
-            )
-        )
-        return cls(
-            style.heads,
-            style.scale,
-            style.epsilon,
-            plain,
-            attention,
-            activation,
-            float8,
-        )
-
-    @property
-    def norm(self) -> dict[str, Any]:
-        return {"dropped": self.dropped, "bounded": self.float8}
-
-    @property
-    def attention(self) -> dict[str, Any]:
-        dropped = self.attention_dropped
-        return {
-            "heads": self.heads,
-            "scale": self.scale,
-            "dropped": dropped,
-            "bounded": self.float8,
-        }
-
-    def operand(self, x: Tensor, bound: Tensor, dtype: torch.dtype) -> Operand:
-        """As a product reads it."""
-        if not self.float8:
-            return x.to(dtype)
-        made: Eight = kernels(x).cast(x.detach(), bound, FORWARD)
-        return made
-
-    def weight(self, w: Tensor, dtype: torch.dtype) -> Operand:
-        """The same of a matrix, whose largest number nobody has seen."""
-        return self.operand(w, largest_of(w), dtype) if self.float8 else w.to(dtype)
-
-    def gradient(
-        self, dtotal: Tensor, dchange: Tensor | None, bound: Tensor, seed: Tensor
-    ) -> Operand:
-        """The gradient of what was dropped out and added; in eight bits made here, from that of the sum."""
-        if not self.float8:
-            assert dchange is not None
-            return dchange
-        made: Eight = kernels(dtotal).cast(
-            dtotal, safe(bound), BACKWARD, seed, self.dropped
-        )
-        return made
 
 
 class _Attention(NamedTuple):
@@ -352,21 +278,3 @@ def fused_encoder(
             else fused_layer(*rest)
         )
     return x
-
-
-def is_fusable(style: Style) -> bool:
-    """Whether these are BART's layers, for which all this is built."""
-    return (
-        not style.norm_first
-        and not style.root_mean_square
-        and style.activation == "gelu"
-    )
-
-
-def has_kernels(x: Tensor, style: Style, longest: int) -> bool:
-    """Whether they can be computed by the kernels: on a GPU with Triton, which PyTorch for CUDA brings."""
-    power_of_two = style.width & (style.width - 1) == 0 and style.width >= 16
-    half = x.is_cuda and x.dtype in (torch.bfloat16, torch.float16)
-    return (
-        half and power_of_two and longest <= LONGEST and find_spec("triton") is not None
-    )

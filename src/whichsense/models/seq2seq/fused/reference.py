@@ -9,44 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from whichsense.models.seq2seq.fused.eight import Eight, empty_eight, largest
+from whichsense.models.seq2seq.fused.dropout import keep_mask, thinned
+from whichsense.models.seq2seq.fused.precision import Eight, empty_eight, largest
 from whichsense.models.seq2seq.ragged import Ragged
-
-_WORD = 0xFFFFFFFF
-
-
-def is_kept(number: Tensor, seed: Tensor, dropped: int) -> Tensor:
-    """Whether dropout keeps a value: whether the hash of its number is not below `dropped` (of 2**32).
-
-    Two rounds of multiply and shift, decided by two seeds: the same on every device, and drawn again on the way back
-    for less than it costs to keep.
-    """
-    h = (number * 0x9E3779B1 + seed[0]) & _WORD
-    h = ((h ^ (h >> 16)) * 0x21F0AAAD) & _WORD
-    h = ((h ^ (h >> 15)) * (seed[1] | 1)) & _WORD
-    return h >= dropped
-
-
-def kept(rows: int, columns: int, seed: Tensor, dropped: int) -> Tensor:
-    """(rows, columns), true where dropout keeps a value."""
-    return is_kept(
-        torch.arange(rows * columns, device=seed.device), seed, dropped
-    ).view(rows, columns)
-
-
-def kept_pairs(
-    sequences: int, heads: int, longest: int, seed: Tensor, dropped: int
-) -> Tensor:
-    """(sequences, heads, queries, keys): the same of attention."""
-    shape = (sequences, heads, longest, longest)
-    return is_kept(
-        torch.arange(math.prod(shape), device=seed.device), seed, dropped
-    ).view(shape)
-
-
-def thinned(x: Tensor, keep: Tensor, dropped: int) -> Tensor:
-    """What is kept, larger by as much as is dropped."""
-    return torch.where(keep, x * (2**32 / (2**32 - dropped)), 0.0)
 
 
 def norm_forward(
@@ -63,7 +28,7 @@ def norm_forward(
     """norm(x + dropout(change)), the sum, its mean and 1/deviation; the largest value and longest row of the first."""
     added = change.float()
     if dropped:
-        added = thinned(added, kept(len(x), x.shape[1], seed, dropped), dropped)
+        added = thinned(added, keep_mask(x.shape, seed, dropped), dropped)
     total = (x.float() + added).to(x.dtype)
     wide = total.float()
     mean = wide.mean(1)
@@ -86,7 +51,7 @@ def norm_backward(
     dtotal = d.to(dy.dtype)
     d = dtotal.float()
     if dropped:
-        d = thinned(d, kept(len(d), d.shape[1], seed, dropped), dropped)
+        d = thinned(d, keep_mask(d.shape, seed, dropped), dropped)
     sums = torch.stack([(g * unit).sum(0), g.sum(0), d.sum(0)])
     return dtotal, None if bounded else d.to(dy.dtype), sums, _bounds(d, bounded)
 
@@ -111,7 +76,7 @@ def embedding_forward(
     spread = torch.rsqrt((wide - mean[:, None]).pow(2).mean(1) + epsilon)
     y = (wide - mean[:, None]) * spread[:, None] * weight.float() + bias.float()
     if dropped:
-        y = thinned(y, kept(len(y), y.shape[1], seed, dropped), dropped)
+        y = thinned(y, keep_mask(y.shape, seed, dropped), dropped)
     return y.to(dtype), total, mean, spread, _bounds(y, bounded)
 
 
@@ -122,7 +87,7 @@ def embedding_backward(
     """The gradient of the sum, in float32; those of weight and bias."""
     g = dy.float() if dy2 is None else dy.float() + dy2.float()
     if dropped:
-        g = thinned(g, kept(len(g), g.shape[1], seed, dropped), dropped)
+        g = thinned(g, keep_mask(g.shape, seed, dropped), dropped)
     unit = (total.float() - mean[:, None]) * spread[:, None]
     gw = g * weight.float()
     d = (
@@ -137,7 +102,7 @@ def gelu_forward(
     """dropout(gelu(u)); with a bound, in eight bits."""
     h = F.gelu(u.float())
     if dropped:
-        h = thinned(h, kept(len(u), u.shape[1], seed, dropped), dropped)
+        h = thinned(h, keep_mask(u.shape, seed, dropped), dropped)
     return h.to(u.dtype) if bound is None else cast(h, bound, kind)
 
 
@@ -157,7 +122,7 @@ def gelu_backward(
     ) / math.sqrt(2 * math.pi)
     g = dh.float() * slope
     if dropped:
-        g = thinned(g, kept(len(u), u.shape[1], seed, dropped), dropped)
+        g = thinned(g, keep_mask(u.shape, seed, dropped), dropped)
     return g.to(u.dtype) if bound is None else cast(g, bound, kind), g.sum(0)
 
 
@@ -170,7 +135,7 @@ def cast(
     made = into or empty_eight(rows, columns, bound, kind)
     wide = x.float()
     if seed is not None and dropped:
-        wide = thinned(wide, kept(rows, columns, seed, dropped), dropped)
+        wide = thinned(wide, keep_mask(x.shape, seed, dropped), dropped)
     top = largest(kind)
     eight = (wide * (top / bound)).clamp(-top, top).to(kind)
     made.straight[:, first : first + columns] = eight
@@ -246,9 +211,7 @@ def _attended(
     p = scores.softmax(-1)
     if mask is not None:
         p = p * mask[:, None, :, None]  # rows that are no token have no gradient
-    keep = (
-        kept_pairs(rows.rows, heads, rows.longest, seed, dropped) if dropped else None
-    )
+    keep = keep_mask(p.shape, seed, dropped) if dropped else None
     return q, k, v, p, keep
 
 
@@ -281,7 +244,7 @@ def softmax_forward(
     p = torch.exp2(p - top)
     mass, factor = p.sum(-1), 2**32 / (2**32 - dropped) / p.sum(-1)
     if dropped:
-        p = torch.where(_kept_of(scores, seed, dropped), p, 0.0)
+        p = torch.where(keep_mask(scores.shape, seed, dropped), p, 0.0)
     weights.copy_(p)
     return top[..., 0] + mass.log2(), factor, p.sum(-1) * factor
 
@@ -311,7 +274,7 @@ def softmax_backward(
     p = torch.exp2(_scaled(scores, lengths, scale) - levels)
     g = dweights.float() / factors + lifts
     if dropped:
-        g = thinned(g, _kept_of(scores, seed, dropped), dropped)
+        g = thinned(g, keep_mask(scores.shape, seed, dropped), dropped)
     scores.copy_(p * (g - deltas) * scale)
 
 
@@ -320,9 +283,3 @@ def _scaled(scores: Tensor, lengths: Tensor, scale: float) -> Tensor:
     return torch.where(
         there, scores.float() * (scale * math.log2(math.e)), float("-inf")
     )
-
-
-def _kept_of(scores: Tensor, seed: Tensor, dropped: int) -> Tensor:
-    return is_kept(
-        torch.arange(scores.numel(), device=scores.device), seed, dropped
-    ).view(scores.shape)

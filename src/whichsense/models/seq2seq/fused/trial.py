@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from whichsense.models.seq2seq.fused import reference
-from whichsense.models.seq2seq.fused.eight import BACKWARD, FORWARD, Eight
-from whichsense.models.seq2seq.fused.layer import Plan
+from whichsense.models.seq2seq.fused.plan import Plan
+from whichsense.models.seq2seq.fused.precision import BACKWARD, FORWARD, Eight
 from whichsense.models.seq2seq.fused.reference import RowsOfSoftmax
 from whichsense.models.seq2seq.ragged import Ragged
 
