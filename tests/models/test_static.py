@@ -110,15 +110,11 @@ def test_texts_without_words_are_zero(encoder: Static) -> None:
     ).shape == (0, 16)
 
 
-def test_forgetting_words_changes_nothing(
-    encoder: Static, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_forgetting_words_changes_nothing(encoder: Static) -> None:
     texts = ["frank herbert", "lyon river dunes", "who wrote frank"]
     before = encoder.encode_passages(texts)
-    monkeypatch.setattr(static, "_REMEMBERED", 2)
-    np.testing.assert_array_equal(
-        Static(encoder.weights).encode_passages(texts), before
-    )
+    forgetful = Static(encoder.weights, cache_size=2)
+    np.testing.assert_array_equal(forgetful.encode_passages(texts), before)
 
 
 def test_a_monstrous_text_is_cut(encoder: Static) -> None:

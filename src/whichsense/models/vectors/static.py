@@ -26,7 +26,6 @@ from whichsense.protocols import Encoder
 WEIGHTS = Path(__file__).parents[1] / "weights" / "static-1.npz"
 LONGEST = 512  # words of a text; the rest is truncated
 _MOST_TOKENS = 2048
-_CACHE_SIZE = 2**18  # words
 # Punctuation and control characters separate words: their tokens weigh next to nothing in a text's vector.
 _SEPARATORS = string.punctuation.encode() + bytes(range(32)) + b"\x7f"
 _TO_SPACE = bytes.maketrans(_SEPARATORS, b" " * len(_SEPARATORS))
@@ -92,8 +91,11 @@ class VectorTable:
 class WeightedVectors(dict[bytes, tuple[int, ...]]):
     """Weighted token vectors, and a cache word → its tokens. Tokens of weight 0 are left out."""
 
-    def __init__(self, table: VectorTable, weight: Floats) -> None:
+    def __init__(
+        self, table: VectorTable, weight: Floats, cache_size: int = 2**18
+    ) -> None:
         super().__init__()
+        self._cache_size = cache_size
         self._vocabulary = table.vocabulary
         self._counts = (weight > 0).tolist()
         self._vectors = table.codes * (table.scale * weight)[:, None]
@@ -101,7 +103,7 @@ class WeightedVectors(dict[bytes, tuple[int, ...]]):
     def __missing__(self, word: bytes) -> tuple[int, ...]:
         all_tokens = pieces(word.decode("utf-8", "replace"), self._vocabulary)
         # Most cached words were met once; frequent ones come back at once.
-        if len(self) >= _CACHE_SIZE:
+        if len(self) >= self._cache_size:
             self.clear()
         tokens = tuple([token for token in all_tokens if self._counts[token]])
         self[word] = tokens
@@ -144,6 +146,8 @@ class Static:
 
     weights: Path = WEIGHTS
     questions: Encoder | None = None
+    cache_size: int = 2**18
+    """Words whose tokens are cached."""
 
     @property
     def name(self) -> str:
@@ -197,8 +201,10 @@ class Static:
 
     @cached_property
     def _passage_words(self) -> WeightedVectors:
-        return WeightedVectors(self._table, self._table.passage_weight)
+        return WeightedVectors(self._table, self._table.passage_weight, self.cache_size)
 
     @cached_property
     def _question_words(self) -> WeightedVectors:
-        return WeightedVectors(self._table, self._table.question_weight)
+        return WeightedVectors(
+            self._table, self._table.question_weight, self.cache_size
+        )
