@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from retrieval import texts  # type: ignore[import-not-found,unused-ignore]  # beside this file
 from whichsense.datasets import load
 from whichsense.errors import MissingData
-from whichsense.index.dense import clusters as lists
-from whichsense.index.dense.vectors import Vectors, VectorsWriter
+from whichsense.index.dense.clusters import Clustering
+from whichsense.index.dense.vectors import Vectors
+from whichsense.index.dense.writer import VectorsWriter
 from whichsense.models.vectors.encoders import estimate, load_encoder
 
 Floats = NDArray[np.float32]
@@ -94,15 +95,10 @@ def store(
         exact,
         f"{rate:,.0f} vectors/s to build, {size:.0f} MB",
     )
-    usual = lists.how_many_to_read
     for name, share in (("a fifth, int8", 5), ("all of them, int8", 1)):
-
-        def read(parted: int, count: int, share: int = share) -> int:
-            return max(1, parted // share)
-
-        setattr(lists, "how_many_to_read", read)  # noqa: B010 (mypy compares the names of parameters)
+        # `search` looks `opened` up when it is called.
+        opened = Vectors.open(folder, Clustering(always_read=len(vectors) // share))
         show(name, search, queries, exact, "")
-    setattr(lists, "how_many_to_read", usual)  # noqa: B010 (mypy compares the names of parameters)
 
 
 def graph(

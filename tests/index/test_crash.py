@@ -23,7 +23,7 @@ from whichsense import index
 from whichsense.errors import WhichsenseError
 from whichsense.index import Index, publish, staging
 from whichsense.index.lexical.engine import LexicalWriter
-from whichsense.index.store import PassagesWriter
+from whichsense.index.store_writer import PassagesWriter
 from whichsense.index.write import build_index
 
 OLD = [(f"Old {n}", f"An old text number {n} about pumas.") for n in range(40)]

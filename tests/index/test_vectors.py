@@ -9,9 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from whichsense.errors import DamagedIndex, WhichsenseError
-from whichsense.index.dense import clusters as lists
 from whichsense.index.dense import codes
-from whichsense.index.dense.vectors import Vectors, VectorsWriter
+from whichsense.index.dense.clusters import Clustering
+from whichsense.index.dense.vectors import Vectors
+from whichsense.index.dense.writer import VectorsWriter
 
 DIMENSIONS = 32
 
@@ -31,21 +32,20 @@ def numbers(start: int, stop: int) -> NDArray[np.uint64]:
     return np.arange(start, stop, dtype=np.uint64)
 
 
-def saved(folder: Path, count: int = 300) -> NDArray[np.float32]:
+MANY_LISTS = Clustering(fewest=100, always_read=100)
+
+
+def saved(
+    folder: Path, count: int = 300, clustering: Clustering | None = None
+) -> NDArray[np.float32]:
     vectors = made(count)
-    with VectorsWriter(folder, DIMENSIONS) as writer:
+    with VectorsWriter(folder, DIMENSIONS, clustering) as writer:
         for start in range(0, count, 100):
             writer.add(
                 numbers(start, min(start + 100, count)), vectors[start : start + 100]
             )
         writer.save()
     return vectors
-
-
-@pytest.fixture
-def many_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lists, "FEWEST", 100)
-    monkeypatch.setattr(lists, "_ALWAYS_READ", 100)
 
 
 def test_finds_what_an_exact_search_finds(tmp_path: Path) -> None:
@@ -67,15 +67,14 @@ def test_finds_what_an_exact_search_finds(tmp_path: Path) -> None:
     assert (np.diff(scores, axis=1) <= 0).all()
 
 
-@pytest.mark.usefixtures("many_lists")
 def test_lists_find_nearly_as_much(tmp_path: Path) -> None:
     centres = made(40, seed=1)
     vectors = centres[np.arange(2000) % 40] + 0.15 * made(2000, seed=2)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    with VectorsWriter(tmp_path, DIMENSIONS) as writer:
+    with VectorsWriter(tmp_path, DIMENSIONS, MANY_LISTS) as writer:
         writer.add(numbers(0, 2000), vectors)
         writer.save()
-    opened = Vectors.open(tmp_path)
+    opened = Vectors.open(tmp_path, MANY_LISTS)
     assert len(opened.centres) == round(2000**0.5) and opened.check() == []
     rows, _ = opened.search(vectors[:50], 10)
     exact = np.argsort(-(vectors[:50] @ vectors.T), axis=1)[:, :10]
@@ -107,22 +106,21 @@ def test_row_numbers_need_not_be_in_order(tmp_path: Path) -> None:
     assert opened.similarities(vectors[7], [5, 10**7]).tolist() == [0, 0]
 
 
-@pytest.mark.usefixtures("many_lists")
 def test_adding_and_removing_leave_the_old_files_as_they_are(tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
-    vectors = saved(old)
+    vectors = saved(old, clustering=MANY_LISTS)
     before = {path.name: path.read_bytes() for path in old.iterdir()}
     new.mkdir()
     for path in old.iterdir():
         os.link(path, new / path.name)
-    with VectorsWriter(new) as writer:
+    with VectorsWriter(new, clustering=MANY_LISTS) as writer:
         assert writer.next_row == 300
         writer.add(numbers(300, 340), made(40, seed=9))
         writer.remove(numbers(0, 10))
         writer.save()
     assert {path.name: path.read_bytes() for path in old.iterdir()} == before
     assert Vectors.open(old).count == 300
-    opened = Vectors.open(new)
+    opened = Vectors.open(new, MANY_LISTS)
     assert opened.count == 330 and opened.check() == []
     assert opened.search(made(40, seed=9), 1)[0][:, 0].tolist() == list(range(300, 340))
     assert 5 not in opened.search(vectors[5], 10)[0]

@@ -20,7 +20,7 @@ from whichsense.index.dense.encode import encoder_of
 from whichsense.index.folder import Manifest
 from whichsense.index.lexical.generation import Texts
 from whichsense.index.names import Names
-from whichsense.index.store import unpacked
+from whichsense.index.store import unpack
 from whichsense.index.write import Cutting, build_index
 from whichsense.jobs.progress import Progress, silent, unsaid
 from whichsense.protocols import Encoder
@@ -231,8 +231,7 @@ class Index:
         scores = by_words + weight * self._vectors.similarities(vector, rows)
         best = np.argsort(-scores, kind="stable")[:k]
         return [
-            Hit(unpacked(stored[place]), float(scores[place]))
-            for place in best.tolist()
+            Hit(unpack(stored[place]), float(scores[place])) for place in best.tolist()
         ]
 
 

@@ -28,7 +28,8 @@ from whichsense.index.folder import STAGING, Manifest
 from whichsense.index.lexical.engine import LexicalWriter
 from whichsense.index.lexical.generation import DELETED, load_deleted
 from whichsense.index.names import NamesWriter
-from whichsense.index.store import PassagesWriter, packed
+from whichsense.index.store import pack
+from whichsense.index.store_writer import PassagesWriter
 from whichsense.types import Document, Redirect, Sense
 
 _STATE, _NEXT_STATE = "state.json", "state.next.json"
@@ -125,7 +126,7 @@ class Staging:
             if self._seen.new(title, text):
                 self._lexical.add(state.next_row, title, text)
                 self._passages.add(
-                    packed((name, title, source, section), start, end, text),
+                    pack((name, title, source, section), start, end, text),
                     record.id,
                     source,
                 )

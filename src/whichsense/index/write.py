@@ -152,7 +152,7 @@ def _forget(content: Path, deleted: Mapping[int, Passage]) -> None:
     save_fingerprints(content, Seen.from_array(remaining))
     save_deleted(content, deleted)
     if (content / "vectors").exists():
-        from whichsense.index.dense.vectors import VectorsWriter
+        from whichsense.index.dense.writer import VectorsWriter
 
         with VectorsWriter(content / "vectors") as vectors:
             vectors.remove(np.fromiter(deleted, dtype=np.uint64))

@@ -14,7 +14,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 from whichsense.corpus.outline import Page
 from whichsense.corpus.wikipedia import wikitext
-from whichsense.jobs.workers import WorkerLost, Workers
+from whichsense.jobs.processes import WorkerLost
+from whichsense.jobs.workers import Workers
 
 _BATCH_CHARACTERS = 2**20  # a batch ends here: long pages keep all workers busy too
 

@@ -45,10 +45,9 @@ def read_header(folder: Path) -> dict[str, Any] | None:
             raise DamagedIndex(
                 f"'{path}' has format {header['format']}; this version reads {FORMAT}. Build it again."
             )
-        if not all(
-            isinstance(header[key], int) for key in ("count", "dimensions", "lists")
-        ):
-            raise TypeError("a number is missing")
+        for key in ("count", "dimensions", "lists"):
+            if not isinstance(header[key], int):
+                raise TypeError(f"{key} is not a number")
         str(header["set"])
     except FileNotFoundError:
         return None
@@ -59,30 +58,32 @@ def read_header(folder: Path) -> dict[str, Any] | None:
     return header
 
 
-def quantized(
+def quantize(
     vectors: NDArray[np.float32],
 ) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     """Codes and scales: each vector uses the whole range of int8, whatever its largest number."""
     largest = np.abs(vectors).max(axis=1, initial=0)
-    return coded(vectors), np.asarray(largest / 127, dtype=np.float32)
+    return encode(vectors), np.asarray(largest / 127, dtype=np.float32)
 
 
-def coded(vectors: NDArray[np.float32]) -> NDArray[np.int8]:
+def encode(vectors: NDArray[np.float32]) -> NDArray[np.int8]:
+    """The codes alone, as a query needs them: its scale does not change the order."""
     largest = np.abs(vectors).max(axis=1, initial=0, keepdims=True)
-    return np.rint(vectors * (127 / np.where(largest == 0, 1, largest))).astype(np.int8)
+    scale = 127 / np.where(largest == 0, 1, largest)
+    return np.rint(vectors * scale).astype(np.int8)
 
 
 def top(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:
-    return (
-        np.argpartition(-scores, k - 1)[:k]
-        if k < len(scores)
-        else np.arange(len(scores))
-    )
+    """The places of the k highest scores, in no order."""
+    if k >= len(scores):
+        return np.arange(len(scores))
+    return np.argpartition(-scores, k - 1)[:k]
 
 
-def mapped(path: Path, kind: type[np.generic]) -> NDArray[Any]:
+def map_file(path: Path, kind: type[np.generic]) -> NDArray[Any]:
+    """A .npy file, mapped into memory."""
     try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
         raise DamagedIndex(
             f"'{path}' is missing. Build the index again or restore the file."
@@ -91,11 +92,11 @@ def mapped(path: Path, kind: type[np.generic]) -> NDArray[Any]:
         raise DamagedIndex(
             f"'{path}' is damaged ({error}). Build the index again or restore the file."
         ) from None
-    if found.dtype != kind:
+    if array.dtype != kind:
         raise DamagedIndex(
-            f"'{path}' holds {found.dtype}, not {np.dtype(kind)}. Build the index again."
+            f"'{path}' holds {array.dtype}, not {np.dtype(kind)}. Build the index again."
         )
-    return np.asarray(found)
+    return np.asarray(array)
 
 
 def products() -> Products:
@@ -108,9 +109,8 @@ def products() -> Products:
     def dots(query: NDArray[np.int8], codes: NDArray[np.int8]) -> NDArray[np.float32]:
         if not len(codes):
             return np.zeros(0, dtype=np.float32)
-        return np.asarray(
-            fast.cdist(query[None], codes, "dot"), dtype=np.float32
-        ).reshape(-1)
+        distances = fast.cdist(query[None], codes, "dot")
+        return np.asarray(distances, dtype=np.float32).reshape(-1)
 
     return dots
 
@@ -125,8 +125,8 @@ def cosines(
     vectors: NDArray[np.float32], query: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """Not `vectors @ query`: BLAS shares even small products among threads and, on a busy machine, waits for them."""
-    found: NDArray[np.float32] = np.einsum("ij,j->i", vectors, query)
-    return found
+    products: NDArray[np.float32] = np.einsum("ij,j->i", vectors, query)
+    return products
 
 
 class Pool:
@@ -137,15 +137,14 @@ class Pool:
         parts: Sequence[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]],
         removed: set[int],
     ) -> None:
-        self._codes, self._scales = (
-            [part[0] for part in parts],
-            [part[1] for part in parts],
-        )
-        self._ends = np.cumsum([len(part[2]) for part in parts])
-        rows = np.concatenate(
-            [np.asarray(part[2], dtype=np.uint64) for part in parts]
-            or [np.zeros(0, dtype=np.uint64)]
-        )
+        self._codes, self._scales = [], []
+        all_rows = [np.zeros(0, dtype=np.uint64)]
+        for part_codes, part_scales, part_rows in parts:
+            self._codes.append(part_codes)
+            self._scales.append(part_scales)
+            all_rows.append(np.asarray(part_rows, dtype=np.uint64))
+        self._ends = np.cumsum([len(part_rows) for part_rows in all_rows[1:]])
+        rows = np.concatenate(all_rows)
         _, latest = np.unique(rows[::-1], return_index=True)
         places = np.sort(len(rows) - 1 - latest)
         gone = np.fromiter(removed, dtype=np.uint64, count=len(removed))
@@ -163,12 +162,12 @@ class Pool:
         part_of = np.searchsorted(self._ends, places, side="right")
         taken = np.empty((len(which), self._codes[0].shape[1]), dtype=np.int8)
         scales = np.empty(len(which), dtype=np.float32)
-        for part, (stored, stored_scales) in enumerate(
-            zip(self._codes, self._scales, strict=True)
-        ):
+        for part in range(len(self._codes)):
             own = part_of == part
-            inside = places[own] - (self._ends[part - 1] if part else 0)
-            taken[own], scales[own] = stored[inside], stored_scales[inside]
+            begin = self._ends[part - 1] if part else 0
+            inside = places[own] - begin
+            taken[own] = self._codes[part][inside]
+            scales[own] = self._scales[part][inside]
         return taken, scales
 
     def decoded(self, which: NDArray[np.intp]) -> NDArray[np.float32]:

@@ -38,7 +38,7 @@ def encode_rows(
     say: Callable[[str], None],
 ) -> None:
     """Vectors for these rows of the staged passages. Rows that an earlier, stopped run encoded are passed over."""
-    from whichsense.index.dense.vectors import VectorsWriter
+    from whichsense.index.dense.writer import VectorsWriter
 
     texts = Texts(content)
     with (

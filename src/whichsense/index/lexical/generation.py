@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from whichsense.index.lexical.engine import Lexical
 from whichsense.index.lexical.query import content_words, question_words
 from whichsense.index.rescore import BY_BOTH, BY_WORDS, Weights, rescored
-from whichsense.index.store import TEXT, TITLE, Field, Passages, unpacked
+from whichsense.index.store import TEXT, TITLE, Field, Passages, unpack
 from whichsense.text.words import whole_characters
 from whichsense.types import Hit, Passage
 
@@ -55,7 +55,7 @@ class Texts:
             lowered = float(new.min()) - scores[seen - 1]
             scores = [*new.tolist(), *(score + lowered for score in scores[seen:])]
         return [
-            (rows[place], Hit(unpacked(stored[place]), scores[place]))
+            (rows[place], Hit(unpack(stored[place]), scores[place]))
             for place in order[:k]
         ]
 
@@ -97,7 +97,7 @@ class Texts:
 
     def fetch(self, rows: Sequence[int]) -> list[Passage]:
         """The passages with these row numbers, in their order."""
-        return [unpacked(stored) for stored in self.passages.stored(rows)]
+        return [unpack(stored) for stored in self.passages.stored(rows)]
 
     def named(
         self, ids: Iterable[str], sources: Iterable[str] = ()
