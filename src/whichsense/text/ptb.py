@@ -9,7 +9,7 @@ from whichsense.text.ptb_rules import rules
 from whichsense.text.words import normalize
 
 # What the captioning toolkit drops after tokenizing. It lower-cases first, so that a bracket's "-lrb-" stays.
-DROPPED = frozenset("'' ' `` ` -LRB- -RRB- -LCB- -RCB- . ? ! , : - -- ... ;".split())
+_DROPPED = frozenset("'' ' `` ` -LRB- -RRB- -LCB- -RCB- . ? ! , : - -- ... ;".split())
 
 # What needs no rule, as nothing that follows can make a longer token of it: the bulk of every question.
 _PLAIN = re.compile(
@@ -39,38 +39,45 @@ def lexemes(text: str) -> list[str]:
     >>> lexemes("I cannot say: rock'n'roll/pop")
     ['i', 'can', 'not', 'say', ':', 'rock', "'n'", 'roll/pop']
     """
-    text = _ASTRAL.sub(
-        "\u200b", text
-    )  # it knows 16-bit characters only, and drops the others
-    tokens, position, end = [], 0, len(text)
-    while position < end:
+    # The original knows 16-bit characters only, and drops the others.
+    text = _ASTRAL.sub("\u200b", text)
+    tokens: list[str] = []
+    position = 0
+    while position < len(text):
         if text[position] == " ":
             position += 1
-        elif (plain := _PLAIN.match(text, position)) and (
-            token := plain[0].lower()
-        ) not in _SPLIT:
-            tokens.append(token)
+            continue
+        plain = _PLAIN.match(text, position)
+        if plain and plain[0].lower() not in _SPLIT:
+            tokens.append(plain[0].lower())
             position = plain.end()
         elif gap := _SKIPPED.match(text, position):
             position = gap.end()
         else:
-            position = _longest(text, position, tokens)
+            position = _add_longest(text, position, tokens)
     return tokens
 
 
-def _longest(text: str, position: int, tokens: list[str]) -> int:
-    best, reach = None, position
+def _add_longest(text: str, position: int, tokens: list[str]) -> int:
+    """Add the token of the rule that matches farthest; returns the position after it."""
+    best_rule = best_match = None
+    reach = position
     for rule in rules():
         match = rule.pattern.match(text, position)
         if match and match.end() > reach:
-            best, reach = (rule, match), match.end()
-    if best is None:  # a character that it cannot tokenize is dropped
+            best_rule, best_match = rule, match
+            reach = match.end()
+    if best_rule is None or best_match is None:
+        # A character that the original cannot tokenize is dropped.
         return position + 1
-    rule, match = best
-    end = match.end(1)
-    token = text[position : end - rule.again] if rule.again > 1 else match[1]
-    tokens.append((rule.make(token) if rule.make else token).lower())
-    return end - rule.again
+    end = best_match.end(1)
+    token = best_match[1]
+    if best_rule.again > 1:  # the rest of the word is a token of its own
+        token = text[position : end - best_rule.again]
+    if best_rule.make:
+        token = best_rule.make(token)
+    tokens.append(token.lower())
+    return end - best_rule.again
 
 
 def tokenize(text: str) -> list[str]:
@@ -79,7 +86,7 @@ def tokenize(text: str) -> list[str]:
     >>> tokenize("Who's the actor, then?")
     ['who', "'s", 'the', 'actor', 'then']
     """
-    return [token for token in lexemes(text) if token not in DROPPED]
+    return [token for token in lexemes(text) if token not in _DROPPED]
 
 
 @lru_cache(maxsize=2**16)
@@ -89,8 +96,10 @@ def question_words(question: str) -> tuple[str, ...]:
     >>> question_words("Who made the play 'The Crucible' (1996)?")
     ('who', 'made', 'play', 'crucible', 'lrb', '1996', 'rrb')
     """
+    # Most questions are words without punctuation: no rule is needed.
     if _SIMPLE.fullmatch(question):
         words = question.lower().rstrip("?").split()
         if _SPLIT.isdisjoint(words):
             return tuple([word for word in words if word not in _ARTICLES])
-    return tuple(normalize(" ".join(tokenize(question.replace("\n", " ")))).split())
+    tokens = tokenize(question.replace("\n", " "))
+    return tuple(normalize(" ".join(tokens)).split())

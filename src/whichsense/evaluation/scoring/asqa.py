@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from whichsense.datasets import LongQuestion, Question
+from whichsense.datasets import LongQuestion
 from whichsense.datasets.readers.long_form import read_asqa
-from whichsense.datasets.rows import ParsedJson
 from whichsense.errors import BadInput
 from whichsense.evaluation.scoring.inputs import (
     GoldInput,
@@ -37,7 +35,7 @@ from whichsense.metrics.rouge import rouge_l
 if TYPE_CHECKING:
     from whichsense.evaluation.scoring.result import Array
 
-Variant = Literal["best", "average"]
+_Variant = Literal["best", "average"]
 
 _FIX = "Is it an ASQA file?"
 _NO_READER = "disambig_f1 and dr need a reader: --reader PATH of a SQuAD 2.0 model."
@@ -51,7 +49,7 @@ def score_asqa(
     gold: GoldInput,
     predictions: PredictionInput,
     *,
-    variant: Variant = "best",
+    variant: _Variant = "best",
     allow_missing: bool = False,
     reader: metrics.Reader | None = None,
     reader_answers: PredictionInput | None = None,
@@ -63,11 +61,7 @@ def score_asqa(
     `reader` answers the disambiguated questions from them; in its place `reader_answers` are the official reader's
     answers, `{id_number: answer}`. `split` chooses among several in one file.
     """
-
-    def read_official(source: Path | ParsedJson) -> Iterator[Question]:
-        return read_asqa(source, split, _FIX)
-
-    golds = read_gold(gold, read_official, LongQuestion)
+    golds = read_gold(gold, lambda source: read_asqa(source, split, _FIX), LongQuestion)
     aligned = align(
         golds,
         read_predictions(predictions, list(golds)),
@@ -80,17 +74,17 @@ def score_asqa(
     texts = []
     for key, question in golds.items():
         pairs[key] = _disambiguations(question)
-        texts.append(aligned[key] or "")
+        texts.append(aligned[key] or "")  # a missing answer scores as an empty one
         questions[key] = _score_question(question, pairs[key], texts[-1])
-    settings: dict[str, Any] = {"variant": variant}
     rows = list(questions.values())
+    settings: dict[str, Any] = {"variant": variant}
     if reader_answers is not None:
         settings["reader"] = input_name(reader_answers, "own")
         _add_reader_scores(rows, _score_answers(pairs, reader_answers))
     elif reader is not None:
         settings["reader"] = str(getattr(reader, "name", "own"))
-        scores = metrics.read_all(list(pairs.values()), texts, reader)
-        _add_reader_scores(rows, scores)
+        groups = list(pairs.values())
+        _add_reader_scores(rows, metrics.read_all(groups, texts, reader))
     has_reader = "reader" in settings
     references = _references(rows, variant)
     return Result(
@@ -121,7 +115,7 @@ def _score_question(question: LongQuestion, pairs: _Pairs, prediction: str) -> _
         "rouge_l": max(by_reference),
         "rouge_l_by_reference": by_reference,
         "str_em": metrics.str_em([pair.aliases for pair in pairs], prediction),
-        "disambig_f1": None,
+        "disambig_f1": None,  # until a reader gives them
         "dr": None,
         "length": metrics.length(prediction),
         "question": question.text,
@@ -165,7 +159,7 @@ def _add_reader_scores(
         question["dr"] = metrics.dr(score.disambig_f1, question["rouge_l"])
 
 
-def _references(rows: Sequence[_Scores], variant: Variant) -> list[list[float]]:
+def _references(rows: Sequence[_Scores], variant: _Variant) -> list[list[float]]:
     """ROUGE-L columns, one list per question: the best reference, or every reference (the older rule)."""
     if variant == "best":
         return [[row["rouge_l"]] for row in rows]
@@ -180,7 +174,7 @@ def _references(rows: Sequence[_Scores], variant: Variant) -> list[list[float]]:
 def _means(
     rows: Sequence[_Scores],
     references: list[list[float]],
-    variant: Variant,
+    variant: _Variant,
     has_reader: bool,
 ) -> dict[str, float | None]:
     best = column(rows, "rouge_l")
@@ -194,6 +188,7 @@ def _means(
     for metric in _READER_METRICS:
         values[metric] = mean(column(rows, metric)) if has_reader else None
     values["dr"] = None
+    # DR combines the averages, not each question's.
     if has_reader:
         disambig_f1, rouge = values["disambig_f1"], values["rouge_l"]
         values["dr"] = metrics.dr(disambig_f1 or 0.0, rouge or 0.0)

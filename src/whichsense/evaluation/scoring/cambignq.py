@@ -35,7 +35,7 @@ from whichsense.text.bleu import bleu_counts, corpus_bleu
 if TYPE_CHECKING:
     from whichsense.evaluation.scoring.result import Array
 
-Variant = Literal["released", "paper"]
+_Variant = Literal["released", "paper"]
 
 _FIX = "Is it CAmbigNQ's file, or one of the form {id: text}?"
 _NO_BERT = "bert_score needs a model: --bert PATH."
@@ -59,7 +59,7 @@ def score_cambignq(
     gold: GoldInput,
     predictions: PredictionInput,
     *,
-    variant: Variant = "released",
+    variant: _Variant = "released",
     allow_missing: bool = False,
     bert: str | Path | None = None,
     name: str = "",
@@ -98,7 +98,7 @@ def score_cambignq(
 def _score_question(
     question: ClarifiedQuestion,
     prediction: str | None,
-    variant: Variant,
+    variant: _Variant,
     corpus: _Corpus,
 ) -> _Scores:
     """Score one question by itself, and add it to the corpus."""

@@ -11,8 +11,8 @@ from whichsense.datasets.rows import ParsedJson
 from whichsense.errors import BadInput
 from whichsense.files import read_json
 
-Value = TypeVar("Value")
-Record = TypeVar("Record", bound=Question)
+_Value = TypeVar("_Value")
+_Record = TypeVar("_Record", bound=Question)
 
 GoldInput = str | Path | Mapping[str, Any] | Iterable[Any]
 """A file in the official form, its parsed JSON, or a dataset's records."""
@@ -63,12 +63,12 @@ def result_name(name: str, predictions: object) -> str:
 def read_gold(
     gold: GoldInput,
     read: Callable[[Path | ParsedJson], Iterator[Question]],
-    kind: type[Record],
-) -> dict[str, Record]:
+    kind: type[_Record],
+) -> dict[str, _Record]:
     """Gold questions by id. `read` reads the official form; records of the type `kind` are taken as they are."""
     questions = _gold_questions(gold, read)
     where = input_name(gold, "gold")
-    table: dict[str, Record] = {}
+    table: dict[str, _Record] = {}
     repeated = []
     for question in questions:
         if not isinstance(question, kind):
@@ -199,7 +199,7 @@ def _entries(record: Any, where: str, number: int) -> list[tuple[str, Any]]:
     raise BadInput(f"'{where}', record {number}: no 'prediction'. It has: {fields}.")
 
 
-def is_empty_list(value: Any) -> bool:
+def _is_empty_list(value: Any) -> bool:
     """Whether a prediction is an empty list."""
     return isinstance(value, list) and not value
 
@@ -208,11 +208,11 @@ def align(
     gold: Mapping[str, Any],
     predictions: Mapping[str, Any],
     where: str,
-    check: Callable[[Any], Value],
+    check: Callable[[Any], _Value],
     *,
     allow_missing: bool,
-    is_empty: Callable[[Any], bool] = is_empty_list,
-) -> dict[str, Value | None]:
+    is_empty: Callable[[Any], bool] = _is_empty_list,
+) -> dict[str, _Value | None]:
     """Give each gold id its prediction, converted by `check`; None where it is missing or empty and that is allowed."""
     unknown = [key for key in predictions if key not in gold]
     if unknown:
@@ -249,10 +249,10 @@ def _check_all(
     gold: Mapping[str, Any],
     predictions: Mapping[str, Any],
     where: str,
-    check: Callable[[Any], Value],
+    check: Callable[[Any], _Value],
     absent: set[str],
-) -> dict[str, Value | None]:
-    checked: dict[str, Value | None] = {}
+) -> dict[str, _Value | None]:
+    checked: dict[str, _Value | None] = {}
     problems: dict[str, str] = {}
     for key in gold:
         checked[key] = None
