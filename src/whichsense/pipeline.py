@@ -55,8 +55,8 @@ class Pipeline:
     keep: int = 20
     rounds: int = 0
     """Round-trip prediction: how often at most the rewrites are asked again for answers that were missed."""
-    batch: int = 8
-    """Cases that go through the stages together; all are searched for in one call."""
+    batch: int | None = None
+    """Cases that go through the stages together, all of them without it; all are searched for in one call."""
     policy: Policy = FOR_PEOPLE
 
     def run(
@@ -138,9 +138,10 @@ class Pipeline:
         first, *others = steps
         limits = limits or Limits()
         cases = _run_steps([first], cases, limits, on_stage)
+        size = self.batch or max(len(cases), 1)
         finished: list[Case] = []
-        for start in range(0, len(cases), self.batch):
-            some = cases[start : start + self.batch]
+        for start in range(0, len(cases), size):
+            some = cases[start : start + size]
             finished += _run_steps(others, some, limits, on_stage)
         return finished
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
 
 _BATCHES = {COMPACT: 1}  # a case holds about 30 MB while the compact model is at it
-_USUAL_BATCH = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,7 @@ def build(
         depth=settings.depth,
         keep=settings.keep,
         rounds=settings.rounds,
-        batch=_BATCHES.get(provider, _USUAL_BATCH),
+        batch=_BATCHES.get(provider),
         policy=policy,
     )
     return System(pipeline, settings, rewrites)
