@@ -16,7 +16,8 @@ from whichsense.index.saved_hits import SavedHits, save_hits
 from whichsense.stages.retrieve import IndexRetriever
 from whichsense.systems.build import build
 from whichsense.systems.settings import describe, load_settings
-from whichsense.train.tasks.evidence import Data, Evidence
+from whichsense.train.tasks.data import TrainingData
+from whichsense.train.tasks.evidence import EvidenceSearch
 from whichsense.types import FOR_BENCHMARKS, Case
 
 QUESTIONS = [
@@ -103,7 +104,9 @@ def test_mistakes_are_told(built: Index, tmp_path: Path) -> None:
 def test_training_reads_it_in_place_of_an_index(built: Index, tmp_path: Path) -> None:
     path = tmp_path / "hits.jsonl"
     save_hits(built, QUESTIONS, path, k=4)
-    data = Data(train="sample/questions", dev="sample/questions", hits=str(path))
+    data = TrainingData(
+        train="sample/questions", dev="sample/questions", hits=str(path)
+    )
     evidence = data.evidence(2)
     found = evidence.hits(QUESTIONS[0])
     assert [hit.passage for hit in found] == [
@@ -113,7 +116,7 @@ def test_training_reads_it_in_place_of_an_index(built: Index, tmp_path: Path) ->
     assert path in data.paths()
     with pytest.raises(BadConfig, match=r"data\.index in place of data\.hits"):
         _ = evidence.index
-    assert isinstance(Evidence(None, 2).index, Index)
+    assert isinstance(EvidenceSearch(2).index, Index)
 
 
 def test_several_datasets_are_one(tmp_path: Path) -> None:
@@ -127,7 +130,7 @@ def test_several_datasets_are_one(tmp_path: Path) -> None:
             for n, text in enumerate(asked)
         ]
         (tmp_path / f"{name}.json").write_text(json.dumps(body))
-    data = Data(
+    data = TrainingData(
         train=str(tmp_path / "a.json"),
         more=(str(tmp_path / "b.json"),),
         dev=str(tmp_path / "a.json"),

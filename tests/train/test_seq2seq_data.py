@@ -29,7 +29,8 @@ from whichsense.testing import passage_hit
 from whichsense.train import cotraining
 from whichsense.train.cotraining import cotrain, load_cotraining
 from whichsense.train.recipes.recipe import load_recipe
-from whichsense.train.tasks.evidence import Data, Evidence
+from whichsense.train.tasks.data import TrainingData
+from whichsense.train.tasks.evidence import EvidenceSearch
 from whichsense.train.tasks.seq2seq.answer_prediction import (
     Answers,
     ReadExample,
@@ -87,7 +88,9 @@ def test_aliases_are_drawn_and_orders_hold() -> None:
 
 
 def test_questions_without_any_found_answer_are_left_out() -> None:
-    evidence = Data(train="sample/questions", dev="sample/questions").evidence(1)
+    evidence = TrainingData(train="sample/questions", dev="sample/questions").evidence(
+        1
+    )
     questions = list(load("sample/questions"))[:40]
     hits = [evidence.hits(question.text) for question in questions]
     pairs = list(zip(questions, hits, strict=True))
@@ -168,7 +171,7 @@ def test_the_oracle_sees_what_annotators_saw_and_is_scored_by_the_other_one() ->
         ),
         contexts=("", "Bob came first."), context_pages=("", "Race 2013"),
     )  # fmt: skip
-    evidence = Data(train="sample/questions").evidence(1)
+    evidence = TrainingData(train="sample/questions").evidence(1)
     found = example_of(question, evidence, Form(fusion=False), "oracle")
     assert found is not None and found.text == (
         "Who won? answers: Ann | Bob disambiguations: Who won in 2012? | Who won in 2013? "
@@ -189,8 +192,8 @@ def test_evidence_is_reranked() -> None:
             return [replace(case, hits=case.hits[::-1]) for case in cases]
 
     question = next(iter(load("sample/questions"))).text
-    plain = Data(train="sample/questions").evidence(8).hits(question)
-    made = Evidence(None, 3, reranker=Backwards(), candidates=8)
+    plain = TrainingData(train="sample/questions").evidence(8).hits(question)
+    made = EvidenceSearch(3, reranker=Backwards(), candidates=8)
     assert [hit.passage for hit in made.hits(question)] == [
         hit.passage for hit in plain[::-1][:3]
     ]

@@ -15,7 +15,7 @@ from whichsense.models.vectors.static import Static
 from whichsense.train.loop.run import train
 from whichsense.train.recipes.recipe import load_recipe
 from whichsense.train.tasks.encoders.static import FILE, StaticTask
-from whichsense.train.tasks.encoders.static_net import Bags, StaticNet
+from whichsense.train.tasks.encoders.static_net import StaticNet, TokenBags
 
 FEW = (
     "data.limit=8",
@@ -55,10 +55,10 @@ def test_what_is_saved_computes_what_was_trained(
     ]
     with torch.inference_mode():
         asked = net.questions(
-            Bags(**Bags.of([task.words.tokens(question) for question in questions]))
+            TokenBags.of([task.words.tokens(question) for question in questions])
         ).numpy()
         parts = (
-            Bags(**Bags.of([task.words.tokens(pair[which]) for pair in texts]))
+            TokenBags.of([task.words.tokens(pair[which]) for pair in texts])
             for which in (1, 0)
         )
         read = net.passages(*parts).numpy()
@@ -87,7 +87,7 @@ def test_question_layers_begin_by_adding_nothing() -> None:
         for layers in (0, 2)
     )
     layered.vectors.data.copy_(plain.vectors.data)
-    asked = Bags(**Bags.of([[1, 2, 3], [], [4]]))
+    asked = TokenBags.of([[1, 2, 3], [], [4]])
     assert torch.allclose(plain.questions(asked), layered.questions(asked))
 
 

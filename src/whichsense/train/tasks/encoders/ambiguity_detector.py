@@ -22,14 +22,16 @@ from whichsense.models.bert.detector import (
 from whichsense.models.bert.inputs import InputRow, padded
 from whichsense.train.loop.batches import Lazy, shuffle_batches
 from whichsense.train.loop.task import Task, TaskSpec
-from whichsense.train.tasks.encoders.bert import Model
-from whichsense.train.tasks.evidence import Data
+from whichsense.train.tasks.data import TrainingData
+from whichsense.train.tasks.encoders.bert import EncoderModel
 
-TASK = "ambiguity-detector"
+_TASK = "ambiguity-detector"
 
 
 @dataclass(frozen=True, slots=True)
-class Detecting:
+class DetectorSettings:
+    """A recipe's `[detecting]`."""
+
     batch: int = 16
     passages: int = 0
     """Passages that are read with the question; 0: the question alone."""
@@ -37,77 +39,72 @@ class Detecting:
 
 @dataclass(frozen=True, slots=True)
 class AmbiguityDetectorOptions:
-    model: Model = field(default_factory=Model)
-    data: Data = field(default_factory=Data)
-    detecting: Detecting = field(default_factory=Detecting)
+    model: EncoderModel = field(default_factory=EncoderModel)
+    data: TrainingData = field(default_factory=TrainingData)
+    detecting: DetectorSettings = field(default_factory=DetectorSettings)
 
 
 class AmbiguityDetectorTask(Task[AmbiguityClassifier, dict[str, Any]]):
-    """A yes-or-no decision, chosen by accuracy."""
+    """A binary decision, selected by accuracy."""
 
     metric, higher_is_better = "accuracy", True
 
     def __init__(self, options: AmbiguityDetectorOptions) -> None:
-        self.options, self.inputs = options, options.model.inputs()
-        self.rows, self.labels = self._rows(options.data.training())
-        self.dev_rows, self.dev_labels = self._rows(options.data.development())
+        self.options = options
+        self.inputs = options.model.inputs()
+        self.rows, self.labels = self._encode(options.data.training())
+        self.dev_rows, self.dev_labels = self._encode(options.data.development())
 
-    def _rows(self, questions: Sequence[Question]) -> tuple[list[InputRow], list[bool]]:
+    def _encode(
+        self, questions: Sequence[Question]
+    ) -> tuple[list[InputRow], list[bool]]:
         count = self.options.detecting.passages
         evidence = self.options.data.evidence(max(1, count))
         if count:
             evidence.search([question.text for question in questions])
         rows = []
+        labels = []
         for question in questions:
-            passages = (
-                [hit.passage for hit in evidence.hits(question.text)[:count]]
-                if count
-                else []
-            )
+            # Without passages there is no search at all.
+            hits = evidence.hits(question.text)[:count] if count else []
+            passages = [hit.passage for hit in hits]
             rows.append(detector_row(self.inputs, question.text, passages))
-        return rows, [question.is_ambiguous for question in questions]
+            labels.append(question.is_ambiguous)
+        return rows, labels
 
     def build(self) -> AmbiguityClassifier:
-        return self.options.model.begun(
-            AmbiguityClassifier(self.options.model.encoder()), TASK
-        )
+        model = AmbiguityClassifier(self.options.model.encoder())
+        return self.options.model.load_start(model, _TASK)
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
         lengths = [len(row) for row in self.rows]
-        return Lazy(
-            shuffle_batches(
-                len(lengths), self.options.detecting.batch, epoch, seed, lengths
-            ),
-            self._collated,
-        )
+        size = self.options.detecting.batch
+        batches = shuffle_batches(len(lengths), size, epoch, seed, lengths)
+        return Lazy(batches, self._collate)
 
-    def _collated(self, places: Sequence[int]) -> dict[str, Any]:
-        rows = padded(
-            [self.rows[place] for place in places], self.inputs.tokenizer.pad_token_id
-        )
-        return {
-            "rows": rows,
-            "labels": torch.tensor([float(self.labels[place]) for place in places]),
-        }
+    def _collate(self, places: Sequence[int]) -> dict[str, Any]:
+        rows = []
+        labels = []
+        for place in places:
+            rows.append(self.rows[place])
+            labels.append(float(self.labels[place]))
+        pad = self.inputs.tokenizer.pad_token_id
+        return {"rows": padded(rows, pad), "labels": torch.tensor(labels)}
 
     def loss(self, model: AmbiguityClassifier, batch: dict[str, Any]) -> Tensor:
-        return functional.binary_cross_entropy_with_logits(
-            model(batch["rows"]), batch["labels"]
-        )
+        logits = model(batch["rows"])
+        return functional.binary_cross_entropy_with_logits(logits, batch["labels"])
 
     def evaluate(self, model: AmbiguityClassifier) -> dict[str, float]:
-        likely = probabilities(model, self.inputs, self.dev_rows)
-        return asdict(detection(self.dev_labels, [one > 0.5 for one in likely]))
+        ambiguous = probabilities(model, self.inputs, self.dev_rows)
+        decisions = [probability > 0.5 for probability in ambiguous]
+        return asdict(detection(self.dev_labels, decisions))
 
     def save(self, model: AmbiguityClassifier, folder: Path) -> None:
-        about = {"passages": self.options.detecting.passages}
+        options = {"passages": self.options.detecting.passages}
+        config = model.reader.config
         saved.save(
-            folder,
-            model,
-            self.inputs,
-            task=TASK,
-            config=model.reader.config,
-            options=about,
+            folder, model, self.inputs, task=_TASK, config=config, options=options
         )
 
     def data(self) -> list[Path]:

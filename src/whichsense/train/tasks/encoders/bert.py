@@ -1,4 +1,4 @@
-"""What the tasks over BERT-like encoders share: the `[model]` table, and how their models begin."""
+"""What the tasks over BERT-like encoders share: the `[model]` table, and the weights that training starts from."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
-    """Which encoder, and how much of a text it reads."""
+class EncoderModel:
+    """A recipe's `[model]`: which encoder, and how much of a text it reads."""
 
     base: str = "bert-base-uncased"
     """A name on the hub, a folder that transformers saved, or `tiny-bert`."""
     longest: int = 256
+    """Tokens."""
     start: str = ""
-    """The folder of a model of the same task to go on from: trained on one dataset, fine-tuned on another."""
+    """The folder of a model of the same task to start from: trained on one dataset, fine-tuned on another."""
 
     def encoder(self) -> nn.Module:
         return saved.encoder(located(self.base))
@@ -31,8 +32,8 @@ class Model:
     def inputs(self) -> Inputs:
         return Inputs(load_tokenizer(located(self.base)), self.longest)
 
-    def begun(self, network: Network, task: str) -> Network:
-        """The network with the weights that it starts from."""
+    def load_start(self, network: Network, task: str) -> Network:
+        """The network with the weights of `start`, if it is given."""
         if self.start:
             saved.fill(network, saved.described(self.start, task).folder)
         return network

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,19 +18,22 @@ from whichsense.models.bert.inputs import padded
 from whichsense.train.loop.batches import Lazy, shuffle_batches
 from whichsense.train.loop.processes import current_processes
 from whichsense.train.loop.task import Task, TaskSpec
-from whichsense.train.tasks.encoders.bert import Model
-from whichsense.train.tasks.encoders.reranker import Item, listed
-from whichsense.train.tasks.encoders.retrieval_pool import pool_metrics, pooled
-from whichsense.train.tasks.evidence import Data
+from whichsense.train.tasks.data import TrainingData
+from whichsense.train.tasks.encoders.bert import EncoderModel
+from whichsense.train.tasks.encoders.passage_lists import (
+    PassageList,
+    build_lists,
+    draw_pairs,
+)
+from whichsense.train.tasks.encoders.retrieval_metrics import passage_pool, pool_metrics
 from whichsense.types import Passage
 
-TASK = dual_encoder.TASK
-_MEASURED = 1000  # passages whose vectors tell how long vectors are
+_MEASURED = 1000  # passages by which the length of vectors is measured
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
-    """What a batch is made of."""
+class DualEncoderPairs:
+    """A recipe's `[pairs]`: what a batch is made of."""
 
     batch: int = 128
     hard: int = 1
@@ -41,117 +43,103 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class DualEncoderOptions:
-    model: Model = field(default_factory=Model)
-    data: Data = field(default_factory=Data)
-    pairs: Pairs = field(default_factory=Pairs)
+    model: EncoderModel = field(default_factory=EncoderModel)
+    data: TrainingData = field(default_factory=TrainingData)
+    pairs: DualEncoderPairs = field(default_factory=DualEncoderPairs)
 
 
 class DualEncoderTask(Task[DualEncoder, dict[str, Any]]):
-    """In-batch and hard negatives. Chosen by how high dev questions rank their passage in the pool of all of theirs."""
+    """In-batch and hard negatives. Selected by the rank of dev questions' passages in the pool of all of them."""
 
     metric, higher_is_better = "pool_mrr", True
 
     def __init__(self, options: DualEncoderOptions) -> None:
-        self.options, self.inputs = options, options.model.inputs()
+        self.options = options
+        self.inputs = options.model.inputs()
         evidence = options.data.evidence(options.pairs.depth)
-        self.items = listed(options.data.training(), evidence)
-        self.dev = listed(options.data.development(), evidence)
+        self.lists = build_lists(options.data.training(), evidence)
+        self.dev = build_lists(options.data.development(), evidence)
 
     def build(self) -> DualEncoder:
         model = self.options.model
-        return model.begun(DualEncoder(model.encoder(), model.encoder()), TASK)
+        network = DualEncoder(model.encoder(), model.encoder())
+        return model.load_start(network, dual_encoder.TASK)
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
-        size = self.options.pairs.batch
-        places = shuffle_batches(len(self.items), size, epoch, seed)
-        if (
-            len(places) > 1
-        ):  # processes share their passages, so that all batches must be of one size
-            places = [batch for batch in places if len(batch) == size]
-        return Lazy(
-            places,
-            lambda batch: self._collated(
-                [self.items[place] for place in batch], f"{seed}/{epoch}"
-            ),
-        )
+        def collate(places: list[int]) -> dict[str, Any]:
+            lists = [self.lists[place] for place in places]
+            return self._collate(lists, f"{seed}/{epoch}")
 
-    def _collated(self, items: Sequence[Item], luck: str) -> dict[str, Any]:
-        own, hard = [], []
-        for item in items:
-            dice = random.Random(f"{luck}/{item.question.id}")
-            own.append(dice.choice(item.good))
-            # A question with too few hard negatives repeats one: all bring equally many, so that processes can share.
-            hard += [dice.choice(item.bad) for _ in range(self.options.pairs.hard)]
+        size = self.options.pairs.batch
+        batches = shuffle_batches(len(self.lists), size, epoch, seed)
+        if len(batches) > 1:
+            # Processes share their passages, so that all batches must be of one size.
+            batches = [batch for batch in batches if len(batch) == size]
+        return Lazy(batches, collate)
+
+    def _collate(self, lists: Sequence[PassageList], seed: str) -> dict[str, Any]:
+        """`passages`: one for each question, then the hard negatives; `numbers`: their ids; `good`: those of all
+        passages that answer each question, [questions, most], -1 where there are fewer."""
+        positives, negatives = draw_pairs(lists, self.options.pairs.hard, seed)
+        passages = [*positives, *negatives]
+        most = max(len(one.good) for one in lists)
+        good = torch.full((len(lists), most), -1)
+        for row, one in enumerate(lists):
+            good[row, : len(one.good)] = _passage_numbers(one.good)
         pad = self.inputs.tokenizer.pad_token_id
-        most = max(len(item.good) for item in items)
-        good = torch.full((len(items), most), -1)
-        for number, item in enumerate(items):
-            good[number, : len(item.good)] = torch.tensor(
-                [_number(passage) for passage in item.good]
-            )
+        questions = self.inputs.single([one.question.text for one in lists])
+        texts = self.inputs.passages(_title_and_text(passages))
         return {
-            "questions": padded(
-                self.inputs.single([item.question.text for item in items]), pad
-            ),
-            "passages": padded(
-                self.inputs.passages([(p.title, p.text) for p in (*own, *hard)]), pad
-            ),
-            "numbers": torch.tensor([_number(passage) for passage in (*own, *hard)]),
+            "questions": padded(questions, pad),
+            "passages": padded(texts, pad),
+            "numbers": _passage_numbers(passages),
             "good": good,
         }
 
     def loss(self, model: DualEncoder, batch: dict[str, Any]) -> Tensor:
-        """Passages of all processes count as negatives; one that also answers the question does not."""
-        here = current_processes()
+        """Passages of all processes are negatives, except those that also answer the question."""
+        processes = current_processes()
         questions, passages = model(batch)
-        everything, numbers = (
-            here.gather(passages),
-            here.gather_constants(batch["numbers"]),
-        )
-        scores = similarity(questions, everything)
-        own = torch.arange(len(questions), device=scores.device) + here.rank * len(
-            passages
-        )
-        also = (numbers[None, :, None] == batch["good"][:, None, :]).any(-1)
-        also[torch.arange(len(questions), device=scores.device), own] = False
-        return functional.cross_entropy(scores.masked_fill(also, -torch.inf), own)
+        all_passages = processes.gather(passages)
+        numbers = processes.gather_constants(batch["numbers"])
+        scores = similarity(questions, all_passages)
+        rows = torch.arange(len(questions), device=scores.device)
+        own = rows + processes.rank * len(passages)  # columns of each question's own
+        # [questions, passages]: other passages that answer the question, too.
+        also_good = (numbers[None, :, None] == batch["good"][:, None, :]).any(-1)
+        also_good[rows, own] = False
+        return functional.cross_entropy(scores.masked_fill(also_good, -torch.inf), own)
 
     def evaluate(self, model: DualEncoder) -> dict[str, float]:
         pad = self.inputs.tokenizer.pad_token_id
-        pool = pooled(self.dev)
-        passages = encode(
-            model,
-            "passage",
-            self.inputs.passages([(p.title, p.text) for p in pool.values()]),
-            pad,
-        )
-        questions = encode(
-            model,
-            "question",
-            self.inputs.single([item.question.text for item in self.dev]),
-            pad,
-        )
+        pool = passage_pool(self.dev)
+        texts = self.inputs.passages(_title_and_text(list(pool.values())))
+        passages = encode(model, "passage", texts, pad)
+        asked = self.inputs.single([one.question.text for one in self.dev])
+        questions = encode(model, "question", asked, pad)
         return pool_metrics(self.dev, pool, questions @ passages.T)
 
     def save(self, model: DualEncoder, folder: Path) -> None:
-        passages = [
-            (passage.title, passage.text)
-            for item in self.items
-            for passage in (*item.good, *item.bad)
-        ]
-        dual_encoder.save(
-            folder, model, self.inputs, list(dict.fromkeys(passages))[:_MEASURED]
-        )
+        texts: dict[tuple[str, str], None] = {}
+        for one in self.lists:
+            texts |= dict.fromkeys(_title_and_text((*one.good, *one.bad)))
+        dual_encoder.save(folder, model, self.inputs, list(texts)[:_MEASURED])
 
     def data(self) -> list[Path]:
         return self.options.data.paths()
 
 
-def _number(passage: Passage) -> int:
-    """A passage's id as a number that is the same in every process."""
-    return int.from_bytes(
-        hashlib.blake2b(passage.id.encode(), digest_size=7).digest(), "big"
-    )
+def _title_and_text(passages: Sequence[Passage]) -> list[tuple[str, str]]:
+    return [(passage.title, passage.text) for passage in passages]
+
+
+def _passage_numbers(passages: Sequence[Passage]) -> Tensor:
+    """The ids of passages as numbers that are the same in every process."""
+    numbers = []
+    for passage in passages:
+        digest = hashlib.blake2b(passage.id.encode(), digest_size=7).digest()
+        numbers.append(int.from_bytes(digest, "big"))
+    return torch.tensor(numbers)
 
 
 SPEC = TaskSpec(DualEncoderOptions, DualEncoderTask)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,179 +10,111 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from whichsense.datasets import Question
-from whichsense.errors import BadInput
-from whichsense.metrics.retrieval import (
-    answer_ranks,
-    answer_recall,
-    any_answer_recall,
-    reciprocal_rank,
-)
 from whichsense.models.bert import saved
 from whichsense.models.bert.cross_encoder import CrossEncoder, relevances
 from whichsense.models.bert.inputs import InputRow, padded
 from whichsense.train.loop.batches import Lazy, shuffle_batches
 from whichsense.train.loop.task import Task, TaskSpec
-from whichsense.train.tasks.encoders.bert import Model
-from whichsense.train.tasks.evidence import Data, Evidence, gold_ids, holders
+from whichsense.train.tasks.data import TrainingData
+from whichsense.train.tasks.encoders.bert import EncoderModel
+from whichsense.train.tasks.encoders.passage_lists import PassageList, build_lists
+from whichsense.train.tasks.encoders.retrieval_metrics import ranking_metrics
 from whichsense.types import Passage
 
-TASK = "reranker"
+_TASK = "reranker"
 
 
 @dataclass(frozen=True, slots=True)
-class Lists:
-    """What a list of passages is made of."""
+class RerankerLists:
+    """A recipe's `[lists]`: what a list of passages is made of."""
 
     batch: int = 16
     negatives: int = 31
     depth: int = 100
     """Hits that passages to learn from are drawn from."""
     candidates: int = 1000
-    """Hits that are reranked when the model is measured: the paper's N."""
+    """Hits that are reranked in evaluation: the paper's N."""
     keep: int = 100
-    """The best so many of which must hold the answers: the paper's K."""
+    """The first `keep` passages must hold the answers: the paper's K."""
 
 
 @dataclass(frozen=True, slots=True)
 class RerankerOptions:
-    model: Model = field(default_factory=Model)
-    data: Data = field(default_factory=Data)
-    lists: Lists = field(default_factory=Lists)
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A question with passages that answer it and passages that do not."""
-
-    question: Question
-    good: tuple[Passage, ...]
-    bad: tuple[Passage, ...]
-
-
-def listed(questions: Sequence[Question], evidence: Evidence) -> list[Item]:
-    """Questions whose hits, or annotated evidence, hold both kinds of passages; the others teach nothing."""
-    evidence.search([question.text for question in questions])
-    items = []
-    for question in questions:
-        passages = [hit.passage for hit in evidence.hits(question.text)]
-        flags = holders(question, passages)
-        good = {
-            passage.id: passage
-            for passage, flag in zip(passages, flags, strict=True)
-            if flag
-        }
-        good |= {
-            key: evidence.passage(key)
-            for key in sorted(gold_ids(question))
-            if key not in good
-        }
-        bad = tuple(
-            passage for passage, flag in zip(passages, flags, strict=True) if not flag
-        )
-        if good and bad:
-            items.append(Item(question, tuple(good.values()), bad))
-    if not items:
-        raise BadInput(
-            "For no training question the index found a passage that answers it beside others that do not."
-        )
-    return items
+    model: EncoderModel = field(default_factory=EncoderModel)
+    data: TrainingData = field(default_factory=TrainingData)
+    lists: RerankerLists = field(default_factory=RerankerLists)
 
 
 class RerankerTask(Task[CrossEncoder, dict[str, Any]]):
-    """Listwise: one good passage and `negatives` others, the likelihood of the good one is raised."""
+    """Listwise: the likelihood of one good passage is raised beside `negatives` others."""
 
     higher_is_better = True
 
     def __init__(self, options: RerankerOptions) -> None:
-        self.options, self.inputs = options, options.model.inputs()
-        self.metric = f"answers_at_{options.lists.keep}"
-        self.items = listed(
-            options.data.training(), options.data.evidence(options.lists.depth)
-        )
-        self.dev = options.data.development()
-        self.dev_evidence = options.data.searched(self.dev, options.lists.candidates)
+        data, lists = options.data, options.lists
+        self.options = options
+        self.inputs = options.model.inputs()
+        self.metric = f"answers_at_{lists.keep}"
+        self.lists = build_lists(data.training(), data.evidence(lists.depth))
+        self.dev = data.development()
+        self.dev_evidence = data.searched(self.dev, lists.candidates)
 
     def build(self) -> CrossEncoder:
-        return self.options.model.begun(
-            CrossEncoder(self.options.model.encoder(), reads=False), TASK
-        )
+        model = CrossEncoder(self.options.model.encoder(), reads=False)
+        return self.options.model.load_start(model, _TASK)
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
-        places = shuffle_batches(len(self.items), self.options.lists.batch, epoch, seed)
-        return Lazy(
-            places,
-            lambda batch: self._collated(
-                [self.items[place] for place in batch], f"{seed}/{epoch}"
-            ),
-        )
+        def collate(places: list[int]) -> dict[str, Any]:
+            lists = [self.lists[place] for place in places]
+            return self._collate(lists, f"{seed}/{epoch}")
 
-    def _collated(self, items: Sequence[Item], luck: str) -> dict[str, Any]:
+        size = self.options.lists.batch
+        return Lazy(shuffle_batches(len(self.lists), size, epoch, seed), collate)
+
+    def _collate(self, lists: Sequence[PassageList], seed: str) -> dict[str, Any]:
+        """`rows`: one for each passage; `sizes`: the length of each list, the good passage first."""
         rows: list[InputRow] = []
         sizes = []
-        for item in items:
-            dice = random.Random(f"{luck}/{item.question.id}")
-            bad = dice.sample(
-                item.bad, min(len(item.bad), self.options.lists.negatives)
-            )
-            rows += self.inputs.pairs(
-                item.question.text, [dice.choice(item.good), *bad], places=False
-            )
-            sizes.append(1 + len(bad))
-        return {
-            "rows": padded(rows, self.inputs.tokenizer.pad_token_id),
-            "sizes": sizes,
-        }
+        for one in lists:
+            rng = one.rng(seed)
+            count = min(len(one.bad), self.options.lists.negatives)
+            negatives = rng.sample(one.bad, count)
+            passages = [rng.choice(one.good), *negatives]
+            rows += self.inputs.pairs(one.question.text, passages, places=False)
+            sizes.append(len(passages))
+        pad = self.inputs.tokenizer.pad_token_id
+        return {"rows": padded(rows, pad), "sizes": sizes}
 
     def loss(self, model: CrossEncoder, batch: dict[str, Any]) -> Tensor:
-        return listwise(model(batch["rows"]).relevance, batch["sizes"])
+        """The mean over lists of minus the log likelihood of the first passage."""
+        losses = []
+        for scores in torch.split(model(batch["rows"]).relevance, batch["sizes"]):
+            losses.append(scores.logsumexp(0) - scores[0])
+        return torch.stack(losses).mean()
 
     def evaluate(self, model: CrossEncoder) -> dict[str, float]:
         orders = []
         for question in self.dev:
             passages = [hit.passage for hit in self.dev_evidence.hits(question.text)]
             scores = relevances(model, self.inputs, question.text, passages)
-            orders.append(
-                [
-                    passages[place]
-                    for place in sorted(
-                        range(len(scores)), key=lambda place: -scores[place]
-                    )
-                ]
-            )
-        return recalls(self.dev, orders, self.options.lists.keep)
+            orders.append(_sort_by_score(passages, scores))
+        return ranking_metrics(self.dev, orders, self.options.lists.keep)
 
     def save(self, model: CrossEncoder, folder: Path) -> None:
         saved.save(
-            folder, model, self.inputs, task=TASK, config=model.config, options={}
+            folder, model, self.inputs, task=_TASK, config=model.config, options={}
         )
 
     def data(self) -> list[Path]:
         return self.options.data.paths()
 
 
-def listwise(scores: Tensor, sizes: Sequence[int]) -> Tensor:
-    """The mean over lists of minus the log likelihood of the first entry among its list."""
-    lists = torch.split(scores, list(sizes))
-    return torch.stack([one.logsumexp(0) - one[0] for one in lists]).mean()
-
-
-def recalls(
-    questions: Sequence[Question], orders: Sequence[Sequence[Passage]], keep: int
-) -> dict[str, float]:
-    """Gold answers among the first `keep` passages, any gold answer in the first, and the mean reciprocal rank."""
-    ranks = [
-        answer_ranks(
-            question.answers, [f"{passage.title} {passage.text}" for passage in order]
-        )
-        for question, order in zip(questions, orders, strict=True)
-    ]
-    every = [rank for found in ranks for rank in found]
-    return {
-        f"answers_at_{keep}": answer_recall(every, keep),
-        "any_at_1": sum(any_answer_recall(found, 1) for found in ranks) / len(ranks),
-        "mrr": sum(map(reciprocal_rank, ranks)) / len(ranks),
-    }
+def _sort_by_score(
+    passages: Sequence[Passage], scores: Sequence[float]
+) -> list[Passage]:
+    """The highest score first; equal ones keep their order."""
+    places = sorted(range(len(passages)), key=lambda place: -scores[place])
+    return [passages[place] for place in places]
 
 
 SPEC = TaskSpec(RerankerOptions, RerankerTask)

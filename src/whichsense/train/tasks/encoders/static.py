@@ -1,8 +1,8 @@
 """The static encoder: token vectors learn from a sentence encoder, then from questions and passages that answer them.
 
-Two recipes make it. `static-distil` brings the sums of token vectors near the teacher's vectors (`[objective]
-regress`); `static` goes on from there with questions: in-batch and hard negatives, the teacher's scores, and two small
-layers that only questions pass through.
+Two recipes make it. `static-distil` is distillation: it brings the sums of token vectors near the teacher's vectors
+(`[objective] regress`). `static` goes on from there with questions: in-batch and hard negatives, the teacher's scores,
+and two small layers that only questions pass through.
 """
 
 from __future__ import annotations
@@ -11,36 +11,41 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from whichsense.errors import BadConfig
-from whichsense.models.bases import load_tokenizer
-from whichsense.models.bert import saved
 from whichsense.models.vectors import minilm
 from whichsense.models.vectors.static import Static, VectorTable, WeightedVectors
 from whichsense.train.loop.batches import Lazy, shuffle_batches
 from whichsense.train.loop.task import Task, TaskSpec
-from whichsense.train.tasks.encoders.reranker import Item, listed
-from whichsense.train.tasks.encoders.retrieval_pool import pool_metrics, pooled
-from whichsense.train.tasks.encoders.static_net import Bags, StaticNet
-from whichsense.train.tasks.evidence import Data
+from whichsense.train.tasks.data import TrainingData
+from whichsense.train.tasks.encoders.passage_lists import (
+    PassageList,
+    build_lists,
+    draw_pairs,
+)
+from whichsense.train.tasks.encoders.retrieval_metrics import passage_pool, pool_metrics
+from whichsense.train.tasks.encoders.static_net import StaticNet, TokenBags
+from whichsense.train.tasks.encoders.static_teacher import StaticTeacher
 from whichsense.train.tiny.encoders import located
 from whichsense.types import Passage
 
 FILE = "static.npz"
-_COUNTED = 20_000  # passages that tell how frequent tokens are and in which directions vectors lie
+_NET = "net.pt"
+_COUNTED = 20_000  # passages by which the frequencies of tokens are estimated
+_SEEN = 2000  # passages by which the directions of vectors are chosen
+_MASKED = -1e4  # the score of passages that are not negatives
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
-    """What learns, and from whom."""
+class StaticModel:
+    """A recipe's `[model]`: what learns, and from which teacher."""
 
     teacher: str = minilm.NAME
     """`minilm`, a folder or a name on the hub: a BERT sentence encoder with mean pooling. Or `tiny-bert`."""
@@ -50,12 +55,12 @@ class Model:
     longest: int = 24
     """Tokens of a question that those layers read."""
     start: str = ""
-    """The model folder of an earlier run to go on from."""
+    """The model folder of an earlier run to start from."""
 
 
 @dataclass(frozen=True, slots=True)
-class Objective:
-    """How much each part of the loss counts, and what a batch is made of."""
+class StaticObjective:
+    """A recipe's `[objective]`: how much each part of the loss counts, and what a batch is made of."""
 
     regress: float = 0.0
     """Vectors of passages and questions near the teacher's."""
@@ -73,273 +78,207 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class StaticOptions:
-    model: Model = field(default_factory=Model)
-    data: Data = field(default_factory=Data)
-    objective: Objective = field(default_factory=Objective)
+    model: StaticModel = field(default_factory=StaticModel)
+    data: TrainingData = field(default_factory=TrainingData)
+    objective: StaticObjective = field(default_factory=StaticObjective)
 
 
 class StaticTask(Task[StaticNet, dict[str, Any]]):
-    """Chosen by how high dev questions rank their passage among those of all dev questions."""
+    """Selected by the rank of dev questions' passages in the pool of all of them."""
 
     metric, higher_is_better = "pool_mrr", True
 
     def __init__(self, options: StaticOptions) -> None:
         self.options = options
-        base = (
-            minilm.find(options.model.teacher)
-            if options.model.teacher == minilm.NAME
-            else options.model.teacher
-        )
-        self.base = located(str(base))
-        self.tokenizer = load_tokenizer(self.base)
-        self.vocabulary: dict[str, int] = dict(self.tokenizer.get_vocab())
-        nothing = np.zeros((len(self.vocabulary), 1), np.int8)
-        ones = np.ones(len(self.vocabulary), np.float32)
+        base = options.model.teacher
+        if base == minilm.NAME:
+            base = str(minilm.find(base))
+        self.teacher = StaticTeacher(located(base))
+        vocabulary = self.teacher.vocabulary
+        # A table without weights: only its tokens are needed here.
+        ones = np.ones(len(vocabulary), np.float32)
+        no_vectors = np.zeros((len(vocabulary), 1), np.int8)
         self.words = WeightedVectors(
-            VectorTable(self.vocabulary, nothing, ones, ones, ones, 1.0), ones
+            VectorTable(vocabulary, no_vectors, ones, ones, ones, 1.0), ones
         )
         self.evidence = options.data.evidence(options.objective.depth)
-        self.items = listed(options.data.training(), self.evidence)
-        self.dev = listed(options.data.development(), self.evidence)
-
-    @cached_property
-    def teacher(self) -> nn.Module:
-        return saved.encoder(self.base).eval().requires_grad_(False)
+        self.lists = build_lists(options.data.training(), self.evidence)
+        self.dev = build_lists(options.data.development(), self.evidence)
 
     def build(self) -> StaticNet:
         """From the teacher's own vectors of single tokens, in the directions in which its passages differ most."""
         model = self.options.model
-        passages = self._some_passages(_COUNTED)
-        counts = Counter(
-            token for passage in passages for token in self.words.tokens(passage.text)
-        )
-        frequencies = (
-            torch.tensor(
-                [counts[token] for token in range(len(self.vocabulary))],
-                dtype=torch.float32,
-            )
-            + 1
-        )
+        passages = self._sample_passages(_COUNTED)
+        frequencies = self._token_frequencies(passages)
         with torch.inference_mode():
-            seen = self._taught_texts(
-                [f"{passage.title}. {passage.text}" for passage in passages[:2000]]
-            )
-            if min(seen.shape) < model.dimensions:
+            seen = self.teacher.encode_texts(_titled_texts(passages[:_SEEN]))
+            most = min(seen.shape)
+            if most < model.dimensions:
                 raise BadConfig(
-                    f"model.dimensions is over {min(seen.shape)}, which the teacher or the corpus allows."
+                    f"model.dimensions is over {most}, which the teacher or the corpus allows."
                 )
-            directions = torch.linalg.svd(seen, full_matrices=False)[2][
-                : model.dimensions
-            ]
-            special = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
-            singles = self._taught(
-                [
-                    [special[0], token, special[1]]
-                    for token in range(len(self.vocabulary))
-                ]
-            )
-        vectors = (singles @ directions.T).clone()
-        net = StaticNet(
-            vectors,
-            frequencies / frequencies.sum(),
-            seen.shape[1],
-            model.longest,
-            model.layers,
-        )
+            # [dimensions, width of the teacher]
+            directions = torch.linalg.svd(seen, full_matrices=False)[2]
+            directions = directions[: model.dimensions]
+            tokens = self.teacher.encode_tokens()
+        vectors = (tokens @ directions.T).clone()
+        width = seen.shape[1]
+        net = StaticNet(vectors, frequencies, width, model.longest, model.layers)
         net.bridge.weight.data.copy_(directions)
         net.register_buffer("directions", directions.clone())
-        if model.start:  # the question layers may be new there
-            state = torch.load(
-                Path(model.start) / "net.pt", map_location="cpu", weights_only=True
-            )
+        if model.start:
+            path = Path(model.start) / _NET
+            state = torch.load(path, map_location="cpu", weights_only=True)
+            # Not strict: the question layers may be new here.
             net.load_state_dict(state, strict=False)
         return net
 
-    def _some_passages(self, count: int) -> list[Passage]:
+    def _sample_passages(self, count: int) -> list[Passage]:
         index = self.evidence.index
         rows = range(index.manifest.next_row)
-        return index.at(sorted(random.Random(0).sample(rows, min(count, len(rows)))))
+        chosen = random.Random(0).sample(rows, min(count, len(rows)))
+        return index.at(sorted(chosen))
+
+    def _token_frequencies(self, passages: Sequence[Passage]) -> Tensor:
+        """[vocabulary]: the share of each token, every token counted once more."""
+        counts: Counter[int] = Counter()
+        for passage in passages:
+            counts.update(self.words.tokens(passage.text))
+        tokens = range(len(self.teacher.vocabulary))
+        numbers = [counts[token] for token in tokens]
+        frequencies = torch.tensor(numbers, dtype=torch.float32) + 1
+        return frequencies / frequencies.sum()
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
-        places = shuffle_batches(
-            len(self.items), self.options.objective.batch, epoch, seed
-        )
-        return Lazy(
-            places,
-            lambda batch: self._collated(
-                [self.items[place] for place in batch], f"{seed}/{epoch}"
-            ),
-        )
+        def collate(places: list[int]) -> dict[str, Any]:
+            lists = [self.lists[place] for place in places]
+            return self._collate(lists, f"{seed}/{epoch}")
 
-    def _collated(self, items: Sequence[Item], luck: str) -> dict[str, Any]:
+        size = self.options.objective.batch
+        return Lazy(shuffle_batches(len(self.lists), size, epoch, seed), collate)
+
+    def _collate(self, lists: Sequence[PassageList], seed: str) -> dict[str, Any]:
         """Questions; then for each its own passage; then for each its hard negatives."""
-        own, hard = [], []
-        for item in items:
-            dice = random.Random(f"{luck}/{item.question.id}")
-            own.append(dice.choice(item.good))
-            hard += [dice.choice(item.bad) for _ in range(self.options.objective.hard)]
-        passages = [*own, *hard]
-        if (
-            self.options.objective.regress
-        ):  # any passage teaches; those of questions are few
-            rows = random.Random(f"{luck}/{items[0].question.id}/more").choices(
-                range(self.evidence.index.manifest.next_row),
-                k=len(items) * (1 + self.options.objective.hard),
-            )
-            passages = self.evidence.index.at(rows)
-        names = {passage.id: number for number, passage in enumerate(passages)}
+        objective = self.options.objective
+        positives, negatives = draw_pairs(lists, objective.hard, seed)
+        passages = [*positives, *negatives]
+        if objective.regress:
+            # Distillation needs no questions: any passage of the index will do.
+            rng = random.Random(f"{seed}/{lists[0].question.id}/more")
+            rows = range(self.evidence.index.manifest.next_row)
+            count = len(lists) * (1 + objective.hard)
+            passages = self.evidence.index.at(rng.choices(rows, k=count))
+        numbers = {passage.id: number for number, passage in enumerate(passages)}
+        same = [numbers[passage.id] for passage in passages]
+        questions = [one.question.text for one in lists]
         return {
-            "questions": Bags.of(
-                [self.words.tokens(item.question.text) for item in items]
-            ),
-            **self._bags(passages),
-            "same": torch.tensor([names[passage.id] for passage in passages]),
-            "taught_questions": self._padded([item.question.text for item in items]),
-            "taught_passages": self._padded(
-                [f"{passage.title}. {passage.text}" for passage in passages]
-            ),
+            "questions": self._bag_tokens(questions),
+            "texts": self._bag_tokens([passage.text for passage in passages]),
+            "titles": self._bag_tokens([passage.title for passage in passages]),
+            "same": torch.tensor(same),
+            "teacher_questions": self.teacher.collate(questions),
+            "teacher_passages": self.teacher.collate(_titled_texts(passages)),
         }
 
-    def _bags(self, passages: Sequence[Passage]) -> dict[str, Any]:
-        return {
-            "texts": Bags.of([self.words.tokens(passage.text) for passage in passages]),
-            "titles": Bags.of(
-                [self.words.tokens(passage.title) for passage in passages]
-            ),
-        }
+    def _bag_tokens(self, texts: Sequence[str]) -> TokenBags:
+        return TokenBags.of([self.words.tokens(text) for text in texts])
 
     def loss(
         self, model: StaticNet, batch: dict[str, Any]
     ) -> tuple[Tensor, dict[str, float | Tensor]]:
-        want = self.options.objective
-        questions = model.questions(Bags.from_batch(batch["questions"]))
-        passages = model.passages(
-            Bags.from_batch(batch["texts"]), Bags.from_batch(batch["titles"])
-        )
+        objective = self.options.objective
+        questions = model.questions(batch["questions"])
+        passages = model.passages(batch["texts"], batch["titles"])
         with torch.no_grad():
-            self.teacher.to(questions.device)
-            taught, read = (
-                self._vectors(batch[f"taught_{which}"])
-                for which in ("questions", "passages")
-            )
+            self.teacher.network.to(questions.device)
+            teacher_questions = self.teacher.encode(batch["teacher_questions"])
+            teacher_passages = self.teacher.encode(batch["teacher_passages"])
+        teacher = teacher_questions, teacher_passages
         parts: dict[str, Tensor] = {}
-        if want.regress:
-            directions = model.get_buffer("directions")
-            far = (
-                1
-                - (passages * functional.normalize(read @ directions.T, dim=1))
-                .sum(1)
-                .mean()
-            )
-            parts["regress"] = (
-                far
-                + 1
-                - (questions * functional.normalize(taught @ directions.T, dim=1))
-                .sum(1)
-                .mean()
-            )
-        if want.contrast or want.scores or want.bridge:
-            parts |= self._from_questions(
-                model, questions, passages, (taught, read), batch["same"]
-            )
-        total = sum(
-            (getattr(want, name) * part for name, part in parts.items()),
-            questions.new_zeros(()),
-        )
-        return total, {name: part.detach() for name, part in parts.items()}
+        if objective.regress:
+            parts["regress"] = _regress(model, questions, passages, teacher)
+        if objective.contrast or objective.scores or objective.bridge:
+            same = batch["same"]
+            parts |= self._ranking_losses(model, questions, passages, teacher, same)
+        total = questions.new_zeros(())
+        logged: dict[str, float | Tensor] = {}
+        for name, part in parts.items():
+            total = total + getattr(objective, name) * part
+            logged[name] = part.detach()
+        return total, logged
 
-    def _from_questions(
+    def _ranking_losses(
         self,
         model: StaticNet,
         questions: Tensor,
         passages: Tensor,
-        taught: tuple[Tensor, Tensor],
+        teacher: tuple[Tensor, Tensor],
         same: Tensor,
     ) -> dict[str, Tensor]:
-        heat, own = (
-            self.options.objective.temperature,
-            torch.arange(len(questions), device=questions.device),
-        )
-        repeated = (
-            same[None, :] == same[own][:, None]
-        )  # the same passage elsewhere in the batch is no negative
+        """All scores are [questions, passages]; the first passages are the questions' own."""
+        temperature = self.options.objective.temperature
+        own = torch.arange(len(questions), device=questions.device)
+        # The same passage elsewhere in the batch is not a negative.
+        repeated = same[None, :] == same[own][:, None]
         repeated[own, own] = False
-        scores = questions @ passages.T / heat
-        teacher = taught[0] @ taught[1].T / heat
-        bridged = functional.normalize(model.bridge(taught[0]), dim=1)
-        across = (bridged @ passages.detach().T / heat).masked_fill(repeated, -1e4)
+        teacher_questions, teacher_passages = teacher
+        scores = questions @ passages.T / temperature
+        teacher_scores = teacher_questions @ teacher_passages.T / temperature
+        bridged = functional.normalize(model.bridge(teacher_questions), dim=1)
+        bridged_scores = bridged @ passages.detach().T / temperature
+        bridge = functional.cross_entropy(
+            bridged_scores.masked_fill(repeated, _MASKED), own
+        )
+        distance = (1 - (questions * bridged.detach()).sum(1)).mean()
         return {
             "contrast": functional.cross_entropy(
-                scores.masked_fill(repeated, -1e4), own
+                scores.masked_fill(repeated, _MASKED), own
             ),
             "scores": functional.kl_div(
-                scores.log_softmax(1), teacher.softmax(1), reduction="batchmean"
+                scores.log_softmax(1), teacher_scores.softmax(1), reduction="batchmean"
             ),
-            "bridge": functional.cross_entropy(across, own)
-            + 4 * (1 - (questions * bridged.detach()).sum(1)).mean(),
+            "bridge": bridge + 4 * distance,
         }
 
     def evaluate(self, model: StaticNet) -> dict[str, float]:
-        pool = pooled(self.dev)
-        texts, titles = self._bags(list(pool.values())).values()
         device = model.vectors.device
-        passages = model.passages(_moved(texts, device), _moved(titles, device))
-        asked = Bags.of([self.words.tokens(item.question.text) for item in self.dev])
-        return pool_metrics(
-            self.dev, pool, model.questions(_moved(asked, device)) @ passages.T
-        )
+        pool = passage_pool(self.dev)
+        texts = self._bag_tokens([passage.text for passage in pool.values()])
+        titles = self._bag_tokens([passage.title for passage in pool.values()])
+        passages = model.passages(texts.to(device), titles.to(device))
+        asked = self._bag_tokens([one.question.text for one in self.dev])
+        questions = model.questions(asked.to(device))
+        return pool_metrics(self.dev, pool, questions @ passages.T)
 
     def save(self, model: StaticNet, folder: Path) -> None:
         """`static.npz` is what an index is built with; `net.pt` is what another run starts from."""
-        model.table(self.vocabulary).save(folder / FILE)
-        torch.save(model.state_dict(), folder / "net.pt")
+        model.table(self.teacher.vocabulary).save(folder / FILE)
+        torch.save(model.state_dict(), folder / _NET)
         assert Static(folder / FILE).dimensions == self.options.model.dimensions
 
     def data(self) -> list[Path]:
         return self.options.data.paths()
 
-    def _padded(self, texts: Sequence[str]) -> dict[str, Tensor]:
-        found = self.tokenizer(
-            list(texts),
-            padding=True,
-            truncation=True,
-            max_length=256,
-            return_tensors="pt",
-        )
-        return {
-            "input_ids": found["input_ids"],
-            "attention_mask": found["attention_mask"],
-        }
 
-    def _vectors(self, batch: dict[str, Tensor]) -> Tensor:
-        """Mean pooling, at length 1: how sentence encoders of this kind are used."""
-        hidden = self.teacher(**batch).last_hidden_state
-        mask = batch["attention_mask"][..., None]
-        return functional.normalize((hidden * mask).sum(1).float(), dim=1)
-
-    def _taught_texts(self, texts: Sequence[str], size: int = 64) -> Tensor:
-        return torch.cat(
-            [
-                self._vectors(self._padded(texts[at : at + size]))
-                for at in range(0, len(texts), size)
-            ]
-        )
-
-    def _taught(self, rows: Sequence[Sequence[int]], size: int = 4096) -> Tensor:
-        ids = torch.tensor(rows)
-        found = []
-        for start in range(0, len(ids), size):
-            part = ids[start : start + size]
-            found.append(
-                self._vectors(
-                    {"input_ids": part, "attention_mask": torch.ones_like(part)}
-                )
-            )
-        return torch.cat(found)
+def _regress(
+    model: StaticNet,
+    questions: Tensor,
+    passages: Tensor,
+    teacher: tuple[Tensor, Tensor],
+) -> Tensor:
+    """1 - the mean cosine with the teacher's vectors in the net's directions, for passages plus for questions."""
+    directions = model.get_buffer("directions")
+    teacher_questions, teacher_passages = teacher
+    wanted_passages = functional.normalize(teacher_passages @ directions.T, dim=1)
+    wanted_questions = functional.normalize(teacher_questions @ directions.T, dim=1)
+    passage_cosine = (passages * wanted_passages).sum(1).mean()
+    question_cosine = (questions * wanted_questions).sum(1).mean()
+    return 1 - passage_cosine + 1 - question_cosine
 
 
-def _moved(parts: dict[str, Tensor], device: torch.device) -> Bags:
-    return Bags(parts["ids"].to(device), parts["starts"].to(device))
+def _titled_texts(passages: Sequence[Passage]) -> list[str]:
+    """Passages as the teacher reads them."""
+    return [f"{passage.title}. {passage.text}" for passage in passages]
 
 
 SPEC = TaskSpec(StaticOptions, StaticTask)

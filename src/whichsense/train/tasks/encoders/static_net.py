@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,44 +16,47 @@ from whichsense.models.vectors.static import VectorTable
 _HEADS = 4
 
 
-class Block(nn.Module):
+class QuestionLayer(nn.Module):
     """One layer of attention. Names and shapes are those that `whichsense.models.vectors.question_net` reads."""
 
     def __init__(self, width: int, wide: int) -> None:
         super().__init__()
-        self.n1, self.n2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.o = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.a, self.b = nn.Linear(width, wide), nn.Linear(wide, width)
+        self.n1 = nn.LayerNorm(width)
+        self.n2 = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.o = nn.Linear(width, width)
+        self.a = nn.Linear(width, wide)
+        self.b = nn.Linear(wide, width)
 
     def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
         batch, length, width = hidden.shape
-        parts = self.qkv(self.n1(hidden)).view(
-            batch, length, 3, _HEADS, width // _HEADS
+        projected = self.qkv(self.n1(hidden))
+        heads = projected.view(batch, length, 3, _HEADS, width // _HEADS)
+        # Each [batch, heads, length, width of a head].
+        query, key, value = heads.permute(2, 0, 3, 1, 4)
+        attended = functional.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask[:, None, None, :]
         )
-        query, key, content = parts.permute(2, 0, 3, 1, 4)
-        seen = functional.scaled_dot_product_attention(
-            query, key, content, attn_mask=mask[:, None, None, :]
-        )
-        hidden = hidden + self.o(seen.transpose(1, 2).reshape(batch, length, width))
+        attended = attended.transpose(1, 2).reshape(batch, length, width)
+        hidden = hidden + self.o(attended)
         out: Tensor = hidden + self.b(functional.relu(self.a(self.n2(hidden))))
         return out
 
 
 class QuestionLayers(nn.Module):
-    """What is added to the sum of a question's token vectors. It begins by adding nothing."""
+    """Compute what is added to the sum of a question's token vectors; zero before training."""
 
     def __init__(self, width: int, longest: int, layers: int) -> None:
         super().__init__()
-        self.inn, self.out, self.nf = (
-            nn.Linear(width, width),
-            nn.Linear(width, width),
-            nn.LayerNorm(width),
-        )
+        self.inn = nn.Linear(width, width)
+        self.out = nn.Linear(width, width)
+        self.nf = nn.LayerNorm(width)
         self.pos = nn.Parameter(torch.randn(longest, width) * 0.02)
-        self.blocks = nn.ModuleList(Block(width, 2 * width) for _ in range(layers))
-        nn.init.eye_(self.inn.weight).data.mul_(
-            4
-        )  # token vectors are short; attention begins with longer ones
+        self.blocks = nn.ModuleList(
+            QuestionLayer(width, 2 * width) for _ in range(layers)
+        )
+        # Token vectors are short; attention begins with longer ones.
+        nn.init.eye_(self.inn.weight).data.mul_(4)
         nn.init.zeros_(self.inn.bias)
         nn.init.zeros_(self.out.weight)
         nn.init.zeros_(self.out.bias)
@@ -80,27 +84,25 @@ class StaticNet(nn.Module):
         super().__init__()
         rare = torch.log(1e-4 / (1e-4 + frequencies))
         self.vectors = nn.Parameter(vectors.clone())
-        self.passage_weight, self.question_weight = (
-            nn.Parameter(rare.clone()),
-            nn.Parameter(rare.clone()),
-        )
+        self.passage_weight = nn.Parameter(rare.clone())
+        self.question_weight = nn.Parameter(rare.clone())
         self.title_weight = nn.Parameter(torch.zeros(()))
         self.bridge = nn.Linear(teacher, vectors.shape[1], bias=False)
         self.net = QuestionLayers(vectors.shape[1], longest, layers) if layers else None
 
-    def passages(self, texts: Bags, titles: Bags) -> Tensor:
+    def passages(self, texts: TokenBags, titles: TokenBags) -> Tensor:
         title = functional.normalize(self._sums(titles, self.passage_weight), dim=1)
         text = functional.normalize(self._sums(texts, self.passage_weight), dim=1)
         return functional.normalize(text + self.title_weight.exp() * title, dim=1)
 
-    def questions(self, questions: Bags) -> Tensor:
+    def questions(self, questions: TokenBags) -> Tensor:
         sums = functional.normalize(self._sums(questions, self.question_weight), dim=1)
         if self.net is None:
             return sums
         ids, mask = questions.padded(len(self.net.pos))
         return functional.normalize(sums + self.net(self.vectors[ids], mask), dim=1)
 
-    def _sums(self, bags: Bags, weight: Tensor) -> Tensor:
+    def _sums(self, bags: TokenBags, weight: Tensor) -> Tensor:
         return functional.embedding_bag(
             bags.ids,
             self.vectors,
@@ -113,11 +115,10 @@ class StaticNet(nn.Module):
         """The weights as they are used: token vectors in int8."""
         vectors = _numpy(self.vectors)
         scale = np.maximum(np.abs(vectors).max(axis=1), 1e-9) / 127
-        state = (
-            {}
-            if self.net is None
-            else {name: _numpy(part) for name, part in self.net.state_dict().items()}
-        )
+        layers = {}
+        if self.net is not None:
+            for name, part in self.net.state_dict().items():
+                layers[name] = _numpy(part)
         return VectorTable(
             dict(vocabulary),
             np.rint(vectors / scale[:, None]).astype(np.int8),
@@ -125,41 +126,41 @@ class StaticNet(nn.Module):
             np.exp(_numpy(self.passage_weight)),
             np.exp(_numpy(self.question_weight)),
             float(self.title_weight.detach().exp()),
-            state,
+            layers,
             np.ascontiguousarray(_numpy(self.bridge.weight).T),
         )
 
 
-class Bags:
+class TokenBags(NamedTuple):
     """The tokens of several texts, one behind the other, and where each text begins."""
 
-    def __init__(self, ids: Tensor, starts: Tensor) -> None:
-        self.ids, self.starts = ids, starts
+    ids: Tensor
+    """[tokens]"""
+    starts: Tensor
+    """[texts]"""
 
     @classmethod
-    def of(cls, texts: Sequence[Sequence[int]]) -> dict[str, Tensor]:
-        """As plain tensors: what travels in a batch."""
-        lengths = [0, *(len(text) for text in texts)]
-        ids = torch.tensor(
-            [token for text in texts for token in text], dtype=torch.long
-        )
-        return {
-            "ids": ids,
-            "starts": torch.tensor(lengths[:-1], dtype=torch.long).cumsum(0),
-        }
+    def of(cls, texts: Sequence[Sequence[int]]) -> TokenBags:
+        ids: list[int] = []
+        starts = []
+        for text in texts:
+            starts.append(len(ids))
+            ids += text
+        as_tensor = partial(torch.tensor, dtype=torch.long)
+        return cls(as_tensor(ids), as_tensor(starts))
 
-    @classmethod
-    def from_batch(cls, parts: Mapping[str, Tensor]) -> Bags:
-        return cls(parts["ids"], parts["starts"])
+    def to(self, device: torch.device) -> TokenBags:
+        return TokenBags(self.ids.to(device), self.starts.to(device))
 
     def padded(self, longest: int) -> tuple[Tensor, Tensor]:
-        """Ids in rows of equal length, and which of them are there. An empty text is given one token."""
+        """Ids in rows of equal length, and which of them are tokens. An empty text gets one token."""
         ends = torch.cat([self.starts[1:], self.starts.new_tensor([len(self.ids)])])
         lengths = (ends - self.starts).clamp(min=1, max=longest)
         places = torch.arange(int(lengths.max()), device=self.ids.device)
         mask = places < lengths[:, None]
-        where = (self.starts[:, None] + places).clamp(max=max(len(self.ids) - 1, 0))
-        return self.ids[where].masked_fill(~mask, 0), mask
+        index = self.starts[:, None] + places
+        index = index.clamp(max=max(len(self.ids) - 1, 0))
+        return self.ids[index].masked_fill(~mask, 0), mask
 
 
 def _numpy(tensor: Tensor) -> Any:

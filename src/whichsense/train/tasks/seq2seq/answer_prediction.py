@@ -27,8 +27,14 @@ from whichsense.models.seq2seq.inputs import composed, read_by
 from whichsense.stages.read import SeqReader
 from whichsense.text.spans import spans_of
 from whichsense.train.loop.task import TaskSpec
-from whichsense.train.tasks.evidence import Data, Evidence
-from whichsense.train.tasks.seq2seq.generation import Generation, Model, Pair, mean
+from whichsense.train.tasks.data import TrainingData
+from whichsense.train.tasks.evidence import EvidenceSearch
+from whichsense.train.tasks.seq2seq.generation import (
+    Generation,
+    Pair,
+    Seq2SeqModel,
+    mean,
+)
 from whichsense.train.tiny.encoders import located
 from whichsense.types import Case, Hit
 
@@ -48,9 +54,9 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class AnswerPredictionOptions:
-    model: Model = field(default_factory=Model)
+    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
     form: Form = field(default_factory=Form)
-    data: Data = field(default_factory=Data)
+    data: TrainingData = field(default_factory=TrainingData)
     answers: Answers = field(default_factory=Answers)
 
 
@@ -160,7 +166,10 @@ def _in_order(answers: Sequence[str], text: str) -> bool:
 
 
 def measured(
-    generator: Generator, questions: Sequence[Question], evidence: Evidence, beams: int
+    generator: Generator,
+    questions: Sequence[Question],
+    evidence: EvidenceSearch,
+    beams: int,
 ) -> Mapping[str, float]:
     """F1ans over all questions and over the ambiguous ones; exact match of the first answer."""
     reader = SeqReader(generator, beams=beams)

@@ -24,9 +24,15 @@ from whichsense.stages.clarify import SeqClarifier
 from whichsense.stages.read import SeqReader
 from whichsense.text.bleu import corpus_bleu
 from whichsense.train.loop.task import TaskSpec
-from whichsense.train.tasks.evidence import Data, Evidence
+from whichsense.train.tasks.data import TrainingData
+from whichsense.train.tasks.evidence import EvidenceSearch
 from whichsense.train.tasks.seq2seq.clarifications import Clarified, clarified_questions
-from whichsense.train.tasks.seq2seq.generation import Generation, Model, Pair, mean
+from whichsense.train.tasks.seq2seq.generation import (
+    Generation,
+    Pair,
+    Seq2SeqModel,
+    mean,
+)
 from whichsense.types import Case
 
 
@@ -41,10 +47,10 @@ class Clarifying:
 
 @dataclass(frozen=True, slots=True)
 class ClarificationQuestionOptions:
-    model: Model = field(default_factory=Model)
+    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
     form: Form = field(default_factory=lambda: Form(fusion=False, output_tokens=64))
-    data: Data = field(
-        default_factory=lambda: Data(train="cambignq/train", dev="cambignq/dev")
+    data: TrainingData = field(
+        default_factory=lambda: TrainingData(train="cambignq/train", dev="cambignq/dev")
     )
     clarifying: Clarifying = field(default_factory=Clarifying)
 
@@ -83,7 +89,11 @@ def build_task(options: ClarificationQuestionOptions) -> Generation[Clarified]:
 
 
 def asking_pair(
-    codec: Codec, form: Form, example: Clarified, evidence: Evidence, with_answers: bool
+    codec: Codec,
+    form: Form,
+    example: Clarified,
+    evidence: EvidenceSearch,
+    with_answers: bool,
 ) -> Pair:
     answers = [aliases[0] for aliases in example.answers] if with_answers else []
     parts = clarifier_parts(example.question.text, answers)
@@ -94,7 +104,7 @@ def asking_pair(
 def measured(
     generator: Generator,
     examples: Sequence[Clarified],
-    evidence: Evidence,
+    evidence: EvidenceSearch,
     settings: Clarifying,
     beams: int,
 ) -> Mapping[str, float]:

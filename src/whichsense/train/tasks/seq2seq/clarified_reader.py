@@ -16,19 +16,20 @@ from whichsense.models.seq2seq.formats import clarified
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.stages.read import SeqReader
 from whichsense.train.loop.task import TaskSpec
-from whichsense.train.tasks.evidence import Data, Evidence
+from whichsense.train.tasks.data import TrainingData
+from whichsense.train.tasks.evidence import EvidenceSearch
 from whichsense.train.tasks.seq2seq.answer_prediction import ReadExample, read_pair
 from whichsense.train.tasks.seq2seq.clarifications import Clarified, clarified_questions
-from whichsense.train.tasks.seq2seq.generation import Generation, Model, mean
+from whichsense.train.tasks.seq2seq.generation import Generation, Seq2SeqModel, mean
 from whichsense.types import Case
 
 
 @dataclass(frozen=True, slots=True)
 class ClarifiedReaderOptions:
-    model: Model = field(default_factory=Model)
+    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
     form: Form = field(default_factory=lambda: Form(fusion=False, question_tokens=64))
-    data: Data = field(
-        default_factory=lambda: Data(train="cambignq/train", dev="cambignq/dev")
+    data: TrainingData = field(
+        default_factory=lambda: TrainingData(train="cambignq/train", dev="cambignq/dev")
     )
 
 
@@ -66,13 +67,16 @@ def questions_of(one: Clarified) -> list[str]:
     ]
 
 
-def option_examples(one: Clarified, evidence: Evidence) -> Iterator[ReadExample]:
+def option_examples(one: Clarified, evidence: EvidenceSearch) -> Iterator[ReadExample]:
     for asked, aliases in zip(questions_of(one), one.answers, strict=True):
         yield ReadExample(asked, evidence.hits(asked), (aliases,))
 
 
 def measured(
-    generator: Generator, examples: Sequence[Clarified], evidence: Evidence, beams: int
+    generator: Generator,
+    examples: Sequence[Clarified],
+    evidence: EvidenceSearch,
+    beams: int,
 ) -> Mapping[str, float]:
     """CAmbigNQ's precision, recall and F1 with the gold clarification questions; exact match beside them."""
     asked = [question for one in examples for question in questions_of(one)]

@@ -14,17 +14,22 @@ from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.inputs import composed
 from whichsense.stages.disambiguate import FirstRewriter
 from whichsense.train.loop.task import TaskSpec
-from whichsense.train.tasks.evidence import Data
-from whichsense.train.tasks.seq2seq.generation import Generation, Model, Pair, mean
+from whichsense.train.tasks.data import TrainingData
+from whichsense.train.tasks.seq2seq.generation import (
+    Generation,
+    Pair,
+    Seq2SeqModel,
+    mean,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class DisambiguateFirstOptions:
-    model: Model = field(default_factory=Model)
+    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
     form: Form = field(
         default_factory=lambda: Form(fusion=False, passages=0, output_tokens=128)
     )
-    data: Data = field(default_factory=Data)
+    data: TrainingData = field(default_factory=TrainingData)
 
 
 def build_task(options: DisambiguateFirstOptions) -> Generation[Question]:

@@ -30,7 +30,7 @@ Example = TypeVar("Example")
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class Seq2SeqModel:
     """A recipe's `[model]`."""
 
     base: str = "facebook/bart-large"
@@ -56,7 +56,7 @@ class Generation(Task[Network, Batch], Generic[Example]):
     """A task of the training loop. `pair` may draw: it gets a generator that epoch, seed and place decide."""
 
     task: str
-    model: Model
+    model: Seq2SeqModel
     form: Form
     metric: str
     examples: Sequence[Example]

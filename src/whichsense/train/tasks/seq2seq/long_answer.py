@@ -23,8 +23,14 @@ from whichsense.stages.summarize import SeqSummarizer
 from whichsense.text.sentences import sentences
 from whichsense.text.spans import spans_of
 from whichsense.train.loop.task import TaskSpec
-from whichsense.train.tasks.evidence import Data, Evidence
-from whichsense.train.tasks.seq2seq.generation import Generation, Model, Pair, mean
+from whichsense.train.tasks.data import TrainingData
+from whichsense.train.tasks.evidence import EvidenceSearch
+from whichsense.train.tasks.seq2seq.generation import (
+    Generation,
+    Pair,
+    Seq2SeqModel,
+    mean,
+)
 from whichsense.types import Hit
 
 Mode = Literal["closed", "open", "oracle"]
@@ -39,13 +45,15 @@ class Writing:
 
 @dataclass(frozen=True, slots=True)
 class LongAnswerOptions:
-    model: Model = field(default_factory=lambda: Model(base="t5-large"))
+    model: Seq2SeqModel = field(default_factory=lambda: Seq2SeqModel(base="t5-large"))
     form: Form = field(
         default_factory=lambda: Form(
             fusion=False, passages=5, input_tokens=2048, output_tokens=256
         )
     )
-    data: Data = field(default_factory=lambda: Data(train="asqa/train", dev="asqa/dev"))
+    data: TrainingData = field(
+        default_factory=lambda: TrainingData(train="asqa/train", dev="asqa/dev")
+    )
     writing: Writing = field(default_factory=Writing)
 
 
@@ -97,7 +105,7 @@ def writing_pair(
 
 
 def example_of(
-    question: Question, evidence: Evidence, form: Form, mode: Mode
+    question: Question, evidence: EvidenceSearch, form: Form, mode: Mode
 ) -> WriteExample | None:
     if isinstance(question, LongQuestion):
         references = tuple(one.text for one in question.long_answers)
@@ -121,7 +129,9 @@ def example_of(
     return WriteExample(question, text, references, unseen or references)
 
 
-def _oracle(question: Question, evidence: Evidence) -> tuple[str, tuple[str, ...]]:
+def _oracle(
+    question: Question, evidence: EvidenceSearch
+) -> tuple[str, tuple[str, ...]]:
     """Everything that the annotators saw, with the added knowledge of the one who wrote most."""
     pairs = question.annotations[0].pairs
     answers, rewrites = (
@@ -147,7 +157,7 @@ def _oracle(question: Question, evidence: Evidence) -> tuple[str, tuple[str, ...
     return formats.oracle(question.text, answers, rewrites, contexts, knowledge), others
 
 
-def _derived(question: Question, evidence: Evidence) -> tuple[str, ...]:
+def _derived(question: Question, evidence: EvidenceSearch) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for pair in question.annotations[0].pairs:
         for key in pair.evidence[:1]:

@@ -29,9 +29,15 @@ from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.inputs import composed, rewriter_parts
 from whichsense.stages.disambiguate import SeqDisambiguator
 from whichsense.train.loop.task import TaskSpec
-from whichsense.train.tasks.evidence import Data, Evidence
+from whichsense.train.tasks.data import TrainingData
+from whichsense.train.tasks.evidence import EvidenceSearch
 from whichsense.train.tasks.seq2seq.answer_prediction import held
-from whichsense.train.tasks.seq2seq.generation import Generation, Model, Pair, mean
+from whichsense.train.tasks.seq2seq.generation import (
+    Generation,
+    Pair,
+    Seq2SeqModel,
+    mean,
+)
 from whichsense.train.tasks.seq2seq.token_deletion import partial, tagger
 from whichsense.types import Candidate, Case, Hit
 
@@ -52,11 +58,11 @@ class Rewriting:
 
 @dataclass(frozen=True, slots=True)
 class QuestionDisambiguationOptions:
-    model: Model = field(default_factory=Model)
+    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
     form: Form = field(
         default_factory=lambda: Form(question_tokens=64, output_tokens=40)
     )
-    data: Data = field(default_factory=Data)
+    data: TrainingData = field(default_factory=TrainingData)
     rewriting: Rewriting = field(default_factory=Rewriting)
 
 
@@ -115,7 +121,9 @@ def build_task(options: QuestionDisambiguationOptions) -> Generation[RewriteExam
     )
 
 
-def pair_examples(question: Question, evidence: Evidence) -> Iterator[RewriteExample]:
+def pair_examples(
+    question: Question, evidence: EvidenceSearch
+) -> Iterator[RewriteExample]:
     """Every reading that annotators wrote a question for."""
     hits = evidence.hits(question.text)
     for annotation in question.annotations:
@@ -135,7 +143,9 @@ def pair_examples(question: Question, evidence: Evidence) -> Iterator[RewriteExa
                 )
 
 
-def single_examples(question: Question, evidence: Evidence) -> Iterator[RewriteExample]:
+def single_examples(
+    question: Question, evidence: EvidenceSearch
+) -> Iterator[RewriteExample]:
     """A question as its own rewrite: what the prompt lacks of it is decided when it is drawn."""
     hits = evidence.hits(question.text)
     aliases = tuple(alias for answer in question.answers for alias in answer)
@@ -202,7 +212,10 @@ def inserted(
 
 
 def measured(
-    generator: Generator, questions: Sequence[Question], evidence: Evidence, beams: int
+    generator: Generator,
+    questions: Sequence[Question],
+    evidence: EvidenceSearch,
+    beams: int,
 ) -> Mapping[str, float]:
     """F1EDIT-F1 and F1BLEU over ambiguous questions with their gold answers given (AmbigQA, table 4)."""
     asked = [question for question in questions if question.is_ambiguous]

@@ -15,21 +15,22 @@ from whichsense.models.seq2seq.codec import Form
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.stages.read import SeqReader
 from whichsense.train.loop.task import TaskSpec
-from whichsense.train.tasks.evidence import Data, Evidence
+from whichsense.train.tasks.data import TrainingData
+from whichsense.train.tasks.evidence import EvidenceSearch
 from whichsense.train.tasks.seq2seq.answer_prediction import (
     ReadExample,
     held,
     read_pair,
 )
-from whichsense.train.tasks.seq2seq.generation import Generation, Model, mean
+from whichsense.train.tasks.seq2seq.generation import Generation, Seq2SeqModel, mean
 from whichsense.types import Case
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationOptions:
-    model: Model = field(default_factory=Model)
+    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
     form: Form = field(default_factory=Form)
-    data: Data = field(default_factory=Data)
+    data: TrainingData = field(default_factory=TrainingData)
 
 
 def build_task(options: VerificationOptions) -> Generation[ReadExample]:
@@ -64,7 +65,7 @@ def build_task(options: VerificationOptions) -> Generation[ReadExample]:
 
 
 def unambiguous(
-    question: Question, evidence: Evidence, only_held: bool
+    question: Question, evidence: EvidenceSearch, only_held: bool
 ) -> Iterator[ReadExample]:
     """Rewrites with their answers, over the passages of the prompt: those that a rewrite is verified with."""
     hits = evidence.hits(question.text)
