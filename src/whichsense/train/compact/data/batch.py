@@ -85,11 +85,19 @@ class TeacherScores(NamedTuple):
 
     @classmethod
     def concatenate(cls, parts: Sequence[TeacherScores]) -> TeacherScores:
-        return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        relevance, places, chances = zip(*parts, strict=True)
+        return cls(
+            np.concatenate(relevance),
+            np.concatenate(places),
+            np.concatenate(chances),
+        )
 
 
 def sample_slots(
-    pack: Pack, number: int, count: int, rng: np.random.Generator
+    pack: Pack,
+    number: int,
+    count: int,
+    rng: np.random.Generator,
 ) -> list[int]:
     """Some slots of a list in their order; slots that hold an answer are more likely."""
     slots = pack.slot_range(number)
@@ -121,16 +129,32 @@ def build_list_batch(
     pair_lists = np.repeat(np.array(numbers), table.shape[1])
     # A slot without a passage reads as the first slot, and is masked by `valid`.
     rows = pack.slots.values[np.maximum(flat, 0)].astype(np.int64)
-    pairs, sizes = _build_pairs(pack, pair_lists, rows, longest, bare.reshape(-1))
+    pairs, sizes = _build_pairs(
+        pack,
+        pair_lists,
+        rows,
+        longest,
+        bare.reshape(-1),
+    )
     heads = pairs.heads.numpy()
     taught = None
     if scores is not None:
-        taught = _soft_labels(scores, table, heads, longest)
+        taught = _soft_labels(
+            scores,
+            table,
+            heads,
+            longest,
+        )
     questions = [pack.asked[number] for number in numbers]
     return ListBatch(
         pairs,
         torch.from_numpy(table >= 0),
-        *_gold_spans(pack, table, heads, sizes),
+        *_gold_spans(
+            pack,
+            table,
+            heads,
+            sizes,
+        ),
         complete=torch.tensor([one.complete for one in questions]),
         ambiguous=torch.tensor([float(one.ambiguous) for one in questions]),
         taught=taught,
@@ -140,7 +164,7 @@ def build_list_batch(
 
 def _slot_table(slots: Sequence[Sequence[int]], *, alone: bool) -> NDArray[np.int64]:
     """Slots side by side, filled up with -1 (lists × slots)."""
-    width = max(1, *(len(own) for own in slots))
+    width = max(1, *map(len, slots))
     if alone:
         width += 1
     table = np.full((len(slots), width), _NO_SLOT, np.int64)
@@ -150,7 +174,10 @@ def _slot_table(slots: Sequence[Sequence[int]], *, alone: bool) -> NDArray[np.in
 
 
 def _gold_spans(
-    pack: Pack, table: NDArray[np.int64], heads: Ints, sizes: Ints
+    pack: Pack,
+    table: NDArray[np.int64],
+    heads: Ints,
+    sizes: Ints,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Which answers each passage holds (lists × slots × answers); first tokens, last tokens and answers of the spans
     (lists × slots × spans)."""
@@ -158,8 +185,9 @@ def _gold_spans(
     slots = np.maximum(flat, 0)
     spans = pack.spans.padded(slots, MAX_SPANS).astype(np.int64)  # pairs × spans × 3
     answers = spans[..., 0]
-    places = to_pair_places(spans[..., 1:], heads[:, :1, None], heads[:, 1:, None])
-    first, last = places[..., 0], places[..., 1]
+    places = _to_pair_places(spans[..., 1:], heads[:, :1, None], heads[:, 1:, None])
+    first = places[..., 0]
+    last = places[..., 1]
     # Padding is not a span, nor is what was cut off at the end of a pair.
     exists = np.arange(MAX_SPANS) < pack.spans.sizes(slots)[:, None]
     exists &= (flat >= 0)[:, None] & (last < sizes[:, None] - 1)
@@ -175,11 +203,14 @@ def _gold_spans(
 
 
 def _soft_labels(
-    scores: TeacherScores, table: NDArray[np.int64], heads: Ints, longest: int
+    scores: TeacherScores,
+    table: NDArray[np.int64],
+    heads: Ints,
+    longest: int,
 ) -> SoftLabels:
     slots = np.maximum(table.reshape(-1), 0)
     places = scores.places[slots].astype(np.int64)
-    places = to_pair_places(places, heads[:, :1, None], heads[:, 1:, None])
+    places = _to_pair_places(places, heads[:, :1, None], heads[:, 1:, None])
     relevance = scores.relevance[slots].reshape(table.shape).astype(np.float32)
     return SoftLabels(
         torch.from_numpy(relevance),
@@ -188,26 +219,36 @@ def _soft_labels(
     )
 
 
-def to_pair_places(
-    places: NDArray[np.int64], first: Any, title: Any
+def _to_pair_places(
+    places: NDArray[np.int64],
+    first: Any,
+    title: Any,
 ) -> NDArray[np.int64]:
     """Places counted from the title's first token, as places in a pair: a separator follows the title.
 
-    >>> to_pair_places(np.array([0, 1, 2]), first=5, title=2).tolist()
+    >>> _to_pair_places(np.array([0, 1, 2]), first=5, title=2).tolist()
     [5, 6, 8]
     """
     moved: NDArray[np.int64] = places + first + (places >= title)
     return moved
 
 
-def to_passage_places(places: Tensor, first: Tensor, title: Tensor) -> Tensor:
-    """The inverse of `to_pair_places`."""
+def to_passage_places(
+    places: Tensor,
+    first: Tensor,
+    title: Tensor,
+) -> Tensor:
+    """The inverse of `_to_pair_places`."""
     moved = places - first
     return torch.where(moved >= title, moved - 1, moved)
 
 
 def _build_pairs(
-    pack: Pack, lists: Ints, rows: Ints, longest: int, bare: NDArray[np.bool_]
+    pack: Pack,
+    lists: Ints,
+    rows: Ints,
+    longest: int,
+    bare: NDArray[np.bool_],
 ) -> tuple[PairTensors, Ints]:
     """The pairs of these lists and passages, as `inputs.pair` builds one, and the number of tokens of each."""
     question = pack.questions.sizes(lists)
@@ -240,7 +281,11 @@ def _enumerate_rows(sizes: Ints) -> tuple[Ints, Ints]:
     return row, np.arange(len(row)) - starts[row]
 
 
-def _mask_pairs(ids: Ints, sizes: Ints, heads: Ints) -> PairTensors:
+def _mask_pairs(
+    ids: Ints,
+    sizes: Ints,
+    heads: Ints,
+) -> PairTensors:
     at = np.arange(ids.shape[1])[None]
     mask = at < sizes[:, None]
     passage = (at >= heads[:, :1]) & mask

@@ -48,7 +48,9 @@ class DataConfig:
     def paths(self) -> list[Path]:
         """The files whose checksums a run records: the questions, and the hits or the index's manifest."""
         names = dict.fromkeys([self.train, *self.more, self.dev])
-        files = [locate_questions(name, self.folder or None) for name in names]
+        files = []
+        for name in names:
+            files.append(locate_questions(name, self.folder or None))
         if self.hit_files:
             return files + self.hit_files
         if self.index:
@@ -60,7 +62,9 @@ class DataConfig:
         """The passages and the questions of `topics`; empty if there are no topics."""
         if not self.topics:
             return []
-        for folder in (Path(self.topics), *(home / self.topics for home in HOMES)):
+        # A folder of one's own comes first, then those of the recipes.
+        for home in (Path(), *HOMES):
+            folder = home / self.topics
             files = [folder / name for name in _TOPIC_FILES]
             if all(file.is_file() for file in files):
                 return files

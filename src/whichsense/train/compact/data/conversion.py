@@ -58,7 +58,9 @@ class TrainingQuestion:
 
 def convert(questions: Sequence[Question], name: str) -> Iterator[TrainingQuestion]:
     """The questions of a dataset of any kind; `name` becomes their source."""
-    situated, grounded, others = [], [], []
+    situated = []
+    grounded = []
+    others = []
     for question in questions:
         if isinstance(question, SituatedQuestion):
             situated.append(question)
@@ -81,7 +83,11 @@ def convert_ambiguous(question: Question, name: str) -> TrainingQuestion:
     if question.annotations and name.startswith(_LABELLED):
         label = int(not all(one.is_single for one in question.annotations))
     return TrainingQuestion(
-        question.text, name, question.answers, tuple(rewritings), label
+        question.text,
+        name,
+        question.answers,
+        tuple(rewritings),
+        label,
     )
 
 
@@ -123,7 +129,12 @@ def _convert_situated(
         pairs = pairs[:_MAX_REWRITES]
         if pairs:
             answers = merge_answers([aliases for _, aliases in pairs])
-            yield TrainingQuestion(prompt, name, answers, _situated_rewrites(pairs))
+            yield TrainingQuestion(
+                prompt,
+                name,
+                answers,
+                _situated_rewrites(pairs),
+            )
             rewrite, aliases = pairs[0]
             yield TrainingQuestion(rewrite, REWRITES + name, (aliases,))
 
@@ -153,13 +164,25 @@ def _convert_grounded(
         for passage in passages:
             articles[passage.title][passage.text] = passage
     for question, passages in zip(questions, gold, strict=True):
-        text, answers = question.text, question.answers
+        text = question.text
+        answers = question.answers
         if answers:
             own = tuple(passages[:1])
-            yield TrainingQuestion(text, name, answers, passages=own)
+            yield TrainingQuestion(
+                text,
+                name,
+                answers,
+                passages=own,
+            )
         elif passages:
             own = (passages[0], *_neighbours(passages[0], articles))
-            yield TrainingQuestion(text, name, (), passages=own, searched=False)
+            yield TrainingQuestion(
+                text,
+                name,
+                (),
+                passages=own,
+                searched=False,
+            )
 
 
 def _gold_passages(question: GroundedQuestion) -> list[Context]:

@@ -32,7 +32,11 @@ class CorpusQuestions:
     questions: Sequence[Question]
     method: Method | None = None
 
-    def search(self, text: str, depth: int) -> list[Passage]:
+    def search(
+        self,
+        text: str,
+        depth: int,
+    ) -> list[Passage]:
         hits = self.index.search(text, depth, self.method)
         return [hit.passage for hit in hits]
 
@@ -60,7 +64,8 @@ def small_corpora(large: CorpusQuestions, seed: int = 7) -> Iterator[CorpusQuest
         corpus: dict[str, Passage] = {}
         questions = []
         for question, passages in part:
-            corpus.update({passage.id: passage for passage in passages})
+            for passage in passages:
+                corpus[passage.id] = passage
             questions.append(_restrict_answers(question, passages))
         yield CorpusQuestions(build_corpus(corpus.values()), questions)
 
@@ -75,17 +80,22 @@ def build_corpus(passages: Iterable[Passage]) -> Index:
 
 
 def _choose_passages(
-    question: Question, large: CorpusQuestions, rng: random.Random
+    question: Question,
+    large: CorpusQuestions,
+    rng: random.Random,
 ) -> list[Passage]:
     """Passages with the question's answers and a few others; sometimes only others. None if no answer is found."""
     passages = large.search(question.text, DEPTH)
     by_answer = []
     positive_ids: set[str] = set()
     for names in question.answers:
-        holding = [one for one in passages if contains_answer(one, names)]
+        holding = []
+        for passage in passages:
+            if contains_answer(passage, names):
+                holding.append(passage)
+                positive_ids.add(passage.id)
         if holding:
             by_answer.append(holding)
-            positive_ids.update(one.id for one in holding)
     if not by_answer:
         return []
     if rng.random() < _UNANSWERED:

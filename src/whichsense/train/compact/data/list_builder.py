@@ -53,14 +53,21 @@ class ListBuilder:
         return answers
 
     def find_spans(
-        self, passage: TitledText, answers: Sequence[Sequence[Ids]]
+        self,
+        passage: TitledText,
+        answers: Sequence[Sequence[Ids]],
     ) -> list[Span]:
         """Where answers occur in a passage."""
         title, text = self._tokenize(passage)
         spans = []
         for number, aliases in enumerate(answers):
             for alias in aliases:
-                places = find_in_passage(title, text, alias, self._continues)
+                places = find_in_passage(
+                    title,
+                    text,
+                    alias,
+                    self._continues,
+                )
                 spans += [(number, first, last) for first, last in places]
         return spans
 
@@ -79,7 +86,9 @@ class ListBuilder:
         self._spans += spans
 
     def build(self) -> Pack:
-        questions, titles, texts = [], [], []
+        questions = []
+        titles = []
+        texts = []
         for question in self._questions:
             questions.append(self._tokenizer.ids(question.text, LONGEST_QUESTION))
         for passage in self._rows:

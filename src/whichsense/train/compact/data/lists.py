@@ -22,20 +22,33 @@ from whichsense.train.compact.data.search import PassageSearch, can_fork, open_s
 _POSITIVES_OF_ANSWER = 3  # passages that hold it, at most
 _MAX_POSITIVES = 8  # chosen for the sake of answers
 _MIN_POSITIVES = 6  # if the search finds so many
-_TRAIN, _DEV = "train", "dev"
+_TRAIN = "train"
+_DEV = "dev"
 _ADVICE = "Choose another lists.folder."
 _CODEC = Codec(".npz", Pack.to_bytes, Pack.from_bytes)
-ListParts = Parts[TrainingQuestion, Pack]
+_ListParts = Parts[TrainingQuestion, Pack]
 
 
 def load_lists(
-    data: DataConfig, lists: ListConfig, vocabulary: Sequence[str]
+    data: DataConfig,
+    lists: ListConfig,
+    vocabulary: Sequence[str],
 ) -> tuple[Pack, Pack]:
     """The lists to train on and those to evaluate on: built now, or read from where they were stored."""
     # Missing topics are an error of the first recipe, not, hours later, of the last.
     _ = data.topic_files
-    train = _Lists(data, lists, vocabulary, _TRAIN)
-    dev = _Lists(data, lists, vocabulary, _DEV)
+    train = _Lists(
+        data,
+        lists,
+        vocabulary,
+        _TRAIN,
+    )
+    dev = _Lists(
+        data,
+        lists,
+        vocabulary,
+        _DEV,
+    )
     return train.load(), dev.load()
 
 
@@ -52,7 +65,7 @@ class _Lists:
         if not self.lists.folder:
             search = open_search(self.data)
             return self._build(self._questions(), search, seed=self.name)
-        parts = ListParts(
+        parts = _ListParts(
             Path(self.lists.folder),
             self.name,
             self._fingerprint(),
@@ -72,7 +85,8 @@ class _Lists:
 
     def _fingerprint(self) -> dict[str, object]:
         """What lists depend on: others need another folder."""
-        data, lists = self.data, self.lists
+        data = self.data
+        lists = self.lists
         return {
             "files": [sha256(path) for path in data.paths()],
             "without": list(data.without),
@@ -85,7 +99,7 @@ class _Lists:
             "measured": lists.measured,
         }
 
-    def _write(self, parts: ListParts) -> None:
+    def _write(self, parts: _ListParts) -> None:
         search = open_search(self.data)  # opened once, for all processes
         processes = self.lists.processes if can_fork(search) else 1
 
@@ -102,7 +116,10 @@ class _Lists:
             )
 
     def _build(
-        self, questions: Sequence[TrainingQuestion], search: PassageSearch, seed: str
+        self,
+        questions: Sequence[TrainingQuestion],
+        search: PassageSearch,
+        seed: str,
     ) -> Pack:
         builder = ListBuilder(self.vocabulary)
         rng = random.Random(seed)
@@ -122,7 +139,9 @@ class _Lists:
         return builder.build()
 
     def _search(
-        self, questions: Sequence[TrainingQuestion], search: PassageSearch
+        self,
+        questions: Sequence[TrainingQuestion],
+        search: PassageSearch,
     ) -> list[list[TitledText]]:
         """The hits of each question; none for those that bring all their passages."""
         texts = [one.text for one in questions if one.searched]
@@ -140,15 +159,11 @@ class _Lists:
         rng: random.Random,
     ) -> list[TitledText]:
         """Positives for every answer, then hard negatives that the search ranked high; in the order of the search."""
-        positives = [passage for passage, own in spans.items() if own]
-        negatives = [passage for passage, own in spans.items() if not own]
-        by_answer: dict[TitledText, None] = {}
-        for number in range(answers):
-            holding = [one for one in positives if _holds(spans[one], number)]
-            by_answer.update(dict.fromkeys(holding[:_POSITIVES_OF_ANSWER]))
-        chosen = list(by_answer)[:_MAX_POSITIVES]
-        others = [one for one in positives if one not in chosen]
-        chosen += others[: max(0, _MIN_POSITIVES - len(chosen))]
+        positives: list[TitledText] = []
+        negatives: list[TitledText] = []
+        for passage, own in spans.items():
+            (positives if own else negatives).append(passage)
+        chosen = _choose_positives(positives, spans, answers)
         room = self.lists.passages - len(chosen)
         # Drawn from a few more than there is room for, so that lists differ.
         hard = negatives[: int(room * 1.4) + 2]
@@ -158,13 +173,36 @@ class _Lists:
         return sorted(chosen, key=order.__getitem__)
 
 
-def _holds(spans: Sequence[Span], answer: int) -> bool:
-    return any(number == answer for number, _, _ in spans)
+def _choose_positives(
+    positives: Sequence[TitledText],
+    spans: Mapping[TitledText, Sequence[Span]],
+    answers: int,
+) -> list[TitledText]:
+    """A few passages for every answer, then others up to a minimum."""
+    by_answer: dict[TitledText, None] = {}
+    for number in range(answers):
+        count = 0
+        for passage in positives:
+            holds = any(answer == number for answer, _, _ in spans[passage])
+            if holds and count < _POSITIVES_OF_ANSWER:
+                by_answer[passage] = None
+                count += 1
+    chosen = list(by_answer)[:_MAX_POSITIVES]
+    for passage in positives:
+        if len(chosen) < _MIN_POSITIVES and passage not in chosen:
+            chosen.append(passage)
+    return chosen
 
 
 @lru_cache(maxsize=2)
 def _read(finished: Path, written: int) -> Pack:
     """Complete lists, read once for all recipes that one command trains. `written`: when the file was."""
     fingerprint = read_json(finished)["about"]
-    parts = ListParts(finished.parent, finished.stem, fingerprint, size=1, codec=_CODEC)
+    parts = _ListParts(
+        finished.parent,
+        finished.stem,
+        fingerprint,
+        size=1,
+        codec=_CODEC,
+    )
     return Pack.concatenate(parts)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from whichsense.train.compact.data.conversion import GoldRewrite, TrainingQuestion
 
 Ints = NDArray[Any]
-Bools = NDArray[np.bool_]
+_Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,10 @@ class RaggedArray:
 
     @classmethod
     def from_rows(
-        cls, rows: Sequence[Sequence[Any]], dtype: Any, width: int = 0
+        cls,
+        rows: Sequence[Sequence[Any]],
+        dtype: Any,
+        width: int = 0,
     ) -> RaggedArray:
         """`width`: numbers of an item; 0 if items are single numbers."""
         starts = np.zeros(len(rows) + 1, np.int64)
@@ -40,10 +43,13 @@ class RaggedArray:
 
     @classmethod
     def concatenate(
-        cls, parts: Sequence[RaggedArray], shifts: Sequence[int] | None = None
+        cls,
+        parts: Sequence[RaggedArray],
+        shifts: Sequence[int] | None = None,
     ) -> RaggedArray:
         """The rows of all parts; `shifts` are added to the values of each part."""
-        values, starts = [], []
+        values = []
+        starts = []
         end = 0
         for part, shift in zip(parts, shifts or [0] * len(parts), strict=True):
             values.append(part.values + shift)
@@ -70,7 +76,11 @@ class RaggedArray:
         sizes: Ints = self.starts[rows + 1] - self.starts[rows]
         return sizes
 
-    def padded(self, rows: Ints, width: int) -> Ints:
+    def padded(
+        self,
+        rows: Ints,
+        width: int,
+    ) -> Ints:
         """The first items of some rows side by side (rows × width). Behind a shorter row the values are arbitrary."""
         if not len(self.values):
             shape = (len(rows), width, *self.values.shape[1:])
@@ -105,12 +115,12 @@ class Pack:
         return range(int(self.slots.starts[number]), int(self.slots.starts[number + 1]))
 
     @property
-    def slot_has_answer(self) -> Bools:
+    def slot_has_answer(self) -> _Bools:
         """For each slot, whether its passage holds an answer."""
         return np.asarray(np.diff(self.spans.starts) > 0)
 
     @property
-    def has_answer(self) -> Bools:
+    def has_answer(self) -> _Bools:
         """For each list, whether one of its passages holds an answer."""
         counts = np.concatenate([[0], np.cumsum(self.slot_has_answer)])
         return np.asarray(np.diff(counts[self.slots.starts]) > 0)
@@ -170,17 +180,14 @@ def _question(table: dict[str, Any]) -> TrainingQuestion:
     """What training needs of a question: the passages that came with it are in its list."""
     rewritings = []
     for reading in table["rewritings"]:
-        rewritings.append(
-            GoldRewrite(
-                tuple(reading["rewrites"]),
-                tuple(reading["answers"]),
-                tuple(reading["others"]),
-            )
-        )
+        rewrites = tuple(reading["rewrites"])
+        answers = tuple(reading["answers"])
+        others = tuple(reading["others"])
+        rewritings.append(GoldRewrite(rewrites, answers, others))
     return TrainingQuestion(
         table["text"],
         table["source"],
-        tuple(tuple(aliases) for aliases in table["answers"]),
+        tuple(map(tuple, table["answers"])),
         tuple(rewritings),
         table["ambiguous"],
         complete=table["complete"],

@@ -30,7 +30,10 @@ def training_questions(data: DataConfig) -> list[TrainingQuestion]:
             by_words.setdefault(" ".join(question_words), question)
     unique = list(by_words.values())
     copies = _find_copies([one.text for one in unique], reserved)
-    usable = [one for number, one in enumerate(unique) if number not in copies]
+    usable = []
+    for number, question in enumerate(unique):
+        if number not in copies:
+            usable.append(question)
     if not usable:
         raise BadInput(f"'{data.train}' has no question that could be learnt from.")
     return usable
@@ -85,13 +88,17 @@ def dev_questions(data: DataConfig) -> list[TrainingQuestion]:
 
 def held_out_questions(data: DataConfig) -> list[Question]:
     """Those of `train` that nothing was learnt from: the scorer is fitted on them."""
-    train = data.read(data.train)
-    return [question for question in train if is_held_out(question.id, data.held)]
+    held_out = []
+    for question in data.read(data.train):
+        if is_held_out(question.id, data.held):
+            held_out.append(question)
+    return held_out
 
 
 def labelled_questions(data: DataConfig) -> list[Question]:
     """Those of `train` that are learnt from: annotators labelled which of them are ambiguous."""
-    texts = {one.text for one in training_questions(replace(data, more=()))}
+    used = training_questions(replace(data, more=()))
+    texts = {question.text for question in used}
     learnable, _ = _split_train(data)
     return [question for question in learnable if question.text in texts]
 

@@ -19,7 +19,7 @@ from whichsense.models.compact.encoder.tokens import joined
 from whichsense.train.compact.data.conversion import TrainingQuestion
 from whichsense.train.compact.data.list_builder import MAX_SPANS, Span
 from whichsense.train.compact.data.pack import Ints, Pack, RaggedArray
-from whichsense.train.compact.data.tokenizer import find_in_passage
+from whichsense.train.compact.data.tokenizer import continuations, find_in_passage
 
 SYNTHETIC_FILE = "made.npz"
 _SOURCE = "made"
@@ -44,11 +44,20 @@ class SyntheticQuestions:
         dtype: object,
     ) -> SyntheticQuestions:
         """Rows of list, slot, answer and question."""
+        lists = []
+        slots = []
+        answers = []
+        questions = []
+        for number, slot, answer, question in rows:
+            lists.append(number)
+            slots.append(slot)
+            answers.append(answer)
+            questions.append(question)
         return cls(
-            np.array([row[0] for row in rows], np.int32),
-            np.array([row[1] for row in rows], np.int32),
-            RaggedArray.from_rows([row[2] for row in rows], dtype),
-            RaggedArray.from_rows([row[3] for row in rows], dtype),
+            np.array(lists, np.int32),
+            np.array(slots, np.int32),
+            RaggedArray.from_rows(answers, dtype),
+            RaggedArray.from_rows(questions, dtype),
         )
 
     def __len__(self) -> int:
@@ -66,7 +75,11 @@ class SyntheticQuestions:
     def texts(self, vocabulary: Sequence[str]) -> list[str]:
         return _decode(self.questions, vocabulary)
 
-    def save(self, folder: Path, pack: Pack) -> None:
+    def save(
+        self,
+        folder: Path,
+        pack: Pack,
+    ) -> None:
         """Write the questions with a checksum of the lists that they belong to."""
         arrays: dict[str, Ints] = {
             "lists": self.lists,
@@ -82,7 +95,11 @@ class SyntheticQuestions:
         write_atomically(folder / SYNTHETIC_FILE, body.getvalue())
 
     @classmethod
-    def load(cls, folder: Path, pack: Pack) -> SyntheticQuestions:
+    def load(
+        cls,
+        folder: Path,
+        pack: Pack,
+    ) -> SyntheticQuestions:
         """Read what `save` wrote for the same lists."""
         path = folder / SYNTHETIC_FILE
         try:
@@ -127,21 +144,31 @@ def _checksum(pack: Pack) -> str:
 def _decode(rows: RaggedArray, vocabulary: Sequence[str]) -> list[str]:
     texts = []
     for row in range(len(rows)):
-        texts.append(joined([vocabulary[piece] for piece in rows[row].tolist()]))
+        pieces = [vocabulary[piece] for piece in rows[row].tolist()]
+        texts.append(joined(pieces))
     return texts
 
 
 def build_synthetic_lists(
-    pack: Pack, synthetic: SyntheticQuestions, vocabulary: Sequence[str]
+    pack: Pack,
+    synthetic: SyntheticQuestions,
+    vocabulary: Sequence[str],
 ) -> Pack:
     """Each question with the passages of the list that its own comes from. Gold is every occurrence of its answer."""
-    inside = np.array([piece.startswith("##") for piece in vocabulary])
+    inside = continuations(vocabulary)
     slots = pack.slots.take(synthetic.lists)
     spans: list[list[Span]] = []
     for number in range(len(synthetic)):
         answer = synthetic.answers[number]
         for row in slots[number].tolist():
-            spans.append(_find_spans(pack, row, answer, inside))
+            spans.append(
+                _find_spans(
+                    pack,
+                    row,
+                    answer,
+                    inside,
+                )
+            )
     texts = synthetic.texts(vocabulary)
     answers = _decode(synthetic.answers, vocabulary)
     asked = []
@@ -158,13 +185,22 @@ def build_synthetic_lists(
 
 
 def _find_spans(
-    pack: Pack, row: int, answer: Ints, inside: NDArray[np.bool_]
+    pack: Pack,
+    row: int,
+    answer: Ints,
+    inside: NDArray[np.bool_],
 ) -> list[Span]:
-    title, text = pack.titles[row], pack.texts[row]
+    title = pack.titles[row]
+    text = pack.texts[row]
     # Most passages lack even the first piece, which is found out much faster.
     if answer[0] not in title and answer[0] not in text:
         return []
-    places = find_in_passage(title.tolist(), text.tolist(), answer.tolist(), inside)
+    places = find_in_passage(
+        title.tolist(),
+        text.tolist(),
+        answer.tolist(),
+        inside,
+    )
     return [(0, first, last) for first, last in places[:MAX_SPANS]]
 
 

@@ -21,7 +21,11 @@ class CachedTokenizer(Tokenizer):
     def of(cls, vocabulary: Sequence[str]) -> CachedTokenizer:
         return cls({piece: number for number, piece in enumerate(vocabulary)})
 
-    def ids(self, text: str, most: int | None = None) -> list[int]:
+    def ids(
+        self,
+        text: str,
+        most: int | None = None,
+    ) -> list[int]:
         ids = self._ids.get((text, most))
         if ids is None:
             ids = tuple(super().ids(text, most))
@@ -34,13 +38,15 @@ def continuations(vocabulary: Sequence[str]) -> NDArray[np.bool_]:
     return np.array([piece.startswith("##") for piece in vocabulary])
 
 
-def find_pieces(
-    text: Sequence[int], wanted: Sequence[int], continues: NDArray[np.bool_]
+def _find_pieces(
+    text: Sequence[int],
+    wanted: Sequence[int],
+    continues: NDArray[np.bool_],
 ) -> list[tuple[int, int]]:
     """Where pieces occur in a text as whole words: the first and the last piece of each occurrence.
 
     >>> continues = np.array([False, False, True])
-    >>> find_pieces([1, 2, 1, 1], [1], continues)
+    >>> _find_pieces([1, 2, 1, 1], [1], continues)
     [(2, 2), (3, 3)]
     """
     text, wanted = list(text), list(wanted)
@@ -62,7 +68,7 @@ def find_in_passage(
     continues: NDArray[np.bool_],
 ) -> list[tuple[int, int]]:
     """The same in a passage, counted from its title's first piece on."""
-    occurrences = find_pieces(title, wanted, continues)
-    for first, last in find_pieces(text, wanted, continues):
+    occurrences = _find_pieces(title, wanted, continues)
+    for first, last in _find_pieces(text, wanted, continues):
         occurrences.append((len(title) + first, len(title) + last))
     return occurrences

@@ -38,7 +38,11 @@ class Topics:
     questions: tuple[Question, ...]
 
     @classmethod
-    def read(cls, passages: Path, questions: Path) -> Topics:
+    def read(
+        cls,
+        passages: Path,
+        questions: Path,
+    ) -> Topics:
         return cls(
             tuple(_read(passages, _parse_passage)),
             tuple(_read(questions, _parse_question)),
@@ -46,14 +50,23 @@ class Topics:
 
     @property
     def names(self) -> list[str]:
-        return list(dict.fromkeys(topic_of(one.id) for one in self.passages))
+        """Each once, in the order of the passages."""
+        names: dict[str, None] = {}
+        for passage in self.passages:
+            names[topic_of(passage.id)] = None
+        return list(names)
 
     def only(self, names: Collection[str]) -> Topics:
         names = set(names)
-        return Topics(
-            tuple(one for one in self.passages if topic_of(one.id) in names),
-            tuple(one for one in self.questions if topic_of(one.id) in names),
-        )
+        passages = []
+        for passage in self.passages:
+            if topic_of(passage.id) in names:
+                passages.append(passage)
+        questions = []
+        for question in self.questions:
+            if topic_of(question.id) in names:
+                questions.append(question)
+        return Topics(tuple(passages), tuple(questions))
 
     def corpora(self, seed: int = 5) -> Iterator[CorpusQuestions]:
         """Small corpora of some topics each, with the questions of these topics."""
@@ -84,10 +97,14 @@ def build_topic_lists(
     for corpus in corpora:
         for question in corpus.questions:
             asked = TrainingQuestion(
-                question.text, _SOURCE, question.answers, complete=True
+                question.text,
+                _SOURCE,
+                question.answers,
+                complete=True,
             )
             answers = builder.answers(asked)
-            passages, spans = [], []
+            passages = []
+            spans = []
             for passage in corpus.search(question.text, _SLOTS):
                 titled = (passage.title, passage.text)
                 own_topic = topic_of(passage.id) == topic_of(question.id)

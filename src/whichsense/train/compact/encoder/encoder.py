@@ -81,7 +81,8 @@ class EncoderBatch(NamedTuple):
 class EncoderTask(Task[CompactNet, EncoderBatch]):
     """The best model is the one whose best string of a list is most often a gold answer."""
 
-    metric, higher_is_better = "exact", True
+    metric = "exact"
+    higher_is_better = True
 
     def __init__(self, options: EncoderOptions) -> None:
         options.check()
@@ -95,7 +96,10 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
             self.vocabulary = load_vocabulary(model.base)
         self.tokenizer = CachedTokenizer.of(self.vocabulary)
         lists, self.dev = load_training_lists(
-            options.data, options.lists, self.vocabulary, model.longest
+            options.data,
+            options.lists,
+            self.vocabulary,
+            model.longest,
         )
         self.groups = build_groups(options, lists, self.vocabulary)
         self.train = merge_lists(self.groups)
@@ -155,10 +159,19 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
             calibrate(net, self.sample_batch(numbers.tolist(), rng).pairs)
         set_quantization(net, weights=True, activations=True)
 
-    def batches(self, epoch: int, seed: int) -> Any:
+    def batches(
+        self,
+        epoch: int,
+        seed: int,
+    ) -> Any:
         _ = self.scores  # computed before a thread or another process needs them
         size = self.options.draw.lists
-        numbers = draw_numbers(self.probabilities, size, epoch, seed)
+        numbers = draw_numbers(
+            self.probabilities,
+            size,
+            epoch,
+            seed,
+        )
 
         def build_batch(item: tuple[int, list[int]]) -> EncoderBatch:
             number, lists = item
@@ -169,7 +182,11 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
         return Lazy(numbers, build_batch)
 
     def sample_batch(
-        self, numbers: Sequence[int], rng: np.random.Generator, *, taught: bool = True
+        self,
+        numbers: Sequence[int],
+        rng: np.random.Generator,
+        *,
+        taught: bool = True,
     ) -> ListBatch:
         """A batch of some slots of each list; `taught`: with the teacher's scores, if there are any."""
         slots = [self.sample_slots(number, rng) for number in numbers]
@@ -182,9 +199,18 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
             alone=True,
         )
 
-    def sample_slots(self, number: int, rng: np.random.Generator) -> list[int]:
+    def sample_slots(
+        self,
+        number: int,
+        rng: np.random.Generator,
+    ) -> list[int]:
         """The slots of a list that a batch holds."""
-        slots = sample_slots(self.train, number, self.options.draw.passages, rng)
+        slots = sample_slots(
+            self.train,
+            number,
+            self.options.draw.passages,
+            rng,
+        )
         return self._group_of(number).thin(slots, self.train, rng)
 
     def _group_of(self, number: int) -> ListGroup:
@@ -195,13 +221,20 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
         raise IndexError(number)
 
     def loss(
-        self, model: CompactNet, batch: EncoderBatch
+        self,
+        model: CompactNet,
+        batch: EncoderBatch,
     ) -> tuple[Tensor, dict[str, float | Tensor]]:
         lists = self.with_own_labels(batch.lists) if batch.itself else batch.lists
         output = model.read(*lists.pairs[:3])
         articles = torch.tensor(self._articles, device=lists.valid.device)
         parts = losses.read(output, lists)
-        parts["verdict"] = verdicts.loss(model, output, lists, articles)
+        parts["verdict"] = verdicts.loss(
+            model,
+            output,
+            lists,
+            articles,
+        )
         total = parts["relevance"].new_zeros(())
         for name, part in parts.items():
             total = total + _LOSS_WEIGHTS[name] * part
@@ -230,7 +263,11 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
             model.span.weight.device,
         )
 
-    def save(self, model: CompactNet, folder: Path) -> None:
+    def save(
+        self,
+        model: CompactNet,
+        folder: Path,
+    ) -> None:
         """What the next recipe starts from."""
         kept = self.options.model.kept
         if self.start is not None and kept:

@@ -20,7 +20,7 @@ _NULL_WEIGHT = 0.5  # of a list without an answer
 _TEACHER_FLOOR = 0.01  # added to the teacher's share of every passage
 
 
-def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
+def _masked_mean(values: Tensor, mask: Tensor) -> Tensor:
     """The mean of the values in the mask; 0 if it is empty."""
     return (values * mask).sum() / mask.sum().clamp(min=1)
 
@@ -51,7 +51,12 @@ def start_end(span: Tensor, region: Tensor) -> tuple[Tensor, Tensor]:
     return first, last
 
 
-def span_loss(batch: ListBatch, logs: Tensor, first: Tensor, last: Tensor) -> Tensor:
+def span_loss(
+    batch: ListBatch,
+    logs: Tensor,
+    first: Tensor,
+    last: Tensor,
+) -> Tensor:
     """Every answer in a passage should be likely, at any of its places; passages are weighted by their shares.
 
     If one answer were enough, the likelier of two would soon be the only one.
@@ -77,7 +82,12 @@ def read(output: Mapping[str, Tensor], batch: ListBatch) -> dict[str, Tensor]:
     first, last = start_end(output["span"], batch.pairs.region)
     parts = {
         "relevance": _listwise(logs, batch.held),
-        "span": span_loss(batch, logs, first, last),
+        "span": span_loss(
+            batch,
+            logs,
+            first,
+            last,
+        ),
     }
     early = None
     if "exit" in output:
@@ -94,7 +104,13 @@ def read(output: Mapping[str, Tensor], batch: ListBatch) -> dict[str, Tensor]:
     if early is not None:
         parts["taught_exit"] = _distillation(targets, early, open_lists)
     valid = batch.valid & open_lists[:, None]
-    parts["taught_span"] = _span_distillation(batch.taught, targets, valid, first, last)
+    parts["taught_span"] = _span_distillation(
+        batch.taught,
+        targets,
+        valid,
+        first,
+        last,
+    )
     return parts
 
 
@@ -105,14 +121,22 @@ def _teacher_shares(taught: SoftLabels, valid: Tensor) -> Tensor:
     return F.pad(scores, (0, 1)).softmax(1)
 
 
-def _distillation(targets: Tensor, logs: Tensor, lists: Tensor) -> Tensor:
+def _distillation(
+    targets: Tensor,
+    logs: Tensor,
+    lists: Tensor,
+) -> Tensor:
     """The cross-entropy between the teacher's shares and ours, over these lists."""
     each = -(targets * logs.clamp(min=_FLOOR)).sum(1)
-    return masked_mean(each, lists)
+    return _masked_mean(each, lists)
 
 
 def _span_distillation(
-    taught: SoftLabels, targets: Tensor, valid: Tensor, first: Tensor, last: Tensor
+    taught: SoftLabels,
+    targets: Tensor,
+    valid: Tensor,
+    first: Tensor,
+    last: Tensor,
 ) -> Tensor:
     weights = (targets[:, :-1] + _TEACHER_FLOOR) * valid
     weights = (weights / weights.sum().clamp(min=1e-6)).flatten()
@@ -134,5 +158,5 @@ def _ambiguity(logits: Tensor, batch: ListBatch) -> dict[str, Tensor]:
     parts = {}
     for name, logit in predictions.items():
         loss = F.binary_cross_entropy_with_logits(logit, labels, reduction="none")
-        parts[name] = masked_mean(loss, labelled)
+        parts[name] = _masked_mean(loss, labelled)
     return parts

@@ -24,12 +24,12 @@ _LONGEST_SPAN = 12  # tokens
 _LEAST_SHARE = 0.003  # a passage that is less likely changes nothing
 _BATCH = 16  # lists
 _ARTICLES = ("the", "a", "an")
-Pieces = tuple[int, ...]
-ReadLists = Callable[[ListBatch], Mapping[str, Tensor]]
+_Pieces = tuple[int, ...]
+_ReadLists = Callable[[ListBatch], Mapping[str, Tensor]]
 
 
 def evaluate_lists(
-    read: ReadLists,
+    read: _ReadLists,
     pack: Pack,
     tokenizer: Tokenizer,
     longest: int,
@@ -43,14 +43,21 @@ def evaluate_lists(
     for numbers, batch in _all_batches(pack, longest):
         output = read(to_device(batch, device))
         # Strings are put together one by one, which would stall a GPU.
-        relevance, span = output["relevance"].cpu(), output["span"].cpu()
+        relevance = output["relevance"].cpu()
+        span = output["span"].cpu()
         logs = shares(relevance, batch.valid)[:, :-1]
         order = logs.argsort(1, descending=True)
         answers = batch.held.any(2).gather(1, order)  # lists × slots, best first
         totals["top1"] += int(answers[:, :1].any(1).sum())
         totals["top5"] += int(answers[:, :5].any(1).sum())
         for row, number in enumerate(numbers):
-            best = _best_string(span, batch, logs, row, articles)
+            best = _best_string(
+                span,
+                batch,
+                logs,
+                row,
+                articles,
+            )
             totals["exact"] += best in _gold_strings(pack, number, tokenizer)
     return {name: total / len(pack) for name, total in totals.items()}
 
@@ -60,10 +67,22 @@ def _all_batches(pack: Pack, longest: int) -> Iterator[tuple[range, ListBatch]]:
     for start in range(0, len(pack), _BATCH):
         numbers = range(start, min(start + _BATCH, len(pack)))
         slots = [pack.slot_range(number) for number in numbers]
-        yield numbers, build_list_batch(pack, numbers, slots, longest)
+        yield (
+            numbers,
+            build_list_batch(
+                pack,
+                numbers,
+                slots,
+                longest,
+            ),
+        )
 
 
-def _gold_strings(pack: Pack, number: int, tokenizer: Tokenizer) -> set[Pieces]:
+def _gold_strings(
+    pack: Pack,
+    number: int,
+    tokenizer: Tokenizer,
+) -> set[_Pieces]:
     gold = set()
     for aliases in pack.asked[number].answers:
         for alias in aliases:
@@ -72,11 +91,15 @@ def _gold_strings(pack: Pack, number: int, tokenizer: Tokenizer) -> set[Pieces]:
 
 
 def _best_string(
-    span: Tensor, batch: ListBatch, logs: Tensor, row: int, articles: set[Pieces]
-) -> Pieces:
+    span: Tensor,
+    batch: ListBatch,
+    logs: Tensor,
+    row: int,
+    articles: set[_Pieces],
+) -> _Pieces:
     """The word pieces with most mass over all passages of a list; a leading article does not count."""
     slots = logs.shape[1]
-    mass: dict[Pieces, float] = {}
+    mass: dict[_Pieces, float] = {}
     for slot, log in enumerate(logs[row].tolist()):
         if math.exp(log) < _LEAST_SHARE:
             continue

@@ -20,7 +20,8 @@ from whichsense.models.compact.loading import load
 
 SHIPPED = "shipped"
 NET = "net.pt"
-_SHAPE, _VOCABULARY = "shape.json", "vocab.txt"
+_SHAPE = "shape.json"
+_VOCABULARY = "vocab.txt"
 _WRITER = "writer."
 _UNREADABLE = (
     OSError,
@@ -64,7 +65,8 @@ class Start:
     def net(self, shape: CompactConfig) -> CompactNet:
         """Encoder and heads with these weights."""
         net = CompactNet(shape)
-        expected, weights = net.state_dict(), self.encoder
+        expected = net.state_dict()
+        weights = self.encoder
         misfits = []
         for name in {*expected, *weights}:
             if name not in expected or name not in weights:
@@ -78,7 +80,11 @@ class Start:
         net.load_state_dict(weights)
         return net
 
-    def averaged(self, net: CompactNet, share: float) -> CompactNet:
+    def averaged(
+        self,
+        net: CompactNet,
+        share: float,
+    ) -> CompactNet:
         """The mean of a network that was trained from this one and this one, which counts `share`."""
         mean = CompactNet(net.config)
         weights = {}
@@ -113,7 +119,13 @@ def _from_weights_folder(folder: Path) -> Start:
     sizes.pop(WRITER_LAYERS, None)
     state = {name: torch.tensor(array) for name, array in exported.weights.items()}
     shape = CompactConfig(**sizes)
-    return Start(folder, shape, exported.vocabulary, state, exported.config)
+    return Start(
+        folder,
+        shape,
+        exported.vocabulary,
+        state,
+        exported.config,
+    )
 
 
 def _from_checkpoint(folder: Path) -> Start:
@@ -124,10 +136,20 @@ def _from_checkpoint(folder: Path) -> Start:
     if (folder / CONFIG).exists():
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     vocabulary = pieces.removesuffix("\n").split("\n")
-    return Start(folder, CompactConfig(**sizes), vocabulary, state, config)
+    return Start(
+        folder,
+        CompactConfig(**sizes),
+        vocabulary,
+        state,
+        config,
+    )
 
 
-def save_start(net: CompactNet, vocabulary: Sequence[str], folder: Path) -> None:
+def save_start(
+    net: CompactNet,
+    vocabulary: Sequence[str],
+    folder: Path,
+) -> None:
     """Write what `load_start` reads."""
     state = {name: value.detach().cpu() for name, value in net.state_dict().items()}
     torch.save(state, folder / NET)

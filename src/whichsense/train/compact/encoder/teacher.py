@@ -66,7 +66,8 @@ class TeacherOptions:
 class TeacherTask(Task[TeacherNet, ListBatch]):
     """The best model is the one whose best string of a list is most often a gold answer."""
 
-    metric, higher_is_better = "exact", True
+    metric = "exact"
+    higher_is_better = True
 
     def __init__(self, options: TeacherOptions) -> None:
         self.options = options
@@ -74,7 +75,10 @@ class TeacherTask(Task[TeacherNet, ListBatch]):
         self.vocabulary = load_vocabulary(model.pieces)
         self.tokenizer = CachedTokenizer.of(self.vocabulary)
         self.train, self.dev = load_training_lists(
-            options.data, options.lists, self.vocabulary, model.longest
+            options.data,
+            options.lists,
+            self.vocabulary,
+            model.longest,
         )
         self.own_tokenizer = load_tokenizer(located(model.base))
 
@@ -86,20 +90,45 @@ class TeacherTask(Task[TeacherNet, ListBatch]):
     def _probabilities(self) -> NDArray[np.float64]:
         return list_probabilities(self.train, self.options.data.weights)
 
-    def batches(self, epoch: int, seed: int) -> Any:
-        draw, longest = self.options.draw, self.options.model.longest
-        numbers = draw_numbers(self._probabilities, draw.lists, epoch, seed)
+    def batches(
+        self,
+        epoch: int,
+        seed: int,
+    ) -> Any:
+        draw = self.options.draw
+        longest = self.options.model.longest
+        numbers = draw_numbers(
+            self._probabilities,
+            draw.lists,
+            epoch,
+            seed,
+        )
 
         def build_batch(item: tuple[int, list[int]]) -> ListBatch:
             number, lists = item
             rng = batch_rng(seed, epoch, number)
-            slots = [sample_slots(self.train, one, draw.passages, rng) for one in lists]
-            return build_list_batch(self.train, lists, slots, longest)
+            slots = [
+                sample_slots(
+                    self.train,
+                    one,
+                    draw.passages,
+                    rng,
+                )
+                for one in lists
+            ]
+            return build_list_batch(
+                self.train,
+                lists,
+                slots,
+                longest,
+            )
 
         return Lazy(numbers, build_batch)
 
     def loss(
-        self, model: TeacherNet, batch: ListBatch
+        self,
+        model: TeacherNet,
+        batch: ListBatch,
     ) -> tuple[Tensor, dict[str, float | Tensor]]:
         parts = losses.read(model(batch.pairs), batch)
         total = parts["relevance"] + _SPAN_WEIGHT * parts["span"]
@@ -114,7 +143,11 @@ class TeacherTask(Task[TeacherNet, ListBatch]):
             next(model.parameters()).device,
         )
 
-    def save(self, model: TeacherNet, folder: Path) -> None:
+    def save(
+        self,
+        model: TeacherNet,
+        folder: Path,
+    ) -> None:
         config: Any = model.encoder.config
         saved.save(
             folder,

@@ -35,7 +35,12 @@ _BATCH = 1024  # slots
 _LEAST_LOG = -30.0  # log probabilities are stored as float16
 
 
-def score_lists(teacher: Path, pack: Pack, folder: str, longest: int) -> TeacherScores:
+def score_lists(
+    teacher: Path,
+    pack: Pack,
+    folder: str,
+    longest: int,
+) -> TeacherScores:
     """Scores of all slots; parts that were stored before are read. `longest`: tokens of a pair.
 
     `folder` belongs to these lists: stored scores of another teacher or length are kept apart in it.
@@ -57,7 +62,12 @@ def score_lists(teacher: Path, pack: Pack, folder: str, longest: int) -> Teacher
         return scoring.score(part.items)
 
     with show_progress("asking the teacher", "lists") as progress:
-        parts.complete(numbers, work, progress=progress, wait=True)
+        parts.complete(
+            numbers,
+            work,
+            progress=progress,
+            wait=True,
+        )
     return TeacherScores.concatenate(list(parts))
 
 
@@ -85,11 +95,16 @@ class _Scoring:
         # The list that each slot belongs to.
         lists = np.repeat(np.array(numbers), pack.slots.sizes(np.array(numbers)))
         scores = TeacherScores.zeros(len(slots))
-        parts = equal_slices(len(slots), _BATCH)
+        parts = _equal_slices(len(slots), _BATCH)
 
         def build_batch(part: slice) -> ListBatch:
             single = [[slot] for slot in slots[part]]
-            return build_list_batch(pack, lists[part].tolist(), single, self.longest)
+            return build_list_batch(
+                pack,
+                lists[part].tolist(),
+                single,
+                self.longest,
+            )
 
         device = next(self.net.parameters()).device
         for part, batch in zip(parts, prefetch(Lazy(parts, build_batch)), strict=True):
@@ -120,16 +135,18 @@ def _score_batch(net: TeacherNet, batch: ListBatch) -> TeacherScores:
     )
 
 
-def equal_slices(count: int, size: int) -> list[slice]:
+def _equal_slices(count: int, size: int) -> list[slice]:
     """Slices of one size, for which layers are compiled, over `count` items: the last overlaps the one before.
 
-    >>> equal_slices(5, 2), equal_slices(1, 2), equal_slices(0, 2)
+    >>> _equal_slices(5, 2), _equal_slices(1, 2), _equal_slices(0, 2)
     ([slice(0, 2, None), slice(2, 4, None), slice(3, 5, None)], [slice(0, 1, None)], [])
     """
     if not count:
         return []
-    ends = [*range(size, count, size), count]
-    return [slice(max(0, end - size), end) for end in ends]
+    slices = []
+    for end in (*range(size, count, size), count):
+        slices.append(slice(max(0, end - size), end))
+    return slices
 
 
 def _encode(scores: TeacherScores) -> bytes:

@@ -31,12 +31,20 @@ _INCOMPLETE_WEIGHTS = {"right or wrong": 0.5, "overlapping": 0.0}
 
 
 def loss(
-    model: CompactNet, output: Mapping[str, Tensor], batch: ListBatch, articles: Tensor
+    model: CompactNet,
+    output: Mapping[str, Tensor],
+    batch: ListBatch,
+    articles: Tensor,
 ) -> Tensor:
     """The weighted mean of the verdicts' log loss. `articles`: word pieces that an answer may begin with or not."""
     with torch.no_grad():
         first, last, counted = _candidate_spans(output["span"], batch)
-        right, overlapping = _label_spans(first, last, batch, articles)
+        right, overlapping = _label_spans(
+            first,
+            last,
+            batch,
+            articles,
+        )
         weights = _passage_weights(output["relevance"], batch) * counted
         weights = weights * _span_weights(overlapping, batch)
     logits = model.verdict(output["states"], first, last).float()
@@ -88,10 +96,17 @@ def _gold_spans(batch: ListBatch) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _label_spans(
-    first: Tensor, last: Tensor, batch: ListBatch, articles: Tensor
+    first: Tensor,
+    last: Tensor,
+    batch: ListBatch,
+    articles: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """Which spans are answers, and which only overlap one (pairs × spans)."""
-    gold_first, gold_last, is_gold = (part[:, None] for part in _gold_spans(batch))
+    gold_first, gold_last, is_gold = _gold_spans(batch)
+    # Pairs × 1 × gold spans
+    gold_first = gold_first[:, None]
+    gold_last = gold_last[:, None]
+    is_gold = is_gold[:, None]
     article = torch.isin(batch.pairs.ids.gather(1, first), articles).long()
     # Pairs × spans × gold spans
     starts = first[..., None] == gold_first
@@ -109,16 +124,22 @@ def likely_spans(span: Tensor, region: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """
     free = region.clone()
     positions = torch.arange(span.shape[1], device=span.device)
-    rounds = []
+    all_firsts = []
+    all_lasts = []
+    all_probabilities = []
     for _ in range(_ROUNDS):
         firsts, lasts, probabilities = _best_spans(span, free)
-        rounds.append((firsts, lasts, probabilities))
+        all_firsts.append(firsts)
+        all_lasts.append(lasts)
+        all_probabilities.append(probabilities)
+        # The first of the round is its best: its tokens are not free any more.
         best = (positions >= firsts[:, :1]) & (positions <= lasts[:, :1])
         free = free & ~best
-    first, last, probability = (
-        torch.cat(parts, 1) for parts in zip(*rounds, strict=True)
+    return (
+        torch.cat(all_firsts, 1),
+        torch.cat(all_lasts, 1),
+        torch.cat(all_probabilities, 1),
     )
-    return first, last, probability
 
 
 def _best_spans(span: Tensor, free: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -32,7 +32,11 @@ class AmbiguityProbes:
     wording: NgramProbe = field(default_factory=NgramProbe)
     impression: StateProbe = field(default_factory=StateProbe)
 
-    def features(self, question: str, states: Floats) -> dict[str, float]:
+    def features(
+        self,
+        question: str,
+        states: Floats,
+    ) -> dict[str, float]:
         return {"wording": self.wording(question), "alone": self.impression(states)}
 
 
@@ -44,7 +48,9 @@ def fit_ngram_probe(questions: Sequence[Question], fewest: int = _FEWEST) -> Ngr
         counts.update(own)
     known = sorted(ngram for ngram, count in counts.items() if count >= fewest)
     columns_of = {ngram: column for column, ngram in enumerate(known)}
-    rows, columns, values = [], [], []
+    rows = []
+    columns = []
+    values = []
     for row, own in enumerate(features):
         for ngram in own:
             if ngram in columns_of:
@@ -75,7 +81,8 @@ def fit_state_probe(
         states.append(compact.alone(question.text))
         progress(number / len(questions), number)
     values = np.array(states, np.float64)  # questions × states
-    mean, spread = values.mean(axis=0), values.std(axis=0) + 1e-6
+    mean = values.mean(axis=0)
+    spread = values.std(axis=0) + 1e-6
     scaled = (values - mean) / spread
     fitted = fit_logistic(scaled, _labels(questions), ridge)
     weights = fitted[:-1] / spread

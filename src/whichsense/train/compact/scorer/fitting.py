@@ -63,7 +63,12 @@ def fit_scorer(
     questions = list(scorer_questions(held_out, topics))
     with tempfile.TemporaryDirectory() as temporary:
         parts = parts_folder or Path(temporary)
-        data = read_questions(QuestionReader(folder), questions, parts, progress)
+        data = read_questions(
+            QuestionReader(folder),
+            questions,
+            parts,
+            progress,
+        )
     with_candidates = [one for one in data.read if one.context.answers]
     scorer = fit_nets(with_candidates, probes)
     return replace(scorer, rewrite=data.rewrites.fit() or scorer.rewrite)

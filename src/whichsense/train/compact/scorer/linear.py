@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from whichsense.models.compact.scorer.scorer import FAR, Net
 
-Floats = NDArray[np.float32]
-Doubles = NDArray[np.float64]
-FeatureRow = Mapping[str, float]
+_Floats = NDArray[np.float32]
+_Doubles = NDArray[np.float64]
+_FeatureRow = Mapping[str, float]
 _RIDGE = 5.0  # keeps weights small
 _BIAS_RIDGE = 1e-6
 _LARGEST_LOGIT = 30.0  # further out exp would overflow
@@ -21,7 +21,7 @@ _LONGEST_STEP = 0.5  # far from the optimum Newton's steps overshoot
 _GRADIENT_STEPS = 300
 
 
-def fit(rows: Sequence[FeatureRow], labels: Sequence[float]) -> Net:
+def fit(rows: Sequence[_FeatureRow], labels: Sequence[float]) -> Net:
     """A logistic regression: the net's probabilities are calibrated as they are."""
     features = _standardize(rows)
     weights = fit_logistic(features.values, np.array(labels), _RIDGE)
@@ -29,7 +29,7 @@ def fit(rows: Sequence[FeatureRow], labels: Sequence[float]) -> Net:
 
 
 def cross_fit(
-    rows: Sequence[FeatureRow],
+    rows: Sequence[_FeatureRow],
     labels: Sequence[float],
     groups: Sequence[int],
     folds: int = 5,
@@ -44,13 +44,16 @@ def cross_fit(
     for fold in range(folds):
         seen = np.flatnonzero(fold_of_row != fold).tolist()
         unseen = np.flatnonzero(fold_of_row == fold).tolist()
-        net = fit([rows[k] for k in seen], [labels[k] for k in seen])
-        probabilities[unseen] = net.probabilities([rows[k] for k in unseen])
+        seen_rows = [rows[place] for place in seen]
+        seen_labels = [labels[place] for place in seen]
+        net = fit(seen_rows, seen_labels)
+        unseen_rows = [rows[place] for place in unseen]
+        probabilities[unseen] = net.probabilities(unseen_rows)
     return fit(rows, labels), probabilities.tolist()
 
 
 def fit_within(
-    rows: Sequence[FeatureRow],
+    rows: Sequence[_FeatureRow],
     values: Sequence[float],
     groups: Sequence[int],
     ridge: float = 20.0,
@@ -63,7 +66,8 @@ def fit_within(
     np.add.at(sums, group_of_row, both)
     means = sums / np.bincount(group_of_row)[:, None]
     centred = both - means[group_of_row]
-    left, right = centred[:, :-1], centred[:, -1]
+    left = centred[:, :-1]
+    right = centred[:, -1]
     damping = ridge * np.eye(len(features.names))
     weights = np.linalg.solve(left.T @ left + damping, left.T @ right)
     return features.net(weights, 0.0)
@@ -74,27 +78,49 @@ class _Standardized:
     """Rows × features, as a net sees them: in units of their spread, and clipped."""
 
     names: tuple[str, ...]
-    mean: Floats
-    spread: Floats
-    values: Doubles
+    mean: _Floats
+    spread: _Floats
+    values: _Doubles
 
-    def net(self, weights: Doubles, bias: float) -> Net:
+    def net(
+        self,
+        weights: _Doubles,
+        bias: float,
+    ) -> Net:
         weights32 = weights.astype(np.float32)
-        return Net(self.names, self.mean, self.spread, weights32, float(bias))
+        return Net(
+            self.names,
+            self.mean,
+            self.spread,
+            weights32,
+            float(bias),
+        )
 
 
-def _standardize(rows: Sequence[FeatureRow]) -> _Standardized:
+def _standardize(rows: Sequence[_FeatureRow]) -> _Standardized:
     names = tuple(rows[0])
-    table = [[row[name] for name in names] for row in rows]
+    table = []
+    for row in rows:
+        table.append([row[name] for name in names])
     values = np.array(table, dtype=np.float32)
-    mean, spread = values.mean(axis=0), values.std(axis=0)
+    mean = values.mean(axis=0)
+    spread = values.std(axis=0)
     # A feature that hardly varies is not blown up.
     spread = np.where(spread < 1e-3, 1.0, spread).astype(np.float32)
     scaled = np.clip((values - mean) / spread, -FAR, FAR)
-    return _Standardized(names, mean, spread, scaled.astype(np.float64))
+    return _Standardized(
+        names,
+        mean,
+        spread,
+        scaled.astype(np.float64),
+    )
 
 
-def fit_logistic(values: Doubles, labels: Doubles, ridge: float) -> Doubles:
+def fit_logistic(
+    values: _Doubles,
+    labels: _Doubles,
+    ridge: float,
+) -> _Doubles:
     """The weights of a logistic regression, and last its bias, by Newton's method. `values`: rows × features."""
     values = np.c_[values, np.ones(len(values))]
     ridges = np.full(values.shape[1], ridge)
@@ -119,7 +145,7 @@ class SparseMatrix:
 
     rows: NDArray[np.int64]
     columns: NDArray[np.int64]
-    values: Doubles
+    values: _Doubles
     shape: tuple[int, int]
 
     def with_ones(self) -> SparseMatrix:
@@ -133,16 +159,20 @@ class SparseMatrix:
             (height, width + 1),
         )
 
-    def times(self, vector: Doubles) -> Doubles:
+    def times(self, vector: _Doubles) -> _Doubles:
         products = self.values * vector[self.columns]
         return np.bincount(self.rows, products, self.shape[0]).astype(np.float64)
 
-    def transposed_times(self, vector: Doubles) -> Doubles:
+    def transposed_times(self, vector: _Doubles) -> _Doubles:
         products = self.values * vector[self.rows]
         return np.bincount(self.columns, products, self.shape[1]).astype(np.float64)
 
 
-def fit_sparse_logistic(matrix: SparseMatrix, labels: Doubles, ridge: float) -> Doubles:
+def fit_sparse_logistic(
+    matrix: SparseMatrix,
+    labels: _Doubles,
+    ridge: float,
+) -> _Doubles:
     """The same over thousands of sparse features, whose Hessian would not fit: Nesterov's accelerated gradient.
 
     The bias, which is last, has no ridge.
@@ -157,24 +187,29 @@ def fit_sparse_logistic(matrix: SparseMatrix, labels: Doubles, ridge: float) -> 
         unit = vector / np.linalg.norm(vector)
         vector = matrix.transposed_times(matrix.times(unit))
     rate = 1 / (0.25 * float(np.linalg.norm(vector)) + ridge)
-    weights, ahead, momentum = np.zeros(width), np.zeros(width), 1.0
+    weights = np.zeros(width)
+    ahead = np.zeros(width)
+    momentum = 1.0
     for _ in range(_GRADIENT_STEPS):
         errors = _sigmoid(matrix.times(ahead)) - labels
         gradient = matrix.transposed_times(errors) + ridges * ahead
         updated = ahead - rate * gradient
         next_momentum = (1 + np.sqrt(1 + 4 * momentum * momentum)) / 2
         ahead = updated + (momentum - 1) / next_momentum * (updated - weights)
-        weights, momentum = updated, next_momentum
+        weights = updated
+        momentum = next_momentum
     return weights
 
 
-def _sigmoid(logits: Doubles) -> Doubles:
+def _sigmoid(logits: _Doubles) -> _Doubles:
     clipped = np.clip(logits, -_LARGEST_LOGIT, _LARGEST_LOGIT)
     return np.asarray(1 / (1 + np.exp(-clipped)))
 
 
 def expected_calibration_error(
-    probabilities: Sequence[float], labels: Sequence[float], bins: int = 10
+    probabilities: Sequence[float],
+    labels: Sequence[float],
+    bins: int = 10,
 ) -> float:
     """How far confidence is from accuracy, over bins of equal width, weighted by how many fall into each.
 
@@ -183,7 +218,8 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([0.9] * 10, [1] * 5 + [0] * 5), 3)
     0.4
     """
-    given, right = np.array(probabilities), np.array(labels)
+    given = np.array(probabilities)
+    right = np.array(labels)
     bin_of_item = np.minimum((given * bins).astype(int), bins - 1)
     total = 0.0
     for number in range(bins):

@@ -18,7 +18,9 @@ from whichsense.train.compact.scorer.linear import cross_fit, fit
 
 _PROBE_FEATURES = ("wording", "alone")
 # Chosen on the half of the sample that is trained on; those of large corpora, the defaults of Judge, on val.
-_MISSING, _JOIN_OVER, _DECLINE_UNDER = 0.5, 0.4, 0.25
+_MISSING = 0.5
+_JOIN_OVER = 0.4
+_DECLINE_UNDER = 0.25
 _SAMPLE_WEIGHT = 3  # its questions were written for what its few passages hold
 
 
@@ -88,10 +90,10 @@ def fit_nets(read: Sequence[ReadQuestion], probes: AmbiguityProbes) -> Scorer:
     question alone: evidence adds nothing there that holds in another corpus. A small corpus answers what it happens to
     hold; whether it does is learnt from corpora without the answers, too.
     """
-    large = [one for one in read if one.kind is CorpusKind.LARGE]
-    small = [one for one in read if one.kind in _SMALL_KINDS]
-    emptied = [one for one in read if one.kind is CorpusKind.EMPTIED]
-    without_topics = [one for one in small if one.kind is not CorpusKind.TOPICS]
+    large = _of_kinds(read, CorpusKind.LARGE)
+    small = _of_kinds(read, *_SMALL_KINDS)
+    emptied = _of_kinds(read, CorpusKind.EMPTIED)
+    without_topics = _of_kinds(small, CorpusKind.SMALL, CorpusKind.SAMPLE)
 
     in_large, scored = _fit_answers([*large, *without_topics])
     scored_large = [one for one in scored if one.read.kind is CorpusKind.LARGE]
@@ -105,27 +107,52 @@ def fit_nets(read: Sequence[ReadQuestion], probes: AmbiguityProbes) -> Scorer:
         _fit_answerable([*with_answers, *scored_emptied]),
         _fit_large(with_answers),
         Judge(in_large, _fit_ambiguous_alone(scored_large, probes)),
-        Judge(in_small, _fit_ambiguous(with_answers), None, _MISSING, _JOIN_OVER),
+        Judge(
+            in_small,
+            _fit_ambiguous(with_answers),
+            None,
+            _MISSING,
+            _JOIN_OVER,
+        ),
         wording=probes.wording,
         impression=probes.impression,
         decline_under=_DECLINE_UNDER,
     )
 
 
+def _of_kinds(
+    read: Sequence[ReadQuestion],
+    *kinds: CorpusKind,
+) -> list[ReadQuestion]:
+    return [one for one in read if one.kind in kinds]
+
+
 def _fit_answerable(scored: Sequence[_ScoredQuestion]) -> Net:
-    rows = [one.evidence_features for one in scored]
-    return fit(rows, [one.answered for one in scored])
+    rows = []
+    labels = []
+    for one in scored:
+        rows.append(one.evidence_features)
+        labels.append(one.answered)
+    return fit(rows, labels)
 
 
 def _fit_large(scored: Sequence[_ScoredQuestion]) -> Net:
     """Whether a corpus is a large one."""
-    rows = [features.of_corpus(one.read.context) for one in scored]
-    return fit(rows, [float(one.read.kind is CorpusKind.LARGE) for one in scored])
+    rows = []
+    labels = []
+    for one in scored:
+        rows.append(features.of_corpus(one.read.context))
+        labels.append(float(one.read.kind is CorpusKind.LARGE))
+    return fit(rows, labels)
 
 
 def _fit_ambiguous(scored: Sequence[_ScoredQuestion]) -> Net:
-    rows = [one.evidence_features for one in scored]
-    return fit(rows, [one.ambiguous for one in scored])
+    rows = []
+    labels = []
+    for one in scored:
+        rows.append(one.evidence_features)
+        labels.append(one.ambiguous)
+    return fit(rows, labels)
 
 
 def _fit_ambiguous_alone(
@@ -133,10 +160,12 @@ def _fit_ambiguous_alone(
 ) -> Net:
     """Without evidence."""
     rows = []
+    labels = []
     for one in scored:
         states = one.read.context.evidence.alone
         rows.append(probes.features(one.read.question.text, states))
-    return fit(rows, [one.ambiguous for one in scored])
+        labels.append(one.ambiguous)
+    return fit(rows, labels)
 
 
 def _fit_answers(
@@ -168,6 +197,9 @@ def _fit_answers(
 
 def is_right(answer: Answer, question: Question) -> bool:
     """Whether a candidate, in any of its forms, is a gold answer by the official comparison."""
-    gold = {normalize(name) for names in question.answers for name in names}
-    forms = [answer.text, *(mention.surface for mention in answer.mentions)]
-    return any(normalize(text) in gold for text in forms)
+    gold: set[str] = set()
+    for names in question.answers:
+        gold.update(map(normalize, names))
+    if normalize(answer.text) in gold:
+        return True
+    return any(normalize(mention.surface) in gold for mention in answer.mentions)

@@ -37,7 +37,6 @@ from whichsense.version import __version__
 _PROCESSES = 16
 
 
-@dataclass(frozen=True)
 class UnfittedCompact(Compact):
     """The model before its scorer is fitted: passages are weighted by a scorer's default settings."""
 
@@ -45,7 +44,12 @@ class UnfittedCompact(Compact):
     def scorer(self) -> Scorer:
         nothing = linear()
         judge = Judge(nothing, nothing)
-        return Scorer(nothing, nothing, judge, judge)
+        return Scorer(
+            nothing,
+            nothing,
+            judge,
+            judge,
+        )
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,11 @@ class ScorerData:
     read: list[ReadQuestion] = field(default_factory=list)
     rewrites: RewriteData = field(default_factory=RewriteData)
 
-    def add(self, asked: ScorerQuestion, scene: Scene) -> None:
+    def add(
+        self,
+        asked: ScorerQuestion,
+        scene: Scene,
+    ) -> None:
         question = asked.question
         if asked.kind is CorpusKind.LARGE:
             self.rewrites.add(scene, question)
@@ -136,7 +144,9 @@ def read_questions(
 
 
 def _fingerprint(
-    folder: Path, asked: Sequence[ScorerQuestion], part: int
+    folder: Path,
+    asked: Sequence[ScorerQuestion],
+    part: int,
 ) -> dict[str, object]:
     """The model, the questions, the sizes of their corpora and the version: results of others are not used."""
     questions = []
@@ -151,7 +161,11 @@ def _fingerprint(
     }
 
 
-def read_scene(compact: Compact, corpus: CorpusQuestions, question: Question) -> Scene:
+def read_scene(
+    compact: Compact,
+    corpus: CorpusQuestions,
+    question: Question,
+) -> Scene:
     hits = corpus.index.search(question.text, DEPTH, corpus.method)
     return compact.read_search(question.text, hits)
 

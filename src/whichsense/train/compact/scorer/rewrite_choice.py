@@ -27,7 +27,11 @@ class RewriteData:
     values: list[float] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
 
-    def add(self, scene: Scene, question: Question) -> None:
+    def add(
+        self,
+        scene: Scene,
+        question: Question,
+    ) -> None:
         """Add all rewrites for the gold answers of a question with several readings; ignore any other question."""
         annotation = question.several
         if annotation is None:
@@ -41,7 +45,7 @@ class RewriteData:
             answer = self._next_answer()
             self.rows += of_rewrites(question.text, rewrites.options, rewrites.drawn)
             for option in rewrites.options:
-                quality = rewrite_quality(
+                quality = _rewrite_quality(
                     question.text, pair.questions, option.question
                 )
                 self.values.append(quality)
@@ -63,7 +67,11 @@ class RewriteData:
         return fit_within(self.rows, self.values, self.answers)
 
 
-def rewrite_quality(question: str, references: Sequence[str], rewrite: str) -> float:
+def _rewrite_quality(
+    question: str,
+    references: Sequence[str],
+    rewrite: str,
+) -> float:
     """EDIT-F1 with some BLEU-4, between 0 and 1."""
     *bleu, edit_f1 = question_scores(question, "|".join(references), rewrite)
     return (edit_f1 + _BLEU_WEIGHT * bleu[3]) / (1 + _BLEU_WEIGHT)

@@ -89,7 +89,8 @@ class AskerOptions:
 class AskerTask(BaseWriterTask):
     """The best model has the lowest loss of a token of answers and questions of `data.dev`."""
 
-    metric, higher_is_better = "asked", False
+    metric = "asked"
+    higher_is_better = False
 
     def __init__(self, options: AskerOptions) -> None:
         self.options = options
@@ -115,7 +116,11 @@ class AskerTask(BaseWriterTask):
         shares = self.options.draw.ways
         return [way for way in self.examples.by_way if shares.get(way, 0.0) > 0]
 
-    def batches(self, epoch: int, seed: int) -> Any:
+    def batches(
+        self,
+        epoch: int,
+        seed: int,
+    ) -> Any:
         count = max(1, len(self.examples.spans) // self.options.draw.batch)
 
         def build_batch(number: int) -> WriterBatch:
@@ -126,7 +131,8 @@ class AskerTask(BaseWriterTask):
 
     def draw_examples(self, rng: random.Random) -> list[Example]:
         """The examples of a batch."""
-        draw, by_way = self.options.draw, self.examples.by_way
+        draw = self.options.draw
+        by_way = self.examples.by_way
         shares = [draw.ways[way] for way in self.ways]
         examples = []
         for way in rng.choices(self.ways, shares, k=draw.batch):
@@ -156,12 +162,18 @@ class AskerTask(BaseWriterTask):
         net.load_state_dict(weights)
         net = net.to(best_device()).eval()
         pack = self.examples.pack
-        synthetic = generate_questions(net, pack, self.options.made, self.ways)
+        synthetic = generate_questions(
+            net,
+            pack,
+            self.options.made,
+            self.ways,
+        )
         self.filter(synthetic).save(folder, pack)
 
     def filter(self, synthetic: SyntheticQuestions) -> SyntheticQuestions:
         """Drop copies of questions that are reserved for measuring, and questions that fail the round trip."""
-        vocabulary, teacher = self.start.vocabulary, self.options.teacher
+        vocabulary = self.start.vocabulary
+        teacher = self.options.teacher
         copies = find_copies(synthetic.texts(vocabulary), self.options.data)
         rows = [row for row in range(len(synthetic)) if row not in copies]
         synthetic = synthetic.take(np.array(rows, np.int64))

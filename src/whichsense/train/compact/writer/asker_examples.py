@@ -22,7 +22,7 @@ _OPEN, _READING = "nq_open", "squad/1"  # prefixes of datasets
 
 
 @dataclass(frozen=True, slots=True)
-class AskedSpan:
+class _AskedSpan:
     """A list's question, and an answer to it in one of the list's slots; tokens are counted as in spans."""
 
     way: str
@@ -43,35 +43,44 @@ class AskerExamples:
     support: Mapping[str, float]
 
     @cached_property
-    def spans(self) -> list[AskedSpan]:
-        spans: list[AskedSpan] = []
+    def spans(self) -> list[_AskedSpan]:
+        spans: list[_AskedSpan] = []
         for number in range(len(self.pack)):
             spans += self._spans_of(number)
         return spans
 
     @cached_property
-    def by_way(self) -> dict[str, list[AskedSpan]]:
+    def by_way(self) -> dict[str, list[_AskedSpan]]:
         """Without the ways in which no question is asked."""
-        groups: dict[str, list[AskedSpan]] = {}
-        for way in WAYS:
-            own = [span for span in self.spans if span.way == way]
-            if own:
-                groups[way] = own
-        return groups
+        groups: dict[str, list[_AskedSpan]] = {way: [] for way in WAYS}
+        for span in self.spans:
+            groups[span.way].append(span)
+        return {way: spans for way, spans in groups.items() if spans}
 
-    def example(self, span: AskedSpan) -> Example:
+    def example(self, span: _AskedSpan) -> Example:
         """The passage is in the prompt; answer and question are to be written."""
         row = int(self.pack.slots.values[span.slot])
-        title, text = self.pack.titles[row].tolist(), self.pack.texts[row].tolist()
-        first, end = span.first - len(title), span.last + 1 - len(title)
-        window = Window(title, text, first, end) if first >= 0 else Window(title, text)
+        title = self.pack.titles[row].tolist()
+        text = self.pack.texts[row].tolist()
+        first = span.first - len(title)
+        end = span.last + 1 - len(title)
+        window = (
+            Window(
+                title,
+                text,
+                first,
+                end,
+            )
+            if first >= 0
+            else Window(title, text)
+        )
         answer = [*title, *text][span.first : span.last + 1]
         output = [*answer, BAR, *self.pack.questions[span.number].tolist(), END]
         return Example(asking(WAYS[span.way], window), output, [1.0] * len(output))
 
-    def _spans_of(self, number: int) -> list[AskedSpan]:
+    def _spans_of(self, number: int) -> list[_AskedSpan]:
         """One span for each answer in the passage with most support, if that is enough."""
-        way = way_of(self.pack.asked[number].source, self.data)
+        way = _way_of(self.pack.asked[number].source, self.data)
         support = {}
         for slot in self.pack.slot_range(number):
             if len(self.pack.spans[slot]):
@@ -85,10 +94,22 @@ class AskerExamples:
         for answer in np.unique(self.pack.spans[best][:, 0]).tolist():
             first, last = self._best_place(best, answer)
             if last - first < _LONGEST_ANSWER:
-                spans.append(AskedSpan(way, number, best, first, last))
+                spans.append(
+                    _AskedSpan(
+                        way,
+                        number,
+                        best,
+                        first,
+                        last,
+                    )
+                )
         return spans
 
-    def _support(self, number: int, slot: int) -> float:
+    def _support(
+        self,
+        number: int,
+        slot: int,
+    ) -> float:
         """The share of a question's word pieces, weighted by rarity, that the passage contains."""
         row = self.pack.slots.values[slot]
         passage = np.concatenate([self.pack.titles[row], self.pack.texts[row]])
@@ -97,7 +118,11 @@ class AskerExamples:
         total = max(self._rarity[pieces].sum(), 1e-6)
         return float(self._rarity[contained].sum() / total)
 
-    def _best_place(self, slot: int, answer: int) -> tuple[int, int]:
+    def _best_place(
+        self,
+        slot: int,
+        answer: int,
+    ) -> tuple[int, int]:
         """First and last token of an answer: in the text rather than the title, and the longest alias."""
         title = len(self.pack.titles[int(self.pack.slots.values[slot])])
         spans = self.pack.spans[slot].tolist()
@@ -114,11 +139,11 @@ class AskerExamples:
         return np.asarray(np.log(len(rows) / (1 + counts)).clip(0))
 
 
-def way_of(source: str, data: DataConfig) -> str | None:
+def _way_of(source: str, data: DataConfig) -> str | None:
     """How the questions of a dataset are asked; None if it is not to be learnt.
 
     >>> data = DataConfig()
-    >>> [way_of(name, data) for name in ("squad/1.1", "ambignq/train", "rewrites of ambignq/train", "popqa/test")]
+    >>> [_way_of(name, data) for name in ("squad/1.1", "ambignq/train", "rewrites of ambignq/train", "popqa/test")]
     ['reading', 'open', 'exact', None]
     """
     if source == REWRITES + data.train:

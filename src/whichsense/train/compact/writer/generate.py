@@ -60,7 +60,10 @@ class _Place:
 
 
 def generate_questions(
-    net: WriterNet, pack: Pack, generation: Generation, ways: Sequence[str]
+    net: WriterNet,
+    pack: Pack,
+    generation: Generation,
+    ways: Sequence[str],
 ) -> SyntheticQuestions:
     """Questions for passages drawn at random, each once in a list. The same network writes the same questions again."""
     shares = {way: share for way, share in generation.ways.items() if way in ways}
@@ -72,7 +75,12 @@ def generate_questions(
         for start in range(0, len(places), generation.at_once):
             part = places[start : start + generation.at_once]
             prompts = [_prompt(pack, place) for place in part]
-            outputs = sample_outputs(net, prompts, generation, rng)
+            outputs = sample_outputs(
+                net,
+                prompts,
+                generation,
+                rng,
+            )
             for place, tokens in zip(part, outputs, strict=True):
                 parts = split_output(tokens)
                 if parts is not None:
@@ -86,11 +94,14 @@ def generate_questions(
 
 
 def _draw_places(
-    pack: Pack, count: int, shares: Mapping[str, float]
+    pack: Pack,
+    count: int,
+    shares: Mapping[str, float],
 ) -> Iterator[_Place]:
     """Each passage at most once in a way of asking."""
     rng = random.Random(0)
-    ways, weights = list(shares), list(shares.values())
+    ways = list(shares)
+    weights = list(shares.values())
     lists = [number for number in range(len(pack)) if len(pack.slots[number])]
     if not lists or not sum(weights) > 0:
         return
@@ -100,7 +111,12 @@ def _draw_places(
         rows = pack.slots[number]
         slot = int(len(rows) * rng.random() ** _RANK_POWER)
         way = rng.choices(ways, weights)[0]
-        place = _Place(number, slot, int(rows[slot]), way)
+        place = _Place(
+            number,
+            slot,
+            int(rows[slot]),
+            way,
+        )
         if (place.row, way) not in seen:
             seen.add((place.row, way))
             yield place
@@ -122,7 +138,8 @@ def split_output(tokens: list[int]) -> tuple[list[int], list[int]] | None:
     if tokens.count(BAR) != 1:
         return None
     bar = tokens.index(BAR)
-    answer, question = tokens[:bar], tokens[bar + 1 :]
+    answer = tokens[:bar]
+    question = tokens[bar + 1 :]
     if not answer or len(question) not in _QUESTION_SIZES:
         return None
     return answer, question
@@ -152,12 +169,16 @@ def sample_outputs(
             ended = ended | (token == END)
             if bool(ended.all()):
                 break
-    rows = torch.stack(outputs, 1).tolist()
-    return [row[: row.index(END)] if END in row else [] for row in rows]
+    texts: list[list[int]] = []
+    for row in torch.stack(outputs, 1).tolist():
+        texts.append(row[: row.index(END)] if END in row else [])
+    return texts
 
 
 def _sample_tokens(
-    scores: Tensor, generation: Generation, rng: torch.Generator
+    scores: Tensor,
+    generation: Generation,
+    rng: torch.Generator,
 ) -> Tensor:
     """A token for each row (rows × vocabulary), by nucleus sampling."""
     scores[:, :END] = float("-inf")  # special tokens

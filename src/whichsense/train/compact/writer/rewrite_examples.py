@@ -28,13 +28,13 @@ from whichsense.text.words import normalize
 from whichsense.train.compact.data.conversion import GoldRewrite, TrainingQuestion
 from whichsense.train.compact.data.list_builder import MAX_ANSWERS
 from whichsense.train.compact.data.pack import Pack
+from whichsense.train.compact.writer.corruption import cut_words
 
 _CACHE_SIZE = 2**18
 _ALIASES = 3  # of an answer, the first ones
 _ANSWER_WINDOWS = 3  # of passages that hold an answer
 _MAX_WINDOWS = 5  # that an answer is searched in
 _SITUATED = "situatedqa"  # adds a date or a place to every question, so its prompts have a sign of their own
-_RESTORED_WEIGHT = 1.5  # of a restored token, beyond the others
 _SENTENCE_SIZES = range(6, 27)  # tokens, with the stop
 _CONTEXT = 30  # tokens on either side of a sentence
 _normal = lru_cache(_CACHE_SIZE)(normalize)
@@ -81,11 +81,16 @@ class RewriteExamples:
                 yield ListReading(number, reading, answer)
 
     def rewrite(
-        self, reading: ListReading, rng: random.Random | None
+        self,
+        reading: ListReading,
+        rng: random.Random | None,
     ) -> Example | None:
         """A rewrite. Without `rng`: the first, for the first alias of the answer."""
-        asked, gold = self.pack.asked[reading.number], reading.rewriting
-        answer, text, others = gold.answers[0], gold.rewrites[0], list(gold.others)
+        asked = self.pack.asked[reading.number]
+        gold = reading.rewriting
+        answer = gold.answers[0]
+        text = gold.rewrites[0]
+        others = list(gold.others)
         windows = self.windows(reading.number, reading.answer)
         if rng is not None:
             answer = rng.choice(gold.answers[:_ALIASES])
@@ -94,7 +99,8 @@ class RewriteExamples:
             if rng.random() < 0.2:
                 others = others[: rng.randrange(len(others) + 1)]
             windows = _vary_windows(windows, rng)
-        question, output = self.question(asked.text), self.question(text)
+        question = self.question(asked.text)
+        output = self.question(text)
         if not output:
             return None
         prompt = rewriting(
@@ -109,11 +115,15 @@ class RewriteExamples:
             weights.append(1.0 + self.inserted * inserted)
         return Example(prompt, [*output, END], [*weights, 1.0])
 
-    def restored_question(self, number: int, rng: random.Random) -> Example | None:
+    def restored_question(
+        self,
+        number: int,
+        rng: random.Random,
+    ) -> Example | None:
         """A question of which some words were taken out, or nearly all."""
         asked = self.pack.asked[number]
         question = self.question(asked.text)
-        cut = _cut_words(question, rng, nearly_all=0.2)
+        cut = cut_words(question, rng, nearly_all=0.2)
         if cut is None:
             return None
         answer: list[int] = []
@@ -122,10 +132,20 @@ class RewriteExamples:
         if rng.random() >= 0.85:
             answer = []
         windows = self.windows(number, 0)[:2]
-        prompt = rewriting(cut.remaining, answer, [], windows, RESTORE)
+        prompt = rewriting(
+            cut.remaining,
+            answer,
+            [],
+            windows,
+            RESTORE,
+        )
         return Example(prompt, [*question, END], cut.weights)
 
-    def restored_sentence(self, row: int, rng: random.Random) -> Example | None:
+    def restored_sentence(
+        self,
+        row: int,
+        rng: random.Random,
+    ) -> Example | None:
         """A sentence of a passage, to be restored beside its context."""
         text = self.pack.texts[row].tolist()
         stop = self.tokenizer.vocabulary["."]
@@ -138,18 +158,29 @@ class RewriteExamples:
             return None
         first, end = rng.choice(sentences)
         sentence = text[first:end]
-        cut = _cut_words(sentence, rng, nearly_all=0.05)
+        cut = cut_words(sentence, rng, nearly_all=0.05)
         if cut is None:
             return None
         left = text[max(0, first - _CONTEXT) : first]
         right = text[end + 1 : end + _CONTEXT]
         context = Window(self.pack.titles[row].tolist(), [*left, *right])
-        prompt = rewriting(cut.remaining, [], [], [context], RESTORE)
+        prompt = rewriting(
+            cut.remaining,
+            [],
+            [],
+            [context],
+            RESTORE,
+        )
         return Example(prompt, [*sentence, END], cut.weights)
 
-    def answer(self, number: int, rng: random.Random) -> Example | None:
+    def answer(
+        self,
+        number: int,
+        rng: random.Random,
+    ) -> Example | None:
         """The answer to one of a question's rewrites, or to a question that has no rewrites."""
-        asked, readings = self.pack.asked[number], list(self._readings_of(number))
+        asked = self.pack.asked[number]
+        readings = list(self._readings_of(number))
         if readings:
             reading = rng.choice(readings)
             text = asked.text
@@ -158,7 +189,8 @@ class RewriteExamples:
             answer = rng.choice(reading.rewriting.answers[:_ALIASES])
             windows = self._contrasting_windows(reading, readings, rng)
         elif asked.answers:
-            text, answer = asked.text, min(asked.answers[0], key=len)
+            text = asked.text
+            answer = min(asked.answers[0], key=len)
             windows = self.windows(number, 0)
         else:
             return None
@@ -171,7 +203,10 @@ class RewriteExamples:
         return Example(prompt, [*output, END], [1.0] * (len(output) + 1))
 
     def _contrasting_windows(
-        self, reading: ListReading, readings: Sequence[ListReading], rng: random.Random
+        self,
+        reading: ListReading,
+        readings: Sequence[ListReading],
+        rng: random.Random,
     ) -> list[Window]:
         """A window of the reading's answer, one of each of some other readings, then the rest of its own."""
         others = [other for other in readings if other is not reading]
@@ -185,62 +220,39 @@ class RewriteExamples:
     def question(self, text: str) -> list[int]:
         return self.tokenizer.ids(" ".join(question_words(text)))
 
-    def windows(self, number: int, answer: int) -> list[Window]:
+    def windows(
+        self,
+        number: int,
+        answer: int,
+    ) -> list[Window]:
         """Windows of passages that hold the answer, then of the list's first passages."""
         own: list[Window] = []
         others: list[Window] = []
         for slot in self.pack.slot_range(number):
             row = int(self.pack.slots.values[slot])
-            title, text = self.pack.titles[row].tolist(), self.pack.texts[row].tolist()
+            title = self.pack.titles[row].tolist()
+            text = self.pack.texts[row].tolist()
             spans = self.pack.spans[slot].tolist()
             spans = [span for span in spans if span[0] == answer]
             # The first occurrence in the text, counted from the text's first token.
-            begin, end = 0, 0
+            begin = 0
+            end = 0
             for _, first, last in spans:
                 if first >= len(title):
-                    begin, end = first - len(title), last + 1 - len(title)
+                    begin = first - len(title)
+                    end = last + 1 - len(title)
                     break
-            (own if spans else others).append(Window(title, text, begin, end))
+            (own if spans else others).append(
+                Window(
+                    title,
+                    text,
+                    begin,
+                    end,
+                )
+            )
             if len(own) == _ANSWER_WINDOWS:
                 break
         return [*own, *others[: max(0, 2 - len(own))]]
-
-
-@dataclass(frozen=True, slots=True)
-class _CutText:
-    """The remaining tokens of a text, and the weights of the whole: tokens that were taken out count more."""
-
-    remaining: list[int]
-    weights: list[float]
-
-
-def _cut_words(
-    text: Sequence[int], rng: random.Random, *, nearly_all: float
-) -> _CutText | None:
-    """Take tokens out of a text; with probability `nearly_all`, all but the first few."""
-    if len(text) < 4:
-        return None
-    stays = [True] * len(text)
-    if rng.random() < nearly_all:
-        begin = rng.randint(1, 3)
-        stays = [place < begin for place in range(len(text))]
-    else:
-        for _ in range(rng.choice((1, 1, 1, 2, 2, 3))):
-            length = rng.randint(1, 5)
-            first = rng.randrange(1, max(2, len(text) - length + 1))
-            for place in range(first, min(first + length, len(text))):
-                stays[place] = False
-    remaining, weights = [], []
-    for piece, stayed in zip(text, stays, strict=True):
-        if stayed:
-            remaining.append(piece)
-        weights.append(1.0 if stayed else 1.0 + _RESTORED_WEIGHT)
-    if not remaining or len(remaining) == len(text):
-        return None
-    if rng.random() < 0.25:  # and a word too many, which has to go
-        place = rng.randrange(len(remaining) + 1)
-        remaining.insert(place, rng.choice(remaining))
-    return _CutText(remaining, [*weights, 1.0])
 
 
 def _vary_windows(windows: list[Window], rng: random.Random) -> list[Window]:
@@ -257,7 +269,12 @@ def _inserted_tokens(
 ) -> tuple[bool, ...]:
     """Which tokens of a rewrite are not in the question, in the question's order."""
     inserted = [True] * len(rewrite)
-    matcher = SequenceMatcher(None, question, rewrite, autojunk=False)
+    matcher = SequenceMatcher(
+        None,
+        question,
+        rewrite,
+        autojunk=False,
+    )
     for _, first, size in matcher.get_matching_blocks():
         inserted[first : first + size] = [False] * size
     return tuple(inserted)

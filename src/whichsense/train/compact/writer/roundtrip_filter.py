@@ -40,7 +40,12 @@ def teacher_agrees(
 
     def build_batch(part: range) -> ListBatch:
         single = [[slot] for slot in slots[list(part)]]
-        return build_list_batch(lists, part, single, longest)
+        return build_list_batch(
+            lists,
+            part,
+            single,
+            longest,
+        )
 
     device = next(net.parameters()).device
     agrees = np.zeros(len(lists), bool)
@@ -65,7 +70,8 @@ def teacher_agrees(
 def _span_f1(span: Tensor, batch: ListBatch) -> Tensor:
     """The token F1 of each pair's likeliest span and the gold span that is most like it (pairs)."""
     first, last = best_spans(span, batch)
-    gold_first, gold_last = batch.first[:, 0], batch.last[:, 0]
+    gold_first = batch.first[:, 0]
+    gold_last = batch.last[:, 0]
     is_gold = batch.answer[:, 0] >= 0
     common = torch.minimum(last, gold_last) - torch.maximum(first, gold_first) + 1
     sizes = (last - first + 1) + (gold_last - gold_first + 1)

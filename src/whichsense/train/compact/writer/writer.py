@@ -74,7 +74,8 @@ class WriterTask(BaseWriterTask):
     Their loss is lowest long before they are best.
     """
 
-    metric, higher_is_better = "edit_f1", True
+    metric = "edit_f1"
+    higher_is_better = True
 
     def __init__(self, options: WriterOptions) -> None:
         self.options = options
@@ -95,14 +96,19 @@ class WriterTask(BaseWriterTask):
     @cached_property
     def cumulative_shares(self) -> list[float]:
         """For each reading, the share of rewrites that it and the readings before it have."""
-        shares, asked = self.options.draw.shares, self.examples.pack.asked
+        shares = self.options.draw.shares
+        asked = self.examples.pack.asked
         keys = []
         for reading in self.examples.readings:
             keys.append(longest_prefix(asked[reading.number].source, shares))
         counts = Counter(keys)
         return list(accumulate(shares.get(key, 1.0) / counts[key] for key in keys))
 
-    def batches(self, epoch: int, seed: int) -> Any:
+    def batches(
+        self,
+        epoch: int,
+        seed: int,
+    ) -> Any:
         count = max(1, len(self.examples.pack) // self.options.draw.batch)
 
         def build_batch(number: int) -> WriterBatch:
@@ -113,8 +119,10 @@ class WriterTask(BaseWriterTask):
 
     def draw_examples(self, rng: random.Random) -> list[Example]:
         """The examples of a batch."""
-        shares, size = self.options.draw.kinds, self.options.draw.batch
-        kinds, weights = list(shares), list(shares.values())
+        shares = self.options.draw.kinds
+        size = self.options.draw.batch
+        kinds = list(shares)
+        weights = list(shares.values())
         examples: list[Example] = []
         for _ in range(_TRIES * size):
             kind = rng.choices(kinds, weights)[0]
@@ -125,7 +133,11 @@ class WriterTask(BaseWriterTask):
                 return examples
         raise BadInput("The lists hold too little that the writer could learn from.")
 
-    def _draw_example(self, kind: str, rng: random.Random) -> Example | None:
+    def _draw_example(
+        self,
+        kind: str,
+        rng: random.Random,
+    ) -> Example | None:
         examples = self.examples
         if kind == "rewrites":
             weights = self.cumulative_shares
@@ -161,7 +173,9 @@ class WriterTask(BaseWriterTask):
         return {"edit_f1": edit_f1, "bleu4": bleu4, "rewrites": loss_of_token}
 
     def _score_rewrite(
-        self, reading: ListReading, tokens: list[int]
+        self,
+        reading: ListReading,
+        tokens: list[int],
     ) -> tuple[float, ...]:
         rewrite = joined([self.start.vocabulary[token] for token in tokens])
         question = self.dev_examples.pack.asked[reading.number].text
