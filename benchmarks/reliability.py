@@ -15,7 +15,7 @@ from pathlib import Path
 
 from whichsense.datasets import load_questions
 from whichsense.errors import BadInput
-from whichsense.evaluation.scoring.inputs import read_predictions
+from whichsense.evaluation.scoring.predictions import read_predictions
 from whichsense.metrics.answers import normal_form
 from whichsense.train.compact.scorer.linear import expected_calibration_error
 

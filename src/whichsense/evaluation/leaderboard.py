@@ -92,7 +92,7 @@ def evaluate_systems(
         raise BadConfig(
             f"{path}: there are no systems to compare. Add [[systems]] with a file, provider or predictions."
         )
-    tables = [_load_table(entry) for entry in config.systems]
+    tables = list(map(_load_table, config.systems))
     out = Path(config.out)
     _refuse_same_file(path, out, [table.name for table in tables if table])
     out.mkdir(parents=True, exist_ok=True)
@@ -141,7 +141,11 @@ def _load_table(entry: LeaderboardEntry) -> SystemSettings | None:
     return replace(table, name=entry.name or table.name)
 
 
-def _refuse_same_file(path: str | Path, out: Path, names: Sequence[str]) -> None:
+def _refuse_same_file(
+    path: str | Path,
+    out: Path,
+    names: Sequence[str],
+) -> None:
     """Refuse two systems that would write to one file."""
     taken: dict[str, str] = {}
     for name in names:

@@ -18,7 +18,8 @@ def matches(prediction: str, aliases: Iterable[str]) -> bool:
     >>> matches("The Beatles", ["Beatles", "Fab Four"])
     True
     """
-    return normal_form(prediction) in map(normal_form, aliases)
+    form = normal_form(prediction)
+    return form in map(normal_form, aliases)
 
 
 def exact_match(prediction: str, aliases: Sequence[str]) -> float:
@@ -36,7 +37,8 @@ def exact_match_first(prediction: str, aliases: Sequence[str]) -> float:
     >>> exact_match_first("B", ["A", "B"])
     0.0
     """
-    return float(matches(prediction, aliases[:1]))
+    first = aliases[:1]  # none where there is no alias
+    return float(matches(prediction, first))
 
 
 def oracle_exact_match(predictions: Iterable[str], aliases: Sequence[str]) -> float:
@@ -45,7 +47,10 @@ def oracle_exact_match(predictions: Iterable[str], aliases: Sequence[str]) -> fl
     >>> oracle_exact_match(["A", "B"], ["b"])
     1.0
     """
-    return float(any(matches(prediction, aliases) for prediction in predictions))
+    for prediction in predictions:
+        if matches(prediction, aliases):
+            return 1.0
+    return 0.0
 
 
 def token_f1(prediction: str, gold: str) -> float:
@@ -56,7 +61,8 @@ def token_f1(prediction: str, gold: str) -> float:
     """
     predicted_words = normal_form(prediction).split()
     gold_words = normal_form(gold).split()
+    size = len(predicted_words) + len(gold_words)
     if not predicted_words or not gold_words:
-        return float(predicted_words == gold_words)
+        return float(size == 0)
     common = Counter(predicted_words) & Counter(gold_words)
-    return 2 * common.total() / (len(predicted_words) + len(gold_words))
+    return 2 * common.total() / size

@@ -66,7 +66,8 @@ def str_em(answers: Sequence[Sequence[str]], prediction: str) -> float:
     text = normal_form(prediction)
     held = 0
     for aliases in answers:
-        held += any(form in text for form in map(normal_form, aliases))
+        forms = map(normal_form, aliases)
+        held += any(form in text for form in forms)
     return held / len(answers)
 
 
@@ -82,12 +83,11 @@ def reader_scores(
     f1 = []
     em = []
     for question, answer in zip(questions, short_answers, strict=True):
+        # The best alias counts.
         f1.append(max(token_f1(answer, alias) for alias in question.aliases))
         em.append(matches(answer, question.aliases))
     return ReaderScores(
-        disambig_f1=sum(f1) / len(f1),
-        qa_em=sum(em) / len(em),
-        qa_hit=float(all(em)),
+        disambig_f1=sum(f1) / len(f1), qa_em=sum(em) / len(em), qa_hit=float(all(em))
     )
 
 

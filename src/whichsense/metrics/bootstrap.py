@@ -68,7 +68,11 @@ def quantile(values: Array, share: float) -> float:
     return float(ordered[below] + (position - below) * step)
 
 
-def resampled_sums(table: Array, samples: int = _SAMPLES, seed: int = _SEED) -> Array:
+def resampled_sums(
+    table: Array,
+    samples: int = _SAMPLES,
+    seed: int = _SEED,
+) -> Array:
     """Column sums over resampled questions: from a row per question to a row per resample.
 
     Any statistic that is made of sums (a mean, a micro average, a corpus BLEU) gets its interval from these.
@@ -86,12 +90,17 @@ def resampled_sums(table: Array, samples: int = _SAMPLES, seed: int = _SEED) -> 
         draws = rng.integers(0, n, size=(size, n), dtype=np.int32)
         # One bincount for all resamples: each has its own range of n numbers.
         draws += n * np.arange(size, dtype=np.int32)[:, None]
-        counts = np.bincount(draws.ravel(), minlength=size * n).reshape(size, n)
-        parts.append(counts.astype(np.float64) @ table)
+        flat = np.bincount(draws.ravel(), minlength=size * n)
+        counts = flat.reshape(size, n).astype(np.float64)
+        parts.append(counts @ table)
     return np.concatenate(parts)
 
 
-def _flipped_sums(table: Array, samples: int, seed: int) -> Array:
+def _flipped_sums(
+    table: Array,
+    samples: int,
+    seed: int,
+) -> Array:
     """Column sums with a random sign for each question: what chance alone gives."""
     import numpy as np
 
@@ -134,7 +143,7 @@ def paired_tests(
         )
     n = sizes.pop()
     # Shapes: (questions, metrics), then (samples, metrics).
-    a_scores = np.array([a[name] for name in a], dtype=np.float64).T
+    a_scores = np.array(list(a.values()), dtype=np.float64).T
     b_scores = np.array([b[name] for name in a], dtype=np.float64).T
     differences = b_scores - a_scores
     observed = differences.mean(axis=0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from operator import add
 
 from whichsense.metrics.answers import normal_form
 from whichsense.text.assignment import best_assignment, best_total
@@ -38,7 +39,9 @@ class MicroAverage:
 
 
 def option_overlap(
-    gold: Sequence[str], predicted: Sequence[str], one_assignment: bool = False
+    gold: Sequence[str],
+    predicted: Sequence[str],
+    one_assignment: bool = False,
 ) -> Overlap:
     """How well predicted options cover gold ones.
 
@@ -49,9 +52,14 @@ def option_overlap(
     precision: _Table = []
     recall: _Table = []
     for option in gold:
-        lengths = [_common_substring(option, other) for other in predicted]
-        precision.append(list(map(_share, lengths, predicted)))
-        recall.append([_share(length, option) for length in lengths])
+        precision_row = []
+        recall_row = []
+        for other in predicted:
+            length = _common_substring(option, other)
+            precision_row.append(_share(length, other))
+            recall_row.append(_share(length, option))
+        precision.append(precision_row)
+        recall.append(recall_row)
     return _overlap(precision, recall, len(predicted), len(gold), one_assignment)
 
 
@@ -99,7 +107,11 @@ def _share(length: int, text: str) -> float:
 
 
 def _overlap(
-    precision: _Table, recall: _Table, predicted: int, gold: int, one_assignment: bool
+    precision: _Table,
+    recall: _Table,
+    predicted: int,
+    gold: int,
+    one_assignment: bool,
 ) -> Overlap:
     if not predicted or not gold:
         # Two empty lists agree; one empty list scores zero. A size of 0 counts as 1.
@@ -109,7 +121,7 @@ def _overlap(
         return Overlap(best_total(precision), best_total(recall), predicted, gold)
     both = []
     for precision_row, recall_row in zip(precision, recall, strict=True):
-        both.append([p + r for p, r in zip(precision_row, recall_row, strict=True)])
+        both.append(list(map(add, precision_row, recall_row)))
     pairs = best_assignment(both)
     precision_sum = sum(precision[i][j] for i, j in pairs)
     recall_sum = sum(recall[i][j] for i, j in pairs)
@@ -123,8 +135,12 @@ def ratio(overlaps: Sequence[Overlap]) -> MicroAverage:
     >>> round(result.precision, 4), round(result.recall, 4), round(result.f1, 4)
     (0.7778, 0.375, 0.506)
     """
-    predicted = sum(overlap.predicted for overlap in overlaps)
-    gold = sum(overlap.gold for overlap in overlaps)
+    predicted = 0
+    gold = 0
+    for overlap in overlaps:
+        predicted += overlap.predicted
+        gold += overlap.gold
+    # `sum` compensates for rounding since Python 3.12; a loop would give another last bit.
     precision_sum = sum(overlap.precision_sum for overlap in overlaps)
     recall_sum = sum(overlap.recall_sum for overlap in overlaps)
     precision = precision_sum / max(predicted, 1)

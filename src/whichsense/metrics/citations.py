@@ -43,7 +43,10 @@ def citation_scores(
 
 
 def _is_needed(
-    number: int, texts: Sequence[str], sentence: str, entails: _Entails
+    number: int,
+    texts: Sequence[str],
+    sentence: str,
+    entails: _Entails,
 ) -> bool:
     """Whether a text entails the sentence alone, or the others do not entail it together."""
     if len(texts) == 1 or entails(texts[number], sentence):

@@ -23,11 +23,13 @@ def answer_ranks(
     """
     ranks: list[int | None] = [None] * len(answers)
     # Blanks around an alias and around a text make a substring a match of whole words.
-    forms = []
-    for aliases in answers:
+    forms: list[list[str]] = []
+    missing = []
+    for number, aliases in enumerate(answers):
         own = [f" {form} " for form in map(normal_form, aliases) if form]
         forms.append(own)
-    missing = [number for number, own in enumerate(forms) if own]
+        if own:
+            missing.append(number)
     for rank, text in enumerate(texts, 1):
         if not missing:
             break

@@ -33,7 +33,11 @@ def _count_ngrams(words: tuple[str, ...], order: int = 4) -> tuple[_Counts, ...]
     return tuple(tables)
 
 
-def _count_matches(counts: _Counts, references: Sequence[_Counts], guesses: int) -> int:
+def _count_matches(
+    counts: _Counts,
+    references: Sequence[_Counts],
+    guesses: int,
+) -> int:
     """How many n-grams of a prediction occur in a reference, each at most as often as in one of them."""
     known: Set[tuple[str, ...]] = references[0].keys()
     for reference in references[1:]:
@@ -101,7 +105,9 @@ def tokens_13a(text: str) -> tuple[str, ...]:
 
 
 def corpus_bleu(
-    references: Sequence[str], predictions: Sequence[str], order: int = 4
+    references: Sequence[str],
+    predictions: Sequence[str],
+    order: int = 4,
 ) -> float:
     """BLEU over a whole set, one reference each, 13a tokens, unsmoothed: between 0 and 1.
 
@@ -124,7 +130,11 @@ def corpus_bleu(
     return precision * math.exp(1 - reference_length / predicted_length)
 
 
-def bleu_counts(reference: str, prediction: str, order: int = 4) -> list[int]:
+def bleu_counts(
+    reference: str,
+    prediction: str,
+    order: int = 4,
+) -> list[int]:
     """What one pair adds to a corpus BLEU: matches and guesses for each n, then both lengths.
 
     >>> bleu_counts("a b c", "a b d", order=2)

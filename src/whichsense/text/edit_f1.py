@@ -7,7 +7,11 @@ from functools import lru_cache
 _Words = tuple[str, ...]
 
 
-def edit_f1(prompt: _Words, reference: _Words, prediction: _Words) -> float:
+def edit_f1(
+    prompt: _Words,
+    reference: _Words,
+    prediction: _Words,
+) -> float:
     """F1 between the words that gold and predicted question delete from and add to the prompt.
 
     >>> prompt, gold = "who made play crucible".split(), "who wrote play crucible".split()

@@ -22,16 +22,20 @@ _BAR_ROW = 22
 _BAR_HEAD = 52  # height of a chart's title and note
 _BAR_GAP = 28  # between two charts
 _BINS = 10
+_LEFT = 56  # of the distribution chart's axis
+_TOP = 12
+_BASE = 170  # where its bars stand
 
 
 def bar_charts(title: str, note: str, charts: Sequence[Bars], *head: str) -> str:
     """Several bar charts, one under the other, below a title and a note. `head` comes before them."""
-    top = 44
+    top = 44  # the title's height
+    background = tag("rect", width="100%", height="100%", class_="paper")
     parts = [
         *head,
-        tag("rect", width="100%", height="100%", class_="paper"),
-        text("text", title, x=0, y=28, font_size=18, font_weight=600, class_="ink"),
-        text("text", _shorten(note, 80), x=_WIDTH, y=28, text_anchor="end"),
+        background,
+        _title(title, 28, size=18),
+        _label(_shorten(note, 80), _WIDTH, 28, "end"),
     ]
     for chart in charts:
         parts += _bar_chart(chart, top)
@@ -44,31 +48,27 @@ def _bar_chart(chart: Bars, top: int) -> list[str]:
     highest = max((value for _, value in chart.bars), default=0.0) or 1.0
     room = _WIDTH - _BAR_LABELS - _BAR_NUMBERS
     note = f"{chart.unit}; {chart.note}" if chart.note else chart.unit
-    parts = [
-        text("text", chart.title, x=0, y=top + 18, font_weight=600, class_="ink"),
-        text("text", note, x=0, y=top + 35),
-    ]
-    for number, (label, value) in enumerate(chart.bars):
-        y = top + _BAR_HEAD + number * _BAR_ROW
+    parts = [_title(chart.title, top + 18), _label(note, 0, top + 35)]
+    y = top + _BAR_HEAD
+    for label, value in chart.bars:
         length = room * value / highest
-        shown = format_cell(value)
-        short = _shorten(label, 34)
-        hover = text("title", f"{label}: {shown}")
-        bar = tag("rect", x=_BAR_LABELS, y=y, width=length, height=15, rx=2)
+        number = format_cell(value)
+        hover = text("title", f"{label}: {number}")
+        bar = _box(_BAR_LABELS, y, length, 15)
+        baseline = y + 12  # of the texts beside the bar
         parts += [
-            text("text", short, x=_BAR_LABELS - 10, y=y + 12, text_anchor="end"),
-            tag("g", hover, bar, class_="s0"),
-            text("text", shown, x=_BAR_LABELS + length + 6, y=y + 12),
+            _label(_shorten(label, 34), _BAR_LABELS - 10, baseline, "end"),
+            tag("g", hover, bar, class_=_colour(0)),
+            _label(number, _BAR_LABELS + length + 6, baseline),
         ]
+        y += _BAR_ROW
     return parts
 
 
-def _shorten(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
 def interval_chart(
-    results: Sequence[Result], names: Sequence[str], metrics: Sequence[str]
+    results: Sequence[Result],
+    names: Sequence[str],
+    metrics: Sequence[str],
 ) -> str:
     """A dot and a line for each system and metric: the score and its 95% interval, on an axis from 0 to 1."""
     block = _ROW * len(results) + 14  # one metric, all systems
@@ -77,9 +77,7 @@ def interval_chart(
     for row, metric in enumerate(metrics):
         top = row * block + 8
         center = top + _ROW * len(results) / 2
-        parts.append(
-            text("text", metric, x=_LABELS - 10, y=center + 4, text_anchor="end")
-        )
+        parts.append(_label(metric, _LABELS - 10, center + 4, "end"))
         for column, result in enumerate(results):
             y = top + _ROW * (column + 0.5)
             title = f"{names[column]} {metric}"
@@ -87,13 +85,19 @@ def interval_chart(
     return svg(_WIDTH, height, parts, "Scores with 95% intervals")
 
 
-def _interval(result: Result, metric: str, title: str, y: float, column: int) -> str:
+def _interval(
+    result: Result,
+    metric: str,
+    title: str,
+    y: float,
+    column: int,
+) -> str:
     value = result.metrics.get(metric)
     if value is None:
         return ""
     low, high = result.intervals.get(metric, (value, value))
     hover = text("title", f"{title}: {value:.4f} [{low:.4f}, {high:.4f}]")
-    line = tag("line", x1=_score_x(low), x2=_score_x(high), y1=y, y2=y)
+    line = _line(_score_x(low), _score_x(high), y, y)
     dot = tag("circle", cx=_score_x(value), cy=y, r=4)
     return tag("g", hover, line, dot, class_=_colour(column))
 
@@ -107,37 +111,34 @@ def _score_x(score: float) -> float:
 def _axis(y: float) -> list[str]:
     parts = []
     for tenth in range(0, 11, 2):
-        x = _score_x(tenth / 10)
-        parts.append(tag("line", class_="grid", x1=x, x2=x, y1=0, y2=y))
-        parts.append(text("text", tenth / 10, x=x, y=y + 16, text_anchor="middle"))
+        share = tenth / 10
+        x = _score_x(share)
+        parts.append(_line(x, x, 0, y, "grid"))
+        parts.append(_label(f"{share:.1f}", x, y + 16, "middle"))
     return parts
 
 
 def distribution_chart(scores: Mapping[str, Sequence[float]]) -> str:
     """For each system the share of questions whose score is in each tenth from 0 to 1."""
-    height, base, top, left = 200, 170, 12, 56
-    shares = [_histogram(values) for values in scores.values()]
-    highest = max(map(max, shares), default=0.0) or 1.0
-    slot = (_WIDTH - left - _MARGIN) / _BINS
-    bar = (slot - 6) / max(len(shares), 1)
+    histograms = list(map(_histogram, scores.values()))
+    highest = max(map(max, histograms), default=0.0) or 1.0
+    slot = (_WIDTH - _LEFT - _MARGIN) / _BINS  # all systems' bars of one bin
+    width = (slot - 6) / max(len(histograms), 1)
     parts = []
-    for column, (name, own) in enumerate(zip(scores, shares, strict=True)):
-        for number, share in enumerate(own):
-            length = (base - top) * share / highest
-            x = left + number * slot + column * bar
-            hover = f"{name}: {share:.1%} of the questions score {_bin_name(number)}"
-            box = tag("rect", x=x, y=base - length, width=bar * 0.9, height=length)
-            group = tag("g", text("title", hover), box, class_=_colour(column))
-            parts.append(group)
+    for column, name in enumerate(scores):
+        for number, share in enumerate(histograms[column]):
+            length = (_BASE - _TOP) * share / highest
+            x = _LEFT + number * slot + column * width
+            scored = f"{share:.1%} of the questions score {_bin_name(number)}"
+            hover = text("title", f"{name}: {scored}")
+            bar = _box(x, _BASE - length, width * 0.9, length)
+            parts.append(tag("g", hover, bar, class_=_colour(column)))
     for number in range(0, _BINS, 3):
-        x = left + (number + 0.5) * slot - 3
-        name = _bin_name(number)
-        parts.append(text("text", name, x=x, y=base + 20, text_anchor="middle"))
-    most = f"{highest:.0%}"
-    parts.append(text("text", most, x=left - 6, y=top + 10, text_anchor="end"))
-    right = _WIDTH - _MARGIN
-    parts.append(tag("line", class_="axis", x1=left, x2=right, y1=base, y2=base))
-    return svg(_WIDTH, height, parts, "Distribution of the questions' scores")
+        x = _LEFT + (number + 0.5) * slot - 3
+        parts.append(_label(_bin_name(number), x, _BASE + 20, "middle"))
+    parts.append(_label(f"{highest:.0%}", _LEFT - 6, _TOP + 10, "end"))
+    parts.append(_line(_LEFT, _WIDTH - _MARGIN, _BASE, _BASE, "axis"))
+    return svg(_WIDTH, _BASE + 30, parts, "Distribution of the questions' scores")
 
 
 def _histogram(values: Sequence[float]) -> list[float]:
@@ -151,9 +152,54 @@ def _histogram(values: Sequence[float]) -> list[float]:
 
 
 def _bin_name(number: int) -> str:
-    return f"{number / _BINS:.1f}–{(number + 1) / _BINS:.1f}"
+    low = number / _BINS
+    high = (number + 1) / _BINS
+    return f"{low:.1f}–{high:.1f}"
 
 
 def _colour(column: int) -> str:
     """The class of a system's colour; more systems than colours begin again."""
     return f"s{column % COLOURS}"
+
+
+def _shorten(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _title(
+    content: str,
+    y: float,
+    size: int = 14,
+) -> str:
+    return text(
+        "text", content, x=0, y=y, font_size=size, font_weight=600, class_="ink"
+    )
+
+
+def _label(
+    content: str,
+    x: float,
+    y: float,
+    anchor: str = "start",
+) -> str:
+    """Text that starts, ends or has its middle at x."""
+    return text("text", content, x=x, y=y, text_anchor=anchor)
+
+
+def _line(
+    x1: float,
+    x2: float,
+    y1: float,
+    y2: float,
+    kind: str | None = None,
+) -> str:
+    return tag("line", class_=kind, x1=x1, x2=x2, y1=y1, y2=y2)
+
+
+def _box(
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+) -> str:
+    return tag("rect", x=x, y=y, width=width, height=height)

@@ -37,7 +37,9 @@ def text(name: str, content: object, **attributes: object) -> str:
 
 
 def table(
-    columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str = ""
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    caption: str = "",
 ) -> str:
     """A table. Column names are plain text; rows hold `td` elements."""
     head = [text("th", column, scope="col") for column in columns]
@@ -46,7 +48,12 @@ def table(
     return tag("div", tag("table", top, tag("tr", *head), *body), class_="scroll")
 
 
-def svg(width: int, height: float, parts: Sequence[str], label: str) -> str:
+def svg(
+    width: int,
+    height: float,
+    parts: Sequence[str],
+    label: str,
+) -> str:
     """A drawing, with a label for those who cannot see it."""
     return tag(
         "svg",

@@ -24,7 +24,9 @@ _EQUAL = 1e-12  # scores that differ less are equal
 
 
 def build_page(
-    results: Sequence[Result], title: str = "Results", differences: int = 50
+    results: Sequence[Result],
+    title: str = "Results",
+    differences: int = 50,
 ) -> str:
     """The page, with at most `differences` questions for each pair of systems."""
     if not results:
@@ -41,14 +43,22 @@ def build_page(
     return page(title, *body)
 
 
-def _section(dataset: str, results: Sequence[Result], differences: int) -> str:
+def _section(
+    dataset: str,
+    results: Sequence[Result],
+    differences: int,
+) -> str:
     names = _distinct_names(results)
     metrics = []
+    plotted = []
     for metric in results[0].metrics:
-        if any(result.metrics.get(metric) is not None for result in results):
+        if set(_values(results, metric)) != {None}:
             metrics.append(metric)
-    plotted = [metric for metric in metrics if _fits_axis(results, metric)]
-    counts = [f"{name} = {count:,}" for name, count in results[0].counts.items()]
+            if _fits_axis(results, metric):
+                plotted.append(metric)
+    counts = []
+    for name, count in results[0].counts.items():
+        counts.append(f"{name} = {count:,}")
     parts = [
         text("h2", dataset),
         text("p", ", ".join(counts)),
@@ -63,15 +73,22 @@ def _section(dataset: str, results: Sequence[Result], differences: int) -> str:
     for name, result in zip(names, results, strict=True):
         if result.questions:
             comparable.append(replace(result, name=name))
-    for a, b in list(combinations(comparable, 2))[:_MOST_PAIRS]:
+    pairs = list(combinations(comparable, 2))
+    for a, b in pairs[:_MOST_PAIRS]:
         parts.append(_pair(a, b, differences))
     return tag("section", *parts)
 
 
 def _fits_axis(results: Sequence[Result], metric: str) -> bool:
     """Whether a metric has an interval on the axis from 0 to 1."""
-    uppers = [one.intervals[metric][1] for one in results if metric in one.intervals]
-    return any(upper <= 1 for upper in uppers)
+    for result in results:
+        if metric in result.intervals and result.intervals[metric][1] <= 1:
+            return True
+    return False
+
+
+def _values(results: Sequence[Result], metric: str) -> list[float | None]:
+    return [result.metrics.get(metric) for result in results]
 
 
 def _distinct_names(results: Sequence[Result]) -> list[str]:
@@ -87,11 +104,13 @@ def _distinct_names(results: Sequence[Result]) -> list[str]:
 
 
 def _score_table(
-    results: Sequence[Result], names: Sequence[str], metrics: Sequence[str]
+    results: Sequence[Result],
+    names: Sequence[str],
+    metrics: Sequence[str],
 ) -> str:
     rows = []
     for metric in metrics:
-        values = [result.metrics.get(metric) for result in results]
+        values = _values(results, metric)
         best = max(value for value in values if value is not None)
         is_marked = len(results) > 1 and metric in _MAIN.values()
         labels: dict[str, None] = {}  # distinct, in order
@@ -106,7 +125,9 @@ def _score_table(
 
 
 def _score_cell(
-    value: float | None, interval: tuple[float, float] | None, is_best: bool
+    value: float | None,
+    interval: tuple[float, float] | None,
+    is_best: bool,
 ) -> str:
     if value is None:
         return tag("td", text("b", "–"))
@@ -124,12 +145,18 @@ def _legend(names: Sequence[str]) -> str:
     return tag("ul", *items, class_="key")
 
 
-def _distribution(dataset: str, results: Sequence[Result], names: Sequence[str]) -> str:
+def _distribution(
+    dataset: str,
+    results: Sequence[Result],
+    names: Sequence[str],
+) -> str:
     metric = _MAIN.get(dataset, "")
     scores: dict[str, list[float]] = {}
     for name, result in zip(names, results, strict=True):
-        own = [question.get(metric) for question in result.questions.values()]
-        scores[name] = [float(score) for score in own if score is not None]
+        scores[name] = []
+        for question in result.questions.values():
+            if question.get(metric) is not None:
+                scores[name].append(float(question[metric]))
     if not any(scores.values()):
         return ""
     return text("h3", f"Questions by their {metric}") + distribution_chart(scores)
@@ -142,7 +169,11 @@ def _notes(results: Sequence[Result]) -> list[str]:
     return [text("p", note) for note in notes]
 
 
-def _pair(a: Result, b: Result, differences: int) -> str:
+def _pair(
+    a: Result,
+    b: Result,
+    differences: int,
+) -> str:
     title = text("h3", f"{a.name} and {b.name}")
     try:
         comparison = compare(a, b)
@@ -171,7 +202,12 @@ def _test_table(comparison: Comparison) -> str:
     return table(["metric", difference, "p", "wins / losses", "verdict"], rows)
 
 
-def _differences(a: Result, b: Result, metric: str, most: int) -> str:
+def _differences(
+    a: Result,
+    b: Result,
+    metric: str,
+    most: int,
+) -> str:
     """The questions whose scores differ most, side by side."""
     gaps = []
     for key, scores in a.questions.items():
@@ -189,12 +225,19 @@ def _differences(a: Result, b: Result, metric: str, most: int) -> str:
     return "".join(parts)
 
 
-def _question_card(key: str, a: Result, b: Result, metric: str) -> str:
-    first, second = a.questions[key], b.questions[key]
+def _question_card(
+    key: str,
+    a: Result,
+    b: Result,
+    metric: str,
+) -> str:
+    first = a.questions[key]
+    second = b.questions[key]
     gold = "; ".join(map(str, first.get("gold", [])))
+    a_is_better = first[metric] > second[metric]
     sides = [
-        _side(a.name, first, metric, first[metric] > second[metric]),
-        _side(b.name, second, metric, second[metric] > first[metric]),
+        _side(a.name, first, metric, a_is_better),
+        _side(b.name, second, metric, not a_is_better),
     ]
     return tag(
         "article",
@@ -205,9 +248,15 @@ def _question_card(key: str, a: Result, b: Result, metric: str) -> str:
     )
 
 
-def _side(name: str, scores: Mapping[str, Any], metric: str, is_better: bool) -> str:
-    items = [text("li", prediction) for prediction in scores.get("predicted", [])]
-    shown = f"{scores[metric]:.3f}"
-    score = text("span", shown, class_="up" if is_better else "down")
+def _side(
+    name: str,
+    scores: Mapping[str, Any],
+    metric: str,
+    is_better: bool,
+) -> str:
+    predictions = scores.get("predicted") or ["–"]
+    items = [text("li", prediction) for prediction in predictions]
+    kind = "up" if is_better else "down"
+    score = text("span", f"{scores[metric]:.3f}", class_=kind)
     heading = tag("h5", text("span", name), " ", score)
-    return tag("div", heading, tag("ul", *(items or [text("li", "–")])))
+    return tag("div", heading, tag("ul", *items))

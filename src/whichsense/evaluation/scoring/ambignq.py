@@ -13,12 +13,13 @@ from whichsense.errors import BadInput
 from whichsense.evaluation.scoring.inputs import (
     GoldInput,
     PredictionInput,
-    align,
-    as_answers,
     input_name,
     read_gold,
-    read_predictions,
     result_name,
+)
+from whichsense.evaluation.scoring.predictions import (
+    align,
+    as_answers,
 )
 from whichsense.evaluation.scoring.result import (
     Interval,
@@ -47,15 +48,8 @@ def score_ambignq(
 ) -> Result:
     """Score `{id: [answer…]}` or `{id: [{question, answer}…]}` against AmbigNQ's questions."""
     golds = read_gold(gold, _read_official, Question)
-    where = input_name(predictions, "predictions")
-    aligned = align(
-        golds,
-        read_predictions(predictions, list(golds)),
-        where,
-        _parse_prediction,
-        allow_missing=allow_missing,
-    )
-    has_questions = _check_questions(aligned, where)
+    aligned = align(golds, predictions, _parse_prediction, allow_missing=allow_missing)
+    has_questions = _check_questions(aligned, input_name(predictions, "predictions"))
     questions: dict[str, _Scores] = {}
     answers = 0
     for key, question in golds.items():
@@ -163,7 +157,9 @@ def _means(
 
 
 def _intervals(
-    questions: Mapping[str, _Scores], with_pairs: bool, has_multi: bool
+    questions: Mapping[str, _Scores],
+    with_pairs: bool,
+    has_multi: bool,
 ) -> dict[str, Interval]:
     rows = list(questions.values())
     columns: dict[str, list[float]] = {

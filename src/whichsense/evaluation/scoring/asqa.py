@@ -11,13 +11,15 @@ from whichsense.errors import BadInput
 from whichsense.evaluation.scoring.inputs import (
     GoldInput,
     PredictionInput,
-    align,
-    as_text,
     describe_ids,
     input_name,
     read_gold,
-    read_predictions,
     result_name,
+)
+from whichsense.evaluation.scoring.predictions import (
+    align,
+    as_text,
+    read_predictions,
 )
 from whichsense.evaluation.scoring.result import (
     Interval,
@@ -62,13 +64,7 @@ def score_asqa(
     answers, `{id_number: answer}`. `split` chooses among several in one file.
     """
     golds = read_gold(gold, lambda source: read_asqa(source, split, _FIX), LongQuestion)
-    aligned = align(
-        golds,
-        read_predictions(predictions, list(golds)),
-        input_name(predictions, "predictions"),
-        as_text,
-        allow_missing=allow_missing,
-    )
+    aligned = align(golds, predictions, as_text, allow_missing=allow_missing)
     questions: dict[str, _Scores] = {}
     pairs: dict[str, _Pairs] = {}
     texts = []
@@ -107,7 +103,11 @@ def _disambiguations(question: LongQuestion) -> _Pairs:
     return pairs
 
 
-def _score_question(question: LongQuestion, pairs: _Pairs, prediction: str) -> _Scores:
+def _score_question(
+    question: LongQuestion,
+    pairs: _Pairs,
+    prediction: str,
+) -> _Scores:
     by_reference = []
     for reference in question.long_answers:
         by_reference.append(rouge_l(reference.text, prediction))
@@ -197,7 +197,9 @@ def _means(
 
 
 def _intervals(
-    rows: Sequence[_Scores], references: list[list[float]], has_reader: bool
+    rows: Sequence[_Scores],
+    references: list[list[float]],
+    has_reader: bool,
 ) -> dict[str, Interval]:
     names = ["str_em", "length"]
     if has_reader:

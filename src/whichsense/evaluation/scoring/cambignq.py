@@ -12,12 +12,12 @@ from whichsense.datasets.rows import ParsedJson, read_rows
 from whichsense.evaluation.scoring.inputs import (
     GoldInput,
     PredictionInput,
+    read_gold,
+    result_name,
+)
+from whichsense.evaluation.scoring.predictions import (
     align,
     as_text,
-    input_name,
-    read_gold,
-    read_predictions,
-    result_name,
 )
 from whichsense.evaluation.scoring.result import (
     Interval,
@@ -66,13 +66,7 @@ def score_cambignq(
 ) -> Result:
     """Score clarification questions, `{id: text}`, against CAmbigNQ's records or a plain `{id: text}`."""
     golds = read_gold(gold, _read_official, ClarifiedQuestion)
-    aligned = align(
-        golds,
-        read_predictions(predictions, list(golds)),
-        input_name(predictions, "predictions"),
-        as_text,
-        allow_missing=allow_missing,
-    )
+    aligned = align(golds, predictions, as_text, allow_missing=allow_missing)
     corpus = _Corpus()
     questions: dict[str, _Scores] = {}
     for key, question in golds.items():
@@ -146,7 +140,9 @@ def _corpus_scores(rows: Sequence[_Scores], corpus: _Corpus) -> dict[str, float 
 
 
 def _add_bert_scores(
-    rows: Sequence[_Scores], corpus: _Corpus, model: str | Path
+    rows: Sequence[_Scores],
+    corpus: _Corpus,
+    model: str | Path,
 ) -> float:
     from whichsense.metrics.bertscore import bert_score
     from whichsense.models.token_vectors import TokenVectors
@@ -192,7 +188,10 @@ def _option_f1(sums: Mapping[str, Array]) -> Array:
 
 
 def _bleu_columns(
-    text: str, order: int, golds: Sequence[str], predictions: Sequence[str]
+    text: str,
+    order: int,
+    golds: Sequence[str],
+    predictions: Sequence[str],
 ) -> dict[str, Sequence[float]]:
     """What `bleu_counts` counts in each pair, a column for each count."""
     counts = []

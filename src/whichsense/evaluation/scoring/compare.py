@@ -107,13 +107,21 @@ def _group_metrics(a: Result, b: Result) -> dict[tuple[str, ...], list[str]]:
     return groups
 
 
-def _same_model(a: Result, b: Result, metric: str) -> bool:
+def _same_model(
+    a: Result,
+    b: Result,
+    metric: str,
+) -> bool:
     """Numbers by two different readers cannot be compared."""
     setting = BY_MODEL.get(metric, "")
     return a.settings.get(setting) == b.settings.get(setting)
 
 
-def _scored_ids(result: Result, metric: str, ids: Iterable[str]) -> tuple[str, ...]:
+def _scored_ids(
+    result: Result,
+    metric: str,
+    ids: Iterable[str],
+) -> tuple[str, ...]:
     """The questions over which a metric is reported: AmbigQA's question metrics leave single answers out."""
     multi_only = metric in QUESTION_METRICS
     scored = []

@@ -13,12 +13,12 @@ from whichsense.datasets.rows import ParsedJson, Row, read_rows
 from whichsense.evaluation.scoring.inputs import (
     GoldInput,
     PredictionInput,
+    read_gold,
+    result_name,
+)
+from whichsense.evaluation.scoring.predictions import (
     align,
     as_answers,
-    input_name,
-    read_gold,
-    read_predictions,
-    result_name,
 )
 from whichsense.evaluation.scoring.result import (
     Result,
@@ -51,10 +51,10 @@ def score_nq(
     golds = read_gold(gold, _read_official, Question)
     aligned = align(
         golds,
-        read_predictions(predictions, list(golds), answers_only=True),
-        input_name(predictions, "predictions"),
+        predictions,
         as_answers,
         allow_missing=allow_missing,
+        answers_only=True,
         is_empty=_is_empty,
     )
     questions = {}
