@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whichsense.text.answers import fullest, merged, same
-from whichsense.text.dates import Date, date, numbers
+from whichsense.text.answers import fullest_form, group_answers, same_answer
+from whichsense.text.dates import Date, parse_date, parse_numbers
 
 SAME = [
     ("4 July 1776", "July 4, 1776"),
@@ -58,12 +58,12 @@ APART = [
 
 @pytest.mark.parametrize(("one", "other"), SAME)
 def test_the_same(one: str, other: str) -> None:
-    assert same(one, other) and same(other, one)
+    assert same_answer(one, other) and same_answer(other, one)
 
 
 @pytest.mark.parametrize(("one", "other"), APART)
 def test_apart(one: str, other: str) -> None:
-    assert not same(one, other) and not same(other, one)
+    assert not same_answer(one, other) and not same_answer(other, one)
 
 
 NAMES = st.sampled_from(
@@ -86,7 +86,7 @@ ANSWERS = st.text(max_size=20) | st.builds(" ".join, st.lists(NAMES, max_size=3)
 @settings(max_examples=300, deadline=None)
 @given(ANSWERS, ANSWERS)
 def test_symmetric_and_reflexive(one: str, other: str) -> None:
-    assert same(one, one) and same(one, other) == same(other, one)
+    assert same_answer(one, one) and same_answer(one, other) == same_answer(other, one)
 
 
 @settings(max_examples=300, deadline=None)
@@ -97,14 +97,14 @@ def test_symmetric_and_reflexive(one: str, other: str) -> None:
 )
 def test_two_numbers_are_never_one(one: int, other: int, unit: str) -> None:
     for wide in (f"{one}{unit}", f"{one:,}{unit}"):
-        assert same(wide, f"{other:,}{unit}") == (one == other)
+        assert same_answer(wide, f"{other:,}{unit}") == (one == other)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 999_999))
 def test_number_words(value: int) -> None:
-    assert numbers(spelled(value))[0] == [(float(value), False)]
-    assert same(spelled(value), str(value))
+    assert parse_numbers(spelled(value))[0] == [(float(value), False)]
+    assert same_answer(spelled(value), str(value))
 
 
 def spelled(value: int) -> str:
@@ -134,7 +134,9 @@ def test_dates_are_read_whichever_way(day: object) -> None:
         day.isoformat(),
     ]  # type: ignore[attr-defined]
     if day.year >= 1000:  # type: ignore[attr-defined]
-        assert {date(text) for text in written} == {Date(day.year, day.month, day.day)}  # type: ignore[attr-defined]
+        assert {parse_date(text) for text in written} == {
+            Date(day.year, day.month, day.day)
+        }  # type: ignore[attr-defined]
 
 
 def test_groups_hold_no_contradiction() -> None:
@@ -147,7 +149,7 @@ def test_groups_hold_no_contradiction() -> None:
         "John Goldwyn",
         "1998",
     ]
-    groups = merged(answers, [0.3, 0.2, 0.1, 0.25, 0.2, 0.1, 0.05])
+    groups = group_answers(answers, [0.3, 0.2, 0.1, 0.25, 0.2, 0.1, 0.05])
     assert [[answers[place] for place in group] for group in groups] == [
         ["1997", "May 1997"],
         ["Goldwyn", "Tony Goldwyn"],
@@ -156,13 +158,17 @@ def test_groups_hold_no_contradiction() -> None:
         ["1998"],
     ]
     for group in groups:
-        assert all(same(answers[a], answers[b]) for a in group for b in group)
+        assert all(same_answer(answers[a], answers[b]) for a in group for b in group)
 
 
 def test_the_best_form() -> None:
-    assert fullest(["Tony Goldwyn", "actor Tony Goldwyn"], [0.5, 0.4]) == "Tony Goldwyn"
     assert (
-        fullest(["1953", "29 May 1953", "May 1953"], [0.5, 0.3, 0.4]) == "29 May 1953"
+        fullest_form(["Tony Goldwyn", "actor Tony Goldwyn"], [0.5, 0.4])
+        == "Tony Goldwyn"
     )
-    assert fullest(["1953", "1953", "29 May 1953"], [0.3, 0.3, 0.2]) == "1953"
-    assert merged([], []) == []
+    assert (
+        fullest_form(["1953", "29 May 1953", "May 1953"], [0.5, 0.3, 0.4])
+        == "29 May 1953"
+    )
+    assert fullest_form(["1953", "1953", "29 May 1953"], [0.3, 0.3, 0.2]) == "1953"
+    assert group_answers([], []) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from whichsense.text.clarification import parse
+from whichsense.text.clarification import parse_clarification
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from whichsense.text.clarification import parse
 def test_category_and_options(
     question: str, category: str, options: tuple[str, ...]
 ) -> None:
-    found = parse(question)
+    found = parse_clarification(question)
     assert ((found.category, found.options) if found else ("", ())) == (
         category,
         options,
@@ -44,6 +44,6 @@ def test_category_and_options(
 def test_the_number_of_options_settles_what_a_comma_means(
     question: str, expected: int | None, options: tuple[str, ...]
 ) -> None:
-    found = parse(question, expected)
+    found = parse_clarification(question, expected)
     assert found is not None
     assert found.options == options

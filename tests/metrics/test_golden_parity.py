@@ -18,7 +18,7 @@ from whichsense.metrics import ambignq
 from whichsense.metrics.asqa import length, rouge_l_best, str_em
 from whichsense.metrics.cambignq import option_overlap, parse_released
 from whichsense.sample import QUESTIONS
-from whichsense.text.ptb import question_words
+from whichsense.text.ptb import tokenize_question
 
 SAMPLE = Path(__file__).parents[1] / "golden" / "sample_official.json.zst"
 SHARED = Path(__file__).parents[2].parent / "shared"
@@ -74,7 +74,7 @@ def test_tokens_of_real_questions() -> None:
     wrong = [
         text
         for text, tokens in table.items()
-        if " ".join(question_words(text)) != tokens
+        if " ".join(tokenize_question(text)) != tokens
     ]
     assert (len(table), wrong) == (4146, [])
 

@@ -15,7 +15,7 @@ from whichsense.metrics.punkt import sentences
 from whichsense.metrics.retrieval import answer_ranks
 from whichsense.metrics.rouge import rouge_1_recall, rouge_l
 from whichsense.text.bleu import corpus_bleu, tokens_13a
-from whichsense.text.clarification import parse
+from whichsense.text.clarification import parse_clarification
 from whichsense.text.porter import porter_stem
 
 PAIR = ambignq.Annotation((("ann",), ("bo",)), ("Who wrote it?", "Who made the film?"))
@@ -80,13 +80,13 @@ def test_one_assignment_is_never_better() -> None:
 )
 def test_parsers(question: str, released: list[str], ours: tuple[str, ...]) -> None:
     assert parse_released(question)[1] == released
-    found = parse(question)
+    found = parse_clarification(question)
     assert found is not None
     assert found.options == ours
 
 
 def test_no_options() -> None:
-    assert parse("Could you be more specific?") is None
+    assert parse_clarification("Could you be more specific?") is None
     assert parse_released("Could you be more specific?") == (
         "invalid form",
         ["invalid form"],

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whichsense.text import ptb
-from whichsense.text.ptb import lexemes, question_words, tokenize
+from whichsense.text.ptb import lexemes, tokenize, tokenize_question
 
 LINES = [
     ("I cannot, he's gonna, they don't", "i can not , he 's gon na , they do n't"),
@@ -58,7 +58,7 @@ def test_punctuation_is_dropped_but_brackets_stay() -> None:
 
 
 def test_question_words_are_normalized() -> None:
-    assert question_words("Who's the 1st (a man)?\n") == (
+    assert tokenize_question("Who's the 1st (a man)?\n") == (
         "who",
         "s",
         "1st",

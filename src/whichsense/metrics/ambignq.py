@@ -15,7 +15,7 @@ from whichsense.errors import BadInput
 from whichsense.metrics.answers import normal_form
 from whichsense.text.bleu import sentence_bleu
 from whichsense.text.edit_f1 import edit_f1
-from whichsense.text.ptb import question_words
+from whichsense.text.ptb import tokenize_question
 
 Variant = Literal["released", "paper", "in_order"]
 QUESTION_METRICS = ("f1_bleu1", "f1_bleu2", "f1_bleu3", "f1_bleu4", "f1_edit")
@@ -151,7 +151,7 @@ def references(question: str) -> tuple[tuple[str, ...], ...]:
     wordings = []
     for part in question.split("|"):
         if wording := part.strip():
-            wordings.append(question_words(wording))
+            wordings.append(tokenize_question(wording))
     # An empty gold question counts as one wording without words.
     return tuple(wordings) or ((),)
 
@@ -168,8 +168,8 @@ def question_scores(
     [0.666667, 0.632456, 0.584804, 0.508133, 0.666667]
     """
     golds = references(gold)
-    predicted_words = question_words(predicted)
-    prompt_words = question_words(prompt)
+    predicted_words = tokenize_question(predicted)
+    prompt_words = tokenize_question(prompt)
     bleu = sentence_bleu(golds, predicted_words)
     edits = [edit_f1(prompt_words, words, predicted_words) for words in golds]
     return *bleu, max(edits)

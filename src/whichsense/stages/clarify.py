@@ -10,7 +10,7 @@ from whichsense.models.seq2seq.formats import clarified
 from whichsense.protocols import Clarifier, Reader, Reranker
 from whichsense.providers import Context, Factory, GeneratorStage
 from whichsense.text.assignment import best_assignment
-from whichsense.text.clarification import parse
+from whichsense.text.clarification import parse_clarification
 from whichsense.text.words import words
 from whichsense.types import Case, Clarification, Hit, Reading
 
@@ -54,7 +54,7 @@ class SeqClarifier(GeneratorStage):
 
 
 def _bound_to_readings(text: str, case: Case) -> Clarification:
-    parsed = parse(text, expected=len(case.readings) or None)
+    parsed = parse_clarification(text, expected=len(case.readings) or None)
     if parsed is None:
         rewrites = tuple(reading.question for reading in case.readings)
         return Clarification("one", rewrites, case.readings)

@@ -1,246 +1,258 @@
-"""Answers that mean the same, whatever way they are written; and those that contradict each other."""
+"""Compare answers: those that mean the same however they are written, and those that contradict each other."""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 
-from whichsense.text.dates import Date, date, numbers
+from whichsense.text.dates import Date, parse_date, parse_numbers
 from whichsense.text.function_words import NAME_LINKS
 
 # Words that make another thing of a name: not York but New York, not Korea but South Korea, not the father but the son.
-_TELLING = frozenset(
+_QUALIFIERS = frozenset(
     "new north south east west northern southern eastern western upper lower old jr sr junior senior".split()
 )
+_ARTICLES = ("the", "a", "an")
+_POSSESSIVE = re.compile(r"[’']s\b")
+_INITIAL_DOT = re.compile(r"\b([A-Za-z])\.(?=[A-Za-z]\b|\W|$)")
+_THOUSANDS_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
 _ROMAN = re.compile(r"(?=[IVX]{2,})X{0,3}(?:IX|IV|V?I{0,3})$")
-_SAME = (
-    {"us", "usa", "united states", "united states of america"},
-    {"uk", "united kingdom", "united kingdom of great britain and northern ireland"},
-    {"uae", "united arab emirates"},
-    {"ussr", "soviet union", "union of soviet socialist republics"},
-)
-_ALIAS = {name: min(group) for group in _SAME for name in group}
+_ROMAN_VALUES = {"I": 1, "V": 5, "X": 10}
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """What an answer is made of, for comparing."""
+class AnswerForm:
+    """The parts of an answer that are compared."""
 
     date: Date | None
     numbers: tuple[tuple[float, bool], ...]
+    """Each with whether it is an ordinal."""
     words: tuple[str, ...]
     """Lower-cased, without accents, articles and punctuation; of a number, the words beside it."""
     capitals: tuple[bool, ...]
     """Which of the words began with a capital."""
     letters: str
-    """If the answer may be an abbreviation, its letters."""
+    """The letters of an answer that may be an abbreviation; otherwise empty."""
     commas: int = 0
 
 
 @lru_cache(maxsize=4096)
-def form(answer: str) -> Form:
+def parse_answer(answer: str) -> AnswerForm:
     """Take an answer apart."""
-    plain = "".join(
-        c
-        for c in unicodedata.normalize("NFKD", answer)
-        if unicodedata.category(c) != "Mn"
-    )
-    plain = re.sub(r"[’']s\b", "", plain.replace("&", " and ")).replace("’", "'")
-    told = date(plain)
-    if told:
-        bare = told.year is not None and told.told == 1
-        return Form(told, ((float(told.year or 0), False),) if bare else (), (), (), "")
-    dotted = re.sub(
-        r"\b([A-Za-z])\.(?=[A-Za-z]\b|\W|$)", r"\1", plain
-    )  # U.S. → US, J. K. → J K
-    counted, beside = numbers(plain)
-    raw = re.findall(r"\w+", re.sub(r"(?<=\d),(?=\d{3})", "", dotted.replace("'", "")))
-    roman = tuple((float(_roman(word)), True) for word in raw[1:] if _ROMAN.match(word))
-    kept = [word for word in raw if word.lower() not in ("the", "a", "an")] or raw
-    kept = [word for word in kept if word.lower() in beside] if counted else kept
-    words = tuple(word.lower() for word in kept)
-    joined = "".join(raw)
-    letters = (
-        joined
-        if 2 <= len(joined) <= 6
-        and joined.isupper()
-        and joined.isalpha()
-        and len(words) == 1
-        else ""
-    )
-    capitals = tuple(word[:1].isupper() for word in kept)
-    return Form(
-        None,
-        tuple(sorted((*counted, *roman))),
-        words,
-        capitals,
-        letters,
-        plain.count(", "),
+    decomposed = unicodedata.normalize("NFKD", answer)
+    plain = "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
+    plain = _POSSESSIVE.sub("", plain.replace("&", " and ")).replace("’", "'")
+    date = parse_date(plain)
+    if date:
+        is_bare_year = date.year is not None and date.known_parts == 1
+        year = ((float(date.year or 0), False),) if is_bare_year else ()
+        return AnswerForm(date, year, (), (), "")
+    numbers, beside = parse_numbers(plain)
+    undotted = _INITIAL_DOT.sub(r"\1", plain)  # U.S. → US, J. K. → J K
+    unquoted = undotted.replace("'", "")
+    raw = re.findall(r"\w+", _THOUSANDS_COMMA.sub("", unquoted))
+    roman = [(_roman_value(word), True) for word in raw[1:] if _ROMAN.match(word)]
+    content = [word for word in raw if word.lower() not in _ARTICLES] or raw
+    if numbers:
+        content = [word for word in content if word.lower() in beside]
+    return AnswerForm(
+        date=None,
+        numbers=tuple(sorted((*numbers, *roman))),
+        words=tuple(map(str.lower, content)),
+        capitals=tuple(word[:1].isupper() for word in content),
+        letters=_abbreviation_letters(raw) if len(content) == 1 else "",
+        commas=plain.count(", "),
     )
 
 
-def _roman(word: str) -> int:
-    values = [{"I": 1, "V": 5, "X": 10}[letter] for letter in word]
-    return sum(
-        -v if any(v < later for later in values[place + 1 : place + 2]) else v
-        for place, v in enumerate(values)
-    )
+def _abbreviation_letters(words: list[str]) -> str:
+    letters = "".join(words)
+    is_short = 2 <= len(letters) <= 6
+    return letters if is_short and letters.isupper() and letters.isalpha() else ""
 
 
-def same(one: str, other: str) -> bool:
-    """Whether two answers mean the same, as far as their words tell: equal, written another way, or nested.
+def _roman_value(numeral: str) -> float:
+    """
+    >>> _roman_value("XIV")
+    14.0
+    """
+    values = [_ROMAN_VALUES[letter] for letter in numeral]
+    total = 0
+    for value, following in zip(values, [*values[1:], 0], strict=True):
+        total += -value if value < following else value
+    return float(total)
 
-    >>> same("4 July 1776", "July 4, 1776"), same("twelve", "12"), same("1.5 million", "1,500,000")
+
+def same_answer(one: str, other: str) -> bool:
+    """Whether two answers mean the same, by their words: equal, written another way, or nested.
+
+    >>> same_answer("4 July 1776", "July 4, 1776"), same_answer("twelve", "12"), same_answer("1.5 million", "1,500,000")
     (True, True, True)
-    >>> same("Tony Goldwyn", "actor Tony Goldwyn"), same("Goldwyn", "Tony Goldwyn"), same("May 1997", "1997")
-    (True, True, True)
-    >>> same("-5", "5"), same("-5 °C", "−5 °C")
-    (False, True)
-    >>> same("1997", "1998"), same("12", "112"), same("Henry VII", "Henry VIII"), same("York", "New York")
-    (False, False, False, False)
+    >>> same_answer("Tony Goldwyn", "actor Tony Goldwyn"), same_answer("Goldwyn", "Tony Goldwyn")
+    (True, True)
+    >>> same_answer("May 1997", "1997"), same_answer("-5", "5"), same_answer("-5 °C", "−5 °C")
+    (True, False, True)
+    >>> same_answer("1997", "1998"), same_answer("12", "112"), same_answer("York", "New York")
+    (False, False, False)
+    >>> same_answer("Henry VII", "Henry VIII")
+    False
     """
     if one == other:
         return True
-    mine, its = sorted(
-        (form(one), form(other)), key=lambda f: (len(f.words), f.words, f.capitals)
-    )
-    if mine.date and its.date:
-        return mine.date.fits(its.date)
-    if mine.date or its.date:  # a bare 1500 may be a year or a count
-        return bool(mine.numbers) and mine.numbers == its.numbers and not its.words
-    return mine.numbers == its.numbers and _same_words(mine, its)
+    forms = [parse_answer(one), parse_answer(other)]
+    # The shorter first; the rest of the key makes the result independent of the order of the arguments.
+    forms.sort(key=lambda form: (len(form.words), form.words, form.capitals))
+    short, long = forms
+    if short.date and long.date:
+        return short.date.fits(long.date)
+    same_numbers = short.numbers == long.numbers
+    if short.date or long.date:  # a bare 1500 may be a year or a count
+        return bool(short.numbers) and same_numbers and not long.words
+    return same_numbers and _same_words(short, long)
 
 
-def _same_words(mine: Form, its: Form) -> bool:
-    if mine.words == its.words or _alias(mine.words) == _alias(its.words):
+def _same_words(short: AnswerForm, long: AnswerForm) -> bool:
+    if short.words == long.words or _main_name(short) == _main_name(long):
         return True
-    if mine.numbers and not mine.words:  # "12" and "12 episodes"
-        return len(its.words) <= 3
+    if short.numbers and not short.words:  # "12" and "12 episodes"
+        return len(long.words) <= 3
     return (
-        _joined(mine) == _joined(its)
-        or _abbreviates(mine, its)
-        or _nested(mine, its)
-        or _same_person(mine, its)
+        _same_when_joined(short, long)
+        or _abbreviates(short, long)
+        or _is_nested(short, long)
+        or _same_person(short, long)
     )
 
 
-def _alias(words: tuple[str, ...]) -> str:
-    name = " ".join(words)
-    return _ALIAS.get(name, name)
+@cache
+def _main_names() -> dict[str, str]:
+    """Each name that has synonyms → one of them, from same_names.json."""
+    path = Path(__file__).with_name("same_names.json")
+    main_names = {}
+    for names in json.loads(path.read_text(encoding="utf-8")):
+        for name in names:
+            main_names[name] = min(names)
+    return main_names
 
 
-def _joined(form: Form) -> str:
-    """ "Spider-Man" and "Spiderman" are one; an empty name is like nothing."""
-    return "".join(form.words) or repr(form)
+def _main_name(form: AnswerForm) -> str:
+    name = " ".join(form.words)
+    return _main_names().get(name, name)
 
 
-def _abbreviates(short: Form, long: Form) -> bool:
+def _same_when_joined(short: AnswerForm, long: AnswerForm) -> bool:
+    """ "Spider-Man" and "Spiderman" are one. Answers without words are equal only if all else is."""
+    mine = "".join(short.words)
+    theirs = "".join(long.words)
+    if not mine and not theirs:
+        return short == long
+    return mine == theirs
+
+
+def _abbreviates(short: AnswerForm, long: AnswerForm) -> bool:
     for letters, words in ((short.letters, long.words), (long.letters, short.words)):
         if letters and len(words) > 1:
-            first = "".join(word[0] for word in words if word not in NAME_LINKS)
-            if letters.lower() in (first, "".join(word[0] for word in words)):
+            initials = "".join(word[0] for word in words)
+            main_initials = "".join(word[0] for word in words if word not in NAME_LINKS)
+            if letters.lower() in (initials, main_initials):
                 return True
     return False
 
 
-def _nested(short: Form, long: Form) -> bool:
-    """The words of one in a row within the other, with nothing beside them that makes another thing of it."""
+def _is_nested(short: AnswerForm, long: AnswerForm) -> bool:
+    """Whether the words of one are in a row within the other, and no word beside them makes another thing of it."""
     count = len(short.words)
-    places = [
-        at
-        for at in range(len(long.words) - count + 1)
-        if long.words[at : at + count] == short.words
-    ]
-    if not count or not places or count == len(long.words):
+    start = _find_words(short.words, long.words)
+    if not count or start is None or count == len(long.words):
         return False
-    at = places[0]
-    beside = [*range(at), *range(at + count, len(long.words))]
-    listed = long.commas > short.commas + 1 or any(
-        long.words[place] == "and" for place in beside
-    )
-    if listed or any(long.words[place] in _TELLING for place in beside):
+    beside = (*long.words[:start], *long.words[start + count :])
+    is_list = long.commas > short.commas + 1 or "and" in beside
+    if is_list or not _QUALIFIERS.isdisjoint(beside):
         return False
-    if not any(
-        long.capitals[place] for place in beside
-    ):  # actor Tony Goldwyn; but not every word of a description
+    if not any((*long.capitals[:start], *long.capitals[start + count :])):
+        # actor Tony Goldwyn; but not every word of a description
         return any(short.capitals) or count > 1 or len(beside) <= 2
     if count > 1:
         return True
     # One word of a name: the last of a person's, or the first of a place's.
-    return (
-        len(long.words) <= 3
-        and not set(long.words) & NAME_LINKS
-        and all(long.capitals)
-        and short.capitals[0]
-    )
+    is_name = len(long.words) <= 3 and NAME_LINKS.isdisjoint(long.words)
+    return is_name and all(long.capitals) and short.capitals[0]
 
 
-def _same_person(short: Form, long: Form) -> bool:
+def _find_words(words: tuple[str, ...], within: tuple[str, ...]) -> int | None:
+    """The first position of `words` in a row."""
+    for start in range(len(within) - len(words) + 1):
+        if within[start : start + len(words)] == words:
+            return start
+    return None
+
+
+def _same_person(one: AnswerForm, other: AnswerForm) -> bool:
     """John F. Kennedy, John Fitzgerald Kennedy, John Kennedy; but not George W. Bush and George H. W. Bush."""
-    mine, its = short.words, long.words
-    if (
-        min(len(mine), len(its)) < 2
-        or mine[-1] != its[-1]
-        or not (all(short.capitals) and all(long.capitals))
-    ):
+    mine, theirs = one.words, other.words
+    if min(len(mine), len(theirs)) < 2 or mine[-1] != theirs[-1]:
         return False
-    if set(mine) & _TELLING != set(its) & _TELLING or not _fit(mine[0], its[0]):
+    if not (all(one.capitals) and all(other.capitals)):
         return False
-    middle, other = mine[1:-1], its[1:-1]
-    if not middle or not other:
+    if _QUALIFIERS.intersection(mine) != _QUALIFIERS.intersection(theirs):
+        return False
+    if not _same_given_name(mine[0], theirs[0]):
+        return False
+    middle, other_middle = mine[1:-1], theirs[1:-1]
+    if not middle or not other_middle:
         return True
-    return len(middle) == len(other) and all(
-        _fit(one, two) for one, two in zip(middle, other, strict=True)
-    )
+    same_length = len(middle) == len(other_middle)
+    return same_length and all(map(_same_given_name, middle, other_middle))
 
 
-def _fit(one: str, other: str) -> bool:
-    """The same given name, or one the initial of the other."""
+def _same_given_name(one: str, other: str) -> bool:
+    """The same name, or one the initial of the other."""
     short, long = sorted((one, other), key=len)
     return short == long or (len(short) == 1 and long.startswith(short))
 
 
-def merged(answers: Sequence[str], weights: Sequence[float]) -> list[list[int]]:
-    """Answers gathered by meaning: groups of places, heaviest group first, and the heaviest member of each first.
+def group_answers(answers: Sequence[str], weights: Sequence[float]) -> list[list[int]]:
+    """Group answers by meaning: positions, the heaviest group first, and the heaviest member of each first.
 
-    An answer joins the heaviest group of which it contradicts no member, so a bare "1997" never brings "May 1997" and
-    "June 1997" together.
+    An answer joins the heaviest group of which it contradicts no member, so that a bare "1997" never connects
+    "May 1997" and "June 1997".
 
-    >>> merged(["May 1997", "1997", "June 1997", "Goldwyn"], [0.4, 0.3, 0.2, 0.1])
+    >>> group_answers(["May 1997", "1997", "June 1997", "Goldwyn"], [0.4, 0.3, 0.2, 0.1])
     [[0, 1], [2], [3]]
     """
     groups: list[list[int]] = []
-    for place in sorted(range(len(answers)), key=lambda place: -weights[place]):
+    for position in sorted(range(len(answers)), key=lambda i: -weights[i]):
+        answer = answers[position]
         for group in groups:
-            if all(same(answers[place], answers[member]) for member in group):
-                group.append(place)
+            if all(same_answer(answer, answers[member]) for member in group):
+                group.append(position)
                 break
         else:
-            groups.append([place])
-    return sorted(groups, key=lambda group: -sum(weights[place] for place in group))
+            groups.append([position])
+    return sorted(groups, key=lambda group: -sum(weights[i] for i in group))
 
 
-def fullest(
+def fullest_form(
     answers: Sequence[str], weights: Sequence[float], share: float = 0.5
 ) -> str:
     """The best form of one answer: the heaviest, or a fuller date that weighs at least `share` of it.
 
-    >>> fullest(["1997", "May 5, 1997"], [0.3, 0.2]), fullest(["1997", "May 5, 1997"], [0.3, 0.1])
+    >>> fullest_form(["1997", "May 5, 1997"], [0.3, 0.2]), fullest_form(["1997", "May 5, 1997"], [0.3, 0.1])
     ('May 5, 1997', '1997')
     """
     totals: dict[str, float] = {}
     for answer, weight in zip(answers, weights, strict=True):
         totals[answer] = totals.get(answer, 0.0) + weight
-    best = max(totals, key=lambda answer: totals[answer])
+    least = share * max(totals.values())
 
     def rank(answer: str) -> tuple[int, float]:
-        told = form(answer).date
-        return (told.told if told else 0, totals[answer])
+        date = parse_answer(answer).date
+        return (date.known_parts if date else 0, totals[answer])
 
-    return max(
-        (answer for answer in totals if totals[answer] >= share * totals[best]),
-        key=rank,
-    )
+    candidates = [answer for answer in totals if totals[answer] >= least]
+    return max(candidates, key=rank)

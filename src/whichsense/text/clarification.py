@@ -1,4 +1,4 @@
-"""A clarification question taken apart: "Which version: the film, the book, or the musical?"."""
+"""Parse a clarification question: "Which version: the film, the book, or the musical?"."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HEADING = re.compile(r"^.*?\b(?:which|what)\s+", re.IGNORECASE)
 _MARK = re.compile(r":\s*|\?\s+(?=\S)")
 _MONTH = "(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
 _MONTH += r"|Nov(?:ember)?|Dec(?:ember)?)\.?"
-# What holds a comma without being a list: a date, a number, a title, a quotation, something in brackets.
+# Text with a comma that does not separate options: a date, a number, a title, a quotation, something in brackets.
 _WHOLE = re.compile(
     rf"{_MONTH} \d{{1,2}}, \d{{3,4}}|\d{{1,3}}(?:,\d{{3}})+|, (?:Jr|Sr|Inc|Ltd)\b\.?"
     r'|"[^"]*"|“[^”]*”|\([^)]*\)|\[[^\]]*\]'
@@ -22,31 +22,37 @@ _WHOLE = re.compile(
 _SERIAL_OR = re.compile(r"\s*,\s*or\s+", re.IGNORECASE)
 _OR = re.compile(r"\s+or\s+", re.IGNORECASE)
 _COMMA = re.compile(r"\s*,\s*")
+_MASK = re.compile(r"\x00(\d+)\x00")
 
 
-def parse(question: str, expected: int | None = None) -> Clarification | None:
+def parse_clarification(
+    question: str, expected: int | None = None
+) -> Clarification | None:
     """Category and options as a reader understands them; None where there is no list of options.
 
-    A comma behind the last "or" belongs to the last option, unless the number of options is known to be otherwise.
+    A comma behind the last "or" belongs to the last option, unless `expected` is another number of options.
 
-    >>> parse("Which version: the 2002 film, the book, or the musical?")
+    >>> parse_clarification("Which version: the 2002 film, the book, or the musical?")
     Clarification(category='version', options=('the 2002 film', 'the book', 'the musical'), readings=())
-    >>> parse("Which one: film or book?").options
+    >>> parse_clarification("Which one: film or book?").options
     ('film', 'book')
-    >>> parse("Which date: July 4, 1776, or August 2, 1776?").options
+    >>> parse_clarification("Which date: July 4, 1776, or August 2, 1776?").options
     ('July 4, 1776', 'August 2, 1776')
-    >>> parse("Which city: Rome, Paris, France?", expected=2).options
+    >>> parse_clarification("Which city: Rome, Paris, France?", expected=2).options
     ('Rome', 'Paris, France')
-    >>> parse("Could you be more specific?") is None
+    >>> parse_clarification("Could you be more specific?") is None
     True
     """
     body = question.strip().rstrip("?. ").strip()
     mark = _MARK.search(body)
-    if not mark or not _LEAD.match(body[: mark.start()] + " "):
+    if not mark:
         return None
-    category = _LEAD.sub("", body[: mark.start()] + " ").strip() or "one"
-    options = tuple(_options(body[mark.end() :], expected))
-    return Clarification(category, options) if options else None
+    heading = body[: mark.start()] + " "
+    if not _LEAD.match(heading):
+        return None
+    category = _LEAD.sub("", heading).strip() or "one"
+    options = _split_options(body[mark.end() :], expected)
+    return Clarification(category, tuple(options)) if options else None
 
 
 def category_of(heading: str) -> str:
@@ -58,26 +64,34 @@ def category_of(heading: str) -> str:
     return _HEADING.sub("", heading, count=1).strip()
 
 
-def _options(text: str, expected: int | None) -> list[str]:
-    kept: list[str] = []
+def _split_options(text: str, expected: int | None) -> list[str]:
+    masked_texts: list[str] = []
 
-    def keep(match: re.Match[str]) -> str:
-        kept.append(match[0])
-        return f"\x00{len(kept) - 1}\x00"
+    def mask(match: re.Match[str]) -> str:
+        masked_texts.append(match[0])
+        return f"\x00{len(masked_texts) - 1}\x00"
 
-    pieces = _pieces(_WHOLE.sub(keep, text), expected)
-    restored = (
-        re.sub(r"\x00(\d+)\x00", lambda match: kept[int(match[1])], piece)
-        for piece in pieces
-    )
-    return [option for piece in restored if (option := piece.strip())]
+    def unmask(match: re.Match[str]) -> str:
+        return masked_texts[int(match[1])]
+
+    options = []
+    for piece in _split_masked(_WHOLE.sub(mask, text), expected):
+        option = _MASK.sub(unmask, piece).strip()
+        if option:
+            options.append(option)
+    return options
 
 
-def _pieces(masked: str, expected: int | None) -> list[str]:
+def _split_masked(masked: str, expected: int | None) -> list[str]:
+    """Split at commas and "or", in text whose other commas are masked."""
     *heads, tail = _SERIAL_OR.split(masked)
-    pieces = [piece for head in heads for piece in _COMMA.split(head)]
-    pieces += [tail] if heads else _COMMA.split(tail)
-    if not heads:  # "film or book", "a, b or c"
+    pieces: list[str] = []
+    for head in heads:
+        pieces.extend(_COMMA.split(head))
+    if heads:
+        pieces.append(tail)
+    else:  # "film or book", "a, b or c"
+        pieces.extend(_COMMA.split(tail))
         pieces[-1:] = _OR.split(pieces[-1])
     if expected and heads and len(pieces) < expected:
         pieces[-1:] = _COMMA.split(pieces[-1])

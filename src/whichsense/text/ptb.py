@@ -94,10 +94,10 @@ def tokenize(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=2**16)
-def question_words(question: str) -> tuple[str, ...]:
+def tokenize_question(question: str) -> tuple[str, ...]:
     """A question's words as AmbigQA compares them: tokenized, then normalized, so that articles vanish.
 
-    >>> question_words("Who made the play 'The Crucible' (1996)?")
+    >>> tokenize_question("Who made the play 'The Crucible' (1996)?")
     ('who', 'made', 'play', 'crucible', 'lrb', '1996', 'rrb')
     """
     # Most questions are words without punctuation: no rule is needed.

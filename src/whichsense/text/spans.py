@@ -1,4 +1,4 @@
-"""Where an answer stands in the evidence: for models that write answers instead of pointing at them."""
+"""Find an answer in the evidence, for models that write answers instead of marking spans."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from whichsense.types import Hit, Span
 
 
 def spans_of(answer: str, hits: Sequence[Hit], most: int = 5) -> tuple[Span, ...]:
-    """The first place in each passage that has the answer's words in a row, whatever their case; best passages first.
+    """The first occurrence in each passage of the answer's words in a row, in any case; best passages first.
 
     >>> from whichsense.types import Passage
     >>> hit = Hit(Passage("1", "Dune", "Dune is by Frank  Herbert."), 2.0)
@@ -19,10 +19,11 @@ def spans_of(answer: str, hits: Sequence[Hit], most: int = 5) -> tuple[Span, ...
     words = re.findall(r"\w+", answer)
     if not words:
         return ()
-    pattern = re.compile(
-        r"(?<!\w)" + r"[\W_]+".join(map(re.escape, words)) + r"(?!\w)", re.IGNORECASE
-    )
-    found = ((hit, pattern.search(hit.passage.text)) for hit in hits)
-    return tuple(
-        Span(hit.passage, *place.span(), hit.score) for hit, place in found if place
-    )[:most]
+    in_a_row = r"[\W_]+".join(map(re.escape, words))
+    pattern = re.compile(rf"(?<!\w){in_a_row}(?!\w)", re.IGNORECASE)
+    spans = []
+    for hit in hits:
+        match = pattern.search(hit.passage.text)
+        if match:
+            spans.append(Span(hit.passage, match.start(), match.end(), hit.score))
+    return tuple(spans[:most])

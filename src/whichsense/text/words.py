@@ -12,16 +12,17 @@ _WORD = re.compile(r"\w+")
 
 
 def normalize(answer: str) -> str:
-    """The normal form in which answers are compared by the official scripts.
+    """The normal form in which the official scripts compare answers.
 
     >>> [normalize(answer) for answer in ("A.B. & C-D", "St. John's", "the")]
     ['ab cd', 'st johns', '']
     """
-    return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
+    bare = answer.lower().translate(_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", bare).split())
 
 
 def whole_characters(text: str) -> str:
-    """Halves of surrogate pairs, as they come from badly encoded names and arguments, made visible.
+    """Replace halves of surrogate pairs, which badly encoded names and arguments contain, by question marks.
 
     >>> whole_characters("caf\\udce9")
     'caf?'
@@ -38,12 +39,15 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def edits(before: list[str], after: list[str]) -> tuple[Counter[str], Counter[str]]:
+def word_edits(
+    before: list[str], after: list[str]
+) -> tuple[Counter[str], Counter[str]]:
     """The multisets of words deleted from and added to a question.
 
-    >>> deleted, added = edits("who made the play".split(), "who wrote the play".split())
+    >>> deleted, added = word_edits("who made the play".split(), "who wrote the play".split())
     >>> dict(deleted), dict(added)
     ({'made': 1}, {'wrote': 1})
     """
-    old, new = Counter(before), Counter(after)
+    old = Counter(before)
+    new = Counter(after)
     return old - new, new - old

@@ -26,7 +26,7 @@ from whichsense.datasets.readers.parts import (
 )
 from whichsense.datasets.records import Annotation, Context, QAPair, Question
 from whichsense.datasets.rows import ParsedJson, Row, read_rows
-from whichsense.text.clarification import category_of, parse
+from whichsense.text.clarification import category_of, parse_clarification
 from whichsense.types import Clarification
 
 
@@ -74,7 +74,9 @@ def read_cambignq(path: Path, split: str, fix: str) -> Iterator[Question]:
     for row in read_rows(path, fix):
         clarification = row.text("clarification_question")
         answers = row.text_lists("clarification_answers")
-        parsed = parse(clarification, expected=len(answers)) or Clarification("", ())
+        parsed = parse_clarification(
+            clarification, expected=len(answers)
+        ) or Clarification("", ())
         if row.has("annotations"):
             annotations = parse_annotations(row)
         else:

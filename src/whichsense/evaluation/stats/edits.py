@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from whichsense.datasets import Question, SituatedQuestion
 from whichsense.evaluation.report.tables import Bars, Cell, Table, percent
 from whichsense.text.function_words import EDIT_STOP_WORDS, WH_WORDS
-from whichsense.text.words import edits, words
+from whichsense.text.words import word_edits, words
 
 _TOP = 25
 _KINDS = (
@@ -48,7 +48,7 @@ def _unigram_edits(prompt: str, rewrite: str) -> list[str]:
     >>> _unigram_edits("Who sang the song?", "Which group sang the song in 1990?")
     ['+####', '+group', '+which', '-who']
     """
-    deleted, added = edits(words(prompt), words(rewrite))
+    deleted, added = word_edits(words(prompt), words(rewrite))
     signed = []
     for sign, changed in (("-", deleted), ("+", added)):
         for word in changed.elements():

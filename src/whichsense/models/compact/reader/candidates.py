@@ -16,7 +16,7 @@ from whichsense.models.compact.reader.spans import (
     free_tokens,
     span_probabilities,
 )
-from whichsense.text.answers import fullest, merged
+from whichsense.text.answers import fullest_form, group_answers
 from whichsense.types import Hit, Passage
 
 _ROUNDS = 4  # searches for the best spans of a passage, each without those before
@@ -195,11 +195,11 @@ def gathered(found: Sequence[Mention], most: int = 16) -> list[Answer]:
     surfaces = surfaces[: _SURFACES * most]
     supports = [totals[surface] for surface in surfaces]
     answers = []
-    for group in merged(surfaces, supports)[:most]:
+    for group in group_answers(surfaces, supports)[:most]:
         names = [surfaces[place] for place in group]
         own = [mention for mention in found if mention.surface in names]
         own.sort(key=lambda mention: -mention.support)
-        text = fullest(names, [totals[name] for name in names])
+        text = fullest_form(names, [totals[name] for name in names])
         answers.append(Answer(text, tuple(own)))
     return answers
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from whichsense.models.compact.encoder.inputs import Pair
 from whichsense.models.compact.encoder.runtime import Floats
-from whichsense.text.dates import is_day, signed
+from whichsense.text.dates import include_sign, is_day
 from whichsense.text.sentences import sentences
 from whichsense.types import Passage
 
@@ -52,7 +52,7 @@ def best_spans(
         in_title = pair.title[0] <= first < pair.title[1]
         text = passage.title if in_title else passage.text
         start, end = trimmed(text, pair.starts[first], pair.ends[last])
-        start = signed(text, start)
+        start = include_sign(text, start)
         if _can_answer(text, start, end):
             tokens = (first, last + 1)
             spans.append(AnswerSpan(tokens, in_title, start, end, probability))

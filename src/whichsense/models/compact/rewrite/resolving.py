@@ -17,7 +17,7 @@ from whichsense.models.compact.rewrite.support import Places, Target, support
 from whichsense.models.compact.rewrite.windows import likelihoods
 from whichsense.models.compact.scene import Scene
 from whichsense.models.compact.scorer.choosing import Rewrite, added, key, together
-from whichsense.text.answers import same
+from whichsense.text.answers import same_answer
 from whichsense.text.words import normalize
 from whichsense.types import Candidate, Policy, Reading, Span
 
@@ -104,7 +104,7 @@ def _rewrite_only_answer(scene: Scene, answer: Candidate, policy: Policy) -> Rea
     others = [
         place
         for place in scene.apart
-        if not same(scene.answers[place].text, answer.answer)
+        if not same_answer(scene.answers[place].text, answer.answer)
     ]
     rivals = candidates_of(scene, others[:_RIVALS])
     targets = [target(scene, one, told=policy.careful) for one in (answer, *rivals)]
@@ -242,7 +242,7 @@ def target(scene: Scene, candidate: Candidate, *, told: bool = False) -> Target:
     mentions = [
         one
         for answer in scene.answers
-        if same(answer.text, candidate.answer)
+        if same_answer(answer.text, candidate.answer)
         for one in answer.mentions
     ]
     surfaces = {mention.surface for mention in mentions if mention.probability > _TOLD}

@@ -14,7 +14,7 @@ from whichsense.models.compact.writer.edits import (
     KINDS_OF_WORKS,
 )
 from whichsense.models.compact.writer.runtime import Ints
-from whichsense.text.answers import same
+from whichsense.text.answers import same_answer
 from whichsense.text.function_words import NEUTRAL_WORDS, SMALL_WORDS
 from whichsense.text.porter import porter_stem
 from whichsense.text.sentences import sentence_spans
@@ -48,7 +48,7 @@ class Support:
 
     def holds(self, inserted: str) -> bool:
         """Whether an insertion is supported and does not give the answer away."""
-        if inserted and same(inserted, self.answer):
+        if inserted and same_answer(inserted, self.answer):
             return False
         new = words(inserted)
         for head in _heads(self.answer):

@@ -18,7 +18,7 @@ from whichsense.text.bleu import sentence_bleu
 from whichsense.text.edit_f1 import edit_f1
 from whichsense.text.function_words import GENERIC_WORDS, SMALL_WORDS
 from whichsense.text.porter import porter_stem
-from whichsense.text.ptb import question_words as compared
+from whichsense.text.ptb import tokenize_question as compared
 from whichsense.text.words import words
 
 _PHRASE_LIKELY = (

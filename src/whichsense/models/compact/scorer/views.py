@@ -19,7 +19,7 @@ from whichsense.models.compact.reader.candidates import (
     Mention,
     passage_probabilities,
 )
-from whichsense.text.answers import form
+from whichsense.text.answers import parse_answer
 from whichsense.text.function_words import SURROUNDING_WORDS
 from whichsense.text.porter import porter_stem
 from whichsense.text.sentences import sentence_spans
@@ -44,9 +44,9 @@ def kind_of(answer: str) -> str:
     >>> [kind_of(answer) for answer in ("1953", "29 May 1953", "twelve", "8,849 m", "Edmund Hillary", "by boat")]
     ['year', 'date', 'number', 'number', 'name', 'other']
     """
-    parsed = form(answer)
+    parsed = parse_answer(answer)
     if parsed.date:
-        is_year = parsed.date.year is not None and parsed.date.told == 1
+        is_year = parsed.date.year is not None and parsed.date.known_parts == 1
         return "year" if is_year else "date"
     if any(parsed.capitals):
         return "name"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from whichsense.datasets import ClarifiedQuestion, Question
-from whichsense.text.clarification import parse
+from whichsense.text.clarification import parse_clarification
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def clarified_questions(questions: Sequence[Question]) -> list[Clarified]:
 
 
 def _annotated(question: ClarifiedQuestion) -> Clarified | None:
-    taken = parse(
+    taken = parse_clarification(
         question.clarification, expected=len(question.clarified_answers) or None
     )
     if taken is None:
