@@ -23,6 +23,8 @@ METRICS = ("f1_ans", *QUESTION_METRICS)
 
 # A matching pair: gold index, prediction index, and the pair's score by each metric.
 _Match = tuple[int, int, Sequence[float]]
+# From matches, the metric's number and the sizes of gold and prediction to F1.
+_F1 = Callable[[Sequence[_Match], int, int, int], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,8 @@ def f1_answers(
 
 
 def _matching_answers(
-    gold: Sequence[Sequence[str]], predicted: Sequence[str]
+    gold: Sequence[Sequence[str]],
+    predicted: Sequence[str],
 ) -> list[tuple[int, int]]:
     """The indices of every gold and predicted answer that are equal after normalization."""
     if not gold or not predicted:
@@ -135,7 +138,7 @@ def _paper_f1(
     return 2 * sum(best.values()) / (n_gold + n_predicted)
 
 
-_F1_BY_VARIANT: dict[Variant, Callable[[Sequence[_Match], int, int, int], float]] = {
+_F1_BY_VARIANT: dict[Variant, _F1] = {
     "released": _released_f1,
     "paper": _paper_f1,
     "in_order": _in_order_f1,
@@ -199,7 +202,8 @@ def score_question(
         for number, name in enumerate(names):
             # With a single answer there is no question to compare: every metric is F1 over answers.
             metric = 0 if annotation.single else number
-            best[name] = max(best[name], f1(matches, metric, n_gold, n_predicted))
+            score = f1(matches, metric, n_gold, n_predicted)
+            best[name] = max(best[name], score)
     return best
 
 

@@ -120,7 +120,10 @@ def _chunk_sizes(samples: int, n: int) -> Iterator[int]:
         yield min(largest, samples - start)
 
 
-def paired_test(a: Sequence[float], b: Sequence[float]) -> PairedTest:
+def paired_test(
+    a: Sequence[float],
+    b: Sequence[float],
+) -> PairedTest:
     """Compare two systems, question by question: paired bootstrap and sign-flip permutation.
 
     >>> result = paired_test([0.0] * 30 + [1.0] * 10, [1.0] * 30 + [1.0] * 10)
@@ -131,30 +134,35 @@ def paired_test(a: Sequence[float], b: Sequence[float]) -> PairedTest:
 
 
 def paired_tests(
-    a: Mapping[str, Sequence[float]], b: Mapping[str, Sequence[float]]
+    a: Mapping[str, Sequence[float]],
+    b: Mapping[str, Sequence[float]],
 ) -> dict[str, PairedTest]:
     """The same for several metrics of the same questions, with the same resamples for all."""
     import numpy as np
 
-    sizes = {len(scores) for scores in (*a.values(), *b.values())}
+    sizes = set(map(len, a.values())) | set(map(len, b.values()))
     if len(sizes) != 1 or not min(sizes):
         raise BadInput(
             f"A paired test needs the same questions on both sides; there are {sorted(sizes)} scores."
         )
     n = sizes.pop()
     # Shapes: (questions, metrics), then (samples, metrics).
-    a_scores = np.array(list(a.values()), dtype=np.float64).T
-    b_scores = np.array([b[name] for name in a], dtype=np.float64).T
+    a_columns = list(a.values())
+    b_columns = [b[name] for name in a]
+    a_scores = np.array(a_columns, dtype=np.float64).T
+    b_scores = np.array(b_columns, dtype=np.float64).T
     differences = b_scores - a_scores
     observed = differences.mean(axis=0)
     means = resampled_sums(differences, _PAIRED_SAMPLES, _SEED) / n
     flips = _flipped_sums(differences, _PAIRED_SAMPLES, _SEED + 1) / n
-    extreme = (np.abs(flips) >= np.abs(observed) - _EQUAL).sum(axis=0)
+    threshold = np.abs(observed) - _EQUAL
+    extreme = (np.abs(flips) >= threshold).sum(axis=0)
     # One is added: the observed difference is itself one of the possible outcomes.
     p_values = (extreme + 1) / (_PAIRED_SAMPLES + 1)
     tests = {}
     for column, name in enumerate(a):
         own = differences[:, column]
+        is_equal = np.abs(own) <= _EQUAL
         tests[name] = PairedTest(
             difference=float(observed[column]),
             low=quantile(means[:, column], 0.025),
@@ -162,6 +170,6 @@ def paired_tests(
             p_permutation=float(p_values[column]),
             better=int((own > _EQUAL).sum()),
             worse=int((own < -_EQUAL).sum()),
-            equal=int((np.abs(own) <= _EQUAL).sum()),
+            equal=int(is_equal.sum()),
         )
     return tests

@@ -115,8 +115,8 @@ def _overlap(
 ) -> Overlap:
     if not predicted or not gold:
         # Two empty lists agree; one empty list scores zero. A size of 0 counts as 1.
-        both_empty = float(predicted == gold)
-        return Overlap(both_empty, both_empty, max(predicted, 1), max(gold, 1))
+        score = float(predicted == gold)
+        return Overlap(score, score, max(predicted, 1), max(gold, 1))
     if not one_assignment:
         return Overlap(best_total(precision), best_total(recall), predicted, gold)
     both = []
@@ -157,7 +157,9 @@ def category_exact_match(gold: str, predicted: str) -> float:
     >>> category_exact_match("Which one: a, or b?", "Which one: c, or d?")
     1.0
     """
-    return float(parse_released(gold)[0] == parse_released(predicted)[0])
+    gold_category, _ = parse_released(gold)
+    predicted_category, _ = parse_released(predicted)
+    return float(gold_category == predicted_category)
 
 
 def parse_released(question: str) -> tuple[str, list[str]]:

@@ -18,7 +18,8 @@ class CitationScores:
 
 
 def citation_scores(
-    sentences: Sequence[tuple[str, Sequence[str]]], entails: _Entails
+    sentences: Sequence[tuple[str, Sequence[str]]],
+    entails: _Entails,
 ) -> CitationScores:
     """Score sentences, each with the texts that it cites.
 

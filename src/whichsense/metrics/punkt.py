@@ -121,17 +121,20 @@ def _ends_sentence(token: str, following: str) -> bool:
     return True
 
 
-def _realign_closings(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _realign_closings(
+    text: str,
+    spans: list[tuple[int, int]],
+) -> list[tuple[int, int]]:
     """Move closing quotes and brackets back to the sentence that they close."""
     aligned = []
     moved = 0  # characters that the sentence before has taken
-    for (start, stop), following in zip(spans, [*spans[1:], None], strict=True):
+    for number, (start, stop) in enumerate(spans):
         begin = start + moved
         end = stop
         moved = 0
-        if following:
-            next_start, next_stop = following
-            closing = _CLOSING.match(text[next_start:next_stop])
+        if number + 1 < len(spans):
+            next_start, next_end = spans[number + 1]
+            closing = _CLOSING.match(text[next_start:next_end])
             if closing:
                 end = next_start + len(closing[0].rstrip())
                 moved = len(closing[0])

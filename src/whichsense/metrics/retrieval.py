@@ -9,7 +9,8 @@ from whichsense.text.words import normalize
 
 
 def answer_ranks(
-    answers: Sequence[Sequence[str]], texts: Sequence[str]
+    answers: Sequence[Sequence[str]],
+    texts: Sequence[str],
 ) -> list[int | None]:
     """For each gold answer the rank, from 1, of the first text that holds one of its aliases; None if none does.
 
@@ -44,7 +45,10 @@ def answer_ranks(
     return ranks
 
 
-def _found_within(ranks: Sequence[int | None], k: int) -> int:
+def _found_within(
+    ranks: Sequence[int | None],
+    k: int,
+) -> int:
     """How many gold answers are in the top k."""
     count = 0
     for rank in ranks:
@@ -53,7 +57,10 @@ def _found_within(ranks: Sequence[int | None], k: int) -> int:
     return count
 
 
-def answer_recall(ranks: Sequence[int | None], k: int) -> float:
+def answer_recall(
+    ranks: Sequence[int | None],
+    k: int,
+) -> float:
     """The share of gold answers in the top k.
 
     >>> answer_recall([1, 7, None, 3], k=5)
@@ -62,7 +69,10 @@ def answer_recall(ranks: Sequence[int | None], k: int) -> float:
     return _found_within(ranks, k) / len(ranks) if ranks else 0.0
 
 
-def any_answer_recall(ranks: Sequence[int | None], k: int) -> float:
+def any_answer_recall(
+    ranks: Sequence[int | None],
+    k: int,
+) -> float:
     """Whether a gold answer is in the top k.
 
     >>> any_answer_recall([None, 7], k=5), any_answer_recall([None, 7], k=10)
@@ -71,13 +81,17 @@ def any_answer_recall(ranks: Sequence[int | None], k: int) -> float:
     return float(_found_within(ranks, k) > 0)
 
 
-def all_answers_recall(ranks: Sequence[int | None], k: int) -> float:
+def all_answers_recall(
+    ranks: Sequence[int | None],
+    k: int,
+) -> float:
     """Whether all gold answers are in the top k, or k of them where there are more (JPR's MRECALL).
 
     >>> all_answers_recall([1, 7], k=5), all_answers_recall([1, 7], k=10), all_answers_recall([1, 2, None], k=2)
     (0.0, 1.0, 1.0)
     """
-    return float(_found_within(ranks, k) >= min(len(ranks), k))
+    wanted = min(len(ranks), k)
+    return float(_found_within(ranks, k) >= wanted)
 
 
 def reciprocal_rank(ranks: Sequence[int | None]) -> float:
@@ -86,5 +100,5 @@ def reciprocal_rank(ranks: Sequence[int | None]) -> float:
     >>> reciprocal_rank([4, 2, None])
     0.5
     """
-    first = min((rank for rank in ranks if rank is not None), default=None)
-    return 0.0 if first is None else 1 / first
+    present = [rank for rank in ranks if rank is not None]
+    return 1 / min(present) if present else 0.0

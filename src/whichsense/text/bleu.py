@@ -16,7 +16,10 @@ _Counts = dict[tuple[str, ...], int]  # how often each n-gram occurs
 
 
 @lru_cache(maxsize=2**15)
-def _count_ngrams(words: tuple[str, ...], order: int = 4) -> tuple[_Counts, ...]:
+def _count_ngrams(
+    words: tuple[str, ...],
+    order: int = 4,
+) -> tuple[_Counts, ...]:
     """How often each n-gram occurs, one table for each n from 1 to `order`.
 
     >>> _count_ngrams(("a", "b", "a"), 1)
@@ -53,7 +56,8 @@ def _count_matches(
 
 
 def sentence_bleu(
-    references: Sequence[tuple[str, ...]], prediction: tuple[str, ...]
+    references: Sequence[tuple[str, ...]],
+    prediction: tuple[str, ...],
 ) -> tuple[float, ...]:
     """BLEU-1 to BLEU-4 of one question, captioning-style: closest reference length, no smoothing but the guards.
 

@@ -35,7 +35,10 @@ def edit_f1(
 
 
 @lru_cache(maxsize=2**14)
-def _word_edits(before: _Words, after: _Words) -> dict[str, int]:
+def _word_edits(
+    before: _Words,
+    after: _Words,
+) -> dict[str, int]:
     """Count how often each word is added (positive) or deleted (negative)."""
     # The official script splits at blanks: a question without words has one word, the empty string.
     net: dict[str, int] = {}

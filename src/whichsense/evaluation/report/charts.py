@@ -48,7 +48,10 @@ def _bar_chart(chart: Bars, top: int) -> list[str]:
     highest = max((value for _, value in chart.bars), default=0.0) or 1.0
     room = _WIDTH - _BAR_LABELS - _BAR_NUMBERS
     note = f"{chart.unit}; {chart.note}" if chart.note else chart.unit
-    parts = [_title(chart.title, top + 18), _label(note, 0, top + 35)]
+    parts = [
+        _title(chart.title, top + 18),
+        _label(note, 0, top + 35),
+    ]
     y = top + _BAR_HEAD
     for label, value in chart.bars:
         length = room * value / highest

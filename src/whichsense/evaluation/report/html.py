@@ -21,6 +21,7 @@ def tag(name: str, *content: str, **attributes: object) -> str:
     for key, value in attributes.items():
         if value is None:
             continue
+        # A tenth of a unit is finer than a screen's pixel.
         shown = f"{value:.1f}" if isinstance(value, float) else str(value)
         attribute = key.removesuffix("_").replace("_", "-")
         parts.append(f'{attribute}="{escape(shown)}"')
@@ -45,7 +46,9 @@ def table(
     head = [text("th", column, scope="col") for column in columns]
     body = [tag("tr", *row) for row in rows]
     top = text("caption", caption) if caption else ""
-    return tag("div", tag("table", top, tag("tr", *head), *body), class_="scroll")
+    content = tag("table", top, tag("tr", *head), *body)
+    # A wide table scrolls by itself.
+    return tag("div", content, class_="scroll")
 
 
 def svg(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -82,12 +83,16 @@ def _section(
 def _fits_axis(results: Sequence[Result], metric: str) -> bool:
     """Whether a metric has an interval on the axis from 0 to 1."""
     for result in results:
-        if metric in result.intervals and result.intervals[metric][1] <= 1:
+        _, high = result.intervals.get(metric, (0.0, math.inf))
+        if high <= 1:
             return True
     return False
 
 
-def _values(results: Sequence[Result], metric: str) -> list[float | None]:
+def _values(
+    results: Sequence[Result],
+    metric: str,
+) -> list[float | None]:
     return [result.metrics.get(metric) for result in results]
 
 
@@ -119,8 +124,10 @@ def _score_table(
             if value is not None:
                 labels[result.label(metric)] = None
             is_best = is_marked and value == best
-            cells.append(_score_cell(value, result.intervals.get(metric), is_best))
-        rows.append([text("td", " / ".join(labels)), *cells])
+            interval = result.intervals.get(metric)
+            cells.append(_score_cell(value, interval, is_best))
+        label = text("td", " / ".join(labels))
+        rows.append([label, *cells])
     return table(["metric", *names], rows)
 
 
@@ -141,7 +148,8 @@ def _score_cell(
 def _legend(names: Sequence[str]) -> str:
     items = []
     for number, name in enumerate(names):
-        items.append(tag("li", text("span", name), class_=f"s{number % COLOURS}"))
+        colour = f"s{number % COLOURS}"
+        items.append(tag("li", text("span", name), class_=colour))
     return tag("ul", *items, class_="key")
 
 
@@ -213,7 +221,8 @@ def _differences(
     for key, scores in a.questions.items():
         if scores.get(metric) is None:
             continue
-        gap = abs(scores[metric] - b.questions[key][metric])
+        other = b.questions[key][metric]
+        gap = abs(scores[metric] - other)
         if gap > _EQUAL:
             gaps.append((gap, key))
     gaps.sort(key=lambda gap: -gap[0])

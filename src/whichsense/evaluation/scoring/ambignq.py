@@ -76,7 +76,8 @@ def _read_official(source: Path | ParsedJson) -> Iterator[Question]:
 
 
 def _check_questions(
-    predictions: Mapping[str, metrics.Prediction | None], where: str
+    predictions: Mapping[str, metrics.Prediction | None],
+    where: str,
 ) -> bool:
     """Whether the predictions have questions: all must, or none."""
     given = set()
@@ -137,7 +138,8 @@ def _show_prediction(prediction: metrics.Prediction | None) -> list[str]:
 
 
 def _means(
-    questions: Mapping[str, _Scores], has_questions: bool
+    questions: Mapping[str, _Scores],
+    has_questions: bool,
 ) -> dict[str, float | None]:
     every = list(questions.values())
     multi = [scores for scores in every if scores["multi"]]

@@ -125,7 +125,8 @@ def _score_question(
 
 
 def _score_answers(
-    pairs: Mapping[str, _Pairs], reader_answers: PredictionInput
+    pairs: Mapping[str, _Pairs],
+    reader_answers: PredictionInput,
 ) -> list[metrics.ReaderScores]:
     """Score the official reader's answers, keyed by the question's id, "_", and a number."""
     given = read_predictions(reader_answers)
@@ -150,7 +151,8 @@ def _score_answers(
 
 
 def _add_reader_scores(
-    questions: Sequence[_Scores], scores: Sequence[metrics.ReaderScores]
+    questions: Sequence[_Scores],
+    scores: Sequence[metrics.ReaderScores],
 ) -> None:
     for question, score in zip(questions, scores, strict=True):
         question["disambig_f1"] = score.disambig_f1
@@ -159,7 +161,10 @@ def _add_reader_scores(
         question["dr"] = metrics.dr(score.disambig_f1, question["rouge_l"])
 
 
-def _references(rows: Sequence[_Scores], variant: _Variant) -> list[list[float]]:
+def _references(
+    rows: Sequence[_Scores],
+    variant: _Variant,
+) -> list[list[float]]:
     """ROUGE-L columns, one list per question: the best reference, or every reference (the older rule)."""
     if variant == "best":
         return [[row["rouge_l"]] for row in rows]

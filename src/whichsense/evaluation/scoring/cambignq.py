@@ -124,7 +124,10 @@ def _score_question(
     }
 
 
-def _corpus_scores(rows: Sequence[_Scores], corpus: _Corpus) -> dict[str, float | None]:
+def _corpus_scores(
+    rows: Sequence[_Scores],
+    corpus: _Corpus,
+) -> dict[str, float | None]:
     options = metrics.ratio(corpus.overlaps)
     category_bleu = corpus_bleu(corpus.gold_categories, corpus.categories, order=1)
     return {
@@ -153,7 +156,10 @@ def _add_bert_scores(
     return sum(scores) / len(scores)
 
 
-def _intervals(rows: Sequence[_Scores], corpus: _Corpus) -> dict[str, Interval]:
+def _intervals(
+    rows: Sequence[_Scores],
+    corpus: _Corpus,
+) -> dict[str, Interval]:
     overlaps = list(map(asdict, corpus.overlaps))
     columns: dict[str, Sequence[float]] = {
         "n": [1.0] * len(rows),

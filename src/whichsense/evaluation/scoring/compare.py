@@ -59,11 +59,12 @@ def compare(a: Result, b: Result) -> Comparison:
         a_scores = {}
         b_scores = {}
         for metric in metrics:
-            a_scores[metric] = [float(a.questions[key][metric]) for key in keys]
-            b_scores[metric] = [float(b.questions[key][metric]) for key in keys]
+            a_scores[metric] = _scores(a, metric, keys)
+            b_scores[metric] = _scores(b, metric, keys)
             a_mean = sum(a_scores[metric]) / len(keys)
             b_mean = sum(b_scores[metric]) / len(keys)
             means[metric] = (a_mean, b_mean)
+        # Metrics over the same questions share their resamples.
         tests |= paired_tests(a_scores, b_scores)
     if not tests:
         raise BadInput(f"'{a.name}' and '{b.name}' have no metric in common.")
@@ -71,6 +72,14 @@ def compare(a: Result, b: Result) -> Comparison:
     if a_name == b_name:
         a_name, b_name = f"{a_name} (A)", f"{b_name} (B)"
     return Comparison(a_name, b_name, a.dataset, len(a.questions), tests, means)
+
+
+def _scores(
+    result: Result,
+    metric: str,
+    keys: Iterable[str],
+) -> list[float]:
+    return [float(result.questions[key][metric]) for key in keys]
 
 
 def _refuse_different_questions(a: Result, b: Result) -> None:
@@ -92,7 +101,10 @@ def _refuse_different_questions(a: Result, b: Result) -> None:
         )
 
 
-def _group_metrics(a: Result, b: Result) -> dict[tuple[str, ...], list[str]]:
+def _group_metrics(
+    a: Result,
+    b: Result,
+) -> dict[tuple[str, ...], list[str]]:
     """The metrics that both results have numbers for, by the ids of the questions that have them."""
     first = next(iter(a.questions.values()))
     groups: dict[tuple[str, ...], list[str]] = {}

@@ -81,7 +81,10 @@ def _is_empty(prediction: Any) -> bool:
     return prediction in ([], "")
 
 
-def _score_question(question: Question, predicted: tuple[str, ...]) -> dict[str, Any]:
+def _score_question(
+    question: Question,
+    predicted: tuple[str, ...],
+) -> dict[str, Any]:
     aliases: list[str] = []
     for annotation in question.annotations:
         for answers in annotation.answers:

@@ -88,7 +88,10 @@ def _as_json(prediction: Any, answers_only: bool) -> Any:
     return converted
 
 
-def _table_of_records(body: Sequence[Any], where: str) -> dict[str, Any]:
+def _table_of_records(
+    body: Sequence[Any],
+    where: str,
+) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for number, record in enumerate(body, 1):
         for key, value in _entries(record, where, number):
