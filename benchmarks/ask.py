@@ -165,8 +165,39 @@ def first_answer(options: argparse.Namespace) -> dict[str, Any]:
     return {"first_answer_s": min(seconds)}
 
 
+def at_once(options: argparse.Namespace) -> dict[str, Any]:
+    """Questions from as many threads through one pipeline: the same cases as one by one, no passage encoded twice, and
+    every case equal after a round trip through JSON."""
+    from concurrent.futures import ThreadPoolExecutor
+    from dataclasses import replace
+
+    from whichsense.types import Case
+
+    asked = questions(options, options.at_once)
+    shared, alone = pipeline(options), pipeline(options)
+    with ThreadPoolExecutor(options.at_once) as threads:
+        begun = time.perf_counter()
+        together = list(threads.map(shared.ask, asked))
+        seconds = time.perf_counter() - begun
+    same = json_equal = 0
+    for question, case in zip(asked, together, strict=True):
+        other = alone.ask(question)
+        same += replace(case, spent={}) == replace(other, spent={})
+        json_equal += Case.from_json(json.loads(json.dumps(case.to_json()))) == case
+    work, other_work = (one.reader.compact.model.work for one in (shared, alone))
+    return {
+        "at_once": len(asked),
+        "at_once_s": seconds,
+        "at_once_equal": same,
+        "json_equal": json_equal,
+        "pairs_at_once": work.pairs,
+        "pairs_one_by_one": other_work.pairs,
+    }
+
+
 PARTS = {
     "latency": latency,
+    "at_once": at_once,
     "predicting": predicting,
     "memory": memory,
     "first_answer": first_answer,
@@ -184,6 +215,7 @@ def main() -> None:
     parser.add_argument("--depth", type=int, default=40)
     parser.add_argument("--keep", type=int, default=20)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--at-once", type=int, default=32, metavar="N")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--part", choices=PARTS, help="used by itself")
     options = parser.parse_args()
@@ -222,6 +254,11 @@ def show(found: dict[str, Any]) -> None:
     )
     print(
         f"memory beside the index: {found['beside_index_mb']:.0f} MB; first answer {found['first_answer_s']:.2f} s"
+    )
+    print(
+        f"{found['at_once']} questions from as many threads: {found['at_once_equal']} cases as one by one, "
+        f"{found['json_equal']} equal after JSON; pairs encoded {found['pairs_at_once']}, "
+        f"one by one {found['pairs_one_by_one']}"
     )
     for how, work in (
         ("asked", found["encoding"]),

@@ -90,6 +90,9 @@ def test_train_predict_evaluate(
     Path("systems.toml").write_text(
         'dataset = "sample/questions"\nlimit = 5\n[[systems]]\nfile = "mine.toml"\n'
     )
+    question = "Who played the Joker?"
+    case = json.loads(run("ask", question, "--system", "mine.toml", "--json"))
+    assert case["question"] == question and len(case["hits"]) == 3
     table = run("evaluate", "systems.toml")
     assert table.splitlines()[-1].startswith("mine") and "F1ans" in table
 
