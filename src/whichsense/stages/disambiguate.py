@@ -113,9 +113,11 @@ class PromptCopy:
     """The papers' baseline that rewrites nothing: every answer gets the question as it was asked."""
 
     def disambiguate(self, cases: Sequence[Case]) -> list[Case]:
-        return [
-            _with_rewrites(case, [case.question] * len(case.answers)) for case in cases
-        ]
+        copied = []
+        for case in cases:
+            rewrites = [case.question] * len(case.answers)
+            copied.append(_with_rewrites(case, rewrites))
+        return copied
 
 
 @dataclass(frozen=True)

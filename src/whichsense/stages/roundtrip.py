@@ -17,9 +17,11 @@ def keep_distinct_answers(
     cases: Sequence[Case], most: int = MOST_ANSWERS
 ) -> list[Case]:
     """The first of the answers that have the same normal form, and at most so many."""
-    return [
-        replace(case, answers=tuple(_merge((), case.answers, most))) for case in cases
-    ]
+    distinct = []
+    for case in cases:
+        answers = _merge((), case.answers, most)
+        distinct.append(replace(case, answers=tuple(answers)))
+    return distinct
 
 
 @dataclass(frozen=True)

@@ -56,18 +56,23 @@ class LMVerifier(GeneratorStage):
                 groups.setdefault((place, reading.question), []).append(reading)
         inputs, targets = [], []
         for (place, rewrite), group in groups.items():
-            inputs.append(composed(codec, form, [rewrite], cases[place].hits))
-            answers = [[reading.answer] for reading in group]
-            targets.append([codec.target(own, form.output_tokens) for own in answers])
+            hits = cases[place].hits
+            inputs.append(composed(codec, form, [rewrite], hits))
+            # One target for each reading of the group: its answer's tokens.
+            own = []
+            for reading in group:
+                own.append(codec.target([reading.answer], form.output_tokens))
+            targets.append(own)
         rows = self.generator.score(inputs, targets)
         scored: list[list[Reading]] = [[] for _ in cases]
         for ((place, _), group), row in zip(groups.items(), rows, strict=True):
             for reading, score in zip(group, row, strict=True):
                 scored[place].append(replace(reading, confidence=score))
-        return [
-            replace(case, readings=tuple(_best_of_each(readings)))
-            for case, readings in zip(cases, scored, strict=True)
-        ]
+        ordered = []
+        for case, readings in zip(cases, scored, strict=True):
+            best = _best_of_each(readings)
+            ordered.append(replace(case, readings=tuple(best)))
+        return ordered
 
 
 def _best_of_each(readings: Sequence[Reading]) -> list[Reading]:
