@@ -32,16 +32,20 @@ from whichsense.train.recipes.recipe import load_recipe
 from whichsense.train.tasks.data import TrainingData
 from whichsense.train.tasks.evidence import EvidenceSearch
 from whichsense.train.tasks.seq2seq.answer_prediction import (
-    Answers,
+    AnswerSettings,
     ReadExample,
-    examples_of,
-    held,
-    read_pair,
+    encode_reading,
+    held_aliases,
+    read_examples,
 )
-from whichsense.train.tasks.seq2seq.clarifications import clarified_questions
+from whichsense.train.tasks.seq2seq.clarification_data import clarification_examples
 from whichsense.train.tasks.seq2seq.generation import Generation
-from whichsense.train.tasks.seq2seq.long_answer import example_of
-from whichsense.train.tasks.seq2seq.token_deletion import by_list, by_spacy, partial
+from whichsense.train.tasks.seq2seq.long_answer import write_example
+from whichsense.train.tasks.seq2seq.token_deletion import (
+    delete_span,
+    load_tagger,
+    tag_by_list,
+)
 from whichsense.types import Case
 
 HITS = [
@@ -58,12 +62,12 @@ def task(name: str = "spanseqgen") -> Generation[Any]:
 
 
 def test_only_aliases_in_the_passages_count() -> None:
-    assert held(("Ann Lee", "Ann", "A. Lee", "Lee", "Ann Lee"), HITS) == (
+    assert held_aliases(("Ann Lee", "Ann", "A. Lee", "Lee", "Ann Lee"), HITS) == (
         "Ann Lee",
         "Ann",
         "Lee",
     )
-    assert held(("2015",), HITS) == ()
+    assert held_aliases(("2015",), HITS) == ()
 
 
 def test_aliases_are_drawn_and_orders_hold() -> None:
@@ -71,7 +75,11 @@ def test_aliases_are_drawn_and_orders_hold() -> None:
     example = ReadExample("who won?", HITS, (("Ann Lee", "Lee"), ("Bob Ray",)))
     form = Form(fusion=False, passages=2, input_tokens=120)
     drawn = {
-        tuple(codec.texts(read_pair(codec, form, example, random.Random(seed)).target))
+        tuple(
+            codec.texts(
+                encode_reading(codec, form, example, random.Random(seed)).target
+            )
+        )
         for seed in range(30)
     }
     assert drawn == {("ann lee", "bob ray"), ("lee", "bob ray")}
@@ -79,7 +87,7 @@ def test_aliases_are_drawn_and_orders_hold() -> None:
     found = {
         tuple(
             codec.texts(
-                read_pair(codec, form, late, random.Random(seed), "found").target
+                encode_reading(codec, form, late, random.Random(seed), "found").target
             )
         )
         for seed in range(20)
@@ -94,14 +102,19 @@ def test_questions_without_any_found_answer_are_left_out() -> None:
     questions = list(load("sample/questions"))[:40]
     hits = [evidence.hits(question.text) for question in questions]
     pairs = list(zip(questions, hits, strict=True))
-    kept = [len(list(examples_of(question, own, Answers()))) for question, own in pairs]
+    kept = [
+        len(list(read_examples(question, own, AnswerSettings())))
+        for question, own in pairs
+    ]
     every = [
-        len(list(examples_of(question, own, Answers(discard_missing=False))))
+        len(list(read_examples(question, own, AnswerSettings(discard_missing=False))))
         for question, own in pairs
     ]
     assert sum(kept) < sum(every) == 40
     single = next(
-        examples_of(questions[0], hits[0], Answers(single=True, discard_missing=False))
+        read_examples(
+            questions[0], hits[0], AnswerSettings(single=True, discard_missing=False)
+        )
     )
     assert len(single.answers) == 1
 
@@ -112,7 +125,7 @@ def test_deleted_spans_are_informative_and_short() -> None:
     for number, question in enumerate(questions):
         words = question.rstrip("?. ").split()
         for seed in range(4):
-            left = partial(question, random.Random(seed * 1000 + number))
+            left = delete_span(question, random.Random(seed * 1000 + number))
             assert left is not None
             remaining = left.rstrip("?. ").split()
             gone = len(words) - len(remaining)
@@ -127,16 +140,16 @@ def test_deleted_spans_are_informative_and_short() -> None:
             assert (
                 words[:start] + words[start + gone :] == remaining
             )  # one span, nothing else
-            assert any(by_list(words[start : start + gone]))
+            assert any(tag_by_list(words[start : start + gone]))
             assert left[-1:] == question[-1:] or question[-1] not in "?.!"
             lengths.add(gone)
     assert lengths == {1, 2, 3, 4, 5}
 
 
 def test_short_questions_keep_a_word() -> None:
-    assert partial("Why?", random.Random(1)) is None
-    assert partial("Who is it of?", random.Random(1)) is None
-    assert partial("Who won?", random.Random(0)) == "Who?"
+    assert delete_span("Why?", random.Random(1)) is None
+    assert delete_span("Who is it of?", random.Random(1)) is None
+    assert delete_span("Who won?", random.Random(0)) == "Who?"
 
 
 def test_spacy_is_an_extra() -> None:
@@ -144,15 +157,15 @@ def test_spacy_is_an_extra() -> None:
         import spacy  # noqa: F401
     except ImportError:
         with pytest.raises(MissingExtra, match=r"whichsense\[tagging\]"):
-            by_spacy("en_core_web_sm")
+            load_tagger("en_core_web_sm")
 
 
 def test_clarifications_are_derived_from_rewrites() -> None:
-    found = clarified_questions(list(load("sample/questions")))
+    found = clarification_examples(list(load("sample/questions")))
     assert len(found) > 100
     for one in found:
         assert (
-            one.asks.startswith("Which one: ")
+            one.clarification.startswith("Which one: ")
             and len(one.options) == len(one.answers) >= 2
         )
         assert all("," not in option for option in one.options)
@@ -172,13 +185,13 @@ def test_the_oracle_sees_what_annotators_saw_and_is_scored_by_the_other_one() ->
         contexts=("", "Bob came first."), context_pages=("", "Race 2013"),
     )  # fmt: skip
     evidence = TrainingData(train="sample/questions").evidence(1)
-    found = example_of(question, evidence, Form(fusion=False), "oracle")
+    found = write_example(question, evidence, Form(fusion=False), "oracle")
     assert found is not None and found.text == (
         "Who won? answers: Ann | Bob disambiguations: Who won in 2012? | Who won in 2013? "
         "context1: info: Bob came first. wikipedia: Race 2013 context2: info: Bob won. wikipedia: Bob"
     )
     assert found.scored == ("Ann won.",) and len(found.references) == 2
-    closed = example_of(question, evidence, Form(fusion=False), "closed")
+    closed = write_example(question, evidence, Form(fusion=False), "closed")
     assert (
         closed is not None
         and closed.text == "Who won?"

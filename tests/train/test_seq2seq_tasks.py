@@ -292,7 +292,7 @@ def test_ablations_hide_what_they_say(tmp_path: Path) -> None:
         task = recipe.make()
         import random
 
-        pair = task.pair(task.codec, task.examples[0], random.Random(0))
+        pair = task.encode(task.codec, task.examples[0], random.Random(0))
         return str(
             task.codec.tokenizer.decode([token for one in pair.inputs for token in one])
         )

@@ -31,7 +31,7 @@ from whichsense.train.loop.run import train
 from whichsense.train.recipes.recipe import Recipe, load_recipe
 from whichsense.train.tasks.seq2seq.answer_prediction import (
     AnswerPredictionOptions,
-    make_with,
+    build_task,
 )
 from whichsense.train.tasks.seq2seq.generation import mean
 from whichsense.types import Case
@@ -98,7 +98,7 @@ def cotrain(
             ):
                 say(f"iteration {iteration}, model {number} of {settings.models}")
                 train(
-                    make_with(recipe.options, added, files),
+                    build_task(recipe.options, added, files),
                     recipe.train,
                     model.parent,
                     recipe=recipe.table,

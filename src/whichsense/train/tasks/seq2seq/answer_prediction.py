@@ -2,7 +2,7 @@
 
 Aliases, order and missing answers are handled as in AmbigQA's released code (codes/QAData.py, AmbigQAData): of each
 answer only the aliases that the input holds count; the target is one combination of aliases, drawn anew each time it
-is seen, from the first 100; answers stand in the annotators' order, or, with `order = "found"`, only combinations
+is seen, from the first 100; answers are in the annotators' order, or, with `order = "found"`, only combinations
 whose answers occur in the input in that order are used (its --consider_order_for_multiple_answers); a question none
 of whose answers is in the input is left out (REFUEL, appendix A, and the code's --discard_not_found_answers).
 """
@@ -30,20 +30,21 @@ from whichsense.train.loop.task import TaskSpec
 from whichsense.train.tasks.data import TrainingData
 from whichsense.train.tasks.evidence import EvidenceSearch
 from whichsense.train.tasks.seq2seq.generation import (
+    EncodedExample,
     Generation,
-    Pair,
     Seq2SeqModel,
     mean,
+    read_answers,
 )
 from whichsense.train.tiny.encoders import located
-from whichsense.types import Case, Hit
+from whichsense.types import Hit
 
 _COMBINATIONS = 100
 Aliases = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class AnswerSettings:
     """A recipe's `[answers]`."""
 
     single: bool = False
@@ -57,105 +58,111 @@ class AnswerPredictionOptions:
     model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
     form: Form = field(default_factory=Form)
     data: TrainingData = field(default_factory=TrainingData)
-    answers: Answers = field(default_factory=Answers)
+    answers: AnswerSettings = field(default_factory=AnswerSettings)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadExample:
-    """A question over its passages, and for each answer the aliases that may stand for it."""
+    """A question over its passages, and for each answer the aliases that may be its target."""
 
     question: str
     hits: Sequence[Hit]
     answers: tuple[Aliases, ...]
 
 
-def build_task(options: AnswerPredictionOptions) -> Generation[ReadExample]:
-    return make_with(options, ())
-
-
-def make_with(
+def build_task(
     options: AnswerPredictionOptions,
-    more: Sequence[Question],
+    more: Sequence[Question] = (),
     files: Sequence[Path] = (),
 ) -> Generation[ReadExample]:
-    """The task with `more` training questions, which `files` hold: co-training adds what its models agreed on."""
+    """The task; co-training adds `more` training questions, which `files` hold."""
     data, form = options.data, options.form
     evidence = data.evidence(form.passages)
-    train, dev = [*data.training(), *more], data.development()
+    train = [*data.training(), *more]
+    dev = data.development()
     evidence.search([question.text for question in (*train, *dev)])
     codec = checkpoint.load_codec(located(options.model.base), form)
-    examples = [
-        example
-        for question in train
-        for example in examples_of(
-            question,
-            read_by(codec, form, [question.text], evidence.hits(question.text)),
-            options.answers,
-        )
-    ]
+    examples: list[ReadExample] = []
+    for question in train:
+        # Only passages that fit into the input can hold an answer.
+        hits = read_by(codec, form, [question.text], evidence.hits(question.text))
+        examples += read_examples(question, hits, options.answers)
     if not examples:
         raise BadInput(
             "No training question has an answer in the passages that were found for it."
         )
+
+    def encode(
+        codec: Codec, example: ReadExample, rng: random.Random
+    ) -> EncodedExample:
+        return encode_reading(codec, form, example, rng, options.answers.order)
+
+    def measure(generator: Generator) -> Mapping[str, float]:
+        return _measure(generator, dev, evidence, options.model.beams)
+
     return Generation(
         task="answer-prediction",
         model=options.model,
         form=form,
         metric="em" if options.answers.single else "f1_ans",
         examples=examples,
-        pair=lambda codec, example, dice: read_pair(
-            codec, form, example, dice, options.answers.order
-        ),
-        measure=lambda generator: measured(
-            generator, dev, evidence, options.model.beams
-        ),
+        encode=encode,
+        measure=measure,
         paths=[*data.paths(), *files],
         options={"single": options.answers.single},
     )
 
 
-def examples_of(
-    question: Question, hits: Sequence[Hit], settings: Answers
+def read_examples(
+    question: Question, hits: Sequence[Hit], settings: AnswerSettings
 ) -> Iterator[ReadExample]:
     """One example for each annotation, over the hits that the model will see; for single answers, one whose aliases are
     those of all its answers."""
-    sets: Sequence[Sequence[Aliases]] = question.answer_sets
+    answer_sets: Sequence[Sequence[Aliases]] = question.answer_sets
     if settings.single:
-        sets = [[tuple(alias for aliases in question.answers for alias in aliases)]]
-    for answers in sets:
-        found = tuple(kept for aliases in answers if (kept := held(aliases, hits)))
-        if found or not settings.discard_missing:
-            yield ReadExample(question.text, hits, found or tuple(answers))
+        answer_sets = [[_all_aliases(question)]]
+    for answers in answer_sets:
+        held = []
+        for aliases in answers:
+            if own := held_aliases(aliases, hits):
+                held.append(own)
+        if held or not settings.discard_missing:
+            yield ReadExample(question.text, hits, tuple(held or answers))
 
 
-def held(aliases: Aliases, hits: Sequence[Hit]) -> Aliases:
-    """The aliases that stand in some passage."""
-    return tuple(
-        alias for alias in dict.fromkeys(aliases) if spans_of(alias, hits, most=1)
-    )
+def _all_aliases(question: Question) -> Aliases:
+    return tuple(alias for aliases in question.answers for alias in aliases)
 
 
-def read_pair(
+def held_aliases(aliases: Aliases, hits: Sequence[Hit]) -> Aliases:
+    """The aliases that some passage holds."""
+    held = []
+    for alias in dict.fromkeys(aliases):
+        if spans_of(alias, hits, most=1):
+            held.append(alias)
+    return tuple(held)
+
+
+def encode_reading(
     codec: Codec,
     form: Form,
     example: ReadExample,
-    dice: random.Random,
+    rng: random.Random,
     order: str = "annotated",
-) -> Pair:
-    """A drawn combination of aliases as the target."""
+) -> EncodedExample:
+    """The target is one combination of aliases, drawn at random."""
     inputs = composed(codec, form, [example.question], example.hits)
     combinations = list(islice(product(*example.answers), _COMBINATIONS))
     if order == "found":
-        text = " ".join(
-            hit.passage.text for hit in example.hits[: form.passages]
-        ).lower()
-        combinations = [
-            one for one in combinations if _in_order(one, text)
-        ] or combinations
-    return Pair(inputs, codec.target(dice.choice(combinations), form.output_tokens))
+        texts = [hit.passage.text for hit in example.hits[: form.passages]]
+        text = " ".join(texts).lower()
+        in_order = [one for one in combinations if _is_in_order(one, text)]
+        combinations = in_order or combinations
+    target = codec.target(rng.choice(combinations), form.output_tokens)
+    return EncodedExample(inputs, target)
 
 
-def _in_order(answers: Sequence[str], text: str) -> bool:
+def _is_in_order(answers: Sequence[str], text: str) -> bool:
     place = 0
     for answer in answers:
         place = text.find(answer.lower(), place)
@@ -165,7 +172,7 @@ def _in_order(answers: Sequence[str], text: str) -> bool:
     return True
 
 
-def measured(
+def _measure(
     generator: Generator,
     questions: Sequence[Question],
     evidence: EvidenceSearch,
@@ -173,34 +180,26 @@ def measured(
 ) -> Mapping[str, float]:
     """F1ans over all questions and over the ambiguous ones; exact match of the first answer."""
     reader = SeqReader(generator, beams=beams)
-    cases = []
-    for question in questions:
-        cases.append(Case(question.text, tuple(evidence.hits(question.text))))
-    read = reader.read(cases)
-    answers = [[one.answer for one in case.answers] or [""] for case in read]
-    scores = [
-        max(f1_answers(gold, own) for gold in q.answer_sets)
-        for q, own in zip(questions, answers, strict=True)
-    ]
-    multi = [
-        score
-        for question, score in zip(questions, scores, strict=True)
-        if question.is_ambiguous
-    ]
-    names = [
-        [alias for aliases in question.answers for alias in aliases]
-        for question in questions
-    ]
+    texts = [question.text for question in questions]
+    scores = []
+    ambiguous_scores = []
+    exact = []
+    counts = []
+    predictions = read_answers(reader, texts, evidence)
+    for question, prediction in zip(questions, predictions, strict=True):
+        answers = prediction or [""]
+        # Of several annotations the one that fits best counts.
+        score = max(f1_answers(gold, answers) for gold in question.answer_sets)
+        scores.append(score)
+        if question.is_ambiguous:
+            ambiguous_scores.append(score)
+        exact.append(exact_match(answers[0], _all_aliases(question)))
+        counts.append(float(len(answers)))
     return {
         "f1_ans": mean(scores),
-        "f1_ans_multi": mean(multi),
-        "em": mean(
-            [
-                exact_match(own[0], gold)
-                for gold, own in zip(names, answers, strict=True)
-            ]
-        ),
-        "answers": mean([float(len(own)) for own in answers]),
+        "f1_ans_multi": mean(ambiguous_scores),
+        "em": mean(exact),
+        "answers": mean(counts),
     }
 
 

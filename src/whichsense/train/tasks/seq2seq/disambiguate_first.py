@@ -16,8 +16,8 @@ from whichsense.stages.disambiguate import FirstRewriter
 from whichsense.train.loop.task import TaskSpec
 from whichsense.train.tasks.data import TrainingData
 from whichsense.train.tasks.seq2seq.generation import (
+    EncodedExample,
     Generation,
-    Pair,
     Seq2SeqModel,
     mean,
 )
@@ -34,58 +34,57 @@ class DisambiguateFirstOptions:
 
 def build_task(options: DisambiguateFirstOptions) -> Generation[Question]:
     form = replace(options.form, passages=0)
-    examples = [
-        question for question in options.data.training() if question.is_ambiguous
-    ]
+    examples = _ambiguous(options.data.training())
     if not examples:
         raise BadInput(
             "No training question is ambiguous: there is no reading to learn."
         )
-    held_out = [
-        question for question in options.data.development() if question.is_ambiguous
-    ]
+    dev = _ambiguous(options.data.development())
+
+    def encode(codec: Codec, question: Question, rng: random.Random) -> EncodedExample:
+        rewrites = []
+        for pair in rng.choice(question.annotations).pairs:
+            if pair.questions:
+                rewrites.append(rng.choice(pair.questions))
+        inputs = composed(codec, form, [question.text], ())
+        return EncodedExample(inputs, codec.target(rewrites, form.output_tokens))
+
+    def measure(generator: Generator) -> Mapping[str, float]:
+        return _measure(generator, dev, options.model.beams)
+
     return Generation(
         task="disambiguate-first",
         model=options.model,
         form=form,
         metric="edit_f1",
         examples=examples,
-        pair=lambda codec, question, dice: readings_pair(codec, form, question, dice),
-        measure=lambda generator: measured(generator, held_out, options.model.beams),
+        encode=encode,
+        measure=measure,
         paths=options.data.paths(),
     )
 
 
-def readings_pair(
-    codec: Codec, form: Form, question: Question, dice: random.Random
-) -> Pair:
-    pairs = dice.choice(question.annotations).pairs
-    rewrites = [dice.choice(pair.questions) for pair in pairs if pair.questions]
-    return Pair(
-        composed(codec, form, [question.text], ()),
-        codec.target(rewrites, form.output_tokens),
-    )
+def _ambiguous(questions: Sequence[Question]) -> list[Question]:
+    return [question for question in questions if question.is_ambiguous]
 
 
-def measured(
+def _measure(
     generator: Generator, questions: Sequence[Question], beams: int
 ) -> Mapping[str, float]:
-    """EDIT-F1 of each gold rewrite against the nearest one that was written."""
-    found = FirstRewriter(generator, beams=beams).rewrite(
-        [question.text for question in questions]
-    )
-    scores = [
-        max(
-            question_scores(question.text, "|".join(pair.questions), own)[4]
-            for own in rewrites
-        )
-        for question, rewrites in zip(questions, found, strict=True)
-        for pair in question.annotations[0].pairs
-    ]
-    return {
-        "edit_f1": mean(scores),
-        "rewrites": mean([float(len(own)) for own in found]),
-    }
+    """EDIT-F1 of each gold rewrite against the nearest predicted one."""
+    texts = [question.text for question in questions]
+    predictions = FirstRewriter(generator, beams=beams).rewrite(texts)
+    scores = []
+    counts = []
+    for question, rewrites in zip(questions, predictions, strict=True):
+        counts.append(float(len(rewrites)))
+        for pair in question.annotations[0].pairs:
+            gold = "|".join(pair.questions)
+            edit_f1 = []
+            for rewrite in rewrites:
+                edit_f1.append(question_scores(question.text, gold, rewrite)[4])
+            scores.append(max(edit_f1))
+    return {"edit_f1": mean(scores), "rewrites": mean(counts)}
 
 
 SPEC = TaskSpec(DisambiguateFirstOptions, build_task)

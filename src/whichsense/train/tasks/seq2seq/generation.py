@@ -1,6 +1,6 @@
 """What all sequence-to-sequence tasks share: a base model, a form of input, batches without padding, evaluation.
 
-A task of this kind brings its examples, what each looks like to the model (`Pair`), and its own numbers.
+A task of this kind brings its examples, how each is encoded, and its own metrics.
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.inputs import Sequences
 from whichsense.models.seq2seq.network import IGNORED, Batch, Network
 from whichsense.models.seq2seq.ragged import Ragged
+from whichsense.stages.read import SeqReader
 from whichsense.train.loop.batches import Lazy, shuffle_batches
 from whichsense.train.loop.task import Task
+from whichsense.train.tasks.evidence import EvidenceSearch
 from whichsense.train.tiny.encoders import located
+from whichsense.types import Case
 
 Example = TypeVar("Example")
 
@@ -42,8 +45,8 @@ class Seq2SeqModel:
     label_smoothing: float = 0.0
 
 
-class Pair(NamedTuple):
-    """An example as the model sees it."""
+class EncodedExample(NamedTuple):
+    """An example as the model sees it, in token ids."""
 
     inputs: Sequences
     target: list[int]
@@ -53,14 +56,15 @@ class Pair(NamedTuple):
 
 @dataclass
 class Generation(Task[Network, Batch], Generic[Example]):
-    """A task of the training loop. `pair` may draw: it gets a generator that epoch, seed and place decide."""
+    """A task of the training loop that generates text."""
 
     task: str
     model: Seq2SeqModel
     form: Form
     metric: str
     examples: Sequence[Example]
-    pair: Callable[[Codec, Example, random.Random], Pair]
+    encode: Callable[[Codec, Example, random.Random], EncodedExample]
+    """May draw at random: its generator is decided by epoch, seed and the example's place."""
     measure: Callable[[Generator], Mapping[str, float]]
     paths: Sequence[Path]
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -79,22 +83,19 @@ class Generation(Task[Network, Batch], Generic[Example]):
         return network
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], Batch]:
-        def made(places: list[int]) -> Batch:
-            draws = [random.Random(f"{seed}/{epoch}/{place}") for place in places]
-            return batched(
-                [
-                    self.pair(self.codec, self.examples[p], dice)
-                    for p, dice in zip(places, draws, strict=True)
-                ]
-            )
+        def collate(places: list[int]) -> Batch:
+            encoded = []
+            for place in places:
+                rng = random.Random(f"{seed}/{epoch}/{place}")
+                encoded.append(self.encode(self.codec, self.examples[place], rng))
+            return collate_examples(encoded)
 
-        return Lazy(
-            shuffle_batches(len(self.examples), self.model.batch, epoch, seed), made
-        )
+        size = self.model.batch
+        return Lazy(shuffle_batches(len(self.examples), size, epoch, seed), collate)
 
     def loss(self, model: Network, batch: Batch) -> Tensor:
-        found: Tensor = model(batch)
-        return found
+        loss: Tensor = model(batch)
+        return loss
 
     def evaluate(self, model: Network) -> Mapping[str, float]:
         generator = Generator.of(model, self.codec, self.form)
@@ -115,22 +116,41 @@ class Generation(Task[Network, Batch], Generic[Example]):
         return self.paths
 
 
-def batched(pairs: Sequence[Pair]) -> Batch:
-    """Examples end to end, and their targets in one table."""
-    sequences = [one for pair in pairs for one in pair.inputs]
-    ids = torch.tensor([token for one in sequences for token in one])
-    passages = Ragged.of([len(one) for one in sequences])
-    questions = Ragged.of([sum(map(len, pair.inputs)) for pair in pairs])
-    longest = max(len(pair.target) for pair in pairs)
-    labels = torch.full((len(pairs), longest), IGNORED)
-    weights = (
-        torch.ones(len(pairs), longest) if any(pair.weights for pair in pairs) else None
-    )
-    for row, pair in enumerate(pairs):
-        labels[row, : len(pair.target)] = torch.tensor(pair.target)
-        if weights is not None and pair.weights:
-            weights[row, : len(pair.target)] = torch.tensor(pair.weights)
-    return Batch(ids, passages, questions, labels, weights)
+def collate_examples(examples: Sequence[EncodedExample]) -> Batch:
+    """Inputs end to end, without padding; targets and their weights as [examples, longest target]."""
+    ids: list[int] = []
+    sequence_lengths = []
+    example_lengths = []
+    for example in examples:
+        lengths = [len(sequence) for sequence in example.inputs]
+        for sequence in example.inputs:
+            ids += sequence
+        sequence_lengths += lengths
+        example_lengths.append(sum(lengths))
+    longest = max(len(example.target) for example in examples)
+    shape = (len(examples), longest)
+    labels = torch.full(shape, IGNORED)
+    has_weights = any(example.weights for example in examples)
+    weights = torch.ones(shape) if has_weights else None
+    for row, example in enumerate(examples):
+        length = len(example.target)
+        labels[row, :length] = torch.tensor(example.target)
+        if weights is not None and example.weights:
+            weights[row, :length] = torch.tensor(example.weights)
+    passages = Ragged.of(sequence_lengths)
+    questions = Ragged.of(example_lengths)
+    return Batch(torch.tensor(ids), passages, questions, labels, weights)
+
+
+def read_answers(
+    reader: SeqReader, questions: Sequence[str], evidence: EvidenceSearch
+) -> list[list[str]]:
+    """A reader's answers to questions, over the hits of each."""
+    cases = [Case(text, tuple(evidence.hits(text))) for text in questions]
+    answers = []
+    for case in reader.read(cases):
+        answers.append([candidate.answer for candidate in case.answers])
+    return answers
 
 
 def mean(values: Sequence[float]) -> float:

@@ -26,18 +26,18 @@ from whichsense.train.loop.task import TaskSpec
 from whichsense.train.tasks.data import TrainingData
 from whichsense.train.tasks.evidence import EvidenceSearch
 from whichsense.train.tasks.seq2seq.generation import (
+    EncodedExample,
     Generation,
-    Pair,
     Seq2SeqModel,
     mean,
 )
-from whichsense.types import Hit
+from whichsense.types import Hit, Passage
 
 Mode = Literal["closed", "open", "oracle"]
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class LongAnswerSettings:
     """A recipe's `[writing]`."""
 
     mode: Mode = "open"
@@ -54,7 +54,7 @@ class LongAnswerOptions:
     data: TrainingData = field(
         default_factory=lambda: TrainingData(train="asqa/train", dev="asqa/dev")
     )
-    writing: Writing = field(default_factory=Writing)
+    writing: LongAnswerSettings = field(default_factory=LongAnswerSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,122 +65,135 @@ class WriteExample:
     text: str
     references: tuple[str, ...]
     scored: tuple[str, ...]
-    """Against these it is evaluated: the oracle only against the annotator whose knowledge it was not given."""
+    """The references of its evaluation: for the oracle those of annotators whose knowledge it was not given."""
 
 
 def build_task(options: LongAnswerOptions) -> Generation[WriteExample]:
     data, form, mode = options.data, options.form, options.writing.mode
     evidence = data.evidence(max(1, form.passages))
-    train, dev = data.training(), data.development()
+    train = data.training()
+    dev = data.development()
     if mode == "open":
         evidence.search([question.text for question in (*train, *dev)])
-    examples, held_out = (
-        [one for q in some if (one := example_of(q, evidence, form, mode))]
-        for some in (train, dev)
-    )
-    if not examples or not held_out:
+    examples = _build_examples(train, evidence, form, mode)
+    dev_examples = _build_examples(dev, evidence, form, mode)
+    if not examples or not dev_examples:
         raise BadInput(
             "No question has a long answer, nor evidence that one could be made of."
         )
+
+    def encode(
+        codec: Codec, example: WriteExample, rng: random.Random
+    ) -> EncodedExample:
+        inputs = plain(codec, example.text, form.input_tokens)
+        reference = rng.choice(example.references)
+        return EncodedExample(inputs, codec.target([reference], form.output_tokens))
+
+    def measure(generator: Generator) -> Mapping[str, float]:
+        return _measure(generator, dev_examples, options.model.beams)
+
     return Generation(
         task="long-answer",
         model=options.model,
         form=form,
         metric="rouge_l",
         examples=examples,
-        pair=lambda codec, example, dice: writing_pair(codec, form, example, dice),
-        measure=lambda generator: measured(generator, held_out, options.model.beams),
+        encode=encode,
+        measure=measure,
         paths=data.paths(),
         options={"mode": mode},
     )
 
 
-def writing_pair(
-    codec: Codec, form: Form, example: WriteExample, dice: random.Random
-) -> Pair:
-    inputs = plain(codec, example.text, form.input_tokens)
-    return Pair(
-        inputs, codec.target([dice.choice(example.references)], form.output_tokens)
-    )
+def _build_examples(
+    questions: Sequence[Question], evidence: EvidenceSearch, form: Form, mode: Mode
+) -> list[WriteExample]:
+    examples = []
+    for question in questions:
+        example = write_example(question, evidence, form, mode)
+        if example is not None:
+            examples.append(example)
+    return examples
 
 
-def example_of(
+def write_example(
     question: Question, evidence: EvidenceSearch, form: Form, mode: Mode
 ) -> WriteExample | None:
+    """The input of one question in its mode; None if there is no long answer to learn."""
     if isinstance(question, LongQuestion):
-        references = tuple(one.text for one in question.long_answers)
+        references = tuple(answer.text for answer in question.long_answers)
     else:
-        references = _derived(question, evidence)
+        references = _derive_reference(question, evidence)
     if not references:
         return None
+    if mode == "oracle":
+        text, unseen = _oracle(question, evidence)
+        return WriteExample(question, text, references, unseen or references)
     if mode == "closed":
-        return WriteExample(
-            question, formats.closed_book(question.text), references, references
-        )
-    if mode == "open":
-        found = [
-            Source(hit.passage.text, hit.passage.title)
-            for hit in evidence.hits(question.text)[: form.passages]
-        ]
-        return WriteExample(
-            question, formats.open_book(question.text, found), references, references
-        )
-    text, unseen = _oracle(question, evidence)
-    return WriteExample(question, text, references, unseen or references)
+        text = formats.closed_book(question.text)
+    else:
+        hits = evidence.hits(question.text)[: form.passages]
+        sources = [Source(hit.passage.text, hit.passage.title) for hit in hits]
+        text = formats.open_book(question.text, sources)
+    return WriteExample(question, text, references, references)
 
 
 def _oracle(
     question: Question, evidence: EvidenceSearch
 ) -> tuple[str, tuple[str, ...]]:
-    """Everything that the annotators saw, with the added knowledge of the one who wrote most."""
+    """Everything that the annotators saw, with the added knowledge of the one who wrote most; and the long answers of
+    the other annotators."""
     pairs = question.annotations[0].pairs
-    answers, rewrites = (
-        [pair.answers[0] for pair in pairs],
-        [pair.question for pair in pairs],
-    )
+    answers = [pair.answers[0] for pair in pairs]
+    rewrites = [pair.question for pair in pairs]
+    contexts: list[Source] = []
     if not isinstance(question, LongQuestion):
-        passages = [
-            evidence.passage(key) for pair in pairs for key in pair.evidence[:1]
-        ]
-        contexts = [
-            Source(passage.text, passage.title) for passage in dict.fromkeys(passages)
-        ]
+        passages: dict[Passage, None] = {}
+        for pair in pairs:
+            for key in pair.evidence[:1]:
+                passages[evidence.passage(key)] = None
+        contexts = [Source(passage.text, passage.title) for passage in passages]
         return formats.oracle(question.text, answers, rewrites, contexts, []), ()
-    contexts = [
-        Source(*both)
-        for both in zip(question.contexts, question.context_pages, strict=True)
-        if both[0]
-    ]
-    longest = max(question.long_answers, key=lambda one: len(one.text))
+    pages = zip(question.contexts, question.context_pages, strict=True)
+    contexts = [Source(text, page) for text, page in pages if text]
+    longest = max(question.long_answers, key=lambda answer: len(answer.text))
     knowledge = [Source(piece.text, piece.title) for piece in longest.knowledge]
-    others = tuple(one.text for one in question.long_answers if one is not longest)
-    return formats.oracle(question.text, answers, rewrites, contexts, knowledge), others
+    others = []
+    for answer in question.long_answers:
+        if answer is not longest:
+            others.append(answer.text)
+    text = formats.oracle(question.text, answers, rewrites, contexts, knowledge)
+    return text, tuple(others)
 
 
-def _derived(question: Question, evidence: EvidenceSearch) -> tuple[str, ...]:
-    found: dict[str, None] = {}
+def _derive_reference(question: Question, evidence: EvidenceSearch) -> tuple[str, ...]:
+    """The first sentence of each annotated passage that holds its answer, as one long answer."""
+    chosen: dict[str, None] = {}
     for pair in question.annotations[0].pairs:
         for key in pair.evidence[:1]:
             passage = evidence.passage(key)
             for sentence in sentences(passage.text):
-                piece = Hit(replace(passage, text=sentence), 0.0)
-                if any(spans_of(alias, [piece]) for alias in pair.answers):
-                    found[sentence] = None
+                hit = Hit(replace(passage, text=sentence), 0.0)
+                if any(spans_of(alias, [hit]) for alias in pair.answers):
+                    chosen[sentence] = None
                     break
-    return (" ".join(found),) if found else ()
+    return (" ".join(chosen),) if chosen else ()
 
 
-def measured(
+def _measure(
     generator: Generator, examples: Sequence[WriteExample], beams: int
 ) -> Mapping[str, float]:
     """ROUGE-L against the better reference, and the share of short answers that the long one holds (STR-EM)."""
-    found = SeqSummarizer(generator, beams=beams).write([one.text for one in examples])
-    pairs = list(zip(examples, found, strict=True))
-    return {
-        "rouge_l": mean([rouge_l_best(one.scored, text) for one, text in pairs]),
-        "str_em": mean([str_em(one.question.answers, text) for one, text in pairs]),
-        "words": mean([float(len(text.split())) for text in found]),
-    }
+    inputs = [example.text for example in examples]
+    predictions = SeqSummarizer(generator, beams=beams).write(inputs)
+    rouge_l = []
+    em = []
+    lengths = []
+    for example, prediction in zip(examples, predictions, strict=True):
+        rouge_l.append(rouge_l_best(example.scored, prediction))
+        em.append(str_em(example.question.answers, prediction))
+        lengths.append(float(len(prediction.split())))
+    return {"rouge_l": mean(rouge_l), "str_em": mean(em), "words": mean(lengths)}
 
 
 SPEC = TaskSpec(LongAnswerOptions, build_task)

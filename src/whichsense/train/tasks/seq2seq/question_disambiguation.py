@@ -31,21 +31,21 @@ from whichsense.stages.disambiguate import SeqDisambiguator
 from whichsense.train.loop.task import TaskSpec
 from whichsense.train.tasks.data import TrainingData
 from whichsense.train.tasks.evidence import EvidenceSearch
-from whichsense.train.tasks.seq2seq.answer_prediction import held
+from whichsense.train.tasks.seq2seq.answer_prediction import held_aliases
 from whichsense.train.tasks.seq2seq.generation import (
+    EncodedExample,
     Generation,
-    Pair,
     Seq2SeqModel,
     mean,
 )
-from whichsense.train.tasks.seq2seq.token_deletion import partial, tagger
-from whichsense.types import Candidate, Case, Hit
+from whichsense.train.tasks.seq2seq.token_deletion import delete_span, load_tagger
+from whichsense.types import Candidate, Case, Hit, Reading
 
 Pretraining = Literal["none", "token-deletion", "question-generation"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rewriting:
+class RewritingSettings:
     """A recipe's `[rewriting]`."""
 
     prompt: bool = True
@@ -63,7 +63,7 @@ class QuestionDisambiguationOptions:
         default_factory=lambda: Form(question_tokens=64, output_tokens=40)
     )
     data: TrainingData = field(default_factory=TrainingData)
-    rewriting: Rewriting = field(default_factory=Rewriting)
+    rewriting: RewritingSettings = field(default_factory=RewritingSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,48 +80,52 @@ class RewriteExample:
 def build_task(options: QuestionDisambiguationOptions) -> Generation[RewriteExample]:
     data, form, settings = options.data, options.form, options.rewriting
     evidence = data.evidence(form.passages)
-    train, dev = data.training(), data.development()
+    train = data.training()
+    dev = data.development()
     evidence.search([question.text for question in (*train, *dev)])
-    built = single_examples if settings.pretraining != "none" else pair_examples
-    examples = [example for question in train for example in built(question, evidence)]
+    is_pretraining = settings.pretraining != "none"
+    build_examples = _single_examples if is_pretraining else _pair_examples
+    examples: list[RewriteExample] = []
+    for question in train:
+        examples += build_examples(question, evidence)
     if not examples:
         raise BadInput(
             "No training question has several readings with a rewrite each: there is nothing to learn from."
         )
-    if settings.pretraining != "none":
-        held_out = [
-            example
-            for question in dev
-            for example in single_examples(question, evidence)
-        ]
+    dev_examples: list[RewriteExample] = []
+    if is_pretraining:
+        for question in dev:
+            dev_examples += _single_examples(question, evidence)
 
-        def measure(generator: Generator) -> Mapping[str, float]:
-            return restored(generator, held_out, settings, options.model.beams)
+    def encode(
+        codec: Codec, example: RewriteExample, rng: random.Random
+    ) -> EncodedExample:
+        return _encode_rewrite(codec, form, settings, example, rng)
 
-    else:
+    def measure(generator: Generator) -> Mapping[str, float]:
+        beams = options.model.beams
+        if is_pretraining:
+            return _measure_restored(generator, dev_examples, settings, beams)
+        return _measure_rewrites(generator, dev, evidence, beams)
 
-        def measure(generator: Generator) -> Mapping[str, float]:
-            return measured(generator, dev, evidence, options.model.beams)
-
+    generates_question = settings.pretraining == "question-generation"
     return Generation(
         task="question-disambiguation",
         model=options.model,
         form=form,
-        metric="bleu4" if settings.pretraining == "question-generation" else "f1_edit",
+        metric="bleu4" if generates_question else "f1_edit",
         examples=examples,
-        pair=lambda codec, example, dice: rewrite_pair(
-            codec, form, settings, example, dice
-        ),
+        encode=encode,
         measure=measure,
         paths=data.paths(),
         options={
-            "prompt": settings.prompt and settings.pretraining != "question-generation",
+            "prompt": settings.prompt and not generates_question,
             "others": settings.others,
         },
     )
 
 
-def pair_examples(
+def _pair_examples(
     question: Question, evidence: EvidenceSearch
 ) -> Iterator[RewriteExample]:
     """Every reading that annotators wrote a question for."""
@@ -130,80 +134,83 @@ def pair_examples(
         if annotation.is_single:
             continue
         for pair in annotation.pairs:
-            if pair.questions:
-                others = tuple(
-                    other.answers[0] for other in annotation.pairs if other is not pair
-                )
-                yield RewriteExample(
-                    question.text,
-                    held(pair.answers, hits) or pair.answers,
-                    others,
-                    pair.questions,
-                    hits,
-                )
+            if not pair.questions:
+                continue
+            others = []
+            for other in annotation.pairs:
+                if other is not pair:
+                    others.append(other.answers[0])
+            answers = held_aliases(pair.answers, hits) or pair.answers
+            yield RewriteExample(
+                question.text, answers, tuple(others), pair.questions, hits
+            )
 
 
-def single_examples(
+def _single_examples(
     question: Question, evidence: EvidenceSearch
 ) -> Iterator[RewriteExample]:
     """A question as its own rewrite: what the prompt lacks of it is decided when it is drawn."""
     hits = evidence.hits(question.text)
     aliases = tuple(alias for answer in question.answers for alias in answer)
-    yield RewriteExample(
-        question.text, held(aliases, hits) or aliases, (), (question.text,), hits
-    )
+    answers = held_aliases(aliases, hits) or aliases
+    yield RewriteExample(question.text, answers, (), (question.text,), hits)
 
 
-def rewrite_pair(
+def _encode_rewrite(
     codec: Codec,
     form: Form,
-    settings: Rewriting,
+    settings: RewritingSettings,
     example: RewriteExample,
-    dice: random.Random,
-) -> Pair:
-    prompt, rewrite = drawn(example, settings, dice)
-    answer = dice.choice(example.answers)
+    rng: random.Random,
+) -> EncodedExample:
+    prompt, rewrite = _draw_prompt_and_rewrite(example, settings, rng)
+    answer = rng.choice(example.answers)
+    with_prompt = settings.prompt and bool(prompt)
     parts = rewriter_parts(
-        prompt, answer, example.others,
-        prompt=settings.prompt and bool(prompt), with_others=settings.others,
-    )  # fmt: skip
-    target = codec.target([rewrite], form.output_tokens)
-    weights = (
-        inserted(codec.ids(prompt), target, settings.insertion_weight)
-        if settings.insertion_weight
-        else None
+        prompt,
+        answer,
+        example.others,
+        prompt=with_prompt,
+        with_others=settings.others,
     )
-    return Pair(composed(codec, form, parts, example.hits, answer), target, weights)
+    target = codec.target([rewrite], form.output_tokens)
+    weights = None
+    if settings.insertion_weight:
+        weights = _insertion_weights(
+            codec.ids(prompt), target, settings.insertion_weight
+        )
+    inputs = composed(codec, form, parts, example.hits, answer)
+    return EncodedExample(inputs, target, weights)
 
 
-def drawn(
-    example: RewriteExample, settings: Rewriting, dice: random.Random
+def _draw_prompt_and_rewrite(
+    example: RewriteExample, settings: RewritingSettings, rng: random.Random
 ) -> tuple[str, str]:
     """Prompt and rewrite. In pre-training the rewrite is the question, and the prompt what is left of it."""
+    question = example.prompt
     if settings.pretraining == "none":
-        return example.prompt, dice.choice(example.rewrites)
+        return question, rng.choice(example.rewrites)
     if settings.pretraining == "question-generation":
-        return "", example.prompt
-    return partial(
-        example.prompt, dice, tagger(settings.tagger)
-    ) or example.prompt, example.prompt
+        return "", question
+    prompt = delete_span(question, rng, load_tagger(settings.tagger))
+    return prompt or question, question
 
 
-def inserted(
+def _insertion_weights(
     prompt: Sequence[int], target: Sequence[int], weight: float
 ) -> list[float]:
     """1 for tokens that the prompt has too, in its order; 1 + weight for the others.
 
-    >>> inserted([5, 6, 7], [0, 5, 9, 6, 7, 2], 3.5)
+    >>> _insertion_weights([5, 6, 7], [0, 5, 9, 6, 7, 2], 3.5)
     [1.0, 1.0, 4.5, 1.0, 1.0, 1.0]
     """
     weights = [1.0] * len(target)
     if not prompt:
         return weights
-    body = list(target[:-1])  # the end is no insertion, nor is a start token
-    for kind, _, _, start, end in SequenceMatcher(
-        None, list(prompt), body, autojunk=False
-    ).get_opcodes():
+    # The end token is not an insertion, nor is a start token.
+    body = list(target[:-1])
+    matcher = SequenceMatcher(None, list(prompt), body, autojunk=False)
+    for kind, _, _, start, end in matcher.get_opcodes():
         if kind in ("insert", "replace"):
             weights[start:end] = [1.0 + weight] * (end - start)
     if target[0] not in prompt and weights[0] > 1.0:
@@ -211,71 +218,69 @@ def inserted(
     return weights
 
 
-def measured(
+def _measure_rewrites(
     generator: Generator,
     questions: Sequence[Question],
     evidence: EvidenceSearch,
     beams: int,
 ) -> Mapping[str, float]:
     """F1EDIT-F1 and F1BLEU over ambiguous questions with their gold answers given (AmbigQA, table 4)."""
-    asked = [question for question in questions if question.is_ambiguous]
+    ambiguous = [question for question in questions if question.is_ambiguous]
     cases = []
-    for question in asked:
+    for question in ambiguous:
         gold = question.annotations[0].pairs
         answers = tuple(Candidate(pair.answers[0], 1.0) for pair in gold)
         hits = tuple(evidence.hits(question.text))
         cases.append(Case(question.text, hits, answers))
     rewritten = SeqDisambiguator(generator, beams=beams).disambiguate(cases)
-    scores = []
-    for question, case in zip(asked, rewritten, strict=True):
-        readings = case.readings
-        prediction = Prediction(
-            tuple(r.answer for r in readings), tuple(r.question for r in readings)
-        )
-        golds = [
-            Annotation(a.answers, tuple("|".join(p.questions) for p in a.pairs))
-            for a in question.annotations
-        ]
-        scores.append(score_question(question.text, golds, prediction))
-    return {
-        name: mean([score[name] for score in scores])
-        for name in ("f1_edit", "f1_bleu4")
-    }
+    f1_edit = []
+    f1_bleu4 = []
+    for question, case in zip(ambiguous, rewritten, strict=True):
+        score = _score_readings(question, case.readings)
+        f1_edit.append(score["f1_edit"])
+        f1_bleu4.append(score["f1_bleu4"])
+    return {"f1_edit": mean(f1_edit), "f1_bleu4": mean(f1_bleu4)}
 
 
-def restored(
+def _score_readings(
+    question: Question, readings: Sequence[Reading]
+) -> Mapping[str, float]:
+    answers = tuple(reading.answer for reading in readings)
+    rewrites = tuple(reading.question for reading in readings)
+    golds = []
+    for annotation in question.annotations:
+        gold_rewrites = tuple("|".join(pair.questions) for pair in annotation.pairs)
+        golds.append(Annotation(annotation.answers, gold_rewrites))
+    return score_question(question.text, golds, Prediction(answers, rewrites))
+
+
+def _measure_restored(
     generator: Generator,
     examples: Sequence[RewriteExample],
-    settings: Rewriting,
+    settings: RewritingSettings,
     beams: int,
 ) -> Mapping[str, float]:
     """How well questions are restored: against the prompt that each was cut down to."""
     codec, form = generator.codec, generator.form
-    prompts = [
-        drawn(example, settings, random.Random(example.prompt))[0]
-        for example in examples
-    ]
-    inputs = [
-        composed(
-            codec,
-            form,
-            rewriter_parts(prompt, example.answers[0], (), prompt=bool(prompt)),
-            example.hits,
-            example.answers[0],
-        )
-        for prompt, example in zip(prompts, examples, strict=True)
-    ]
+    prompts = []
+    inputs = []
+    for example in examples:
+        # Seeded by the question: every evaluation sees the same prompts.
+        rng = random.Random(example.prompt)
+        prompt, _ = _draw_prompt_and_rewrite(example, settings, rng)
+        answer = example.answers[0]
+        parts = rewriter_parts(prompt, answer, (), prompt=bool(prompt))
+        prompts.append(prompt)
+        inputs.append(composed(codec, form, parts, example.hits, answer))
     outputs = generator.generate(inputs, Search(beams, form.output_tokens))
-    scores = [
-        question_scores(
-            prompt, example.prompt, codec.text(found[0].tokens) if found else ""
-        )
-        for prompt, example, found in zip(prompts, examples, outputs, strict=True)
-    ]
-    return {
-        "f1_edit": mean([score[4] for score in scores]),
-        "bleu4": mean([score[3] for score in scores]),
-    }
+    edit_f1 = []
+    bleu4 = []
+    for prompt, example, beam in zip(prompts, examples, outputs, strict=True):
+        rewrite = codec.text(beam[0].tokens) if beam else ""
+        scores = question_scores(prompt, example.prompt, rewrite)
+        edit_f1.append(scores[4])
+        bleu4.append(scores[3])
+    return {"f1_edit": mean(edit_f1), "bleu4": mean(bleu4)}
 
 
 SPEC = TaskSpec(QuestionDisambiguationOptions, build_task)

@@ -15,79 +15,73 @@ from typing import Any
 from whichsense.errors import BadInput, require
 from whichsense.text.function_words import CLOSED_CLASS_WORDS
 
-LONGEST = 5
-INFORMATIVE = frozenset({"ADJ", "NOUN", "NUM", "PROPN", "SYM", "VERB"})
 Tagger = Callable[[Sequence[str]], list[bool]]
-
+"""Says of each word of a question whether it is informative."""
+_LONGEST = 5  # words of a deleted span
+_INFORMATIVE = frozenset({"ADJ", "NOUN", "NUM", "PROPN", "SYM", "VERB"})
 _EDGES = ".,?!;:\"'"
 _WORD = re.compile(r"[^\W_]", re.UNICODE)
 
 
-def by_list(words: Sequence[str]) -> list[bool]:
-    """Whether each word is informative: a word that is not of a closed class is.
+def tag_by_list(words: Sequence[str]) -> list[bool]:
+    """Words that are not of a closed class are informative.
 
-    >>> by_list("Who wrote the play the Crucible ?".split())
+    >>> tag_by_list("Who wrote the play the Crucible ?".split())
     [False, True, False, True, False, True, False]
     """
-    return [
-        word.lower().strip(_EDGES) not in CLOSED_CLASS_WORDS
-        and bool(_WORD.search(word))
-        for word in words
-    ]
+    tags = []
+    for word in words:
+        is_closed = word.lower().strip(_EDGES) in CLOSED_CLASS_WORDS
+        tags.append(not is_closed and bool(_WORD.search(word)))
+    return tags
 
 
-def by_spacy(model: str) -> Tagger:
-    """spaCy's tags, as in the paper's code. `model` is the name of an installed pipeline."""
-    pipeline = _pipeline(model)
+def load_tagger(name: str) -> Tagger:
+    """The tagger that a recipe names: empty for the list of closed classes, else an installed spaCy pipeline, as in the
+    paper's code."""
+    if not name:
+        return tag_by_list
+    pipeline = _load_pipeline(name)
 
     def tag(words: Sequence[str]) -> list[bool]:
-        from_words: Any = require("spacy.tokens", "tagging").Doc(
-            pipeline.vocab, words=list(words)
-        )
-        return [token.pos_ in INFORMATIVE for token in pipeline(from_words)]
+        tokens: Any = require("spacy.tokens", "tagging")
+        document = tokens.Doc(pipeline.vocab, words=list(words))
+        return [token.pos_ in _INFORMATIVE for token in pipeline(document)]
 
     return tag
 
 
 @cache
-def _pipeline(model: str) -> Any:
+def _load_pipeline(name: str) -> Any:
     spacy = require("spacy", "tagging")
     try:
-        return spacy.load(model)
+        return spacy.load(name)
     except OSError:
         raise BadInput(
-            f"spaCy has no pipeline '{model}'. Install it, or leave the tagger out."
+            f"spaCy has no pipeline '{name}'. Install it, or leave the tagger out."
         ) from None
 
 
-def tagger(name: str) -> Tagger:
-    """By the name that a recipe gives: empty for the list of closed classes, else a spaCy pipeline."""
-    return by_spacy(name) if name else by_list
-
-
-def partial(question: str, dice: random.Random, tag: Tagger = by_list) -> str | None:
+def delete_span(
+    question: str, rng: random.Random, tag: Tagger = tag_by_list
+) -> str | None:
     """The question without an informative span of 1 to 5 words, its length drawn evenly; None if nothing may go.
 
-    >>> partial("Who wrote the play the Crucible?", random.Random(3))
+    >>> delete_span("Who wrote the play the Crucible?", random.Random(3))
     'Who wrote the play?'
     """
     body = question.rstrip()
     mark = body[-1:] if body[-1:] in "?.!" else ""
     words = body.removesuffix(mark).split()
     informative = tag(words)
-    for length in _lengths(dice, len(words)):
-        starts = [
-            place
-            for place in range(len(words) - length + 1)
-            if any(informative[place : place + length])
-        ]
+    # The drawn length first, then shorter ones for a short question. One word stays.
+    longest = min(rng.randint(1, _LONGEST), len(words) - 1)
+    for length in range(longest, 0, -1):
+        starts = []
+        for start in range(len(words) - length + 1):
+            if any(informative[start : start + length]):
+                starts.append(start)
         if starts:
-            start = dice.choice(starts)
+            start = rng.choice(starts)
             return " ".join([*words[:start], *words[start + length :]]) + mark
     return None
-
-
-def _lengths(dice: random.Random, count: int) -> list[int]:
-    """The drawn length first; shorter ones follow where a question is too short for it. One word always stays."""
-    drawn = dice.randint(1, LONGEST)
-    return list(range(min(drawn, count - 1), 0, -1))

@@ -6,6 +6,7 @@ a reader's predictions (`reader`: the folder of a trained one), or the gold answ
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -26,18 +27,21 @@ from whichsense.text.bleu import corpus_bleu
 from whichsense.train.loop.task import TaskSpec
 from whichsense.train.tasks.data import TrainingData
 from whichsense.train.tasks.evidence import EvidenceSearch
-from whichsense.train.tasks.seq2seq.clarifications import Clarified, clarified_questions
+from whichsense.train.tasks.seq2seq.clarification_data import (
+    ClarificationExample,
+    clarification_examples,
+)
 from whichsense.train.tasks.seq2seq.generation import (
+    EncodedExample,
     Generation,
-    Pair,
     Seq2SeqModel,
     mean,
+    read_answers,
 )
-from whichsense.types import Case
 
 
 @dataclass(frozen=True, slots=True)
-class Clarifying:
+class ClarifierSettings:
     """A recipe's `[clarifying]`."""
 
     answers: Literal["none", "predicted", "gold"] = "none"
@@ -46,92 +50,88 @@ class Clarifying:
 
 
 @dataclass(frozen=True, slots=True)
-class ClarificationQuestionOptions:
+class ClarifierOptions:
     model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
     form: Form = field(default_factory=lambda: Form(fusion=False, output_tokens=64))
     data: TrainingData = field(
         default_factory=lambda: TrainingData(train="cambignq/train", dev="cambignq/dev")
     )
-    clarifying: Clarifying = field(default_factory=Clarifying)
+    clarifying: ClarifierSettings = field(default_factory=ClarifierSettings)
 
 
-def build_task(options: ClarificationQuestionOptions) -> Generation[Clarified]:
+def build_task(options: ClarifierOptions) -> Generation[ClarificationExample]:
     data, form, settings = options.data, options.form, options.clarifying
     if settings.answers == "predicted" and not settings.reader:
         raise BadConfig(
             'clarifying.answers = "predicted" needs clarifying.reader: the folder of a trained reader.'
         )
-    examples, held_out = (
-        clarified_questions(data.training()),
-        clarified_questions(data.development()),
-    )
-    if not examples or not held_out:
+    examples = clarification_examples(data.training())
+    dev = clarification_examples(data.development())
+    if not examples or not dev:
         raise BadInput(
             "There is no clarification question to learn from: take CAmbigNQ, or questions with rewrites."
         )
     evidence = data.evidence(form.passages)
-    evidence.search([one.question.text for one in (*examples, *held_out)])
+    evidence.search([example.question.text for example in (*examples, *dev)])
+
+    def encode(
+        codec: Codec, example: ClarificationExample, rng: random.Random
+    ) -> EncodedExample:
+        question = example.question.text
+        answers = [] if settings.answers == "none" else _first_aliases(example)
+        parts = clarifier_parts(question, answers)
+        inputs = composed(codec, form, parts, evidence.hits(question))
+        target = codec.target([example.clarification], form.output_tokens)
+        return EncodedExample(inputs, target)
+
+    def measure(generator: Generator) -> Mapping[str, float]:
+        return _measure(generator, dev, evidence, settings, options.model.beams)
+
     return Generation(
         task="clarification",
         model=options.model,
         form=form,
         metric="bleu4",
         examples=examples,
-        pair=lambda codec, example, dice: asking_pair(
-            codec, form, example, evidence, settings.answers != "none"
-        ),
-        measure=lambda generator: measured(
-            generator, held_out, evidence, settings, options.model.beams
-        ),
+        encode=encode,
+        measure=measure,
         paths=data.paths(),
         options={"answers": settings.answers},
     )
 
 
-def asking_pair(
-    codec: Codec,
-    form: Form,
-    example: Clarified,
-    evidence: EvidenceSearch,
-    with_answers: bool,
-) -> Pair:
-    answers = [aliases[0] for aliases in example.answers] if with_answers else []
-    parts = clarifier_parts(example.question.text, answers)
-    inputs = composed(codec, form, parts, evidence.hits(example.question.text))
-    return Pair(inputs, codec.target([example.asks], form.output_tokens))
+def _first_aliases(example: ClarificationExample) -> list[str]:
+    return [aliases[0] for aliases in example.answers]
 
 
-def measured(
+def _measure(
     generator: Generator,
-    examples: Sequence[Clarified],
+    examples: Sequence[ClarificationExample],
     evidence: EvidenceSearch,
-    settings: Clarifying,
+    settings: ClarifierSettings,
     beams: int,
 ) -> Mapping[str, float]:
     """BLEU-4 of the whole question, by which the paper selects; its category; its options."""
-    questions = [one.question.text for one in examples]
+    questions = [example.question.text for example in examples]
     hits = [evidence.hits(question) for question in questions]
     if settings.answers == "predicted":
-        cases = [Case(*pair) for pair in zip(questions, map(tuple, hits), strict=True)]
-        read = SeqReader(settings.reader, beams=beams).read(cases)
-        answers = [[one.answer for one in case.answers] for case in read]
+        reader = SeqReader(settings.reader, beams=beams)
+        answers = read_answers(reader, questions, evidence)
     else:
-        answers = [[aliases[0] for aliases in one.answers] for one in examples]
-    asked = SeqClarifier(generator, beams=beams).write(questions, answers, hits)
-    overlaps = [
-        option_overlap(parse_released(one.asks)[1], parse_released(own)[1])
-        for one, own in zip(examples, asked, strict=True)
-    ]
+        answers = [_first_aliases(example) for example in examples]
+    predictions = SeqClarifier(generator, beams=beams).write(questions, answers, hits)
+    references = [example.clarification for example in examples]
+    overlaps = []
+    categories = []
+    for reference, prediction in zip(references, predictions, strict=True):
+        gold_options = parse_released(reference)[1]
+        overlaps.append(option_overlap(gold_options, parse_released(prediction)[1]))
+        categories.append(category_exact_match(reference, prediction))
     return {
-        "bleu4": corpus_bleu([one.asks for one in examples], asked),
-        "category_em": mean(
-            [
-                category_exact_match(one.asks, own)
-                for one, own in zip(examples, asked, strict=True)
-            ]
-        ),
+        "bleu4": corpus_bleu(references, predictions),
+        "category_em": mean(categories),
         "option_f1": ratio(overlaps).f1,
     }
 
 
-SPEC = TaskSpec(ClarificationQuestionOptions, build_task)
+SPEC = TaskSpec(ClarifierOptions, build_task)
