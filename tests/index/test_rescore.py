@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from whichsense.index.lexical.query import question_words
-from whichsense.index.rescore import BY_BOTH, BY_WORDS, Weights, rescored
+from whichsense.index.rescore import BY_BOTH, BY_WORDS, Weights, rescore
 
 NOTHING = Weights(**{field.name: 0.0 for field in dataclasses.fields(Weights)})
 
@@ -15,7 +15,7 @@ NOTHING = Weights(**{field.name: 0.0 for field in dataclasses.fields(Weights)})
 def signs(sign: str, question: str, *texts: tuple[str, str]) -> list[float]:
     encoded = [(title.encode(), text.encode()) for title, text in texts]
     weights = dataclasses.replace(NOTHING, **{sign: 1.0})
-    return rescored(
+    return rescore(
         question_words(question), lambda word: 1.0, [0.0] * len(texts), encoded, weights
     ).tolist()
 
@@ -73,7 +73,7 @@ def test_longer_texts_and_lexical_scores() -> None:
     short, long = signs("length", "x", ("T", "one"), ("T", "one two three"))
     assert short < long
     weights = dataclasses.replace(NOTHING, lexical=2.0)
-    assert rescored(["x"], lambda word: 1.0, [3.0], [(b"", b"")], weights).tolist() == [
+    assert rescore(["x"], lambda word: 1.0, [3.0], [(b"", b"")], weights).tolist() == [
         6.0
     ]
 
@@ -83,7 +83,7 @@ def test_odd_texts_are_no_trouble(weights: Weights) -> None:
     texts = [(b"", b""), (b"(", b"\xff\xfe"), (b"  ", b" ")]
     assert (
         len(
-            rescored(
+            rescore(
                 ["who", "when", "where", "how", "many"],
                 lambda word: 0.0,
                 [1.0] * 3,
@@ -93,4 +93,4 @@ def test_odd_texts_are_no_trouble(weights: Weights) -> None:
         )
         == 3
     )
-    assert rescored(["who"], lambda word: 0.0, [], [], weights).tolist() == []
+    assert rescore(["who"], lambda word: 0.0, [], [], weights).tolist() == []

@@ -1,4 +1,4 @@
-"""What commands that search have in common: which index, and how."""
+"""The options of commands that search: which index, and how."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 def evidence_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--index and --method."""
+    """Add --index and --method to a command."""
     folder = click.option(
         "--index",
         "folder",
         type=click.Path(path_type=Path),
         metavar="DIR",
-        help="[default: the embedded sample]",
+        help="Index folder to search. [default: the embedded sample]",
     )
     method = click.option(
         "--method",
         type=click.Choice(["bm25", "dense", "hybrid"]),
-        help="[default: hybrid if there are vectors]",
+        help="Search by words, by meaning, or by both. [default: hybrid if there are vectors]",
     )
     return folder(method(command))
 
@@ -43,19 +43,19 @@ def open_evidence(folder: Path | None, method: str | None) -> tuple[Index, Metho
 
 
 def hits_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--hits."""
+    """Add --hits to a command."""
     return click.option(
         "--hits",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="In place of --index: what whichsense retrieve has found.",
+        help="Hits saved by whichsense retrieve, in place of --index.",
     )(command)
 
 
 def open_hits_or_index(
     hits: Path | None, folder: Path | None, method: str | None
 ) -> tuple[Index | SavedHits, Method | None]:
-    """What was found before, or else the index and the method."""
+    """The saved hits, or else the index and the method."""
     if hits is None:
         return open_evidence(folder, method)
     if folder is not None:

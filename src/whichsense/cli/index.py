@@ -13,7 +13,7 @@ import click
 from whichsense.jobs.progress import show_progress
 
 if TYPE_CHECKING:
-    from whichsense.index import Manifest
+    from whichsense.index import Health, Manifest
     from whichsense.protocols import Encoder
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -27,10 +27,12 @@ format_option = click.option(
     "--format",
     "format_",
     metavar="NAME",
-    help="How to read the sources, if not by name.",
+    help="Format of the sources. [default: by name and content]",
 )
 encoding_option = click.option(
-    "--encoding", metavar="NAME", help="Of text that is not UTF-8, for example cp1252."
+    "--encoding",
+    metavar="NAME",
+    help="Encoding of text that is not UTF-8, for example cp1252.",
 )
 
 
@@ -46,7 +48,7 @@ def command() -> None:
     type=click.Path(path_type=Path),
     required=True,
     metavar="DIR",
-    help="Where the index goes.",
+    help="Folder of the index.",
 )
 @click.option(
     "--words",
@@ -56,17 +58,17 @@ def command() -> None:
     help="Words in a passage.",
 )
 @click.option(
-    "--sentences", is_flag=True, help="Cut at sentence ends instead of in mid-sentence."
+    "--sentences", is_flag=True, help="Cut passages at the ends of sentences."
 )
 @click.option(
     "--dense",
     is_flag=True,
-    help="Encode passages as vectors too, for search by meaning.",
+    help="Encode passages as vectors, for search by meaning.",
 )
 @click.option(
     "--encoder",
     metavar="NAME",
-    help="Which encoder for --dense: static, minilm, or a model folder.",
+    help="Encoder of the vectors: static, minilm, or a model folder.",
 )
 @format_option
 @encoding_option
@@ -82,10 +84,10 @@ def build(
     encoding: str | None,
     as_json: bool,
 ) -> None:
-    """Make an index of SOURCE... at DIR.
+    """Build an index of SOURCE... in DIR.
 
     SOURCE is a Wikipedia dump, WikiExtractor or other JSON lines, DPR's TSV, CSV, Parquet, or a folder of text,
-    Markdown, HTML, PDF and Word files; compressed or not. Stopped with Ctrl-C, the same command resumes.
+    Markdown, HTML, PDF and Word files; compressed or not. After Ctrl-C the same command resumes.
     """
     from whichsense import index
 
@@ -117,7 +119,7 @@ def add(
     encoding: str | None,
     as_json: bool,
 ) -> None:
-    """Add SOURCE... to the index at DIR, cut and encoded as the rest of it was."""
+    """Add SOURCE... to the index in DIR, cut and encoded as the rest of it."""
     from whichsense import index
 
     with show_progress("adding", "passages") as progress:
@@ -135,38 +137,39 @@ def add(
 @command.command()
 @folder_argument
 @click.option(
-    "--id", "ids", multiple=True, metavar="ID", help="A document's or a passage's id."
+    "--id",
+    "ids",
+    multiple=True,
+    metavar="ID",
+    help="Id of a document or a passage. Repeatable.",
 )
 @click.option(
     "--source",
     "sources",
     multiple=True,
     metavar="NAME",
-    help="Everything that came from this source.",
+    help="Source whose passages are deleted. Repeatable.",
 )
 @as_json
 def delete(
     folder: Path, ids: tuple[str, ...], sources: tuple[str, ...], as_json: bool
 ) -> None:
-    """Remove passages from the index at DIR."""
+    """Delete passages from the index in DIR."""
     from whichsense import index
 
     if not ids and not sources:
         raise click.UsageError("Say what to delete: --id ID or --source NAME.")
-    manifest, gone = index.delete(folder, ids, sources)
+    manifest, deleted = index.delete(folder, ids, sources)
     if as_json:
-        print(
-            json.dumps(
-                {
-                    "deleted": gone,
-                    "passages": manifest.passages,
-                    "generation": manifest.generation,
-                }
-            )
-        )
+        table = {
+            "deleted": deleted,
+            "passages": manifest.passages,
+            "generation": manifest.generation,
+        }
+        print(json.dumps(table))
     else:
-        print(f"{gone:,} passages deleted, {manifest.passages:,} left")
-    if not gone:
+        print(f"{deleted:,} passages deleted, {manifest.passages:,} left")
+    if not deleted:
         click.echo("Nothing in the index has that id or source.", err=True)
         sys.exit(1)
 
@@ -175,63 +178,33 @@ def delete(
 @folder_argument
 @as_json
 def info(folder: Path, as_json: bool) -> None:
-    """Say what the index at DIR holds and what it was made from."""
+    """Print what the index in DIR holds and what it was built from."""
     from whichsense.index.folder import read_manifest
 
     manifest = read_manifest(folder)
     table = _summary(manifest)
     if as_json:
-        print(
-            json.dumps(
-                table
-                | {
-                    "files": {
-                        name: dataclasses.asdict(f)
-                        for name, f in manifest.files.items()
-                    }
-                }
-            )
-        )
-    else:
-        _print_table(table)
+        files = {}
+        for name, record in manifest.files.items():
+            files[name] = dataclasses.asdict(record)
+        print(json.dumps(table | {"files": files}))
+        return
+    for name, value in table.items():
+        print(f"{name:<12}{_readable(name, value)}")
 
 
 @command.command()
 @folder_argument
 @as_json
 def check(folder: Path, as_json: bool) -> None:
-    """Read every byte of the index at DIR, name any damage, and say which state is served."""
+    """Read every byte of the index in DIR, and print any damage and the generation that is served."""
     from whichsense import index
 
     health = index.check(folder)
-    served = health.manifest
     if as_json:
-        serving = (
-            {"generation": served.generation, "passages": served.passages}
-            if served
-            else None
-        )
-        table = {
-            "sound": health.sound,
-            "served": serving,
-            "problems": health.problems,
-            "notes": health.notes,
-        }
-        print(json.dumps(table))
+        print(json.dumps(_health_table(health)))
     else:
-        if served:
-            print(
-                f"served: generation {served.generation}, {served.passages:,} passages, from {served.created}"
-            )
-        for problem in health.problems:
-            print(f"damage: {problem}")
-        for note in health.notes:
-            print(f"note:   {note}")
-        print(
-            "sound"
-            if health.sound
-            else "DAMAGED: build the index again, or restore the files named above"
-        )
+        print(health.summary())
     sys.exit(0 if health.sound else 1)
 
 
@@ -243,27 +216,38 @@ def check(folder: Path, as_json: bool) -> None:
     type=click.Path(path_type=Path),
     required=True,
     metavar="DIR",
-    help="The index.",
+    help="Index folder to look in.",
 )
 @as_json
 def senses(name: str, folder: Path, as_json: bool) -> None:
-    """List what NAME may mean, from the corpus's disambiguation pages."""
+    """List the senses of NAME, from the corpus's disambiguation pages."""
     from whichsense import index
 
-    found = index.Index.open(folder).senses(name)
+    entries = index.Index.open(folder).senses(name)
     if as_json:
-        print(
-            json.dumps(
-                [dataclasses.asdict(sense) for sense in found], ensure_ascii=False
-            )
-        )
+        table = [dataclasses.asdict(sense) for sense in entries]
+        print(json.dumps(table, ensure_ascii=False))
         return
-    for sense in found:
+    for sense in entries:
         print(f"{sense.title}: {sense.gloss}")
-    if not found:
-        click.echo(
-            f"No disambiguation page in this corpus is about '{name}'.", err=True
-        )
+    if not entries:
+        message = f"No disambiguation page in this corpus is about '{name}'."
+        click.echo(message, err=True)
+
+
+def _health_table(health: Health) -> dict[str, Any]:
+    served = None
+    if health.manifest:
+        served = {
+            "generation": health.manifest.generation,
+            "passages": health.manifest.passages,
+        }
+    return {
+        "sound": health.sound,
+        "served": served,
+        "problems": health.problems,
+        "notes": health.notes,
+    }
 
 
 def _say(line: str) -> None:
@@ -299,19 +283,17 @@ def _summary(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def _print_table(table: dict[str, Any]) -> None:
-    for name, value in table.items():
-        print(f"{name:<12}{_readable(name, value)}")
-
-
 def _readable(name: str, value: Any) -> str:
     if name == "sources":
-        paths = [path for source in value for path in source["paths"]]
-        return ", ".join(paths[:5]) + (
-            f" and {len(paths) - 5:,} more" if len(paths) > 5 else ""
-        )
+        paths = []
+        for source in value:
+            paths += source["paths"]
+        more = f" and {len(paths) - 5:,} more" if len(paths) > 5 else ""
+        return ", ".join(paths[:5]) + more
     if isinstance(value, dict):
-        return ", ".join(
-            f"{key} {item}" for key, item in value.items() if not isinstance(item, list)
-        )
+        items = []
+        for key, item in value.items():
+            if not isinstance(item, list):
+                items.append(f"{key} {item}")
+        return ", ".join(items)
     return f"{value:,}" if isinstance(value, int) else str(value)

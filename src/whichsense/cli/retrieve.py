@@ -18,29 +18,29 @@ from whichsense.jobs.progress import show_progress
     required=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="hits.jsonl.zst, .gz, .xz",
+    help="File to write: hits.jsonl, or compressed (.zst, .gz, .bz2, .xz).",
 )
 @click.option(
     "--k",
     default=100,
     show_default=True,
     type=click.IntRange(1, 10_000),
-    help="Passages of each question.",
+    help="Passages to retrieve for each question.",
 )
 @click.option(
-    "--rewrites", is_flag=True, help="The annotators' rewrites are questions, too."
+    "--rewrites", is_flag=True, help="Also search for the annotators' rewrites."
 )
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where the datasets lie.",
+    help="Folder of the datasets.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(1),
     metavar="N",
-    help="Only the first N questions of each.",
+    help="Search only for the first N questions of each dataset.",
 )
 def command(
     datasets: tuple[str, ...],
@@ -52,24 +52,21 @@ def command(
     data_dir: Path | None,
     limit: int | None,
 ) -> None:
-    """Search for every question of the datasets, and keep what is found in a file.
+    """Search for every question of the datasets and save the hits in a file.
 
-    Training (data.hits), predict and tune (--hits) then read it in place of an index.
+    Training (data.hits), predict and tune (--hits) read it in place of an index.
     """
     from whichsense.datasets import load_questions, rewrites_as_questions
     from whichsense.index.saved_hits import save_hits
 
     index, chosen = open_evidence(folder, method)
-    found = [
-        question
-        for name in datasets
-        for question in load_questions(name, data_dir)[0][:limit]
-    ]
-    asked = [question.text for question in found]
+    questions = []
+    for name in datasets:
+        questions += load_questions(name, data_dir)[0][:limit]
+    texts = [question.text for question in questions]
     if rewrites:
-        asked += [
-            one.text for question in found for one in rewrites_as_questions(question)
-        ]
+        for question in questions:
+            texts += [rewrite.text for rewrite in rewrites_as_questions(question)]
     with show_progress("searching", "questions") as progress:
-        count = save_hits(index, asked, out, k=k, method=chosen, progress=progress)
+        count = save_hits(index, texts, out, k=k, method=chosen, progress=progress)
     print(f"{out}: {count:,} questions, {k} passages each")

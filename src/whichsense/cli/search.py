@@ -24,7 +24,7 @@ from whichsense.types import Hit
     default=100,
     show_default=True,
     type=click.IntRange(1, 10_000),
-    help="How many passages.",
+    help="Passages to retrieve.",
 )
 @click.option(
     "--json",
@@ -41,40 +41,44 @@ def command(
     index, chosen = open_evidence(folder, method)
     hits = index.search(question, k, chosen)
     if as_json:
-        found = [dataclasses.asdict(hit.passage) | {"score": hit.score} for hit in hits]
-        print(
-            json.dumps(
-                {"question": question, "method": chosen, "hits": found},
-                ensure_ascii=not utf8(),
-            )
-        )
+        rows = []
+        for hit in hits:
+            rows.append(dataclasses.asdict(hit.passage) | {"score": hit.score})
+        table = {"question": question, "method": chosen, "hits": rows}
+        print(json.dumps(table, ensure_ascii=not utf8()))
         return
     for rank, hit in enumerate(hits, 1):
-        print(_shown(rank, hit))
+        print(_format(rank, hit))
     if not hits:
         click.echo("No passage matches. Try other words.", err=True)
 
 
 def utf8() -> bool:
+    """Whether standard output can show every character."""
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
-def _shown(rank: int, hit: Hit) -> str:
+def _format(rank: int, hit: Hit) -> str:
     passage = hit.passage
     section = f" › {passage.section}" if passage.section else ""
-    head = f"{rank:>3}. {printable(passage.title + section)}  [{printable(passage.id)}]  {hit.score:.2f}"
+    title = printable(passage.title + section)
+    head = f"{rank:>3}. {title}  [{printable(passage.id)}]  {hit.score:.2f}"
     body = printable(" ".join(passage.text.split()))
-    return f"{head}\n{textwrap.fill(body, 100, initial_indent='     ', subsequent_indent='     ')}\n"
+    indent = " " * 5
+    lines = textwrap.fill(body, 100, initial_indent=indent, subsequent_indent=indent)
+    return f"{head}\n{lines}\n"
 
 
 def printable(text: str) -> str:
-    """Without control characters, which must not steer the terminal; those that part words are spaces.
+    """Remove control characters, which could control the terminal; white space among them becomes a space.
 
     >>> printable("Who\\tsang\\nit\\x1b[0m?")
     'Who sang it[0m?'
     """
-    return "".join(
-        one if one.isprintable() else " "
-        for one in text
-        if one.isprintable() or one.isspace()
-    )
+    characters = []
+    for character in text:
+        if character.isprintable():
+            characters.append(character)
+        elif character.isspace():
+            characters.append(" ")
+    return "".join(characters)

@@ -1,4 +1,4 @@
-"""Finding and naming damage, and saying which state of an index is served."""
+"""Find and name damage, and say which generation of an index is served."""
 
 from __future__ import annotations
 
@@ -27,9 +27,27 @@ class Health:
     def sound(self) -> bool:
         return not self.problems
 
+    def summary(self) -> str:
+        """Some lines for a person."""
+        lines = []
+        if self.manifest:
+            generation = f"generation {self.manifest.generation}"
+            passages = f"{self.manifest.passages:,} passages"
+            lines.append(
+                f"served: {generation}, {passages}, from {self.manifest.created}"
+            )
+        for problem in self.problems:
+            lines.append(f"damage: {problem}")
+        for note in self.notes:
+            lines.append(f"note:   {note}")
+        verdict = "sound"
+        if not self.sound:
+            verdict = "DAMAGED: build the index again, or restore the files named above"
+        return "\n".join([*lines, verdict])
+
 
 def check(folder: str | Path) -> Health:
-    """Read every byte of an index and hold it against its manifest."""
+    """Read every byte of an index and compare it with its manifest."""
     folder = Path(folder)
     try:
         manifest = folders.read_manifest(folder)
@@ -37,44 +55,48 @@ def check(folder: str | Path) -> Health:
         return Health(None, (str(error),), ())
     problems = list(folders.damaged_files(folder, manifest))
     problems += _contradictions(folder / manifest.folder, manifest)
-    notes = tuple(
-        f"{name}: left by a write that was interrupted or is under way; harmless, the next write uses or removes it"
-        for name in folders.leftovers(folder, manifest)
-    )
-    return Health(manifest, tuple(problems), notes)
+    notes = []
+    for name in folders.leftovers(folder, manifest):
+        notes.append(
+            f"{name}: left by a write that was interrupted or is under way; harmless, the next write uses or removes it"
+        )
+    return Health(manifest, tuple(problems), tuple(notes))
 
 
 def _contradictions(root: Path, manifest: Manifest) -> Iterator[str]:
     """Parts that are whole but do not belong together."""
-    for part, check_part in (
-        ("texts", _texts),
-        ("names", _names),
-        ("fingerprints", _fingerprints),
-        ("vectors", _vectors),
-    ):
+    checks = {
+        "texts": _check_texts,
+        "names": _check_names,
+        "fingerprints": _check_fingerprints,
+        "vectors": _check_vectors,
+    }
+    for part, check_part in checks.items():
         try:
-            yield from (f"{part}: {problem}" for problem in check_part(root, manifest))
+            for problem in check_part(root, manifest):
+                yield f"{part}: {problem}"
         except (IndexFault, OSError, ValueError, EOFError) as error:
             yield f"{part}: {error}"
 
 
-def _texts(root: Path, manifest: Manifest) -> Iterator[str]:
+def _check_texts(root: Path, manifest: Manifest) -> Iterator[str]:
     texts = Texts(root)
     yield from _miscounted(texts.lexical.count, manifest.passages)
     yield from texts.passages.problems()
     yield from _miscounted(texts.passages.next_row, manifest.next_row)
 
 
-def _names(root: Path, manifest: Manifest) -> Iterator[str]:
+def _check_names(root: Path, manifest: Manifest) -> Iterator[str]:
     if problem := Names(root / "names.sqlite").problem():
         yield problem
 
 
-def _fingerprints(root: Path, manifest: Manifest) -> Iterator[str]:
-    yield from _miscounted(len(np.load(root / "fingerprints.npy")), manifest.passages)
+def _check_fingerprints(root: Path, manifest: Manifest) -> Iterator[str]:
+    fingerprints = np.load(root / "fingerprints.npy")  # one for each passage
+    yield from _miscounted(len(fingerprints), manifest.passages)
 
 
-def _vectors(root: Path, manifest: Manifest) -> Iterator[str]:
+def _check_vectors(root: Path, manifest: Manifest) -> Iterator[str]:
     if manifest.encoder:
         from whichsense.index.dense.vectors import Vectors
 
@@ -83,6 +105,6 @@ def _vectors(root: Path, manifest: Manifest) -> Iterator[str]:
         yield from _miscounted(vectors.count, manifest.passages)
 
 
-def _miscounted(found: int, expected: int) -> Iterator[str]:
-    if found != expected:
-        yield f"{found:,} passages instead of {expected:,}"
+def _miscounted(count: int, expected: int) -> Iterator[str]:
+    if count != expected:
+        yield f"{count:,} passages instead of {expected:,}"

@@ -1,4 +1,4 @@
-"""A second look at the best hits: cheap signs, read off the text, that neither BM25 nor a cosine sees.
+"""Rescoring of the best hits by cheap features of the text that neither BM25 nor a cosine sees.
 
 A linear model, fitted on AmbigNQ's training questions (listwise softmax), once for search by words, where BM25's score
 counts 1, and once for both searches together.
@@ -26,17 +26,17 @@ _HOW = set(
     "many much old long far tall high large big deep fast often heavy wide".split()
 )
 _NUMBER = {"number", "population", "percentage", "percent", "age"}
-# Capitals become A and digits 0, so that plain counting finds names and numbers, many times faster than patterns; where
-# only digits are left, it finds years.
-_KINDS = bytes(
-    65 if 65 <= byte <= 90 else 48 if 48 <= byte <= 57 else byte for byte in range(256)
-)
-_DIGITS = bytes(48 if 48 <= byte <= 57 else 32 for byte in range(256))
+# Counting " A" and " 0" in translated bytes finds names and numbers many times faster than patterns do.
+_CAPITALS, _DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"0123456789"
+_KINDS = bytes.maketrans(_CAPITALS + _DIGITS, b"A" * 26 + b"0" * 10)
+_OTHERS = bytes(set(range(256)) - set(_DIGITS))
+# All but digits become spaces: what is left of a year is " 0000 ".
+_ONLY_DIGITS = bytes.maketrans(_OTHERS + _DIGITS, b" " * len(_OTHERS) + b"0" * 10)
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each sign adds to the score."""
+    """What each feature adds to the score."""
 
     lexical: float
     """BM25's score."""
@@ -92,7 +92,7 @@ BY_BOTH = Weights(
 )
 
 
-def rescored(
+def rescore(
     words: Sequence[str],
     rarity: Callable[[str], float],
     scores: Sequence[float],
@@ -112,31 +112,26 @@ def rescored(
 def _hints(
     asked: set[str], texts: Sequence[Text], weights: Weights
 ) -> NDArray[np.float64]:
-    """What the kind of question asks for."""
+    """What is added for texts that hold the kind of thing that is asked for."""
     hints = np.zeros(len(texts))
-    if (
-        names := weights.names
-        if asked & _WHO
-        else weights.places
-        if "where" in asked
-        else 0.0
-    ):
-        hints += [
-            names / 20 * min((b"%b\n%b" % text).translate(_KINDS).count(b" A"), 20)
-            for text in texts
-        ]
+    names = 0.0
+    if asked & _WHO:
+        names = weights.names
+    elif "where" in asked:
+        names = weights.places
+    if names:
+        hints += [names / 20 * _count(text, b" A", 20) for text in texts]
     if weights.year and asked & _WHEN:
-        hints += [
-            weights.year if _has_year(b"%b\n%b" % text) else 0.0 for text in texts
-        ]
+        hints += [weights.year * _has_year(b"%b\n%b" % text) for text in texts]
     if weights.numbers and (asked & _NUMBER or ("how" in asked and asked & _HOW)):
-        hints += [
-            weights.numbers
-            / 10
-            * min((b"%b\n%b" % text).translate(_KINDS).count(b" 0"), 10)
-            for text in texts
-        ]
+        hints += [weights.numbers / 10 * _count(text, b" 0", 10) for text in texts]
     return hints
+
+
+def _count(text: Text, kind: bytes, most: int) -> int:
+    """How many words begin with a capital (" A") or a digit (" 0"), up to `most`."""
+    both = b"%b\n%b" % text
+    return min(both.translate(_KINDS).count(kind), most)
 
 
 def _word_signs(
@@ -145,21 +140,19 @@ def _word_signs(
     texts: Sequence[Text],
     weights: Weights,
 ) -> list[float]:
+    """What coverage, pairs, title and lead add to each text."""
     rare = [(_prefix(word), rarity(word)) for word in content_words(words)]
     total = sum(value for _, value in rare) or 1.0
     keys = [(prefix, weights.coverage * value / total) for prefix, value in rare]
-    pairs = [
-        f"{a} {b}".encode()
-        for a, b in itertools.pairwise(words)
-        if not QUESTION_WORDS & {a, b}
-    ]
+    pairs = []
+    for first, second in itertools.pairwise(words):
+        if not QUESTION_WORDS & {first, second}:
+            pairs.append(f"{first} {second}".encode())
     per_pair = weights.pairs / (len(pairs) or 1)
     known = {word.encode() for word in (*words, *map(stem, words))}
     signs = []
-    for (
-        title,
-        text,
-    ) in texts:  # the hot loop of a search: plain statements, no generators
+    # The hot loop of a search: plain statements, no generators.
+    for title, text in texts:
         both = b" %b  %b" % (title, text)
         both = both.lower()
         sign = 0.0
@@ -197,7 +190,7 @@ def _stem(word: bytes) -> bytes:
 
 
 def _has_year(text: bytes) -> bool:
-    digits = b" %b " % text.translate(_DIGITS)
+    digits = b" %b " % text.translate(_ONLY_DIGITS)
     at = digits.find(b" 0000 ")
     while at >= 0:
         if text[at] in b"12":

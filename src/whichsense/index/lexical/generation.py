@@ -1,4 +1,4 @@
-"""The passages of one generation and the words in them: search by words, and look up by row, document or source."""
+"""The passages of one generation: search by words, and look up by row, document or source."""
 
 from __future__ import annotations
 
@@ -10,25 +10,23 @@ from numpy.typing import NDArray
 
 from whichsense.index.lexical.engine import Lexical
 from whichsense.index.lexical.query import content_words, question_words
-from whichsense.index.rescore import BY_BOTH, BY_WORDS, Weights, rescored
+from whichsense.index.rescore import BY_BOTH, BY_WORDS, Weights, rescore
 from whichsense.index.store import TEXT, TITLE, Field, Passages, unpack
 from whichsense.text.words import whole_characters
 from whichsense.types import Hit, Passage
 
-# How many of BM25's hits are looked at a second time. With 150, two thirds of a point more answers are among the first
-# hundred (none among the first twenty), for half the speed.
-SECOND_LOOK = 50
+# How many of BM25's hits are scored again. With 150, two thirds of a point more answers are among the first hundred
+# (none among the first twenty), for half the speed.
+_RESCORED = 50
 DELETED = "deleted.npy"
 
 
 def load_deleted(content: Path) -> NDArray[np.uint64]:
     """The rows whose passages were deleted."""
     path = content / DELETED
-    return (
-        np.asarray(np.load(path), np.uint64)
-        if path.exists()
-        else np.empty(0, np.uint64)
-    )
+    if not path.exists():
+        return np.empty(0, np.uint64)
+    return np.asarray(np.load(path), np.uint64)
 
 
 class Texts:
@@ -40,60 +38,56 @@ class Texts:
         self._content = content
 
     def search(self, question: str, k: int) -> list[tuple[int, Hit]]:
-        """The best k passages with their row numbers: BM25's best, the first of them put in a better order."""
+        """The best k passages with their row numbers: BM25's best, the first of them scored again."""
         words = question_words(question)
-        found = self.lexical.search(content_words(words), max(k, SECOND_LOOK))
-        rows, scores = [row for row, _ in found], [score for _, score in found]
+        rows, scores = [], []
+        for row, score in self.lexical.search(content_words(words), max(k, _RESCORED)):
+            rows.append(row)
+            scores.append(score)
         stored = self.passages.stored(rows)
-        new = self._rescored(
-            words, scores[:SECOND_LOOK], stored[:SECOND_LOOK], BY_WORDS
-        )
-        seen = len(new)
-        order = [*np.argsort(-new, kind="stable").tolist(), *range(seen, len(rows))]
-        if seen:
-            # Beyond the second look BM25's order stands; its scores lack what was added, so they go on below.
-            lowered = float(new.min()) - scores[seen - 1]
-            scores = [*new.tolist(), *(score + lowered for score in scores[seen:])]
-        return [
-            (rows[place], Hit(unpack(stored[place]), scores[place]))
-            for place in order[:k]
-        ]
+        first = self._rescore(words, scores[:_RESCORED], stored[:_RESCORED], BY_WORDS)
+        count = len(first)
+        order = np.argsort(-first, kind="stable").tolist()
+        # Beyond the first, BM25's order stands.
+        order += range(count, len(rows))
+        if count:
+            # BM25's scores lack what rescoring added. They are lowered, so that they continue below the rescored ones.
+            lowered = float(first.min()) - scores[count - 1]
+            rest = [score + lowered for score in scores[count:]]
+            scores = [*first.tolist(), *rest]
+        hits = []
+        for place in order[:k]:
+            hit = Hit(unpack(stored[place]), scores[place])
+            hits.append((rows[place], hit))
+        return hits
 
     def search_beside(
         self, question: str, others: Sequence[int], k: int
     ) -> tuple[list[int], NDArray[np.float64], list[bytes]]:
         """BM25's best k and the rows that another search found, all scored by their words: rows, scores, passages.
 
-        BM25 gives no score to what it did not find; those start where its last hit does.
+        BM25 gives no score to what it did not find. Those rows start with the score of its last hit.
         """
         words = question_words(question)
-        found = dict(self.lexical.search(content_words(words), k))
-        last = min(found.values(), default=0.0)
-        rows = list(dict.fromkeys([*found, *others]))
+        by_row = dict(self.lexical.search(content_words(words), k))
+        lowest = min(by_row.values(), default=0.0)
+        rows = list(dict.fromkeys([*by_row, *others]))
+        scores = [by_row.get(row, lowest) for row in rows]
         stored = self.passages.stored(rows)
-        return (
-            rows,
-            self._rescored(
-                words, [found.get(row, last) for row in rows], stored, BY_BOTH
-            ),
-            stored,
-        )
+        return rows, self._rescore(words, scores, stored, BY_BOTH), stored
 
-    def _rescored(
+    def _rescore(
         self,
         words: Sequence[str],
         scores: Sequence[float],
         stored: Sequence[bytes],
         weights: Weights,
     ) -> NDArray[np.float64]:
-        fields = [entry.split(b"\n", TEXT) for entry in stored]
-        return rescored(
-            words,
-            self.lexical.rarity,
-            scores,
-            [(field[TITLE], field[TEXT]) for field in fields],
-            weights,
-        )
+        texts = []
+        for entry in stored:
+            fields = entry.split(b"\n", TEXT)
+            texts.append((fields[TITLE], fields[TEXT]))
+        return rescore(words, self.lexical.rarity, scores, texts, weights)
 
     def fetch(self, rows: Sequence[int]) -> list[Passage]:
         """The passages with these row numbers, in their order."""
@@ -102,28 +96,31 @@ class Texts:
     def named(
         self, ids: Iterable[str], sources: Iterable[str] = ()
     ) -> dict[int, Passage]:
-        """Passages by row number that bear one of these document ids, passage ids or sources."""
-        found: dict[int, Passage] = {}
+        """Passages by row number that have one of these document ids, passage ids or sources."""
+        chosen: dict[int, Passage] = {}
         for wanted in map(whole_characters, ids):
-            parent = wanted.rpartition("#")[0]
-            for row, passage in self._with("document", wanted).items():
-                if wanted in (passage.id, passage.id.rpartition("#")[0]):
-                    found[row] = passage
-            found |= {
-                row: passage
-                for row, passage in self._with("document", parent).items()
-                if passage.id == wanted
-            }
+            for row, passage in self._candidates("document", wanted):
+                if wanted in (passage.id, _document_id(passage.id)):
+                    chosen[row] = passage
+            # It may be the id of a passage: "12#3" is a passage of document "12".
+            for row, passage in self._candidates("document", _document_id(wanted)):
+                if passage.id == wanted:
+                    chosen[row] = passage
         for source in map(whole_characters, sources):
-            found |= {
-                row: passage
-                for row, passage in self._with("source", source).items()
-                if passage.source == source
-            }
-        return found
+            for row, passage in self._candidates("source", source):
+                if passage.source == source:
+                    chosen[row] = passage
+        return chosen
 
-    def _with(self, field: Field, name: str) -> dict[int, Passage]:
-        """Passages with a name, and perhaps a few others."""
-        gone = set(load_deleted(self._content).tolist())
-        rows = [row for row in self.passages.rows_with(field, name) if row not in gone]
-        return dict(zip(rows, self.fetch(rows), strict=True))
+    def _candidates(self, field: Field, name: str) -> list[tuple[int, Passage]]:
+        """Passages whose document or source has the checksum of a name: those of that name, and perhaps others."""
+        deleted = set(load_deleted(self._content).tolist())
+        rows = []
+        for row in self.passages.rows_with(field, name):
+            if row not in deleted:
+                rows.append(row)
+        return list(zip(rows, self.fetch(rows), strict=True))
+
+
+def _document_id(passage_id: str) -> str:
+    return passage_id.rpartition("#")[0]
