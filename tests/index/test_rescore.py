@@ -30,7 +30,7 @@ def signs(sign: str, question: str, *texts: tuple[str, str]) -> list[float]:
             ("T", "nothing of it"),
         ),
         ("title", "who founded puma", ("Pumas (brand)", "x"), ("Puma Energy", "x")),
-        ("news", "who founded puma", ("Dassler", "x"), ("Puma", "x")),
+        ("title_novelty", "who founded puma", ("Dassler", "x"), ("Puma", "x")),
         ("pairs", "first world war", ("T", "the First World"), ("T", "world first")),
         ("lead", "who", ("Puma", "Puma is a brand"), ("Puma", "The brand Puma")),
         (
