@@ -176,11 +176,11 @@ def _lines(path: Path | None) -> dict[int, str]:
 
 def _usable(lines: Mapping[int, str], path: Path | None) -> list[str]:
     """The questions, all of which can be asked: one that cannot is told now, not after hours."""
-    from whichsense.index.search import usable
+    from whichsense.index.search import check_question
 
     for number, question in lines.items():
         try:
-            usable(question)
+            check_question(question)
         except BadInput as error:
             raise BadInput(f"{_name(path)}, line {number}: {error}") from None
     return list(lines.values())

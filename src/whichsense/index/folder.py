@@ -82,9 +82,10 @@ def read_manifest(folder: Path) -> Manifest:
                 f"'{folder}' has index format {table['format']}; this version reads {FORMAT}. "
                 "Build it again, or use the version of whichsense that wrote it."
             )
-        table["files"] = {
-            name: FileRecord(**record) for name, record in table["files"].items()
-        }
+        files = {}
+        for name, record in table["files"].items():
+            files[name] = FileRecord(**record)
+        table["files"] = files
         table["sources"] = tuple(table["sources"])
         return Manifest(**table)
     except (KeyError, TypeError, AttributeError) as error:
@@ -138,13 +139,17 @@ def damaged_files(folder: Path, manifest: Manifest) -> Iterator[str]:
 def leftovers(folder: Path, manifest: Manifest | None) -> list[str]:
     """What an interrupted writer left beside the served generation. Harmless."""
     served = manifest.folder if manifest else None
-    names = [
-        path.name
-        for path in folder.glob("generation-*")
-        if path.name != served and path.name[11:].isdigit()
-    ]
-    names += [path.name for path in folder.glob(f".{MANIFEST}.*.tmp")]
-    return sorted(names) + ([STAGING] if (folder / STAGING).exists() else [])
+    names = []
+    for path in folder.glob("generation-*"):
+        number = path.name.removeprefix("generation-")
+        if path.name != served and number.isdigit():
+            names.append(path.name)
+    for path in folder.glob(f".{MANIFEST}.*.tmp"):
+        names.append(path.name)
+    names.sort()
+    if (folder / STAGING).exists():
+        names.append(STAGING)
+    return names
 
 
 @contextlib.contextmanager
@@ -154,9 +159,8 @@ def writing(folder: Path, what: str) -> Iterator[None]:
         with _locked(folder, what):
             yield
     except (OSError, sqlite3.OperationalError) as error:
-        if getattr(error, "errno", None) == errno.ENOSPC or "disk is full" in str(
-            error
-        ):
+        is_full = getattr(error, "errno", None) == errno.ENOSPC
+        if is_full or "disk is full" in str(error):  # SQLite has no error number
             raise DiskFull(folder) from error
         raise
 
@@ -170,15 +174,14 @@ def _locked(folder: Path, what: str) -> Iterator[None]:
                 f"'{folder}' is being written by {_holder(file)}. Wait until it ends, or stop it."
             )
         file.truncate(0)
-        file.write(
-            f"process {os.getpid()} ({what}, since {time.strftime('%Y-%m-%d %H:%M:%S')})\n"
-        )
+        since = time.strftime("%Y-%m-%d %H:%M:%S")
+        file.write(f"process {os.getpid()} ({what}, since {since})\n")
         file.flush()
         yield
 
 
 def _holder(file: TextIO) -> str:
-    """Who holds the lock. It signs right after taking it, so an empty lock is worth a second look."""
+    """Who holds the lock. A writer signs right after taking it, so that an empty file is read again."""
     for _ in range(5):
         file.seek(0)
         if signed := file.read().strip():

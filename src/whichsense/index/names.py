@@ -18,7 +18,9 @@ CREATE TABLE IF NOT EXISTS sense (key TEXT, title TEXT, gloss TEXT, name TEXT, P
 
 
 def _key(name: str) -> str:
-    return " ".join(whole_characters(name).replace("_", " ").casefold().split())
+    """A name as it is looked up: without case, with single spaces for underscores and white space."""
+    spaced = whole_characters(name).replace("_", " ")
+    return " ".join(spaced.casefold().split())
 
 
 class NamesWriter:
@@ -74,15 +76,17 @@ class Names:
     def redirect(self, name: str) -> str | None:
         """Where a name is redirected to, if it is."""
         rows = self._rows("SELECT target FROM redirect WHERE key = ?", name)
-        return next((target for (target,) in rows), None)
+        for (target,) in rows:
+            return target
+        return None
 
     def senses(self, name: str) -> list[Sense]:
         """What a name may mean, as its disambiguation page lists it; redirects are followed once."""
         query = "SELECT name, title, gloss FROM sense WHERE key = ? ORDER BY title"
-        found = list(self._rows(query, name))
-        if not found and (target := self.redirect(name)):
-            found = list(self._rows(query, target.removesuffix(" (disambiguation)")))
-        return [Sense(*row) for row in found]
+        rows = list(self._rows(query, name))
+        if not rows and (target := self.redirect(name)):
+            rows = list(self._rows(query, target.removesuffix(" (disambiguation)")))
+        return [Sense(*row) for row in rows]
 
     def problem(self) -> str | None:
         """What SQLite finds wrong with the file."""

@@ -31,10 +31,12 @@ def stage(folder: Path, base: Manifest | None) -> Path:
     discard_staging(folder)
     content = staging / "content"
     content.mkdir(parents=True)
-    for name in base.files if base else ():
+    if base is None:
+        return staging
+    for name in base.files:
         target = content / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        _link(folder / base.folder / name, target)  # type: ignore[union-attr]
+        _link(folder / base.folder / name, target)
     return staging
 
 
@@ -50,11 +52,13 @@ def discard_staging(folder: Path) -> None:
 
 
 def next_generation(folder: Path) -> int:
-    """One more than any that is there, served or not: a damaged manifest must not stand in the way of a new build."""
-    numbers = [
-        path.name.removeprefix("generation-") for path in folder.glob("generation-*")
-    ]
-    return 1 + max((int(number) for number in numbers if number.isdigit()), default=0)
+    """One more than any that is there, served or not: a damaged manifest must not prevent a new build."""
+    highest = 0
+    for path in folder.glob("generation-*"):
+        number = path.name.removeprefix("generation-")
+        if number.isdigit():
+            highest = max(highest, int(number))
+    return highest + 1
 
 
 def publish(folder: Path, base: Manifest | None, draft: Manifest) -> Manifest:
@@ -64,8 +68,10 @@ def publish(folder: Path, base: Manifest | None, draft: Manifest) -> Manifest:
         (content / "lexical" / name).unlink(missing_ok=True)
     _open_to_readers(content)
     manifest = dataclasses.replace(draft, files=_records(content, folder, base))
-    for inner in (content, *(path for path in content.rglob("*") if path.is_dir())):
-        _sync_folder(inner)
+    _sync_folder(content)
+    for path in content.rglob("*"):
+        if path.is_dir():
+            _sync_folder(path)
     write_atomically(folder / STAGING / MANIFEST, manifest.to_json())
     os.rename(content, folder / manifest.folder)
     _sync_folder(folder)
@@ -73,7 +79,7 @@ def publish(folder: Path, base: Manifest | None, draft: Manifest) -> Manifest:
 
 
 def finished(folder: Path) -> Manifest | None:
-    """Serve what a killed writer had moved into place, whole, and not yet served; None where there is no such thing."""
+    """Serve a complete generation that a killed writer moved into place but did not serve; None without one."""
     try:
         manifest = read_manifest(folder / STAGING)
     except IndexFault:
@@ -92,11 +98,12 @@ def _served(folder: Path, manifest: Manifest) -> Manifest:
 
 def _open_to_readers(content: Path) -> None:
     """tantivy makes some files for their owner alone; an index is for everybody whom the folder lets in."""
-    before = os.umask(0)
-    os.umask(before)
+    # The mask can be read only by setting it.
+    mask = os.umask(0)
+    os.umask(mask)
     for path in content.rglob("*"):
         if path.is_file() and path.stat().st_nlink == 1:
-            path.chmod(0o666 & ~before)
+            path.chmod(0o666 & ~mask)
 
 
 def sweep(folder: Path, manifest: Manifest) -> None:
@@ -116,10 +123,11 @@ def _records(
         if not path.is_file():
             continue
         name = path.relative_to(content).as_posix()
-        known = base.files.get(name) if base else None
-        if known and base and _same_file(path, folder / base.folder / name):
-            records[name] = known
-            continue
+        if base and name in base.files:
+            # A hard link into the served generation: its checksum is known.
+            if _same_file(path, folder / base.folder / name):
+                records[name] = base.files[name]
+                continue
         with open(path, "rb") as file:
             os.fsync(file.fileno())
         records[name] = FileRecord(path.stat().st_size, sha256(path))

@@ -29,11 +29,12 @@ from whichsense.types import Hit, Method, Passage, Sense
 if TYPE_CHECKING:
     from whichsense.index.dense.vectors import Vectors
 
-LONGEST_QUESTION = 10_000
+_LONGEST_QUESTION = 10_000  # characters
 # How deep each half is searched before both are joined.
 _FUSION_DEPTH = 100
-# What a cosine counts beside the score by words: tuned on AmbigNQ train. Each encoder has its own spread of cosines.
-_COSINE_COUNTS, _COSINE_COUNTS_ELSE = {"static-1": 60.0}, 90.0
+# The weight of a cosine beside the score by words, tuned on AmbigNQ train. Each encoder has its own spread of cosines.
+_COSINE_WEIGHTS = {"static-1": 60.0}
+_OTHER_COSINE_WEIGHT = 90.0
 
 
 class Index:
@@ -43,7 +44,8 @@ class Index:
         self, folder: Path, manifest: Manifest, encoder: Encoder | None = None
     ) -> None:
         root = folder / manifest.folder
-        self.folder, self.manifest = folder, manifest
+        self.folder = folder
+        self.manifest = manifest
         self._texts = Texts(root)
         self._names = Names(root / "names.sqlite")
         self._vectors = _vectors(root / "vectors") if manifest.encoder else None
@@ -115,7 +117,8 @@ class Index:
     @classmethod
     def open(cls, folder: str | Path, encoder: Encoder | None = None) -> Index:
         """The generation that is served now. A writer may publish the next one in this very moment: then try again."""
-        folder, seen = Path(folder), None
+        folder = Path(folder)
+        seen = None  # the generation that could not be opened
         while True:
             manifest = folders.read_manifest(folder)
             try:
@@ -153,21 +156,23 @@ class Index:
         if k < 1:
             raise BadInput(f"k is {k}; ask for at least one passage.")
         k = min(k, max(len(self), 1))
-        asked = [usable(question) for question in questions]
+        for question in questions:
+            check_question(question)
         method = self.method(method)
+        results = []
         if method == "bm25":
-            return [
-                [hit for _, hit in self._texts.search(question, k)]
-                for question in asked
-            ]
-        assert self._vectors is not None
-        encoded = self._loaded_encoder().encode_questions(asked)
-        if method == "dense":
-            return [self._by_meaning(vector, k) for vector in encoded]
-        return [
-            self._by_both(question, vector, k)
-            for question, vector in zip(asked, encoded, strict=True)
-        ]
+            for question in questions:
+                ranked = self._texts.search(question, k)
+                results.append([hit for _, hit in ranked])
+            return results
+        # questions × dimensions
+        encoded = self._load_encoder().encode_questions(list(questions))
+        for question, vector in zip(questions, encoded, strict=True):
+            if method == "dense":
+                results.append(self._search_by_meaning(vector, k))
+            else:
+                results.append(self._search_by_both(question, vector, k))
+        return results
 
     def passage(self, passage_id: str) -> Passage:
         """A passage by its id."""
@@ -203,36 +208,43 @@ class Index:
             )
         return method
 
-    def _loaded_encoder(self) -> Encoder:
+    def _load_encoder(self) -> Encoder:
         self._encoder = encoder_of(self.manifest.encoder, self._encoder)
-        assert self._encoder is not None
+        if self._encoder is None:
+            raise DamagedIndex(
+                f"'{self.folder}' has vectors, but its manifest names no encoder. Build the index again."
+            )
         return self._encoder
 
-    def _nearest(self, vector: NDArray[np.float32], k: int) -> list[tuple[int, float]]:
-        assert self._vectors is not None
-        rows, cosines = self._vectors.search(vector, k)
-        return list(zip(rows[0].tolist(), cosines[0].tolist(), strict=True))
+    def _load_vectors(self) -> Vectors:
+        if self._vectors is None:
+            raise BadInput(f"'{self.folder}' has no vectors. Build it with --dense.")
+        return self._vectors
 
-    def _by_meaning(self, vector: NDArray[np.float32], k: int) -> list[Hit]:
-        ranked = self._nearest(vector, k)
-        passages = self._texts.fetch([row for row, _ in ranked])
-        return [
-            Hit(passage, score)
-            for passage, (_, score) in zip(passages, ranked, strict=True)
-        ]
+    def _search_by_meaning(self, vector: NDArray[np.float32], k: int) -> list[Hit]:
+        rows, cosines = self._load_vectors().search(vector, k)
+        passages = self._texts.fetch(rows[0].tolist())
+        hits = []
+        for passage, score in zip(passages, cosines[0].tolist(), strict=True):
+            hits.append(Hit(passage, score))
+        return hits
 
-    def _by_both(self, question: str, vector: NDArray[np.float32], k: int) -> list[Hit]:
-        """What either search finds, scored by its words and by its meaning together."""
-        assert self._vectors is not None and self.manifest.encoder is not None
+    def _search_by_both(
+        self, question: str, vector: NDArray[np.float32], k: int
+    ) -> list[Hit]:
+        """The hits of either search, scored by their words and by their meaning together."""
+        vectors = self._load_vectors()
         depth = max(k, _FUSION_DEPTH)
-        near = [row for row, _ in self._nearest(vector, depth)]
+        near = vectors.search(vector, depth)[0][0].tolist()
         rows, by_words, stored = self._texts.search_beside(question, near, depth)
-        weight = _COSINE_COUNTS.get(self.manifest.encoder, _COSINE_COUNTS_ELSE)
-        scores = by_words + weight * self._vectors.similarities(vector, rows)
+        encoder = self.manifest.encoder or ""
+        weight = _COSINE_WEIGHTS.get(encoder, _OTHER_COSINE_WEIGHT)
+        scores = by_words + weight * vectors.similarities(vector, rows)
         best = np.argsort(-scores, kind="stable")[:k]
-        return [
-            Hit(unpack(stored[place]), float(scores[place])) for place in best.tolist()
-        ]
+        hits = []
+        for place in best.tolist():
+            hits.append(Hit(unpack(stored[place]), float(scores[place])))
+        return hits
 
 
 def _remove_temporary(folder: Path, owner: int) -> None:
@@ -246,16 +258,15 @@ def _vectors(folder: Path) -> Vectors:
     return Vectors.open(folder)
 
 
-def usable(question: str) -> str:
-    """A question as it is; one that cannot be searched for is told."""
+def check_question(question: str) -> None:
+    """Raise BadInput for a question that cannot be searched for."""
     if not question.strip():
         raise BadInput("The question is empty. Ask something.")
-    if len(question) > LONGEST_QUESTION:
+    if len(question) > _LONGEST_QUESTION:
         raise BadInput(
-            f"The question has {len(question):,} characters; at most {LONGEST_QUESTION:,} are read."
+            f"The question has {len(question):,} characters; at most {_LONGEST_QUESTION:,} are read."
         )
     if any("\ud800" <= character <= "\udfff" for character in question):
         raise BadInput(
             "The question is not valid UTF-8. Check the terminal's or the file's encoding."
         )
-    return question

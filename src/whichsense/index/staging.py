@@ -1,4 +1,4 @@
-"""The next generation while it grows, and the state from which a stopped or killed build goes on.
+"""The next generation while it grows, and the state from which a stopped or killed build resumes.
 
 tantivy commits on its own, so a state is written before the commit that it describes and renamed after it:
 whichever of the two counts as many passages as tantivy holds is the true one.
@@ -54,7 +54,9 @@ class Staging:
     def __init__(
         self, root: Path, state: State, lexical: LexicalWriter, id_prefix: str
     ) -> None:
-        self.root, self.state, self.content = root, state, root / "content"
+        self.root = root
+        self.state = state
+        self.content = root / "content"
         self._id_prefix = id_prefix
         self.report = Report.from_dict(dict(state.report)) if state.report else Report()
         self._lexical = lexical
@@ -72,15 +74,14 @@ class Staging:
     ) -> Staging:
         """Go on with the same job if it was stopped; otherwise begin anew on top of `base`."""
         root = folder / STAGING
-        states = [
-            state
-            for name in (_STATE, _NEXT_STATE)
-            if (state := _load(root / name)) and state.job == job
-        ]
-        with contextlib.suppress(
-            *_DAMAGE
-        ):  # of a staging folder that a power cut left half-written: begin anew
-            if states and (resumed := cls._resumed(root, states, id_prefix)):
+        states = []
+        for name in (_STATE, _NEXT_STATE):
+            state = _load(root / name)
+            if state and state.job == job:
+                states.append(state)
+        # A staging folder that a power cut left half-written is begun anew.
+        with contextlib.suppress(*_DAMAGE):
+            if states and (resumed := cls._resume(root, states, id_prefix)):
                 return resumed
         root = publish.stage(folder, base)
         state = State(
@@ -91,7 +92,7 @@ class Staging:
         return cls(root, state, LexicalWriter(root / "content" / "lexical"), id_prefix)
 
     @classmethod
-    def _resumed(
+    def _resume(
         cls, root: Path, states: Sequence[State], id_prefix: str
     ) -> Staging | None:
         lexical = LexicalWriter(root / "content" / "lexical")
@@ -113,23 +114,16 @@ class Staging:
             return
         if self._id_prefix:
             record = dataclasses.replace(record, id=f"{self._id_prefix}{record.id}")
-        title, whole, source, state = (
-            title_line(record),
-            record.text,
-            record.source,
-            self.state,
-        )
-        for name, section, start, end in pieces(
-            record, words, sentences
-        ):  # the hot loop of a build
+        title = title_line(record)
+        whole, source, state = record.text, record.source, self.state
+        # The hot loop of a build.
+        for name, section, start, end in pieces(record, words, sentences):
             text = whole[start:end]
             if self._seen.new(title, text):
                 self._lexical.add(state.next_row, title, text)
-                self._passages.add(
-                    pack((name, title, source, section), start, end, text),
-                    record.id,
-                    source,
-                )
+                names = (name, title, source, section)
+                stored = pack(names, start, end, text)
+                self._passages.add(stored, record.id, source)
                 state.next_row += 1
                 state.passages += 1
                 self.report.passages += 1
@@ -139,7 +133,9 @@ class Staging:
     def checkpoint(self, position: int) -> None:
         """From here on a crash loses nothing of what came before. `position`: records taken from the corpus."""
         state = self.state
-        state.position, state.report = position, self.report.as_dict()
+        state.position = position
+        state.report = self.report.as_dict()
+        # What tantivy's commit makes count must be on disk before it.
         self._names.commit()
         self._passages.flush()
         _save(_seen_path(self.root, state), self._seen.to_array())
@@ -151,17 +147,15 @@ class Staging:
                 stale.unlink()
 
     def finish_reading(self, position: int) -> None:
-        save_fingerprints(
-            self.content, self._seen
-        )  # first: once `read_all` is written nobody comes back here
+        # First: once `read_all` is written, a resumed build does not come back here.
+        save_fingerprints(self.content, self._seen)
         self.state.read_all = True
         self.checkpoint(position)
 
     def close(self) -> None:
         """Let merges end and files close, so that the content can be moved."""
-        with (
-            contextlib.ExitStack() as parts
-        ):  # each is closed even if another cannot be
+        # Each is closed even if another cannot be.
+        with contextlib.ExitStack() as parts:
             for part in (self._names, self._passages, self._lexical):
                 parts.callback(part.close)
 
@@ -178,11 +172,9 @@ def save_fingerprints(content: Path, seen: Seen) -> None:
 
 
 def save_deleted(content: Path, rows: Iterable[int]) -> None:
-    """Rows whose passages are no more, those of earlier generations too: packed text stays until a rebuild."""
-    _save(
-        content / DELETED,
-        np.union1d(load_deleted(content), np.fromiter(rows, dtype=np.uint64)),
-    )
+    """Add to the rows of deleted passages. Their compressed text stays until a rebuild."""
+    deleted = np.fromiter(rows, dtype=np.uint64)
+    _save(content / DELETED, np.union1d(load_deleted(content), deleted))
 
 
 def load_fingerprints(content: Path) -> Seen:
@@ -200,14 +192,13 @@ def _seen_path(root: Path, state: State) -> Path:
 
 
 def _load_seen(root: Path, state: State) -> Seen:
-    if (path := _seen_path(root, state)).exists():
+    path = _seen_path(root, state)
+    if path.exists():
         return Seen.from_array(np.load(path))
     content = root / "content"
-    return (
-        load_fingerprints(content)
-        if (content / "fingerprints.npy").exists()
-        else Seen()
-    )
+    if (content / "fingerprints.npy").exists():
+        return load_fingerprints(content)
+    return Seen()
 
 
 def _load(path: Path) -> State | None:

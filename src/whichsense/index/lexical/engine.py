@@ -19,12 +19,12 @@ from whichsense.files import write_atomically
 from whichsense.index.lexical.query import ANALYZER, any_of, body_text, content_analyzer
 
 _META = "meta.json"
-_HEAP = 512 * 2**20
+_HEAP = 512 * 2**20  # bytes of words before a segment is written
 # One core is for reading and cutting.
 _THREADS = max(1, min((os.cpu_count() or 2) - 1, 8))
 
 
-def _created(folder: Path) -> None:
+def _create(folder: Path) -> None:
     """`body` is searched; `row` says which passage it is.
 
     Lengths are not counted. tantivy's BM25 has b = 0.75 built in, which punishes long passages too much; passages are
@@ -40,7 +40,7 @@ def _created(folder: Path) -> None:
     write_atomically(folder / _META, json.dumps(meta, indent=2))
 
 
-def _opened(folder: Path) -> tantivy.Index:
+def _open(folder: Path) -> tantivy.Index:
     index = tantivy.Index.open(str(folder))
     index.register_tokenizer(ANALYZER, content_analyzer())  # not saved with the index
     return index
@@ -48,11 +48,9 @@ def _opened(folder: Path) -> tantivy.Index:
 
 def _write_fault(folder: Path, error: Exception) -> IndexFault:
     """tantivy reports everything as ValueError: what it means for the person at the keyboard."""
-    if (
-        "No space left" in str(error)
-        or "os error 28" in str(error)
-        or disk_usage(folder.parent).free < 2**20
-    ):
+    message = str(error)
+    is_full = "No space left" in message or "os error 28" in message
+    if is_full or disk_usage(folder.parent).free < 2**20:
         return DiskFull(folder)
     return WriteFault(f"The lexical index at '{folder}' could not be written: {error}")
 
@@ -67,14 +65,12 @@ def _explained(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _readable(folder: Path) -> Iterator[None]:
-    """What tantivy says of damaged files, and its panics, which are no ordinary exceptions."""
+    """Turn tantivy's errors into DamagedIndex. A panic in it is not an ordinary exception."""
     try:
         yield
     except BaseException as error:
-        if (
-            isinstance(error, ValueError | OSError)
-            or type(error).__name__ == "PanicException"
-        ):
+        is_panic = type(error).__name__ == "PanicException"
+        if is_panic or isinstance(error, ValueError | OSError):
             raise DamagedIndex(
                 f"'{folder}' cannot be read ({error}). `whichsense index check` names the damage; build it again."
             ) from None
@@ -102,8 +98,8 @@ class LexicalWriter:
         with _explained(folder):
             folder.mkdir(parents=True, exist_ok=True)
             if not tantivy.Index.exists(str(folder)):
-                _created(folder)
-            self._index = _opened(folder)
+                _create(folder)
+            self._index = _open(folder)
             self._writer = self._index.writer(heap_size=_HEAP, num_threads=_THREADS)
 
     @property
@@ -114,18 +110,16 @@ class LexicalWriter:
 
     def add(self, row: int, title: str, text: str) -> None:
         try:  # not the context manager: this is the hot path of a build
-            self._writer.add_document(
-                tantivy.Document(body=body_text(title, text), row=row)
-            )
+            document = tantivy.Document(body=body_text(title, text), row=row)
+            self._writer.add_document(document)
         except ValueError as error:
             raise _write_fault(self._folder, error) from error
 
     def delete(self, first: int, last: int) -> None:
         """The passages of these rows and of all between them."""
-        schema, kind = self._index.schema, tantivy.FieldType.Integer
-        self._writer.delete_documents_by_query(
-            tantivy.Query.range_query(schema, "row", kind, first, last)
-        )
+        kind = tantivy.FieldType.Integer
+        rows = tantivy.Query.range_query(self._index.schema, "row", kind, first, last)
+        self._writer.delete_documents_by_query(rows)
 
     def commit(self) -> None:
         with _explained(self._folder):
@@ -145,7 +139,7 @@ class Lexical:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         with _readable(folder), _lockable(folder) as place:
-            index = _opened(place)
+            index = _open(place)
             index.config_reader(reload_policy="manual")
             self._searcher = index.searcher()
             self._schema = index.schema
@@ -158,31 +152,23 @@ class Lexical:
     def search(self, words: Sequence[str], k: int) -> list[tuple[int, float]]:
         """The rows of the best k passages by BM25, with their scores."""
         query = any_of(self._schema, "body", words)
-        return self._found(query, k) if query is not None else []
+        limit = min(k, self.count)
+        if query is None or not limit:
+            return []
+        with _readable(self.folder):
+            hits = self._searcher.search(query, limit=limit, count=False).hits
+            addresses = [address for _, address in hits]
+            values = self._searcher.fast_field_values("row", addresses)
+        rows = np.array(values, dtype=np.int64)
+        scores = np.array([score for score, _ in hits], dtype=np.float64)
+        # Equal scores by row, however tantivy lays them out.
+        order = np.lexsort((rows, -scores))
+        return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
 
     def rarity(self, term: str) -> float:
         """The idf of a word, as BM25 has it."""
         if term not in self._rarities:
-            among = self._searcher.doc_freq("body", term)
-            self._rarities[term] = math.log(
-                1 + (self.count - among + 0.5) / (among + 0.5)
-            )
+            having = self._searcher.doc_freq("body", term)
+            odds = (self.count - having + 0.5) / (having + 0.5)
+            self._rarities[term] = math.log(1 + odds)
         return self._rarities[term]
-
-    def _found(self, query: tantivy.Query, limit: int) -> list[tuple[int, float]]:
-        limit = min(limit, self.count)
-        if not limit:
-            return []
-        with _readable(self.folder):
-            hits = self._searcher.search(query, limit=limit, count=False).hits
-            values = self._searcher.fast_field_values(
-                "row", [address for _, address in hits]
-            )
-        rows, scores = (
-            np.array(values, dtype=np.int64),
-            np.array([score for score, _ in hits], dtype=np.float64),
-        )
-        order = np.lexsort(
-            (rows, -scores)
-        )  # equal scores by row, however tantivy lays them out
-        return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))

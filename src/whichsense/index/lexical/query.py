@@ -32,9 +32,8 @@ def content_analyzer() -> tantivy.TextAnalyzer:
     They are not stemmed: it found hardly more and took a quarter of the time of building and of searching.
     Questions ask for a word's singular and plural instead.
     """
-    return (
-        _words().filter(tantivy.Filter.custom_stopword(sorted(UNINDEXED_WORDS))).build()
-    )
+    unindexed = tantivy.Filter.custom_stopword(sorted(UNINDEXED_WORDS))
+    return _words().filter(unindexed).build()
 
 
 _PLAIN = _words().build()
@@ -60,11 +59,9 @@ def other_number(word: str) -> str | None:
         return f"{word[:-3]}y"
     if word.endswith("s"):
         return word[:-1]
-    return (
-        f"{word[:-1]}ies"
-        if word.endswith("y") and word[-2] not in "aeiou"
-        else f"{word}s"
-    )
+    if word.endswith("y") and word[-2] not in "aeiou":
+        return f"{word[:-1]}ies"
+    return f"{word}s"
 
 
 def question_words(question: str) -> list[str]:
@@ -78,10 +75,8 @@ def content_words(words: Sequence[str]) -> list[str]:
     >>> content_words(question_words("Who were the parents of Ötzi?"))
     ['parents', 'otzi']
     """
-    return list(
-        dict.fromkeys(word for word in words if word not in QUESTION_WORDS)
-        or dict.fromkeys(words)
-    )
+    content = [word for word in words if word not in QUESTION_WORDS]
+    return list(dict.fromkeys(content or words))
 
 
 def body_text(title: str, text: str) -> str:
@@ -101,4 +96,5 @@ def any_of(
         if other := other_number(word):
             plain = tantivy.Query.term_query(schema, field, other, "freq")
             terms.append(tantivy.Query.boost_query(plain, _OTHER_NUMBER))
-    return tantivy.Query.boolean_query([(tantivy.Occur.Should, term) for term in terms])
+    optional = [(tantivy.Occur.Should, term) for term in terms]
+    return tantivy.Query.boolean_query(optional)
