@@ -25,11 +25,11 @@ from whichsense.models.compact.writer.prompts import (
 )
 from whichsense.train.compact.data.batch import (
     ListBatch,
-    PairTensors,
     TeacherScores,
     build_list_batch,
 )
 from whichsense.train.compact.data.pack import Pack, RaggedArray
+from whichsense.train.compact.data.pairs import PairTensors
 from whichsense.train.compact.data.questions import held_out_questions
 from whichsense.train.compact.data.synthetic import (
     SYNTHETIC_FILE,

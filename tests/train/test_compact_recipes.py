@@ -35,13 +35,14 @@ from whichsense.models.compact.scorer import features
 from whichsense.models.compact.writer.net import WriterConfig, from_bert
 from whichsense.models.compact.writer.prompts import ANSWER, RESTORE
 from whichsense.text.words import normalize
-from whichsense.train.compact.data.batch import build_list_batch, to_passage_places
+from whichsense.train.compact.data.batch import build_list_batch
 from whichsense.train.compact.data.corpora import (
     CorpusQuestions,
     contains_answer,
     small_corpora,
     training_half_of_sample,
 )
+from whichsense.train.compact.data.pairs import to_passage_places
 from whichsense.train.compact.data.search import can_fork
 from whichsense.train.compact.data.synthetic import SYNTHETIC_FILE
 from whichsense.train.compact.encoder import losses, teacher_scores

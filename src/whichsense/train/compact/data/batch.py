@@ -10,26 +10,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from whichsense.models.compact.encoder.tokens import BEGIN, END
 from whichsense.train.compact.data.list_builder import MAX_ANSWERS, MAX_SPANS
 from whichsense.train.compact.data.pack import Ints, Pack
+from whichsense.train.compact.data.pairs import (
+    PairTensors,
+    build_pairs,
+    to_pair_places,
+)
 
 TEACHER_TOKENS = 6  # likeliest first and last tokens of a passage that have soft labels
 _POSITIVE_BONUS = 0.6  # of a passage that holds an answer, when slots are drawn
 _NO_SLOT = -1
-
-
-class PairTensors(NamedTuple):
-    """Pairs × tokens: `[CLS] question [SEP] title [SEP] text [SEP]`."""
-
-    ids: Tensor
-    types: Tensor
-    """1 for title and text."""
-    mask: Tensor
-    region: Tensor
-    """Tokens of title and text, without separators: answers are among them."""
-    heads: Tensor
-    """Pairs × 2: the place of the title's first token, and the number of the title's tokens."""
 
 
 class SoftLabels(NamedTuple):
@@ -103,7 +94,9 @@ def sample_slots(
     slots = pack.slot_range(number)
     if len(slots) <= count:
         return list(slots)
-    positive = np.diff(pack.spans.starts[slots.start : slots.stop + 1]) > 0
+    # A slot is positive if it has spans.
+    starts = pack.spans.starts[slots.start : slots.stop + 1]
+    positive = np.diff(starts) > 0
     keys = rng.random(len(slots)) + _POSITIVE_BONUS * positive
     best = np.argpartition(-keys, count)[:count]
     return sorted((best + slots.start).tolist())
@@ -129,7 +122,7 @@ def build_list_batch(
     pair_lists = np.repeat(np.array(numbers), table.shape[1])
     # A slot without a passage reads as the first slot, and is masked by `valid`.
     rows = pack.slots.values[np.maximum(flat, 0)].astype(np.int64)
-    pairs, sizes = _build_pairs(
+    pairs, sizes = build_pairs(
         pack,
         pair_lists,
         rows,
@@ -167,7 +160,8 @@ def _slot_table(slots: Sequence[Sequence[int]], *, alone: bool) -> NDArray[np.in
     width = max(1, *map(len, slots))
     if alone:
         width += 1
-    table = np.full((len(slots), width), _NO_SLOT, np.int64)
+    shape = (len(slots), width)
+    table = np.full(shape, _NO_SLOT, np.int64)
     for row, own in enumerate(slots):
         table[row, : len(own)] = own
     return table
@@ -185,21 +179,27 @@ def _gold_spans(
     slots = np.maximum(flat, 0)
     spans = pack.spans.padded(slots, MAX_SPANS).astype(np.int64)  # pairs × spans × 3
     answers = spans[..., 0]
-    places = _to_pair_places(spans[..., 1:], heads[:, :1, None], heads[:, 1:, None])
+    title_start = heads[:, :1, None]
+    title_size = heads[:, 1:, None]
+    places = to_pair_places(spans[..., 1:], title_start, title_size)
     first = places[..., 0]
     last = places[..., 1]
     # Padding is not a span, nor is what was cut off at the end of a pair.
-    exists = np.arange(MAX_SPANS) < pack.spans.sizes(slots)[:, None]
-    exists &= (flat >= 0)[:, None] & (last < sizes[:, None] - 1)
+    counts = pack.spans.sizes(slots)
+    exists = np.arange(MAX_SPANS) < counts[:, None]
+    exists &= (flat >= 0)[:, None]
+    exists &= last < sizes[:, None] - 1
     held = np.zeros((len(flat), MAX_ANSWERS), bool)
     held[np.nonzero(exists)[0], answers[exists]] = True
-    shape = (*table.shape, -1)
-    return (
-        torch.from_numpy(held.reshape(shape)),
-        torch.from_numpy(np.where(exists, first, 0).reshape(shape)),
-        torch.from_numpy(np.where(exists, last, 0).reshape(shape)),
-        torch.from_numpy(np.where(exists, answers, -1).reshape(shape)),
+    arrays = (
+        held,
+        np.where(exists, first, 0),
+        np.where(exists, last, 0),
+        np.where(exists, answers, -1),
     )
+    shape = (*table.shape, -1)
+    tensors = [torch.from_numpy(array.reshape(shape)) for array in arrays]
+    return tensors[0], tensors[1], tensors[2], tensors[3]
 
 
 def _soft_labels(
@@ -210,91 +210,13 @@ def _soft_labels(
 ) -> SoftLabels:
     slots = np.maximum(table.reshape(-1), 0)
     places = scores.places[slots].astype(np.int64)
-    places = _to_pair_places(places, heads[:, :1, None], heads[:, 1:, None])
-    relevance = scores.relevance[slots].reshape(table.shape).astype(np.float32)
+    title_start = heads[:, :1, None]
+    title_size = heads[:, 1:, None]
+    places = to_pair_places(places, title_start, title_size)
+    relevance = scores.relevance[slots].reshape(table.shape)
+    chances = np.exp(scores.chances[slots].astype(np.float32))
     return SoftLabels(
-        torch.from_numpy(relevance),
+        torch.from_numpy(relevance.astype(np.float32)),
         torch.from_numpy(np.minimum(places, longest - 1)),
-        torch.from_numpy(np.exp(scores.chances[slots].astype(np.float32))),
-    )
-
-
-def _to_pair_places(
-    places: NDArray[np.int64],
-    first: Any,
-    title: Any,
-) -> NDArray[np.int64]:
-    """Places counted from the title's first token, as places in a pair: a separator follows the title.
-
-    >>> _to_pair_places(np.array([0, 1, 2]), first=5, title=2).tolist()
-    [5, 6, 8]
-    """
-    moved: NDArray[np.int64] = places + first + (places >= title)
-    return moved
-
-
-def to_passage_places(
-    places: Tensor,
-    first: Tensor,
-    title: Tensor,
-) -> Tensor:
-    """The inverse of `_to_pair_places`."""
-    moved = places - first
-    return torch.where(moved >= title, moved - 1, moved)
-
-
-def _build_pairs(
-    pack: Pack,
-    lists: Ints,
-    rows: Ints,
-    longest: int,
-    bare: NDArray[np.bool_],
-) -> tuple[PairTensors, Ints]:
-    """The pairs of these lists and passages, as `inputs.pair` builds one, and the number of tokens of each."""
-    question = pack.questions.sizes(lists)
-    title = np.where(bare, 0, pack.titles.sizes(rows))
-    room = np.maximum(0, longest - question - title - 4)  # four special tokens
-    text = np.where(bare, 0, np.minimum(pack.texts.sizes(rows), room))
-    ids = np.zeros((len(rows), longest), np.int64)
-    ids[:, 0] = BEGIN
-    place = np.ones(len(rows), np.int64)  # where the next part of each pair begins
-    for tokens, chosen, sizes in (
-        (pack.questions, lists, question),
-        (pack.titles, rows, title),
-        (pack.texts, rows, text),
-    ):
-        pair, at = _enumerate_rows(sizes)
-        ids[pair, place[pair] + at] = tokens.values[tokens.starts[chosen][pair] + at]
-        ids[np.arange(len(rows)), place + sizes] = END
-        place = place + sizes + 1
-    return _mask_pairs(ids, place, np.stack([question + 2, title], 1)), place
-
-
-def _enumerate_rows(sizes: Ints) -> tuple[Ints, Ints]:
-    """For rows of these sizes, each item's row and its place there.
-
-    >>> [part.tolist() for part in _enumerate_rows(np.array([2, 0, 1]))]
-    [[0, 0, 2], [0, 1, 0]]
-    """
-    row = np.repeat(np.arange(len(sizes)), sizes)
-    starts = np.cumsum(sizes) - sizes
-    return row, np.arange(len(row)) - starts[row]
-
-
-def _mask_pairs(
-    ids: Ints,
-    sizes: Ints,
-    heads: Ints,
-) -> PairTensors:
-    at = np.arange(ids.shape[1])[None]
-    mask = at < sizes[:, None]
-    passage = (at >= heads[:, :1]) & mask
-    after_title = at == heads.sum(1)[:, None]
-    at_end = at == sizes[:, None] - 1
-    return PairTensors(
-        torch.from_numpy(ids),
-        torch.from_numpy(passage.astype(np.int64)),
-        torch.from_numpy(mask),
-        torch.from_numpy(passage & ~(after_title | at_end)),
-        torch.from_numpy(heads),
+        torch.from_numpy(chances),
     )

@@ -46,7 +46,9 @@ class ListBuilder:
         for names in question.answers[:MAX_ANSWERS]:
             aliases: dict[Ids, None] = {}
             for name in names:
-                ids = tuple(answer_ids(self._tokenizer, name)) if name.strip() else ()
+                if not name.strip():
+                    continue
+                ids = tuple(answer_ids(self._tokenizer, name))
                 if 0 < len(ids) < LONGEST_ANSWER:
                     aliases[ids] = None
             answers.append(list(aliases))

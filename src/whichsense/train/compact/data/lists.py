@@ -145,11 +145,14 @@ class _Lists:
     ) -> list[list[TitledText]]:
         """The hits of each question; none for those that bring all their passages."""
         texts = [one.text for one in questions if one.searched]
-        found = iter(search.search_many(texts, self.lists.depth, self.data.method))
+        # One call for all questions: the index searches them together.
+        results = search.search_many(texts, self.lists.depth, self.data.method)
+        found = iter(results)
         passages = []
         for question in questions:
             hits = next(found) if question.searched else []
-            passages.append([(hit.passage.title, hit.passage.text) for hit in hits])
+            own = [(hit.passage.title, hit.passage.text) for hit in hits]
+            passages.append(own)
         return passages
 
     def _choose(

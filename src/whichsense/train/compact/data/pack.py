@@ -34,7 +34,8 @@ class RaggedArray:
     ) -> RaggedArray:
         """`width`: numbers of an item; 0 if items are single numbers."""
         starts = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum([len(row) for row in rows], out=starts[1:])
+        sizes = [len(row) for row in rows]
+        np.cumsum(sizes, out=starts[1:])
         items: list[Any] = []
         for row in rows:
             items += row
@@ -55,18 +56,22 @@ class RaggedArray:
             values.append(part.values + shift)
             starts.append(part.starts[:-1] + end)
             end += len(part.values)
-        return cls(np.concatenate(values), np.concatenate([*starts, [end]]))
+        starts.append(np.array([end]))
+        return cls(np.concatenate(values), np.concatenate(starts))
 
     def take(self, rows: Ints) -> RaggedArray:
         """Some rows, in the order given."""
         sizes = self.sizes(rows)
         starts = np.concatenate([[0], np.cumsum(sizes)])
         # For every item of the result, its place in the values.
-        shifts = np.repeat(self.starts[rows] - starts[:-1], sizes)
-        return RaggedArray(self.values[np.arange(starts[-1]) + shifts], starts)
+        shifts = self.starts[rows] - starts[:-1]
+        places = np.arange(starts[-1]) + np.repeat(shifts, sizes)
+        return RaggedArray(self.values[places], starts)
 
     def __getitem__(self, row: int) -> Ints:
-        values: Ints = self.values[self.starts[row] : self.starts[row + 1]]
+        first = self.starts[row]
+        end = self.starts[row + 1]
+        values: Ints = self.values[first:end]
         return values
 
     def __len__(self) -> int:
@@ -86,7 +91,9 @@ class RaggedArray:
             shape = (len(rows), width, *self.values.shape[1:])
             return np.zeros(shape, self.values.dtype)
         places = self.starts[rows][:, None] + np.arange(width)
-        values: Ints = self.values[np.minimum(places, len(self.values) - 1)]
+        # The last rows would reach beyond the end.
+        places = np.minimum(places, len(self.values) - 1)
+        values: Ints = self.values[places]
         return values
 
 
@@ -112,7 +119,17 @@ class Pack:
 
     def slot_range(self, number: int) -> range:
         """The slots of a list."""
-        return range(int(self.slots.starts[number]), int(self.slots.starts[number + 1]))
+        first = int(self.slots.starts[number])
+        end = int(self.slots.starts[number + 1])
+        return range(first, end)
+
+    def passage(self, row: int) -> tuple[list[int], list[int]]:
+        """The title and the text of a passage."""
+        return self.titles[row].tolist(), self.texts[row].tolist()
+
+    def passage_of(self, slot: int) -> int:
+        """The row of the passage in a slot."""
+        return int(self.slots.values[slot])
 
     @property
     def slot_has_answer(self) -> _Bools:
@@ -128,7 +145,9 @@ class Pack:
     def to_bytes(self) -> bytes:
         """An npz archive, which `from_bytes` reads."""
         questions = json.dumps([asdict(one) for one in self.asked])
-        arrays: dict[str, Ints] = {"asked": np.frombuffer(questions.encode(), np.uint8)}
+        # Text is stored as bytes: an array of objects would need pickle.
+        asked = np.frombuffer(questions.encode(), np.uint8)
+        arrays: dict[str, Ints] = {"asked": asked}
         for name in _ARRAYS:
             array: RaggedArray = getattr(self, name)
             arrays[name] = array.values

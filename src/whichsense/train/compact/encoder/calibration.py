@@ -8,7 +8,7 @@ import torch
 
 from whichsense.models.compact.encoder.net import CompactNet
 from whichsense.models.compact.encoder.quantized import UNLEARNT, QuantizedLinear
-from whichsense.train.compact.data.batch import PairTensors
+from whichsense.train.compact.data.pairs import PairTensors
 
 
 def is_calibrated(net: CompactNet) -> bool:

@@ -139,7 +139,8 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
         if self.start is not None:
             net = self.start.net(self.shape)
         else:
-            net = from_bert(load_base(located(model.base)).state_dict(), self.shape)
+            base = load_base(located(model.base))
+            net = from_bert(base.state_dict(), self.shape)
         net.encoder.words.weight.requires_grad_(not model.words_stay)
         if model.early_stays:
             for part in net.first_half:
@@ -177,7 +178,8 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
             number, lists = item
             rng = batch_rng(seed, epoch, number)
             batch = self.sample_batch(lists, rng)
-            return EncoderBatch(batch, bool(rng.random() < self.options.teacher.itself))
+            itself = bool(rng.random() < self.options.teacher.itself)
+            return EncoderBatch(batch, itself)
 
         return Lazy(numbers, build_batch)
 
@@ -238,7 +240,10 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
         total = parts["relevance"].new_zeros(())
         for name, part in parts.items():
             total = total + _LOSS_WEIGHTS[name] * part
-        return total, {name: part.detach() for name, part in parts.items()}
+        logged: dict[str, float | Tensor] = {}
+        for name, part in parts.items():
+            logged[name] = part.detach()
+        return total, logged
 
     def with_own_labels(self, lists: ListBatch) -> ListBatch:
         """The batch with soft labels of the model that training started from (self-distillation)."""
@@ -247,7 +252,8 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
         with torch.no_grad():
             output = net.read(*lists.pairs[:3])
             # Pairs × 2 × tokens
-            logs = torch.stack(losses.start_end(output["span"], lists.pairs.region), 1)
+            first, last = losses.start_end(output["span"], lists.pairs.region)
+            logs = torch.stack([first, last], 1)
             best = logs.topk(TEACHER_TOKENS, dim=2)
         relevance = output["relevance"].view_as(lists.valid)
         return lists._replace(

@@ -72,9 +72,10 @@ def list_probabilities(
     lists: Pack, weights: Mapping[str, float]
 ) -> NDArray[np.float64]:
     """How often each list is drawn, by the weight of its dataset."""
-    each = np.array([_weight(one.source, weights) for one in lists.asked])
-    each = each * np.where(lists.has_answer, 1.0, _UNANSWERED_WEIGHT)
-    return normalize_weights(1.0, each)
+    by_source = np.array([_weight(one.source, weights) for one in lists.asked])
+    # A list without an answer teaches only what to decline.
+    by_answer = np.where(lists.has_answer, 1.0, _UNANSWERED_WEIGHT)
+    return normalize_weights(1.0, by_source * by_answer)
 
 
 def normalize_weights(

@@ -22,13 +22,15 @@ _TEACHER_FLOOR = 0.01  # added to the teacher's share of every passage
 
 def _masked_mean(values: Tensor, mask: Tensor) -> Tensor:
     """The mean of the values in the mask; 0 if it is empty."""
-    return (values * mask).sum() / mask.sum().clamp(min=1)
+    count = mask.sum().clamp(min=1)
+    return (values * mask).sum() / count
 
 
 def shares(scores: Tensor, valid: Tensor) -> Tensor:
     """Log probabilities over a list's passages and, last, a null passage of score 0 (lists × slots + 1)."""
     scores = scores.view_as(valid).masked_fill(~valid, NONE)
-    return F.log_softmax(F.pad(scores, (0, 1)), dim=1)
+    with_null = F.pad(scores, (0, 1))
+    return F.log_softmax(with_null, dim=1)
 
 
 def _listwise(logs: Tensor, held: Tensor) -> Tensor:
@@ -36,9 +38,12 @@ def _listwise(logs: Tensor, held: Tensor) -> Tensor:
 
     `logs`: lists × slots + 1. `held`: lists × slots × answers.
     """
-    mass = logs[:, :-1, None].masked_fill(~held, NONE).logsumexp(1)  # lists × answers
+    # Lists × answers: the log probability of all passages that hold an answer.
+    passages = logs[:, :-1, None].masked_fill(~held, NONE)
+    mass = passages.logsumexp(1)
     has_answer = held.any(1)
-    answered = -(mass * has_answer).sum(1) / has_answer.sum(1).clamp(min=1)
+    count = has_answer.sum(1).clamp(min=1)
+    answered = -(mass * has_answer).sum(1) / count
     unanswered = -_NULL_WEIGHT * logs[:, -1]
     each = torch.where(has_answer.any(1), answered, unanswered)
     return each.sum() / len(each)
@@ -68,10 +73,15 @@ def span_loss(
     # Pairs × spans × answers: which answer a span is.
     own = batch.answer.flatten(0, 1)[..., None] == numbers
     has_answer = own.any(1)
-    mass = each[..., None].masked_fill(~own, NONE).logsumexp(1).clamp(min=_LEAST_MASS)
-    scores = (mass * has_answer).sum(1) / has_answer.sum(1).clamp(min=1)
+    # Pairs × answers: the log probability of all places of an answer.
+    mass = each[..., None].masked_fill(~own, NONE).logsumexp(1)
+    mass = mass.clamp(min=_LEAST_MASS)
+    count = has_answer.sum(1).clamp(min=1)
+    scores = (mass * has_answer).sum(1) / count
     answers = has_answer.any(1).view_as(batch.valid)  # lists × slots
-    weights = logs[:, :-1].detach().masked_fill(~answers, NONE).softmax(1) * answers
+    # Shares among the passages that hold an answer; without one, all are 0.
+    weights = logs[:, :-1].detach().masked_fill(~answers, NONE)
+    weights = weights.softmax(1) * answers
     total = -(weights * scores.view_as(weights)).sum()
     return total / answers.any(1).sum().clamp(min=1)
 
@@ -139,17 +149,21 @@ def _span_distillation(
     last: Tensor,
 ) -> Tensor:
     weights = (targets[:, :-1] + _TEACHER_FLOOR) * valid
-    weights = (weights / weights.sum().clamp(min=1e-6)).flatten()
+    total = weights.sum().clamp(min=1e-6)
+    weights = (weights / total).flatten()
     # Pairs × 2 × pieces: our log probabilities of the teacher's likeliest tokens.
-    logs = torch.stack([first, last], 1).gather(2, taught.places).clamp(min=_FLOOR)
-    return -(weights * (taught.chances * logs).sum((1, 2))).sum()
+    logs = torch.stack([first, last], 1).gather(2, taught.places)
+    logs = logs.clamp(min=_FLOOR)
+    each = (taught.chances * logs).sum((1, 2))
+    return -(weights * each).sum()
 
 
 def _ambiguity(logits: Tensor, batch: ListBatch) -> dict[str, Tensor]:
     """The log loss over the mean of all passages, and of the question alone, where annotators gave a label."""
     each = logits.view_as(batch.valid)
     valid = batch.valid
-    mean_logit = (each * valid).sum(1) / valid.sum(1).clamp(min=1)
+    count = valid.sum(1).clamp(min=1)
+    mean_logit = (each * valid).sum(1) / count
     predictions = {"ambiguity": mean_logit}
     if batch.alone:
         predictions["alone"] = each[:, -1]

@@ -48,8 +48,9 @@ def evaluate_lists(
         logs = shares(relevance, batch.valid)[:, :-1]
         order = logs.argsort(1, descending=True)
         answers = batch.held.any(2).gather(1, order)  # lists × slots, best first
-        totals["top1"] += int(answers[:, :1].any(1).sum())
-        totals["top5"] += int(answers[:, :5].any(1).sum())
+        for name, depth in (("top1", 1), ("top5", 5)):
+            hits = answers[:, :depth].any(1)
+            totals[name] += int(hits.sum())
         for row, number in enumerate(numbers):
             best = _best_string(
                 span,
@@ -120,7 +121,10 @@ def _best_tokens(span: Tensor, region: Tensor) -> list[list[tuple[int, float]]]:
     """The likeliest first and the likeliest last tokens of a pair, each with its log probability."""
     best_tokens = []
     for logs in start_end(span[None].float(), region[None]):
-        best = logs[0].topk(min(TEACHER_TOKENS, logs.shape[1]))
-        tokens = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        # A pair may be shorter than the number of tokens that are wanted.
+        count = min(TEACHER_TOKENS, logs.shape[1])
+        best = logs[0].topk(count)
+        places = best.indices.tolist()
+        tokens = zip(places, best.values.tolist(), strict=True)
         best_tokens.append(list(tokens))
     return best_tokens

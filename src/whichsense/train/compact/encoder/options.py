@@ -77,11 +77,11 @@ class EncoderOptions:
 
     def check(self) -> None:
         """Raise BadConfig for values that contradict each other."""
-        if not 0 <= self.made.share < 1 or not 0 <= self.made.emptied <= 1:
+        if not _is_share(self.made.share) or not 0 <= self.made.emptied <= 1:
             raise BadConfig(
                 "made.share must be at least 0 and less than 1; made.emptied must be between 0 and 1."
             )
-        if not 0 <= self.topics.share < 1 or not 0 <= self.topics.thinned <= 1:
+        if not _is_share(self.topics.share) or not 0 <= self.topics.thinned <= 1:
             raise BadConfig(
                 "topics.share must be at least 0 and less than 1; topics.thinned must be between 0 and 1."
             )
@@ -89,7 +89,13 @@ class EncoderOptions:
             raise BadConfig(
                 "data.topics is empty: give a folder with topics, or 'topics', which ships with the recipes."
             )
-        if (self.model.kept or self.teacher.itself) and not self.model.start:
+        needs_start = self.model.kept or self.teacher.itself
+        if needs_start and not self.model.start:
             raise BadConfig(
                 "model.kept and teacher.itself refer to the model that training starts from: give model.start."
             )
+
+
+def _is_share(value: float) -> bool:
+    """Something must be left for the lists of datasets."""
+    return 0 <= value < 1

@@ -89,14 +89,17 @@ class Start:
         mean = CompactNet(net.config)
         weights = {}
         for name, value in net.state_dict().items():
-            weights[name] = value.detach().cpu().lerp(self.state[name], share)
+            trained = value.detach().cpu()
+            weights[name] = trained.lerp(self.state[name], share)
         mean.load_state_dict(weights)
         return mean
 
 
 def round_words(words: Tensor) -> Tensor:
     """Word vectors as the int8 weights folder holds them: the writer trains with the vectors that it will run with."""
-    steps = words.abs().amax(1, keepdim=True).clamp(min=1e-8) / WORD_TOP
+    # Words × 1: each vector has a step of its own.
+    largest = words.abs().amax(1, keepdim=True)
+    steps = largest.clamp(min=1e-8) / WORD_TOP
     return torch.round(words / steps) * steps
 
 
@@ -117,7 +120,9 @@ def _from_weights_folder(folder: Path) -> Start:
     exported = load(folder)
     sizes = dict(exported.shape)
     sizes.pop(WRITER_LAYERS, None)
-    state = {name: torch.tensor(array) for name, array in exported.weights.items()}
+    state = {}
+    for name, array in exported.weights.items():
+        state[name] = torch.tensor(array)
     shape = CompactConfig(**sizes)
     return Start(
         folder,
@@ -151,8 +156,11 @@ def save_start(
     folder: Path,
 ) -> None:
     """Write what `load_start` reads."""
-    state = {name: value.detach().cpu() for name, value in net.state_dict().items()}
+    state = {}
+    for name, value in net.state_dict().items():
+        state[name] = value.detach().cpu()
     torch.save(state, folder / NET)
     shape = json.dumps(asdict(net.config)) + "\n"
     (folder / _SHAPE).write_text(shape, encoding="utf-8")
-    (folder / _VOCABULARY).write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
+    pieces = "\n".join(vocabulary) + "\n"
+    (folder / _VOCABULARY).write_text(pieces, encoding="utf-8")

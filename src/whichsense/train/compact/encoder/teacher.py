@@ -132,7 +132,10 @@ class TeacherTask(Task[TeacherNet, ListBatch]):
     ) -> tuple[Tensor, dict[str, float | Tensor]]:
         parts = losses.read(model(batch.pairs), batch)
         total = parts["relevance"] + _SPAN_WEIGHT * parts["span"]
-        return total, {name: part.detach() for name, part in parts.items()}
+        logged: dict[str, float | Tensor] = {}
+        for name, part in parts.items():
+            logged[name] = part.detach()
+        return total, logged
 
     def evaluate(self, model: TeacherNet) -> dict[str, float]:
         return evaluate_lists(

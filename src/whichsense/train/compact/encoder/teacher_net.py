@@ -15,7 +15,7 @@ from whichsense.models.bert import saved
 from whichsense.models.bert.running import compile_layers
 from whichsense.models.compact.encoder.net import Score
 from whichsense.models.compact.encoder.tokens import BEGIN, END, PAD
-from whichsense.train.compact.data.batch import PairTensors
+from whichsense.train.compact.data.pairs import PairTensors
 from whichsense.train.compact.encoder.base import load_vocabulary
 
 TASK = "compact-teacher"

@@ -22,9 +22,9 @@ from whichsense.train.compact.data.batch import (
     ListBatch,
     TeacherScores,
     build_list_batch,
-    to_passage_places,
 )
 from whichsense.train.compact.data.pack import Pack
+from whichsense.train.compact.data.pairs import to_passage_places
 from whichsense.train.compact.encoder.losses import start_end
 from whichsense.train.compact.encoder.teacher_net import TeacherNet, load_teacher
 from whichsense.train.loop.batches import Lazy, prefetch
@@ -93,7 +93,8 @@ class _Scoring:
         first_slot = pack.slot_range(numbers[0]).start
         slots = range(first_slot, pack.slot_range(numbers[-1]).stop)
         # The list that each slot belongs to.
-        lists = np.repeat(np.array(numbers), pack.slots.sizes(np.array(numbers)))
+        rows = np.array(numbers)
+        lists = np.repeat(rows, pack.slots.sizes(rows))
         scores = TeacherScores.zeros(len(slots))
         parts = _equal_slices(len(slots), _BATCH)
 
@@ -107,7 +108,8 @@ class _Scoring:
             )
 
         device = next(self.net.parameters()).device
-        for part, batch in zip(parts, prefetch(Lazy(parts, build_batch)), strict=True):
+        batches = prefetch(Lazy(parts, build_batch))
+        for part, batch in zip(parts, batches, strict=True):
             best = _score_batch(self.net, to_device(batch, device))
             scores.relevance[part] = best.relevance
             scores.places[part] = best.places
@@ -124,13 +126,15 @@ def _score_batch(net: TeacherNet, batch: ListBatch) -> TeacherScores:
     ):
         output = net(batch.pairs)
     # Pairs × 2 × tokens: log probabilities to be an answer's first and last token.
-    logs = torch.stack(start_end(output["span"], batch.pairs.region), 1)
+    first, last = start_end(output["span"], batch.pairs.region)
+    logs = torch.stack([first, last], 1)
     best = logs.topk(TEACHER_TOKENS, dim=2)
-    heads = batch.pairs.heads
-    places = to_passage_places(best.indices, heads[:, :1, None], heads[:, 1:, None])
+    title_start = batch.pairs.heads[:, :1, None]
+    title_size = batch.pairs.heads[:, 1:, None]
+    places = to_passage_places(best.indices, title_start, title_size)
     return TeacherScores(
         output["relevance"].cpu().numpy(),
-        places.clamp(0, 255).cpu().numpy(),
+        places.clamp(0, 255).cpu().numpy(),  # stored as uint8
         best.values.clamp(min=_LEAST_LOG).cpu().numpy(),
     )
 

@@ -49,13 +49,16 @@ def loss(
         weights = weights * _span_weights(overlapping, batch)
     logits = model.verdict(output["states"], first, last).float()
     each = F.binary_cross_entropy_with_logits(logits, right.float(), reduction="none")
-    return (each * weights).sum() / weights.sum().clamp(min=1e-3)
+    total = weights.sum().clamp(min=1e-3)
+    return (each * weights).sum() / total
 
 
 def _passage_weights(relevance: Tensor, batch: ListBatch) -> Tensor:
     """How likely each passage is to answer (pairs × 1); 0 for a slot without a passage."""
-    shares = losses.shares(relevance, batch.valid)[:, :-1].exp().flatten()
-    return shares.clamp(min=_LEAST_SHARE)[:, None] * batch.valid.flatten()[:, None]
+    logs = losses.shares(relevance, batch.valid)[:, :-1]
+    shares = logs.exp().flatten().clamp(min=_LEAST_SHARE)
+    valid = batch.valid.flatten()
+    return shares[:, None] * valid[:, None]
 
 
 def _span_weights(overlapping: Tensor, batch: ListBatch) -> Tensor:
@@ -84,15 +87,20 @@ def _candidate_spans(span: Tensor, batch: ListBatch) -> tuple[Tensor, Tensor, Te
     last = torch.cat([lasts, gold_last], 1)
     counted = torch.cat([probabilities > _LEAST_PROBABILITY, is_gold], 1)
     # Pairs × spans × spans: whether two spans are the same.
-    same = (first[..., None] == first[:, None]) & (last[..., None] == last[:, None])
-    repeated = (same & counted[:, None]).tril(-1).any(-1)
+    same_first = first[..., None] == first[:, None]
+    same_last = last[..., None] == last[:, None]
+    same = same_first & same_last & counted[:, None]
+    # Below the diagonal: an earlier span is the same.
+    repeated = same.tril(-1).any(-1)
     return first, last, counted & ~repeated
 
 
 def _gold_spans(batch: ListBatch) -> tuple[Tensor, Tensor, Tensor]:
     """First tokens, last tokens, and which of them are spans (pairs × spans)."""
     is_gold = batch.answer.flatten(0, 1) >= 0
-    return batch.first.flatten(0, 1), batch.last.flatten(0, 1), is_gold
+    first = batch.first.flatten(0, 1)
+    last = batch.last.flatten(0, 1)
+    return first, last, is_gold
 
 
 def _label_spans(
@@ -107,14 +115,17 @@ def _label_spans(
     gold_first = gold_first[:, None]
     gold_last = gold_last[:, None]
     is_gold = is_gold[:, None]
-    article = torch.isin(batch.pairs.ids.gather(1, first), articles).long()
+    first_pieces = batch.pairs.ids.gather(1, first)
+    article = torch.isin(first_pieces, articles).long()  # 1 if the span begins so
     # Pairs × spans × gold spans
     starts = first[..., None] == gold_first
     starts_after_article = (first + article)[..., None] == gold_first
     ends = last[..., None] == gold_last
     right = ((starts | starts_after_article) & ends & is_gold).any(-1)
-    overlaps = (first[..., None] <= gold_last) & (last[..., None] >= gold_first)
-    return right, (overlaps & is_gold).any(-1) & ~right
+    begins_before = first[..., None] <= gold_last
+    ends_after = last[..., None] >= gold_first
+    overlaps = (begins_before & ends_after & is_gold).any(-1)
+    return right, overlaps & ~right
 
 
 def likely_spans(span: Tensor, region: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -149,9 +160,12 @@ def _best_spans(span: Tensor, free: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     # Pairs × first tokens × lengths
     padded = F.pad(ends, (0, LONGEST_SPAN), value=losses.NONE)
     ends = padded.unfold(1, LONGEST_SPAN, 1)[:, :size]
-    windows = F.pad(free, (0, LONGEST_SPAN)).unfold(1, LONGEST_SPAN, 1)[:, :size]
+    padded_free = F.pad(free, (0, LONGEST_SPAN))
+    windows = padded_free.unfold(1, LONGEST_SPAN, 1)[:, :size]
+    # A span is whole up to the first token that is not free.
     whole = windows.cumprod(-1).bool()
-    scores = (begins[..., None] + ends).masked_fill(~whole, losses.NONE).flatten(1)
+    scores = begins[..., None] + ends
+    scores = scores.masked_fill(~whole, losses.NONE).flatten(1)
     top = scores.topk(min(_SPANS, scores.shape[1]), 1)
     first = top.indices // LONGEST_SPAN
     last = (first + top.indices % LONGEST_SPAN).clamp(max=size - 1)

@@ -91,4 +91,6 @@ def scorer_questions(
         for source in sources:
             for question in source.questions:
                 questions.append(ScorerQuestion(kind, source, question))
-        yield from questions[:: max(1, round(len(questions) / enough))]
+        # Every so many-th, so that all corpora of a kind take part.
+        step = max(1, round(len(questions) / enough))
+        yield from questions[::step]

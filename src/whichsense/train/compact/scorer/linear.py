@@ -62,13 +62,15 @@ def fit_within(
     features = _standardize(rows)
     group_of_row = np.unique(groups, return_inverse=True)[1]
     both = np.c_[features.values, np.array(values)]
-    sums = np.zeros((group_of_row.max() + 1, both.shape[1]))
+    groups_count = group_of_row.max() + 1
+    sums = np.zeros((groups_count, both.shape[1]))
     np.add.at(sums, group_of_row, both)
     means = sums / np.bincount(group_of_row)[:, None]
     centred = both - means[group_of_row]
     left = centred[:, :-1]
     right = centred[:, -1]
     damping = ridge * np.eye(len(features.names))
+    # The normal equations of a ridge regression.
     weights = np.linalg.solve(left.T @ left + damping, left.T @ right)
     return features.net(weights, 0.0)
 
@@ -186,7 +188,9 @@ def fit_sparse_logistic(
     for _ in range(20):
         unit = vector / np.linalg.norm(vector)
         vector = matrix.transposed_times(matrix.times(unit))
-    rate = 1 / (0.25 * float(np.linalg.norm(vector)) + ridge)
+    # The slope of the sigmoid is at most 1/4.
+    curvature = 0.25 * float(np.linalg.norm(vector)) + ridge
+    rate = 1 / curvature
     weights = np.zeros(width)
     ahead = np.zeros(width)
     momentum = 1.0
@@ -224,5 +228,7 @@ def expected_calibration_error(
     total = 0.0
     for number in range(bins):
         inside = bin_of_item == number
-        total += abs(given[inside].sum() - right[inside].sum())
+        confidence = given[inside].sum()
+        accuracy = right[inside].sum()
+        total += abs(confidence - accuracy)
     return round(float(total / max(len(given), 1)), 12)

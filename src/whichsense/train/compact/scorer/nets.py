@@ -181,7 +181,8 @@ def _fit_answers(
     places = []  # of each question's candidates among the rows
     for group, one in enumerate(read):
         own = one.rows
-        places.append(range(len(rows), len(rows) + len(own)))
+        first = len(rows)
+        places.append(range(first, first + len(own)))
         repeats = sample_weight if one.kind is CorpusKind.SAMPLE else 1
         for _ in range(repeats):
             rows += own

@@ -118,7 +118,8 @@ def read_questions(
 ) -> ScorerData:
     """Read all questions. Parts of `part` questions are stored in `folder`, and read if they are there."""
     fingerprint = _fingerprint(reader.folder, asked, part)
-    digest = hashlib.sha256(json.dumps(fingerprint).encode()).hexdigest()[:16]
+    body = json.dumps(fingerprint).encode()
+    digest = hashlib.sha256(body).hexdigest()[:16]
     parts = Parts[ScorerQuestion, ScorerData](
         folder / digest,
         "questions",
@@ -151,7 +152,8 @@ def _fingerprint(
     """The model, the questions, the sizes of their corpora and the version: results of others are not used."""
     questions = []
     for one in asked:
-        questions.append([one.kind.value, one.question.id, one.question.text])
+        question = one.question
+        questions.append([one.kind.value, question.id, question.text])
     return {
         "version": __version__,
         "part": part,
@@ -185,4 +187,5 @@ def _context(scene: Scene) -> Context:
     read = []
     for passage in scene.evidence.read:
         read.append(replace(passage, states=nothing, span=nothing))
-    return replace(scene.context, evidence=replace(scene.evidence, read=tuple(read)))
+    evidence = replace(scene.evidence, read=tuple(read))
+    return replace(scene.context, evidence=evidence)

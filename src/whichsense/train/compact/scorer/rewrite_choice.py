@@ -38,7 +38,8 @@ class RewriteData:
             return
         targets = []
         for pair in annotation.pairs:
-            targets.append(target(scene, Candidate(pair.answers[0], 1.0)))
+            candidate = Candidate(pair.answers[0], 1.0)
+            targets.append(target(scene, candidate))
         supports = [support(scene, one, cautious=False) for one in targets]
         by_answer = written(scene, targets, supports)
         for pair, rewrites in zip(annotation.pairs, by_answer, strict=True):

@@ -114,14 +114,20 @@ class AskerTask(BaseWriterTask):
     def ways(self) -> list[str]:
         """The ways of asking that are learnt."""
         shares = self.options.draw.ways
-        return [way for way in self.examples.by_way if shares.get(way, 0.0) > 0]
+        ways = []
+        for way in self.examples.by_way:
+            if shares.get(way, 0.0) > 0:
+                ways.append(way)
+        return ways
 
     def batches(
         self,
         epoch: int,
         seed: int,
     ) -> Any:
-        count = max(1, len(self.examples.spans) // self.options.draw.batch)
+        # As many batches as would hold every span once.
+        size = self.options.draw.batch
+        count = max(1, len(self.examples.spans) // size)
 
         def build_batch(number: int) -> WriterBatch:
             rng = random.Random(f"{seed}/{epoch}/{number}")
@@ -136,7 +142,8 @@ class AskerTask(BaseWriterTask):
         shares = [draw.ways[way] for way in self.ways]
         examples = []
         for way in rng.choices(self.ways, shares, k=draw.batch):
-            examples.append(self.examples.example(rng.choice(by_way[way])))
+            span = rng.choice(by_way[way])
+            examples.append(self.examples.example(span))
         return examples
 
     def evaluate(self, model: WriterNet) -> dict[str, float]:

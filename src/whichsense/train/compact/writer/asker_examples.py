@@ -59,9 +59,7 @@ class AskerExamples:
 
     def example(self, span: _AskedSpan) -> Example:
         """The passage is in the prompt; answer and question are to be written."""
-        row = int(self.pack.slots.values[span.slot])
-        title = self.pack.titles[row].tolist()
-        text = self.pack.texts[row].tolist()
+        title, text = self.pack.passage(self.pack.passage_of(span.slot))
         first = span.first - len(title)
         end = span.last + 1 - len(title)
         window = (
@@ -75,8 +73,10 @@ class AskerExamples:
             else Window(title, text)
         )
         answer = [*title, *text][span.first : span.last + 1]
-        output = [*answer, BAR, *self.pack.questions[span.number].tolist(), END]
-        return Example(asking(WAYS[span.way], window), output, [1.0] * len(output))
+        question = self.pack.questions[span.number].tolist()
+        output = [*answer, BAR, *question, END]
+        prompt = asking(WAYS[span.way], window)
+        return Example(prompt, output, [1.0] * len(output))
 
     def _spans_of(self, number: int) -> list[_AskedSpan]:
         """One span for each answer in the passage with most support, if that is enough."""
@@ -91,7 +91,8 @@ class AskerExamples:
         if support[best] < self.support.get(way, 0.0):
             return []
         spans = []
-        for answer in np.unique(self.pack.spans[best][:, 0]).tolist():
+        answers = np.unique(self.pack.spans[best][:, 0])
+        for answer in answers.tolist():
             first, last = self._best_place(best, answer)
             if last - first < _LONGEST_ANSWER:
                 spans.append(
@@ -111,7 +112,7 @@ class AskerExamples:
         slot: int,
     ) -> float:
         """The share of a question's word pieces, weighted by rarity, that the passage contains."""
-        row = self.pack.slots.values[slot]
+        row = self.pack.passage_of(slot)
         passage = np.concatenate([self.pack.titles[row], self.pack.texts[row]])
         pieces = np.unique(self.pack.questions[number])
         contained = pieces[np.isin(pieces, passage)]
@@ -124,19 +125,29 @@ class AskerExamples:
         answer: int,
     ) -> tuple[int, int]:
         """First and last token of an answer: in the text rather than the title, and the longest alias."""
-        title = len(self.pack.titles[int(self.pack.slots.values[slot])])
-        spans = self.pack.spans[slot].tolist()
-        places = [(first, last) for number, first, last in spans if number == answer]
-        return max(places, key=lambda place: (place[0] >= title, place[1] - place[0]))
+        title = len(self.pack.titles[self.pack.passage_of(slot)])
+        places = []
+        for number, first, last in self.pack.spans[slot].tolist():
+            if number == answer:
+                places.append((first, last))
+
+        def preference(place: tuple[int, int]) -> tuple[bool, int]:
+            first, last = place
+            return first >= title, last - first
+
+        return max(places, key=preference)
 
     @cached_property
     def _rarity(self) -> NDArray[np.float64]:
         """The inverse document frequency of each word piece."""
         texts = self.pack.texts
-        rows = range(0, len(texts), max(1, len(texts) // _RARITY_PASSAGES))
+        step = max(1, len(texts) // _RARITY_PASSAGES)
+        rows = range(0, len(texts), step)
         pieces = np.concatenate([np.unique(texts[row]) for row in rows])
         counts = np.bincount(pieces.astype(np.int64), minlength=self.vocabulary)
-        return np.asarray(np.log(len(rows) / (1 + counts)).clip(0))
+        # One more than counted, so that an unseen piece is finite.
+        ratio = len(rows) / (1 + counts)
+        return np.asarray(np.log(ratio).clip(0))
 
 
 def _way_of(source: str, data: DataConfig) -> str | None:

@@ -118,7 +118,9 @@ class BaseWriterTask(Task[WriterNet, WriterBatch]):
         folder: Path,
     ) -> None:
         state = model.state_dict()
-        weights = {name: value.detach().cpu() for name, value in state.items()}
+        weights = {}
+        for name, value in state.items():
+            weights[name] = value.detach().cpu()
         torch.save(weights, folder / WRITER)
 
 

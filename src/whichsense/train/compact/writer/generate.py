@@ -66,7 +66,10 @@ def generate_questions(
     ways: Sequence[str],
 ) -> SyntheticQuestions:
     """Questions for passages drawn at random, each once in a list. The same network writes the same questions again."""
-    shares = {way: share for way, share in generation.ways.items() if way in ways}
+    shares = {}
+    for way, share in generation.ways.items():
+        if way in ways:
+            shares[way] = share
     places = list(_draw_places(pack, generation.count, shares))
     rng = torch.Generator(net.out_bias.device).manual_seed(0)
     # Keyed by list and question: (list, slot, answer, question)
@@ -125,8 +128,8 @@ def _draw_places(
 
 
 def _prompt(pack: Pack, place: _Place) -> Prompt:
-    window = Window(pack.titles[place.row].tolist(), pack.texts[place.row].tolist())
-    return asking(WAYS[place.way], window)
+    title, text = pack.passage(place.row)
+    return asking(WAYS[place.way], Window(title, text))
 
 
 def split_output(tokens: list[int]) -> tuple[list[int], list[int]] | None:
@@ -159,7 +162,8 @@ def sample_outputs(
     token = batch.written[:, 0]
     ended = torch.zeros(len(prompts), dtype=torch.bool, device=device)
     outputs: list[Tensor] = []
-    with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+    on_gpu = device.type == "cuda"
+    with torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
         memory = net.begin(batch.ids, batch.kinds, batch.mask)
         for place in range(LONGEST_ASKED):
             states, memory = net.extend(memory, token, place)

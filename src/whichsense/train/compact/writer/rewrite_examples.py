@@ -128,7 +128,8 @@ class RewriteExamples:
             return None
         answer: list[int] = []
         if asked.answers:
-            answer = answer_ids(self.tokenizer, min(asked.answers[0], key=len))
+            shortest = min(asked.answers[0], key=len)
+            answer = answer_ids(self.tokenizer, shortest)
         if rng.random() >= 0.85:
             answer = []
         windows = self.windows(number, 0)[:2]
@@ -147,9 +148,12 @@ class RewriteExamples:
         rng: random.Random,
     ) -> Example | None:
         """A sentence of a passage, to be restored beside its context."""
-        text = self.pack.texts[row].tolist()
+        title, text = self.pack.passage(row)
         stop = self.tokenizer.vocabulary["."]
-        stops = [-1, *(place for place, piece in enumerate(text) if piece == stop)]
+        stops = [-1]  # the first sentence begins after it
+        for place, piece in enumerate(text):
+            if piece == stop:
+                stops.append(place)
         sentences = []
         for before, end in pairwise(stops):
             if end - before in _SENTENCE_SIZES:
@@ -163,7 +167,7 @@ class RewriteExamples:
             return None
         left = text[max(0, first - _CONTEXT) : first]
         right = text[end + 1 : end + _CONTEXT]
-        context = Window(self.pack.titles[row].tolist(), [*left, *right])
+        context = Window(title, [*left, *right])
         prompt = rewriting(
             cut.remaining,
             [],
@@ -200,7 +204,8 @@ class RewriteExamples:
         if not windows or not output:
             return None
         prompt = answering(self.question(text), windows)
-        return Example(prompt, [*output, END], [1.0] * (len(output) + 1))
+        output = [*output, END]
+        return Example(prompt, output, [1.0] * len(output))
 
     def _contrasting_windows(
         self,
@@ -229,9 +234,7 @@ class RewriteExamples:
         own: list[Window] = []
         others: list[Window] = []
         for slot in self.pack.slot_range(number):
-            row = int(self.pack.slots.values[slot])
-            title = self.pack.titles[row].tolist()
-            text = self.pack.texts[row].tolist()
+            title, text = self.pack.passage(self.pack.passage_of(slot))
             spans = self.pack.spans[slot].tolist()
             spans = [span for span in spans if span[0] == answer]
             # The first occurrence in the text, counted from the text's first token.

@@ -36,7 +36,8 @@ def teacher_agrees(
     """
     parts = []
     for start in range(0, len(lists), _BATCH):
-        parts.append(range(start, min(start + _BATCH, len(lists))))
+        end = min(start + _BATCH, len(lists))
+        parts.append(range(start, end))
 
     def build_batch(part: range) -> ListBatch:
         single = [[slot] for slot in slots[list(part)]]
@@ -62,7 +63,8 @@ def teacher_agrees(
                 output = net(batch.pairs)
             same_span = _span_f1(output["span"], batch) >= agreed
             relevant = output["relevance"].flatten() > relevance
-            agrees[part.start : part.stop] = (same_span & relevant).cpu().numpy()
+            passes = same_span & relevant
+            agrees[part.start : part.stop] = passes.cpu().numpy()
             progress(part.stop / len(lists), part.stop)
     return agrees
 
@@ -73,7 +75,9 @@ def _span_f1(span: Tensor, batch: ListBatch) -> Tensor:
     gold_first = batch.first[:, 0]
     gold_last = batch.last[:, 0]
     is_gold = batch.answer[:, 0] >= 0
-    common = torch.minimum(last, gold_last) - torch.maximum(first, gold_first) + 1
+    common_first = torch.maximum(first, gold_first)
+    common_last = torch.minimum(last, gold_last)
+    common = common_last - common_first + 1  # tokens; below 1 if they do not overlap
     sizes = (last - first + 1) + (gold_last - gold_first + 1)
     f1 = 2 * common.clamp(min=0) / sizes
     return f1.masked_fill(~is_gold, 0).amax(1)

@@ -102,14 +102,18 @@ class WriterTask(BaseWriterTask):
         for reading in self.examples.readings:
             keys.append(longest_prefix(asked[reading.number].source, shares))
         counts = Counter(keys)
-        return list(accumulate(shares.get(key, 1.0) / counts[key] for key in keys))
+        # The share of a key is divided among its readings.
+        each = [shares.get(key, 1.0) / counts[key] for key in keys]
+        return list(accumulate(each))
 
     def batches(
         self,
         epoch: int,
         seed: int,
     ) -> Any:
-        count = max(1, len(self.examples.pack) // self.options.draw.batch)
+        # As many batches as would hold an example of every list.
+        size = self.options.draw.batch
+        count = max(1, len(self.examples.pack) // size)
 
         def build_batch(number: int) -> WriterBatch:
             rng = random.Random(f"{seed}/{epoch}/{number}")
@@ -166,7 +170,8 @@ class WriterTask(BaseWriterTask):
             batch = to_device(collate(examples), model.out_bias.device)
             _, loss, count = model.loss(batch)
             sums += [float(loss), float(count)]
-            for (reading, _), tokens in zip(part, greedy(model, batch), strict=True):
+            outputs = greedy(model, batch)
+            for (reading, _), tokens in zip(part, outputs, strict=True):
                 scores.append(self._score_rewrite(reading, tokens))
         *_, bleu4, edit_f1 = np.mean(scores, axis=0).tolist()
         loss_of_token = float(sums[0] / max(sums[1], 1))
