@@ -122,22 +122,12 @@ def build_list_batch(
     pair_lists = np.repeat(np.array(numbers), table.shape[1])
     # A slot without a passage reads as the first slot, and is masked by `valid`.
     rows = pack.slots.values[np.maximum(flat, 0)].astype(np.int64)
-    pairs, sizes = build_pairs(
-        pack,
-        pair_lists,
-        rows,
-        longest,
-        bare.reshape(-1),
-    )
+    flat_bare = bare.reshape(-1)
+    pairs, sizes = build_pairs(pack, pair_lists, rows, longest, flat_bare)
     heads = pairs.heads.numpy()
     taught = None
     if scores is not None:
-        taught = _soft_labels(
-            scores,
-            table,
-            heads,
-            longest,
-        )
+        taught = _soft_labels(scores, table, heads, longest)
     questions = [pack.asked[number] for number in numbers]
     return ListBatch(
         pairs,

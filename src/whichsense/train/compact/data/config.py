@@ -47,10 +47,12 @@ class DataConfig:
 
     def paths(self) -> list[Path]:
         """The files whose checksums a run records: the questions, and the hits or the index's manifest."""
+        # A dataset may serve twice; its checksum is recorded once.
         names = dict.fromkeys([self.train, *self.more, self.dev])
         files = []
         for name in names:
             files.append(locate_questions(name, self.folder or None))
+        # Hits take the place of an index.
         if self.hit_files:
             return files + self.hit_files
         if self.index:

@@ -79,6 +79,7 @@ def convert_ambiguous(question: Question, name: str) -> TrainingQuestion:
     rewritings: list[GoldRewrite] = []
     for annotation in question.annotations:
         rewritings += _gold_rewrites(annotation)
+    # Other datasets do not say whether there are more readings.
     label = -1
     if question.annotations and name.startswith(_LABELLED):
         label = int(not all(one.is_single for one in question.annotations))
@@ -95,6 +96,7 @@ def _gold_rewrites(annotation: Annotation) -> Iterator[GoldRewrite]:
     for pair in annotation.pairs:
         others = []
         for other in annotation.pairs:
+            # Prompts name the shortest alias of each other answer.
             if other is not pair and other.answers:
                 others.append(min(other.answers, key=len))
         if others and pair.answers and any(pair.questions):
@@ -107,6 +109,7 @@ def convert_rewrites(
     """The rewrites of ambiguous questions, each asked as a question."""
     for question in questions:
         for annotation in question.annotations:
+            # The rewrite of a single reading adds nothing to the question.
             if len(annotation.pairs) < 2:
                 continue
             for pair in annotation.pairs:
@@ -121,6 +124,7 @@ def _convert_situated(
     by_prompt: defaultdict[str, list[SituatedQuestion]] = defaultdict(list)
     for question in questions:
         by_prompt[question.text].append(question)
+    # SituatedQA has a record for each edit of a prompt.
     for prompt, edits in by_prompt.items():
         pairs = []
         for edit in edits:

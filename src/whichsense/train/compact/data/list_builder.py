@@ -80,6 +80,7 @@ class ListBuilder:
         spans: Sequence[Sequence[Span]],
     ) -> None:
         """Add a list: a question, its passages, and the spans of answers in each."""
+        # A passage gets a row when a list first holds it.
         rows = []
         for passage in passages:
             rows.append(self._rows.setdefault(passage, len(self._rows)))
@@ -98,6 +99,7 @@ class ListBuilder:
             titles.append(title)
             texts.append(text)
         spans = [own[:MAX_SPANS] for own in self._spans]
+        # Half the memory, where ids fit.
         dtype = np.uint16 if len(self._continues) < 2**16 else np.int32
         return Pack(
             RaggedArray.from_rows(questions, dtype),

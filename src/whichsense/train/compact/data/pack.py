@@ -33,6 +33,7 @@ class RaggedArray:
         width: int = 0,
     ) -> RaggedArray:
         """`width`: numbers of an item; 0 if items are single numbers."""
+        # Row r is values[starts[r]:starts[r + 1]].
         starts = np.zeros(len(rows) + 1, np.int64)
         sizes = [len(row) for row in rows]
         np.cumsum(sizes, out=starts[1:])
@@ -52,7 +53,11 @@ class RaggedArray:
         values = []
         starts = []
         end = 0
-        for part, shift in zip(parts, shifts or [0] * len(parts), strict=True):
+        for part, shift in zip(
+            parts,
+            shifts or [0] * len(parts),
+            strict=True,
+        ):
             values.append(part.values + shift)
             starts.append(part.starts[:-1] + end)
             end += len(part.values)
@@ -139,6 +144,7 @@ class Pack:
     @property
     def has_answer(self) -> _Bools:
         """For each list, whether one of its passages holds an answer."""
+        # The number of such slots before each slot.
         counts = np.concatenate([[0], np.cumsum(self.slot_has_answer)])
         return np.asarray(np.diff(counts[self.slots.starts]) > 0)
 
@@ -188,7 +194,11 @@ class Pack:
         for name in _LIST_ARRAYS:
             parts = [getattr(self, name), getattr(other, name)]
             arrays[name] = RaggedArray.concatenate(parts)
-        return replace(self, **arrays, asked=self.asked + other.asked)
+        return replace(
+            self,
+            **arrays,
+            asked=self.asked + other.asked,
+        )
 
 
 _LIST_ARRAYS = ("questions", "slots", "spans")
@@ -197,6 +207,7 @@ _ARRAYS = (*_LIST_ARRAYS, "titles", "texts")
 
 def _question(table: dict[str, Any]) -> TrainingQuestion:
     """What training needs of a question: the passages that came with it are in its list."""
+    # JSON has lists where the record has tuples.
     rewritings = []
     for reading in table["rewritings"]:
         rewrites = tuple(reading["rewrites"])

@@ -61,7 +61,11 @@ def build_pairs(
 ) -> tuple[PairTensors, Ints]:
     """The pairs of these lists and passages, as `inputs.pair` builds one, and the number of tokens of each."""
     question = pack.questions.sizes(lists)
-    title = np.where(bare, 0, pack.titles.sizes(rows))
+    title = np.where(
+        bare,
+        0,
+        pack.titles.sizes(rows),
+    )
     room = np.maximum(0, longest - question - title - _SPECIAL_TOKENS)
     text = np.minimum(pack.texts.sizes(rows), room)
     text = np.where(bare, 0, text)

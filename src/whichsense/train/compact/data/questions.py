@@ -26,7 +26,9 @@ def training_questions(data: DataConfig) -> list[TrainingQuestion]:
     by_words: dict[str, TrainingQuestion] = {}
     for question in _convert_all(data, learnable):
         question_words = words(question.text)
+        # One or two words are not a question.
         if len(question_words) >= _FEWEST_WORDS:
+            # The first dataset that asks a question keeps it.
             by_words.setdefault(" ".join(question_words), question)
     unique = list(by_words.values())
     copies = _find_copies([one.text for one in unique], reserved)
@@ -56,6 +58,7 @@ def _split_train(data: DataConfig) -> tuple[list[Question], list[Question]]:
     reserved = []
     for name in data.without:
         reserved += data.read(name)
+    # `train` is read whole: which questions are held out depends on their ids alone.
     learnable = []
     for question in data.read(data.train):
         if is_held_out(question.id, data.held):
@@ -107,6 +110,7 @@ def is_held_out(name: str, every: int) -> bool:
     """Whether a hash of the name falls on one in `every`; never for 0."""
     if not every:
         return False
+    # A hash of the id is stable when a dataset gets more questions.
     digest = hashlib.md5(name.encode(), usedforsecurity=False)
     return int(digest.hexdigest(), 16) % every == 0
 

@@ -65,5 +65,6 @@ def _open_hits(path: Path) -> SavedHits:
 
 def can_fork(search: object) -> bool:
     """Whether forked processes may search. Torch, which a DPR index is searched with, does not run in them."""
+    # The folder of a DPR's question encoder has bert.json; other encoders run without torch.
     encoder = search.manifest.encoder if isinstance(search, Index) else None
     return not encoder or not (Path(encoder) / ABOUT).is_file()

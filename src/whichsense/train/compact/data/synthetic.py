@@ -112,6 +112,7 @@ class SyntheticQuestions:
             raise BadConfig(
                 f"made.folder: '{path}' cannot be read. Remove it, and run compact-asker: it writes it again."
             ) from None
+        # Lists and slots are numbers, which mean other passages in other lists.
         if checksum != _checksum(pack):
             raise BadConfig(
                 f"made.folder: the questions of '{folder}' were written for other lists. "
@@ -135,6 +136,7 @@ class SyntheticQuestions:
 def _checksum(pack: Pack) -> str:
     """Differs for other questions, and for other passages in their lists."""
     digest = hashlib.sha256()
+    # Titles come with texts, and spans follow from both.
     for part in (pack.questions, pack.slots, pack.texts):
         digest.update(np.ascontiguousarray(part.values).tobytes())
         digest.update(part.starts.astype(np.int64).tobytes())
@@ -155,6 +157,7 @@ def build_synthetic_lists(
     vocabulary: Sequence[str],
 ) -> Pack:
     """Each question with the passages of the list that its own comes from. Gold is every occurrence of its answer."""
+    # An answer must not end inside a word.
     inside = continuations(vocabulary)
     slots = pack.slots.take(synthetic.lists)
     spans: list[list[Span]] = []

@@ -26,6 +26,7 @@ class CachedTokenizer(Tokenizer):
         text: str,
         most: int | None = None,
     ) -> list[int]:
+        # Lists are mutable, so the cache holds tuples.
         ids = self._ids.get((text, most))
         if ids is None:
             ids = tuple(super().ids(text, most))
@@ -55,6 +56,7 @@ def _find_pieces(
         if piece != wanted[0]:
             continue
         end = start + len(wanted)
+        # "art" does not occur in "art ##ist".
         word_goes_on = end < len(text) and continues[text[end]]
         if text[start:end] == wanted and not word_goes_on:
             occurrences.append((start, end - 1))

@@ -71,6 +71,7 @@ class Topics:
     def corpora(self, seed: int = 5) -> Iterator[CorpusQuestions]:
         """Small corpora of some topics each, with the questions of these topics."""
         rng = random.Random(seed)
+        # Shuffled: topics that were written one after another may be alike.
         names = rng.sample(self.names, len(self.names))
         while True:
             size = rng.choice(_CORPUS_SIZES)
@@ -123,6 +124,7 @@ def split_topics(data: DataConfig) -> tuple[Topics, Topics]:
         if number not in copies:
             questions.append(question)
     topics = replace(topics, questions=tuple(questions))
+    # Topics are counted in the order of their passages.
     names = topics.names[: data.limit or None]
     held_out = {name for name in names if is_held_out(name, _HELD_OUT)}
     train = topics.only(set(names) - held_out)

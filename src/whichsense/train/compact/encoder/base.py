@@ -45,6 +45,7 @@ def encoder_shape(base: str, early: int) -> CompactConfig:
         inner=config.intermediate_size,
         positions=config.max_position_embeddings,
         layers=config.num_hidden_layers,
+        # At least one layer is left for the best passages.
         early=min(early, config.num_hidden_layers - 1),
         epsilon=config.layer_norm_eps,
     )

@@ -22,9 +22,11 @@ def calibrate(net: CompactNet, pairs: PairTensors) -> None:
     def calibrate_layer(layer: QuantizedLinear, inputs: tuple[Any, ...]) -> None:
         layer.calibrate(inputs[0])
 
+    # A hook sees the inputs of its layer in a normal forward pass.
     hooks = []
     for layer in _quantized_layers(net):
         hooks.append(layer.register_forward_pre_hook(calibrate_layer))
+    # Dropout would change the range of activations.
     net.eval()
     with torch.no_grad():
         net.read(*pairs[:3])

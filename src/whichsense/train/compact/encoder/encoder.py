@@ -88,6 +88,7 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
         options.check()
         self.options = options
         model = options.model
+        # A start brings its own vocabulary.
         self.start: Start | None = None
         if model.start:
             self.start = load_start(model.start)
@@ -142,11 +143,13 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
             base = load_base(located(model.base))
             net = from_bert(base.state_dict(), self.shape)
         net.encoder.words.weight.requires_grad_(not model.words_stay)
+        # Also the early score, which decides what is read to the end.
         if model.early_stays:
             for part in net.first_half:
                 part.requires_grad_(False)
         if model.int8:
             self._quantize(net)
+        # A frozen copy gives the soft labels of self-distillation.
         if self.options.teacher.itself:
             self._start_net = copy.deepcopy(net).eval().requires_grad_(False)
         return net
@@ -154,6 +157,7 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
     def _quantize(self, net: CompactNet) -> None:
         """Turn int8 arithmetic on. Scales that were never learnt begin as a batch of lists suggests."""
         if not is_calibrated(net):
+            # The same lists in each run.
             rng = np.random.default_rng(0)
             count = min(_CALIBRATION_LISTS, len(self.train))
             numbers = rng.choice(len(self.train), count, p=self.probabilities)
@@ -191,6 +195,7 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
         taught: bool = True,
     ) -> ListBatch:
         """A batch of some slots of each list; `taught`: with the teacher's scores, if there are any."""
+        # All lists of a batch share one generator: their order matters.
         slots = [self.sample_slots(number, rng) for number in numbers]
         return build_list_batch(
             self.train,
@@ -229,6 +234,7 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
     ) -> tuple[Tensor, dict[str, float | Tensor]]:
         lists = self.with_own_labels(batch.lists) if batch.itself else batch.lists
         output = model.read(*lists.pairs[:3])
+        # An answer with and without its article is the same.
         articles = torch.tensor(self._articles, device=lists.valid.device)
         parts = losses.read(output, lists)
         parts["verdict"] = verdicts.loss(
@@ -276,6 +282,7 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
     ) -> None:
         """What the next recipe starts from."""
         kept = self.options.model.kept
+        # Averaging keeps what training on new data would forget.
         if self.start is not None and kept:
             model = self.start.averaged(model, kept)
         save_start(model, self.vocabulary, folder)

@@ -84,6 +84,7 @@ def build_groups(
                 ),
             ]
     if topics.share:
+        # The other groups share what topics leave.
         others = 1 - topics.share
         groups = [replace(group, share=group.share * others) for group in groups]
         groups.append(_topic_group(options, vocabulary))
@@ -125,6 +126,7 @@ def merge_lists(groups: Sequence[ListGroup]) -> Pack:
     """The lists of all groups, in their order."""
     merged = groups[0].lists
     for group in groups[1:]:
+        # Synthetic questions refer to rows of the datasets' passages.
         if group.same_passages:
             merged = merged.extended_with(group.lists)
         else:
@@ -138,6 +140,7 @@ def group_probabilities(
     weights: Mapping[str, float],
 ) -> NDArray[np.float64]:
     """How often each list is drawn: together the lists of a group have the group's share."""
+    # Weights hold within a group; between groups, shares do.
     ends = np.cumsum([len(group.lists) for group in groups])
     parts = np.split(list_probabilities(lists, weights), ends[:-1])
     scaled = []

@@ -65,6 +65,7 @@ def batch_rng(
     number: int,
 ) -> np.random.Generator:
     """A batch's own generator: batches are built in any order, by any thread or process."""
+    # The last number keeps it apart from the generator of `draw_numbers`.
     return np.random.default_rng([seed, epoch, number, 1])
 
 

@@ -45,7 +45,11 @@ def _listwise(logs: Tensor, held: Tensor) -> Tensor:
     count = has_answer.sum(1).clamp(min=1)
     answered = -(mass * has_answer).sum(1) / count
     unanswered = -_NULL_WEIGHT * logs[:, -1]
-    each = torch.where(has_answer.any(1), answered, unanswered)
+    each = torch.where(
+        has_answer.any(1),
+        answered,
+        unanswered,
+    )
     return each.sum() / len(each)
 
 

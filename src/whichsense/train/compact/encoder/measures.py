@@ -114,7 +114,11 @@ def _best_string(
                     pieces = pieces[1:]
                 probability = math.exp(log + log_first + log_last)
                 mass[pieces] = mass.get(pieces, 0.0) + probability
-    return max(mass, key=mass.__getitem__, default=())
+    return max(
+        mass,
+        key=mass.__getitem__,
+        default=(),
+    )
 
 
 def _best_tokens(span: Tensor, region: Tensor) -> list[list[tuple[int, float]]]:
@@ -125,6 +129,10 @@ def _best_tokens(span: Tensor, region: Tensor) -> list[list[tuple[int, float]]]:
         count = min(TEACHER_TOKENS, logs.shape[1])
         best = logs[0].topk(count)
         places = best.indices.tolist()
-        tokens = zip(places, best.values.tolist(), strict=True)
+        tokens = zip(
+            places,
+            best.values.tolist(),
+            strict=True,
+        )
         best_tokens.append(list(tokens))
     return best_tokens

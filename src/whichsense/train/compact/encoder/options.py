@@ -10,7 +10,7 @@ from whichsense.train.compact.encoder.list_task import ListDraw
 
 
 @dataclass(frozen=True, slots=True)
-class EncoderModel:
+class _EncoderModel:
     """The network to train."""
 
     base: str = "thenlper/gte-small"
@@ -34,7 +34,7 @@ class EncoderModel:
 
 
 @dataclass(frozen=True, slots=True)
-class EncoderTeacher:
+class _EncoderTeacher:
     """The source of soft labels (distillation)."""
 
     model: str = ""
@@ -56,7 +56,7 @@ class SyntheticLists:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicLists:
+class _TopicLists:
     """A recipe's `[topics]`: lists of the topics of `data.topics`."""
 
     share: float = 0.0
@@ -67,13 +67,13 @@ class TopicLists:
 
 @dataclass(frozen=True, slots=True)
 class EncoderOptions:
-    model: EncoderModel = field(default_factory=EncoderModel)
+    model: _EncoderModel = field(default_factory=_EncoderModel)
     data: DataConfig = field(default_factory=DataConfig)
     lists: ListConfig = field(default_factory=ListConfig)
-    teacher: EncoderTeacher = field(default_factory=EncoderTeacher)
+    teacher: _EncoderTeacher = field(default_factory=_EncoderTeacher)
     draw: ListDraw = field(default_factory=ListDraw)
     made: SyntheticLists = field(default_factory=SyntheticLists)
-    topics: TopicLists = field(default_factory=TopicLists)
+    topics: _TopicLists = field(default_factory=_TopicLists)
 
     def check(self) -> None:
         """Raise BadConfig for values that contradict each other."""
@@ -85,6 +85,7 @@ class EncoderOptions:
             raise BadConfig(
                 "topics.share must be at least 0 and less than 1; topics.thinned must be between 0 and 1."
             )
+        # A share without topics would silently draw nothing.
         if self.topics.share and not self.data.topics:
             raise BadConfig(
                 "data.topics is empty: give a folder with topics, or 'topics', which ships with the recipes."

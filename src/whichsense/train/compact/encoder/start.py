@@ -67,6 +67,7 @@ class Start:
         net = CompactNet(shape)
         expected = net.state_dict()
         weights = self.encoder
+        # Every misfit is collected, so that the error names the same one each time.
         misfits = []
         for name in {*expected, *weights}:
             if name not in expected or name not in weights:
@@ -86,6 +87,7 @@ class Start:
         share: float,
     ) -> CompactNet:
         """The mean of a network that was trained from this one and this one, which counts `share`."""
+        # A network of its own: `net` may go on training.
         mean = CompactNet(net.config)
         weights = {}
         for name, value in net.state_dict().items():
@@ -119,6 +121,7 @@ def load_start(name: str) -> Start:
 def _from_weights_folder(folder: Path) -> Start:
     exported = load(folder)
     sizes = dict(exported.shape)
+    # The encoder's shape knows nothing of the writer.
     sizes.pop(WRITER_LAYERS, None)
     state = {}
     for name, array in exported.weights.items():
@@ -137,6 +140,7 @@ def _from_checkpoint(folder: Path) -> Start:
     sizes = json.loads((folder / _SHAPE).read_text(encoding="utf-8"))
     pieces = (folder / _VOCABULARY).read_text(encoding="utf-8")
     state = torch.load(folder / NET, map_location="cpu", weights_only=True)
+    # Only a weights folder has settings.
     config = None
     if (folder / CONFIG).exists():
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))

@@ -44,7 +44,7 @@ _SPAN_WEIGHT = 0.7  # of the span loss; the loss of relevance counts 1
 
 
 @dataclass(frozen=True, slots=True)
-class TeacherModel:
+class _TeacherModel:
     """The encoder to train, and the word pieces that the lists are tokenized with."""
 
     base: str = "sentence-transformers/all-mpnet-base-v2"
@@ -57,7 +57,7 @@ class TeacherModel:
 
 @dataclass(frozen=True, slots=True)
 class TeacherOptions:
-    model: TeacherModel = field(default_factory=TeacherModel)
+    model: _TeacherModel = field(default_factory=_TeacherModel)
     data: DataConfig = field(default_factory=DataConfig)
     lists: ListConfig = field(default_factory=ListConfig)
     draw: ListDraw = field(default_factory=lambda: ListDraw(24, 12))
@@ -80,6 +80,7 @@ class TeacherTask(Task[TeacherNet, ListBatch]):
             self.vocabulary,
             model.longest,
         )
+        # Lists have BERT's ids; the teacher's tokenizer is saved beside its weights.
         self.own_tokenizer = load_tokenizer(located(model.base))
 
     def build(self) -> TeacherNet:
@@ -130,6 +131,7 @@ class TeacherTask(Task[TeacherNet, ListBatch]):
         model: TeacherNet,
         batch: ListBatch,
     ) -> tuple[Tensor, dict[str, float | Tensor]]:
+        # The teacher has no early exit and no head for ambiguity: it learns two parts.
         parts = losses.read(model(batch.pairs), batch)
         total = parts["relevance"] + _SPAN_WEIGHT * parts["span"]
         logged: dict[str, float | Tensor] = {}

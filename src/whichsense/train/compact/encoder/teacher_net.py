@@ -58,6 +58,18 @@ class TeacherNet(nn.Module):
         }
 
 
+def infer(net: TeacherNet, pairs: PairTensors) -> dict[str, Tensor]:
+    """The network's output without gradients, in bfloat16 on a GPU."""
+    device = pairs.ids.device
+    on_gpu = device.type == "cuda"
+    with (
+        torch.inference_mode(),
+        torch.autocast(device.type, torch.bfloat16, enabled=on_gpu),
+    ):
+        output: dict[str, Tensor] = net(pairs)
+    return output
+
+
 def map_vocabulary(tokenizer: Any, vocabulary: Sequence[str]) -> Tensor:
     """A tokenizer's id of every word piece. MPNet has BERT's pieces under other ids, with other special tokens."""
     ids: dict[str, int] = tokenizer.get_vocab()
@@ -73,6 +85,7 @@ def map_vocabulary(tokenizer: Any, vocabulary: Sequence[str]) -> Tensor:
     numbers = torch.tensor(
         [ids.get(piece, tokenizer.unk_token_id) for piece in vocabulary]
     )
+    # Special tokens have other names in other vocabularies.
     numbers[PAD] = tokenizer.pad_token_id
     numbers[BEGIN] = tokenizer.cls_token_id
     numbers[END] = tokenizer.sep_token_id

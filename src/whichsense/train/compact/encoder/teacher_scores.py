@@ -26,7 +26,7 @@ from whichsense.train.compact.data.batch import (
 from whichsense.train.compact.data.pack import Pack
 from whichsense.train.compact.data.pairs import to_passage_places
 from whichsense.train.compact.encoder.losses import start_end
-from whichsense.train.compact.encoder.teacher_net import TeacherNet, load_teacher
+from whichsense.train.compact.encoder.teacher_net import TeacherNet, infer, load_teacher
 from whichsense.train.loop.batches import Lazy, prefetch
 from whichsense.train.loop.optimizer import to_device
 
@@ -118,13 +118,7 @@ class _Scoring:
 
 
 def _score_batch(net: TeacherNet, batch: ListBatch) -> TeacherScores:
-    device = batch.valid.device
-    on_gpu = device.type == "cuda"
-    with (
-        torch.inference_mode(),
-        torch.autocast(device.type, torch.bfloat16, enabled=on_gpu),
-    ):
-        output = net(batch.pairs)
+    output = infer(net, batch.pairs)
     # Pairs × 2 × tokens: log probabilities to be an answer's first and last token.
     first, last = start_end(output["span"], batch.pairs.region)
     logs = torch.stack([first, last], 1)

@@ -48,7 +48,11 @@ def loss(
         weights = _passage_weights(output["relevance"], batch) * counted
         weights = weights * _span_weights(overlapping, batch)
     logits = model.verdict(output["states"], first, last).float()
-    each = F.binary_cross_entropy_with_logits(logits, right.float(), reduction="none")
+    each = F.binary_cross_entropy_with_logits(
+        logits,
+        right.float(),
+        reduction="none",
+    )
     total = weights.sum().clamp(min=1e-3)
     return (each * weights).sum() / total
 
@@ -73,7 +77,11 @@ def _span_weights(overlapping: Tensor, batch: ListBatch) -> Tensor:
 
 
 def _weigh(overlapping: Tensor, weights: Mapping[str, float]) -> Tensor:
-    return torch.where(overlapping, weights["overlapping"], weights["right or wrong"])
+    return torch.where(
+        overlapping,
+        weights["overlapping"],
+        weights["right or wrong"],
+    )
 
 
 def _candidate_spans(span: Tensor, batch: ListBatch) -> tuple[Tensor, Tensor, Tensor]:
@@ -158,7 +166,11 @@ def _best_spans(span: Tensor, free: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     begins, ends = losses.start_end(span, free)
     size = begins.shape[1]
     # Pairs × first tokens × lengths
-    padded = F.pad(ends, (0, LONGEST_SPAN), value=losses.NONE)
+    padded = F.pad(
+        ends,
+        (0, LONGEST_SPAN),
+        value=losses.NONE,
+    )
     ends = padded.unfold(1, LONGEST_SPAN, 1)[:, :size]
     padded_free = F.pad(free, (0, LONGEST_SPAN))
     windows = padded_free.unfold(1, LONGEST_SPAN, 1)[:, :size]

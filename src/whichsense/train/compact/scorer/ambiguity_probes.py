@@ -56,6 +56,7 @@ def fit_ngram_probe(questions: Sequence[Question], fewest: int = _FEWEST) -> Ngr
             if ngram in columns_of:
                 rows.append(row)
                 columns.append(columns_of[ngram])
+                # Rows have norm 1, whatever the number of n-grams.
                 values.append(1 / np.sqrt(len(own)))
     matrix = SparseMatrix(
         np.array(rows, np.int64),
@@ -64,7 +65,13 @@ def fit_ngram_probe(questions: Sequence[Question], fewest: int = _FEWEST) -> Ngr
         (len(questions), len(known)),
     )
     weights = fit_sparse_logistic(matrix, _labels(questions), _NGRAM_RIDGE)
-    by_ngram = dict(zip(known, weights[:-1].tolist(), strict=True))
+    by_ngram = dict(
+        zip(
+            known,
+            weights[:-1].tolist(),
+            strict=True,
+        )
+    )
     return NgramProbe(by_ngram, float(weights[-1]))
 
 
@@ -85,6 +92,7 @@ def fit_state_probe(
     spread = values.std(axis=0) + 1e-6
     scaled = (values - mean) / spread
     fitted = fit_logistic(scaled, _labels(questions), ridge)
+    # Scaling is folded into the weights, so that the probe takes raw states.
     weights = fitted[:-1] / spread
     bias = float(fitted[-1] - mean @ weights)
     return StateProbe(weights.astype(np.float32), bias)

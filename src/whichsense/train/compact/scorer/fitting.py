@@ -49,6 +49,7 @@ def fit_scorer(
     fitted on `labelled`, of which there are more. `parts_folder` is where a fit that is stopped leaves what it has
     read; the next one resumes from there.
     """
+    # Five folds need more than a handful of questions.
     if len(held_out.questions) < _FEWEST:
         raise BadInput(
             f"The scorer needs {_FEWEST} questions that nothing was learnt from; there are "
@@ -69,6 +70,7 @@ def fit_scorer(
             parts,
             progress,
         )
+    # A question without a candidate has no features.
     with_candidates = [one for one in data.read if one.context.answers]
     scorer = fit_nets(with_candidates, probes)
     return replace(scorer, rewrite=data.rewrites.fit() or scorer.rewrite)

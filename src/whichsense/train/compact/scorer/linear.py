@@ -24,7 +24,11 @@ _GRADIENT_STEPS = 300
 def fit(rows: Sequence[_FeatureRow], labels: Sequence[float]) -> Net:
     """A logistic regression: the net's probabilities are calibrated as they are."""
     features = _standardize(rows)
-    weights = fit_logistic(features.values, np.array(labels), _RIDGE)
+    weights = fit_logistic(
+        features.values,
+        np.array(labels),
+        _RIDGE,
+    )
     return features.net(weights[:-1], weights[-1])
 
 
@@ -65,6 +69,7 @@ def fit_within(
     groups_count = group_of_row.max() + 1
     sums = np.zeros((groups_count, both.shape[1]))
     np.add.at(sums, group_of_row, both)
+    # Each row is compared with the mean of its group.
     means = sums / np.bincount(group_of_row)[:, None]
     centred = both - means[group_of_row]
     left = centred[:, :-1]
@@ -109,7 +114,11 @@ def _standardize(rows: Sequence[_FeatureRow]) -> _Standardized:
     spread = values.std(axis=0)
     # A feature that hardly varies is not blown up.
     spread = np.where(spread < 1e-3, 1.0, spread).astype(np.float32)
-    scaled = np.clip((values - mean) / spread, -FAR, FAR)
+    scaled = np.clip(
+        (values - mean) / spread,
+        -FAR,
+        FAR,
+    )
     return _Standardized(
         names,
         mean,
@@ -135,6 +144,7 @@ def fit_logistic(
         hessian = (values * curvature).T @ values + np.diag(ridges)
         step = np.linalg.solve(hessian, gradient)
         step = np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+        # The problem is convex, so that clipped steps arrive, too.
         weights -= step
         if np.abs(step).max() < 1e-8:
             break
@@ -163,11 +173,19 @@ class SparseMatrix:
 
     def times(self, vector: _Doubles) -> _Doubles:
         products = self.values * vector[self.columns]
-        return np.bincount(self.rows, products, self.shape[0]).astype(np.float64)
+        return np.bincount(
+            self.rows,
+            products,
+            self.shape[0],
+        ).astype(np.float64)
 
     def transposed_times(self, vector: _Doubles) -> _Doubles:
         products = self.values * vector[self.rows]
-        return np.bincount(self.columns, products, self.shape[1]).astype(np.float64)
+        return np.bincount(
+            self.columns,
+            products,
+            self.shape[1],
+        ).astype(np.float64)
 
 
 def fit_sparse_logistic(

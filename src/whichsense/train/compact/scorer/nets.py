@@ -98,10 +98,12 @@ def fit_nets(read: Sequence[ReadQuestion], probes: AmbiguityProbes) -> Scorer:
     in_large, scored = _fit_answers([*large, *without_topics])
     scored_large = [one for one in scored if one.read.kind is CorpusKind.LARGE]
     in_small, scored_small = _fit_answers(small, sample_weight=_SAMPLE_WEIGHT)
+    # No net has seen these: the answers were taken out.
     scored_emptied = []
     for one in emptied:
         scored_emptied.append(_ScoredQuestion(one, in_small.probabilities(one.rows)))
 
+    # Whether an answer exists is learnt from emptied corpora, too; the other nets from real ones alone.
     with_answers = [*scored_large, *scored_small]
     return Scorer(
         _fit_answerable([*with_answers, *scored_emptied]),
@@ -120,10 +122,7 @@ def fit_nets(read: Sequence[ReadQuestion], probes: AmbiguityProbes) -> Scorer:
     )
 
 
-def _of_kinds(
-    read: Sequence[ReadQuestion],
-    *kinds: CorpusKind,
-) -> list[ReadQuestion]:
+def _of_kinds(read: Sequence[ReadQuestion], *kinds: CorpusKind) -> list[ReadQuestion]:
     return [one for one in read if one.kind in kinds]
 
 
@@ -183,6 +182,7 @@ def _fit_answers(
         own = one.rows
         first = len(rows)
         places.append(range(first, first + len(own)))
+        # Repeated rows share a group, so that folds do not leak.
         repeats = sample_weight if one.kind is CorpusKind.SAMPLE else 1
         for _ in range(repeats):
             rows += own

@@ -42,6 +42,7 @@ class UnfittedCompact(Compact):
 
     @cached_property
     def scorer(self) -> Scorer:
+        # Nets without features: every probability is one half.
         nothing = linear()
         judge = Judge(nothing, nothing)
         return Scorer(
@@ -74,6 +75,7 @@ class ScorerData:
         scene: Scene,
     ) -> None:
         question = asked.question
+        # The choice of rewrites is learnt over the large corpus alone.
         if asked.kind is CorpusKind.LARGE:
             self.rewrites.add(scene, question)
         elif question.is_answerable:
@@ -95,6 +97,7 @@ class QuestionReader:
 
     @cached_property
     def _compact(self) -> Compact:
+        # Processes that share the cores need no threads.
         threads = 1 if usable_processes(self.processes) > 1 else 2
         return UnfittedCompact(self.folder, threads=threads)
 
@@ -127,6 +130,7 @@ def read_questions(
         size=part,
         codec=Codec(".pickle", pickle.dumps, pickle.loads),
     )
+    # One index that cannot be searched in a fork is enough to stay here.
     shareable = all(can_fork(one.corpus.index) for one in asked)
 
     def read_part(items: Part[ScorerQuestion]) -> ScorerData:

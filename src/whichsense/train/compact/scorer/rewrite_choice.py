@@ -43,16 +43,24 @@ class RewriteData:
         supports = [support(scene, one, cautious=False) for one in targets]
         by_answer = written(scene, targets, supports)
         for pair, rewrites in zip(annotation.pairs, by_answer, strict=True):
+            # Rewrites are compared within an answer only.
             answer = self._next_answer()
-            self.rows += of_rewrites(question.text, rewrites.options, rewrites.drawn)
+            self.rows += of_rewrites(
+                question.text,
+                rewrites.options,
+                rewrites.drawn,
+            )
             for option in rewrites.options:
                 quality = _rewrite_quality(
-                    question.text, pair.questions, option.question
+                    question.text,
+                    pair.questions,
+                    option.question,
                 )
                 self.values.append(quality)
                 self.answers.append(answer)
 
     def extend(self, other: RewriteData) -> None:
+        # Answers of the other part are numbered from 0 again.
         first = self._next_answer()
         self.rows += other.rows
         self.values += other.values
@@ -65,7 +73,11 @@ class RewriteData:
         """None if there is nothing to learn from."""
         if not self.rows:
             return None
-        return fit_within(self.rows, self.values, self.answers)
+        return fit_within(
+            self.rows,
+            self.values,
+            self.answers,
+        )
 
 
 def _rewrite_quality(
@@ -74,5 +86,9 @@ def _rewrite_quality(
     rewrite: str,
 ) -> float:
     """EDIT-F1 with some BLEU-4, between 0 and 1."""
-    *bleu, edit_f1 = question_scores(question, "|".join(references), rewrite)
+    *bleu, edit_f1 = question_scores(
+        question,
+        "|".join(references),
+        rewrite,
+    )
     return (edit_f1 + _BLEU_WEIGHT * bleu[3]) / (1 + _BLEU_WEIGHT)

@@ -47,7 +47,7 @@ _EVALUATION_BATCH = 256
 
 
 @dataclass(frozen=True, slots=True)
-class AskerDraw:
+class _AskerDraw:
     """A recipe's `[draw]`: what a batch holds."""
 
     batch: int = 512
@@ -63,7 +63,7 @@ class AskerDraw:
 
 
 @dataclass(frozen=True, slots=True)
-class AskerTeacher:
+class _AskerTeacher:
     """A recipe's `[teacher]`: which questions pass the round trip."""
 
     model: str = ""
@@ -81,8 +81,8 @@ class AskerOptions:
     model: WriterModel = field(default_factory=WriterModel)
     data: DataConfig = field(default_factory=DataConfig)
     lists: ListConfig = field(default_factory=ListConfig)
-    teacher: AskerTeacher = field(default_factory=AskerTeacher)
-    draw: AskerDraw = field(default_factory=AskerDraw)
+    teacher: _AskerTeacher = field(default_factory=_AskerTeacher)
+    draw: _AskerDraw = field(default_factory=_AskerDraw)
     made: Generation = field(default_factory=Generation)
 
 
@@ -102,6 +102,7 @@ class AskerTask(BaseWriterTask):
         super().__init__(options.model)
         vocabulary = self.start.vocabulary
         train, dev = load_lists(options.data, options.lists, vocabulary)
+        # Both need the same thresholds, or the metric would measure other questions.
         settings = options.data, len(vocabulary), options.draw.said
         self.examples = AskerExamples(train, *settings)
         self.dev_examples = AskerExamples(dev, *settings)
@@ -165,6 +166,7 @@ class AskerTask(BaseWriterTask):
         if (folder / SYNTHETIC_FILE).exists():
             return
         net = self.build()
+        # The best checkpoint, not the last.
         weights = torch.load(folder / WRITER, map_location="cpu", weights_only=True)
         net.load_state_dict(weights)
         net = net.to(best_device()).eval()
@@ -186,6 +188,7 @@ class AskerTask(BaseWriterTask):
         synthetic = synthetic.take(np.array(rows, np.int64))
         lists = build_synthetic_lists(self.examples.pack, synthetic, vocabulary)
         slots = own_slots(lists, synthetic)
+        # An answer that its passage lacks was made up.
         passes = lists.slot_has_answer[slots]
         if teacher.model:
             net = load_teacher(Path(teacher.model)).to(best_device())

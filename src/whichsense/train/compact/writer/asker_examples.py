@@ -76,7 +76,11 @@ class AskerExamples:
         question = self.pack.questions[span.number].tolist()
         output = [*answer, BAR, *question, END]
         prompt = asking(WAYS[span.way], window)
-        return Example(prompt, output, [1.0] * len(output))
+        return Example(
+            prompt,
+            output,
+            [1.0] * len(output),
+        )
 
     def _spans_of(self, number: int) -> list[_AskedSpan]:
         """One span for each answer in the passage with most support, if that is enough."""
@@ -88,6 +92,7 @@ class AskerExamples:
         if way is None or not support:
             return []
         best = max(support, key=support.__getitem__)
+        # The answer is there by accident, if the passage is about something else.
         if support[best] < self.support.get(way, 0.0):
             return []
         spans = []

@@ -87,7 +87,9 @@ class BaseWriterTask(Task[WriterNet, WriterBatch]):
 
     def build(self) -> WriterNet:
         model = self.model
+        # The exported writer will look them up in int8.
         words = round_words(self.start.state["encoder.words.weight"])
+        # A writer that was trained before brings its own number of layers.
         if self._start_weights:
             net = WriterNet(self.shape, words)
             net.load_state_dict(self._start_weights)

@@ -79,8 +79,10 @@ class CompactTask(WriterTask):
         for name, value in writer.items():
             weights[f"writer.{name}"] = value.float().numpy()
         shape = asdict(self.start.shape)
+        # The runtime has no dropout.
         del shape["dropout"]
         shape[WRITER_LAYERS] = self.shape.layers
+        # A start that was exported before keeps its name and its frequent pieces.
         settings = self.start.config
         if settings is None:
             settings = {"name": "compact", "frequent": self._frequent_pieces()}

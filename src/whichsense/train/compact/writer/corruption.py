@@ -15,7 +15,7 @@ _RESTORED_WEIGHT = 1.5  # of a token that was taken out, beyond the others
 
 
 @dataclass(frozen=True, slots=True)
-class CutText:
+class _CutText:
     """The remaining tokens of a text, and the weights of the whole with its end: tokens that were taken out count
     more."""
 
@@ -28,7 +28,7 @@ def cut_words(
     rng: random.Random,
     *,
     nearly_all: float,
-) -> CutText | None:
+) -> _CutText | None:
     """Take tokens out of a text; with probability `nearly_all`, all but the first few.
 
     None if the text is too short, or if nothing or everything would be taken out.
@@ -54,7 +54,7 @@ def cut_words(
         place = rng.randrange(len(remaining) + 1)
         remaining.insert(place, rng.choice(remaining))
     weights.append(1.0)  # of the end
-    return CutText(remaining, weights)
+    return _CutText(remaining, weights)
 
 
 def _draw_gaps(size: int, rng: random.Random) -> list[bool]:

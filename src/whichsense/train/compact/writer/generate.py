@@ -89,6 +89,7 @@ def generate_questions(
                 if parts is not None:
                     answer, question = parts
                     row = (place.number, place.slot, answer, question)
+                    # The first passage that a question was written for keeps it.
                     rows.setdefault((place.number, tuple(question)), row)
             done = start + len(part)
             progress(done / len(places), done)
@@ -120,6 +121,7 @@ def _draw_places(
             int(rows[slot]),
             way,
         )
+        # A passage may be in many lists.
         if (place.row, way) not in seen:
             seen.add((place.row, way))
             yield place

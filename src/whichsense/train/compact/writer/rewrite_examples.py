@@ -96,6 +96,7 @@ class RewriteExamples:
             answer = rng.choice(gold.answers[:_ALIASES])
             text = rng.choice(gold.rewrites)
             rng.shuffle(others)
+            # The writer must manage with fewer of the other answers.
             if rng.random() < 0.2:
                 others = others[: rng.randrange(len(others) + 1)]
             windows = _vary_windows(windows, rng)
@@ -130,6 +131,7 @@ class RewriteExamples:
         if asked.answers:
             shortest = min(asked.answers[0], key=len)
             answer = answer_ids(self.tokenizer, shortest)
+        # The writer must manage without an answer, too.
         if rng.random() >= 0.85:
             answer = []
         windows = self.windows(number, 0)[:2]
@@ -188,6 +190,7 @@ class RewriteExamples:
         if readings:
             reading = rng.choice(readings)
             text = asked.text
+            # Else the ambiguous question itself.
             if rng.random() < 0.8:
                 text = rng.choice(reading.rewriting.rewrites)
             answer = rng.choice(reading.rewriting.answers[:_ALIASES])
@@ -253,6 +256,7 @@ class RewriteExamples:
                     end,
                 )
             )
+            # Slots are in the order of the search: the best passages come first.
             if len(own) == _ANSWER_WINDOWS:
                 break
         return [*own, *others[: max(0, 2 - len(own))]]

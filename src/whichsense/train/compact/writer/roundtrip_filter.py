@@ -11,7 +11,7 @@ from whichsense.jobs.progress import show_progress
 from whichsense.train.compact.data.batch import ListBatch, build_list_batch
 from whichsense.train.compact.data.pack import Ints, Pack
 from whichsense.train.compact.encoder.losses import start_end
-from whichsense.train.compact.encoder.teacher_net import TeacherNet
+from whichsense.train.compact.encoder.teacher_net import TeacherNet, infer
 from whichsense.train.loop.batches import Lazy, prefetch
 from whichsense.train.loop.optimizer import to_device
 
@@ -51,16 +51,10 @@ def teacher_agrees(
     device = next(net.parameters()).device
     agrees = np.zeros(len(lists), bool)
     with show_progress("asking the teacher", "questions") as progress:
-        for part, cpu_batch in zip(
-            parts, prefetch(Lazy(parts, build_batch)), strict=True
-        ):
+        batches = prefetch(Lazy(parts, build_batch))
+        for part, cpu_batch in zip(parts, batches, strict=True):
             batch = to_device(cpu_batch, device)
-            on_gpu = device.type == "cuda"
-            with (
-                torch.inference_mode(),
-                torch.autocast(device.type, torch.bfloat16, enabled=on_gpu),
-            ):
-                output = net(batch.pairs)
+            output = infer(net, batch.pairs)
             same_span = _span_f1(output["span"], batch) >= agreed
             relevant = output["relevance"].flatten() > relevance
             passes = same_span & relevant
@@ -74,6 +68,7 @@ def _span_f1(span: Tensor, batch: ListBatch) -> Tensor:
     first, last = best_spans(span, batch)
     gold_first = batch.first[:, 0]
     gold_last = batch.last[:, 0]
+    # One slot a list: lists × spans.
     is_gold = batch.answer[:, 0] >= 0
     common_first = torch.maximum(first, gold_first)
     common_last = torch.minimum(last, gold_last)

@@ -46,7 +46,7 @@ _EVALUATION_BATCH = 256
 
 
 @dataclass(frozen=True, slots=True)
-class WriterDraw:
+class _WriterDraw:
     """A recipe's `[draw]`: what a batch holds."""
 
     batch: int = 512
@@ -65,7 +65,7 @@ class WriterOptions:
     model: WriterModel = field(default_factory=WriterModel)
     data: DataConfig = field(default_factory=DataConfig)
     lists: ListConfig = field(default_factory=ListConfig)
-    draw: WriterDraw = field(default_factory=WriterDraw)
+    draw: _WriterDraw = field(default_factory=_WriterDraw)
 
 
 class WriterTask(BaseWriterTask):
@@ -85,8 +85,16 @@ class WriterTask(BaseWriterTask):
                 f"draw.kinds are shares of {', '.join(_KINDS)}, and not all are 0."
             )
         super().__init__(options.model)
-        train, dev = load_lists(options.data, options.lists, self.start.vocabulary)
-        self.examples = RewriteExamples(train, self.tokenizer, options.draw.inserted)
+        train, dev = load_lists(
+            options.data,
+            options.lists,
+            self.start.vocabulary,
+        )
+        self.examples = RewriteExamples(
+            train,
+            self.tokenizer,
+            options.draw.inserted,
+        )
         self.dev_examples = RewriteExamples(dev, self.tokenizer)
         if not self.examples.readings or not self.dev_examples.readings:
             raise BadInput(
@@ -160,6 +168,7 @@ class WriterTask(BaseWriterTask):
         pairs = []
         for reading in self.dev_examples.readings:
             example = self.dev_examples.rewrite(reading, None)
+            # A rewrite without any word gives no example.
             if example is not None:
                 pairs.append((reading, example))
         scores: list[tuple[float, ...]] = []
@@ -170,7 +179,7 @@ class WriterTask(BaseWriterTask):
             batch = to_device(collate(examples), model.out_bias.device)
             _, loss, count = model.loss(batch)
             sums += [float(loss), float(count)]
-            outputs = greedy(model, batch)
+            outputs = _greedy(model, batch)
             for (reading, _), tokens in zip(part, outputs, strict=True):
                 scores.append(self._score_rewrite(reading, tokens))
         *_, bleu4, edit_f1 = np.mean(scores, axis=0).tolist()
@@ -192,14 +201,15 @@ class WriterTask(BaseWriterTask):
 
 
 @torch.inference_mode()
-def greedy(model: WriterNet, batch: WriterBatch) -> list[list[int]]:
+def _greedy(model: WriterNet, batch: WriterBatch) -> list[list[int]]:
     """The likeliest tokens one by one, without the end."""
     written = torch.zeros_like(batch.written)
     written[:, 0] = REWRITE
     for place in range(LONGEST_OUTPUT):
         states = model(batch._replace(written=written))[:, place]
         scores = model.scores(states)
-        scores[:, :END] = float("-inf")  # special tokens
+        # Padding, unused and unknown pieces and [CLS] are never written.
+        scores[:, :END] = float("-inf")
         best = scores.argmax(-1)
         if place + 1 < LONGEST_OUTPUT:
             written[:, place + 1] = best
