@@ -1,6 +1,6 @@
-"""How fast is scoring? Our commands, start-up included, beside the official parts that can be had, in one run.
+"""Speed of scoring: our commands, start-up included, beside the official parts that are available, in one run.
 
-    python benchmarks/scoring.py                          # made-up questions and answers
+    python benchmarks/scoring.py                          # synthetic questions and answers
     python benchmarks/scoring.py --gold dev.json --pred pred.json --questions 2002
     python benchmarks/scoring.py --official ambigqa_evaluate_script.py --jar stanford-corenlp-3.4.1.jar
 
@@ -23,66 +23,72 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+Jobs = dict[str, Callable[[], object]]
+"""What is timed, by the name that is printed."""
+
 WORDS = (
     "who wrote made the play film in when did open first second season of king song "
     "river team won 1953 2012"
 ).split()
 
 
-def made_up(count: int, seed: int = 7) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def synthetic_questions(
+    count: int, seed: int = 7
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Questions with two gold readings each, and predictions that are half right."""
-    generator = random.Random(seed)
+    rng = random.Random(seed)
 
     def question() -> str:
-        extra = generator.choice(
-            ["", " (the 2nd)", " in the U.S.", ", Ann's one", " don't"]
-        )
-        return (
-            " ".join(generator.choices(WORDS, k=9)).capitalize()
-            + f" {generator.random():.6f}{extra}?"
-        )
+        words = " ".join(rng.choices(WORDS, k=9)).capitalize()
+        extra = rng.choice(["", " (the 2nd)", " in the U.S.", ", Ann's one", " don't"])
+        return f"{words} {rng.random():.6f}{extra}?"
 
-    gold, predictions = [], {}
+    gold = []
+    predictions = {}
     for number in range(count):
-        pairs = [
-            {"question": question(), "answer": [f"answer {number} {i}", f"name {i}"]}
-            for i in range(2)
-        ]
-        annotations = [{"type": "multipleQAs", "qaPairs": pairs}]
+        pairs = []
+        for i in range(2):
+            aliases = [f"answer {number} {i}", f"name {i}"]
+            pairs.append({"question": question(), "answer": aliases})
+        annotation: dict[str, Any] = {"type": "multipleQAs", "qaPairs": pairs}
         if number % 2:
-            annotations = [{"type": "singleAnswer", "answer": [f"answer {number} 0"]}]
-        gold.append(
-            {"id": str(number), "question": question(), "annotations": annotations}
-        )
-        answers = [
-            f"answer {number} 0",
-            generator.choice([f"answer {number} 1", "wrong"]),
-        ]
+            annotation = {"type": "singleAnswer", "answer": [f"answer {number} 0"]}
+        record = {"id": str(number), "question": question()}
+        gold.append({**record, "annotations": [annotation]})
+        second = rng.choice([f"answer {number} 1", "wrong"])
         predictions[str(number)] = [
-            {"question": question(), "answer": answer} for answer in answers
+            {"question": question(), "answer": f"answer {number} 0"},
+            {"question": question(), "answer": second},
         ]
     return gold, predictions
 
 
-def repeated(
+def repeat_questions(
     records: list[dict[str, Any]], predictions: dict[str, Any], count: int
 ) -> tuple[Any, Any]:
     """As many questions as wanted, from a smaller set: copies get their own id and their own words."""
-    gold, ours = [], {}
+    gold = []
+    repeated = {}
     for number in range(count):
-        record, turn = records[number % len(records)], number // len(records)
-        text = json.dumps(record)
-        copy = (
-            json.loads(text) if not turn else json.loads(text.replace("?", f" {turn}?"))
-        )
-        key = record["id"] if not turn else f"{record['id']}-{turn}"
-        gold.append({**copy, "id": key})
-        given = json.dumps(predictions[record["id"]])
-        ours[key] = json.loads(given if not turn else given.replace("?", f" {turn}?"))
-    return gold, ours
+        record = records[number % len(records)]
+        turn = number // len(records)
+        key = record["id"]
+        prediction = predictions[key]
+        if turn:
+            # Other words, so that no cache of the first turn helps.
+            record = _with_words(record, turn)
+            prediction = _with_words(prediction, turn)
+            key = f"{key}-{turn}"
+        gold.append({**record, "id": key})
+        repeated[key] = prediction
+    return gold, repeated
 
 
-def alternated(jobs: dict[str, Callable[[], object]], repeat: int) -> dict[str, float]:
+def _with_words(value: Any, turn: int) -> Any:
+    return json.loads(json.dumps(value).replace("?", f" {turn}?"))
+
+
+def best_times(jobs: Jobs, repeat: int) -> dict[str, float]:
     """The best time of each job, run in turns."""
     best = dict.fromkeys(jobs, float("inf"))
     for _ in range(repeat):
@@ -99,91 +105,79 @@ def call(*command: str) -> None:
     )
 
 
-def command_jobs(
-    options: argparse.Namespace, folder: Path
-) -> dict[str, Callable[[], object]]:
-    records, predictions = made_up(options.questions)
+def command_jobs(options: argparse.Namespace, folder: Path) -> Jobs:
+    records, predictions = synthetic_questions(options.questions)
     if options.gold:
         from whichsense.files import read_json
 
-        records, predictions = repeated(
-            read_json(options.gold), read_json(options.pred), options.questions
-        )
+        given, predicted = read_json(options.gold), read_json(options.pred)
+        records, predictions = repeat_questions(given, predicted, options.questions)
     gold, pred = folder / "gold.json", folder / "pred.json"
     gold.write_text(json.dumps(records), encoding="utf-8")
     pred.write_text(json.dumps(predictions), encoding="utf-8")
-    ours = [sys.executable, "-m", "whichsense"]
-    jobs: dict[str, Callable[[], object]] = {
-        "whichsense --help": lambda: call(*ours, "--help"),
-        f"whichsense score ambignq, {len(records):,} questions": lambda: call(
-            *ours, "score", "ambignq", str(gold), str(pred)
-        ),
+    whichsense = [sys.executable, "-m", "whichsense"]
+    score = [*whichsense, "score", "ambignq", str(gold), str(pred)]
+    jobs: Jobs = {
+        "whichsense --help": lambda: call(*whichsense, "--help"),
+        f"whichsense score ambignq, {len(records):,} questions": lambda: call(*score),
     }
     if options.official:
-        script = [
-            sys.executable,
-            str(options.official),
-            "--reference_path",
-            str(gold),
-            "--prediction_path",
-            str(pred),
-        ]
+        script = [sys.executable, str(options.official)]
+        script += ["--reference_path", str(gold), "--prediction_path", str(pred)]
         jobs["official script, Java included"] = lambda: call(*script)
     if options.jar:
         lines = folder / "questions.txt"
-        pairs = [
-            pair["question"]
-            for given in predictions.values()
-            for pair in given
-            if isinstance(pair, dict)
-        ]
-        lines.write_text(
-            "\n".join([record["question"] for record in records] + pairs),
-            encoding="utf-8",
-        )
-        java = [
-            "java",
-            "-cp",
-            str(options.jar),
-            "edu.stanford.nlp.process.PTBTokenizer",
-            "-preserveLines",
-            "-lowerCase",
-        ]
-        jobs["Java tokenizer alone"] = lambda: call(*java, str(lines))
+        texts = question_texts(records, predictions)
+        lines.write_text("\n".join(texts), encoding="utf-8")
+        java = ["java", "-cp", str(options.jar)]
+        java += ["edu.stanford.nlp.process.PTBTokenizer", "-preserveLines"]
+        jobs["Java tokenizer alone"] = lambda: call(*java, "-lowerCase", str(lines))
     return jobs
 
 
-def rouge_jobs(count: int) -> dict[str, Callable[[], object]]:
+def question_texts(records: list[Any], predictions: dict[str, Any]) -> list[str]:
+    """Every text that the official script tokenizes, but for the gold rewrites."""
+    texts = [record["question"] for record in records]
+    for prediction in predictions.values():
+        for pair in prediction:
+            if isinstance(pair, dict):
+                texts.append(pair["question"])
+    return texts
+
+
+def rouge_jobs(count: int) -> Jobs:
     from whichsense.metrics import rouge
     from whichsense.metrics.punkt import sentences
 
-    generator = random.Random(3)
-    texts = [
-        ". ".join(" ".join(generator.choices(WORDS, k=15)) for _ in range(4)) + "."
-        for _ in range(2 * count)
-    ]
+    rng = random.Random(3)
+    texts = []
+    for _ in range(2 * count):
+        parts = [" ".join(rng.choices(WORDS, k=15)) for _ in range(4)]
+        texts.append(". ".join(parts) + ".")
     pairs = list(zip(texts[:count], texts[count:], strict=True))
 
     def ours() -> list[float]:
         rouge._stemmed_sentences.cache_clear()
         return [rouge.rouge_l(*pair) for pair in pairs]
 
-    jobs: dict[str, Callable[[], object]] = {f"ROUGE-L, {count:,} pairs": ours}
+    jobs: Jobs = {f"ROUGE-L, {count:,} pairs": ours}
     if importlib.util.find_spec("rouge_score"):
         from rouge_score import rouge_scorer
 
         scorer = rouge_scorer.RougeScorer(["rougeLsum"], use_stemmer=True)
 
         def theirs() -> list[float]:
-            split = [
-                tuple("\n".join(sentences(text)) for text in pair) for pair in pairs
-            ]
-            return [scorer.score(*pair)["rougeLsum"].fmeasure for pair in split]
+            scores = []
+            for reference, prediction in pairs:
+                # The package takes one sentence a line.
+                gold = "\n".join(sentences(reference))
+                predicted = "\n".join(sentences(prediction))
+                scores.append(scorer.score(gold, predicted)["rougeLsum"].fmeasure)
+            return scores
 
         worst = max(abs(a - b) for a, b in zip(ours(), theirs(), strict=True))
-        print(
-            f"ROUGE-L: largest difference from rouge-score over {count:,} pairs: {worst:.1e}"
-        )
+        difference = f"largest difference from rouge-score over {count:,} pairs"
+        print(f"ROUGE-L: {difference}: {worst:.1e}")
         jobs["rouge-score package"] = theirs
     return jobs
 
@@ -204,7 +198,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for jobs in (command_jobs(options, Path(folder)), rouge_jobs(options.answers)):
-            times = alternated(jobs, options.repeat)
+            times = best_times(jobs, options.repeat)
             first = times[next(name for name in times if "--help" not in name)]
             for name, seconds in times.items():
                 print(f"{name:<46}{seconds:>8.2f} s{seconds / first:>8.2f} ×")

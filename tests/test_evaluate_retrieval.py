@@ -1,4 +1,4 @@
-"""How much of what was asked for is found, in the search's order and in a reranker's."""
+"""Recall of gold answers in the search's order and in a reranker's."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class Backwards:
 
 def test_what_the_search_finds_and_what_a_reranker_makes_of_it() -> None:
     index = sample.index()
-    found = evaluate_retrieval("sample/questions", index, limit=40)
+    result = evaluate_retrieval("sample/questions", index, limit=40)
     again = evaluate_retrieval(
         "sample/questions", index, limit=40, reranker=Backwards()
     )
-    assert (found.questions, found.method, again.method) == (
+    assert (result.questions, result.method, again.method) == (
         40,
         "bm25",
         "bm25, reranked",
     )
-    assert found.any_recall[1] >= 0.8 and found.mrr >= 0.9
-    assert list(found.answer_recall.values()) == sorted(found.answer_recall.values())
+    assert result.any_recall[1] >= 0.8 and result.mrr >= 0.9
+    assert list(result.answer_recall.values()) == sorted(result.answer_recall.values())
     # A hundred passages are the same in any order; the worst of them seldom answer.
-    assert again.answer_recall[100] == found.answer_recall[100]
-    assert again.any_recall[1] <= 0.2 and again.mrr < found.mrr / 2
+    assert again.answer_recall[100] == result.answer_recall[100]
+    assert again.any_recall[1] <= 0.2 and again.mrr < result.mrr / 2
 
 
 class Failing(Backwards):
@@ -55,7 +55,7 @@ class Failing(Backwards):
 
 
 def test_goes_on_after_a_failure_and_not_with_another_reranker(tmp_path: Path) -> None:
-    index, out = sample.index(), tmp_path / "found.json"
+    index, out = sample.index(), tmp_path / "result.json"
     with pytest.raises(RuntimeError):
         evaluate_retrieval(
             "sample/questions",
@@ -76,7 +76,7 @@ def test_goes_on_after_a_failure_and_not_with_another_reranker(tmp_path: Path) -
             about={"reranker": "b"},
         )
     rest = Failing(20)
-    found = evaluate_retrieval(
+    result = evaluate_retrieval(
         "sample/questions",
         index,
         limit=20,
@@ -88,13 +88,13 @@ def test_goes_on_after_a_failure_and_not_with_another_reranker(tmp_path: Path) -
         "sample/questions", index, limit=20, reranker=Backwards()
     )
     assert rest.asked == 8 and [path.name for path in tmp_path.iterdir()] == [
-        "found.json"
+        "result.json"
     ]
-    assert (found.answer_recall, found.annotated_recall, found.any_recall, found.mrr) == (
+    assert (result.answer_recall, result.annotated_recall, result.any_recall, result.mrr) == (
         whole.answer_recall, whole.annotated_recall, whole.any_recall, whole.mrr,
     )  # fmt: skip
     written = json.loads(out.read_text())
-    assert written["mrr"] == found.mrr and written["provenance"]["reranker"] == "a"
+    assert written["mrr"] == result.mrr and written["provenance"]["reranker"] == "a"
 
 
 def test_the_command_reranks_with_the_compact_model(tmp_path: Path) -> None:
@@ -103,8 +103,8 @@ def test_the_command_reranks_with_the_compact_model(tmp_path: Path) -> None:
     done = CliRunner().invoke(
         command, [*arguments, "--rerank", "compact"], catch_exceptions=False
     )
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found["method"] == "bm25, reranked" and found["any_recall"]["5"] == 1.0
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["method"] == "bm25, reranked" and result["any_recall"]["5"] == 1.0
     asked = [
         *arguments,
         "--rerank",
@@ -112,18 +112,18 @@ def test_the_command_reranks_with_the_compact_model(tmp_path: Path) -> None:
         "--keep",
         "1",
         "--out",
-        str(tmp_path / "found.json"),
+        str(tmp_path / "result.json"),
     ]
     fewer = CliRunner().invoke(command, asked, catch_exceptions=False)
-    assert json.loads((tmp_path / "found.json").read_text()) == json.loads(
+    assert json.loads((tmp_path / "result.json").read_text()) == json.loads(
         fewer.stdout.splitlines()[-1]
     )
     assert (
         json.loads(fewer.stdout.splitlines()[-1])["any_recall"]["100"]
-        == found["any_recall"]["100"]
+        == result["any_recall"]["100"]
     )
     where = json.loads(fewer.stdout.splitlines()[-1])["provenance"]
-    assert (where["reranker"], where["keep"], found["provenance"]["keep"]) == (
+    assert (where["reranker"], where["keep"], result["provenance"]["keep"]) == (
         WEIGHTS.name,
         1,
         40,

@@ -94,18 +94,18 @@ def test_gold_is_scored_as_the_dataset_is(
     """Records score as the dataset's own file does, and readings as the official form does."""
     questions = list(QUESTIONS.values())
     predictions = tmp_path / "p.json"
-    found = Knowing(False).run([question.text for question in questions])
-    said = {
+    answered = Knowing(False).run([question.text for question in questions])
+    official_form = {
         q.id: [{"question": r.question, "answer": r.answer} for r in own.readings]
-        for q, own in zip(questions, found, strict=True)
+        for q, own in zip(questions, answered, strict=True)
     }
-    predictions.write_text(json.dumps(said))
+    predictions.write_text(json.dumps(official_form))
     path = load("sample/questions").path
     official = score("ambignq", path, predictions, name="one")
-    readings = {q.id: own for q, own in zip(questions, found, strict=True)}
+    readings = {q.id: own for q, own in zip(questions, answered, strict=True)}
     for gold, predicted in (
         (questions, predictions),
-        (load("sample/questions"), said),
+        (load("sample/questions"), official_form),
         (path, readings),
     ):
         assert score("ambignq", gold, predicted, name="one") == official
@@ -129,8 +129,8 @@ def test_command(file: tuple[Path, dict[str, Knowing]]) -> None:
     }
     assert lines["all"][:4] == ["100.0"] * 4 and lines["one"][2] == "–"
     assert lines["mine"] == ["0.0", "0.0", "–", "–", "–"]
-    told = CliRunner().invoke(command, ["evaluate", "systems", str(path), "--json"])
-    body = json.loads(told.stdout.splitlines()[-1])
+    printed = CliRunner().invoke(command, ["evaluate", "systems", str(path), "--json"])
+    body = json.loads(printed.stdout.splitlines()[-1])
     assert body["questions"] == 30 and [
         system["name"] for system in body["systems"]
     ] == ["all", "one", "mine"]
@@ -151,7 +151,7 @@ def test_another_compact_model_is_another_system(
 
 
 @pytest.mark.parametrize(
-    ("names", "told"),
+    ("names", "message"),
     [
         (
             ("all", "all"),
@@ -161,14 +161,14 @@ def test_another_compact_model_is_another_system(
     ],
 )
 def test_systems_of_one_file_are_told_before_any_runs(
-    names: tuple[str, ...], told: str, file: tuple[Path, dict[str, Knowing]]
+    names: tuple[str, ...], message: str, file: tuple[Path, dict[str, Knowing]]
 ) -> None:
     path, answerers = file
     entries = "".join(
         f'[[systems]]\nfile = "all.toml"\nname = "{name}"\n' for name in names
     )
     path.write_text(f'dataset = "sample/questions"\nlimit = 3\n{entries}')
-    with pytest.raises(BadConfig, match=told):
+    with pytest.raises(BadConfig, match=message):
         evaluate_systems(path)
     assert answerers["all"].asked == 0 and not Path("predictions").exists()
 

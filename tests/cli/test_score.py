@@ -380,8 +380,8 @@ def results(gold: Path, tmp_path: Path) -> tuple[Path, Path]:
 
 def test_compare(gold: Path, tmp_path: Path) -> None:
     a, b = results(gold, tmp_path)
-    found = run("compare", a, b)
-    test = found["metrics"]["f1_ans"]
+    comparison = run("compare", a, b)
+    test = comparison["metrics"]["f1_ans"]
     assert test["difference"] == pytest.approx(test["b"] - test["a"])
     assert test["difference"] > 0
     assert (test["better"], test["worse"]) == (2, 0)

@@ -80,9 +80,9 @@ def test_one_assignment_is_never_better() -> None:
 )
 def test_parsers(question: str, released: list[str], ours: tuple[str, ...]) -> None:
     assert parse_released(question)[1] == released
-    found = parse_clarification(question)
-    assert found is not None
-    assert found.options == ours
+    parsed = parse_clarification(question)
+    assert parsed is not None
+    assert parsed.options == ours
 
 
 def test_no_options() -> None:
