@@ -26,7 +26,8 @@ from whichsense.evaluation.stats.edits import iterate_rewrites
 
 __all__ = ["Bars", "Statistics", "Table", "statistics"]
 
-_TOP = 20
+_TOP = 20  # kinds of questions in the chart
+_LONG = 19  # words; the last bar of the chart of lengths
 
 _Counted = tuple[list[Table], list[Bars]]
 
@@ -84,22 +85,25 @@ def _name_release(about: datasets.Entry, path: Path, count: int) -> str:
 
 
 def _count_answers(questions: list[Question]) -> Table:
-    answerable = [question for question in questions if question.is_answerable]
-    ambiguous = sum(question.is_ambiguous for question in questions)
-    # lengths: words of a question; answers of a question; aliases of an answer; words of an alias
-    question_words = [len(question.text.split()) for question in questions]
-    answer_counts = []
+    question_words = []
+    answer_counts = []  # distinct answers of each answerable question
     alias_counts = []
-    alias_words: list[int] = []
-    for question in answerable:
+    alias_words = []
+    ambiguous = 0
+    for question in questions:
+        question_words.append(len(question.text.split()))
+        ambiguous += question.is_ambiguous
+        if not question.is_answerable:
+            continue
         answers = question.answers
         answer_counts.append(len(answers))
         for aliases in answers:
             alias_counts.append(len(aliases))
-            alias_words.extend(len(alias.split()) for alias in aliases)
+            for alias in aliases:
+                alias_words.append(len(alias.split()))
     rows = (
         ("questions", len(questions)),
-        ("without an answer", len(questions) - len(answerable)),
+        ("without an answer", len(questions) - len(answer_counts)),
         (
             "% ambiguous (no annotator gave one answer)",
             percent(ambiguous, len(questions)),
@@ -128,10 +132,10 @@ def _count_kinds(questions: list[Question]) -> list[Bars]:
 def _count_words(title: str, unit: str, records: Sequence[Record]) -> Bars:
     lengths = [len(record.text.split()) for record in records]
     bars = []
-    for low in range(1, 19, 3):
+    for low in range(1, _LONG, 3):
         high = low + 2
         inside = sum(low <= length <= high for length in lengths)
         bars.append((f"{low}–{high}", percent(inside, len(lengths))))
-    longer = sum(length >= 19 for length in lengths)
-    bars.append(("19+", percent(longer, len(lengths))))
+    longer = sum(length >= _LONG for length in lengths)
+    bars.append((f"{_LONG}+", percent(longer, len(lengths))))
     return Bars(title, tuple(bars), unit)

@@ -50,8 +50,8 @@ def count_answer_numbers(
     family, _, split = name.rpartition("/")
     counts: Counter[int] = Counter()
     for question in questions:
-        smallest = min(len(annotation.pairs) for annotation in question.annotations)
-        counts[min(smallest, 4)] += 1
+        sizes = [len(annotation.pairs) for annotation in question.annotations]
+        counts[min(4, *sizes)] += 1
     percentages = shares([counts[number] for number in (1, 2, 3, 4)])
     rows: list[tuple[str | int | float | None, ...]] = [
         (split, len(questions), *percentages)

@@ -42,8 +42,8 @@ def count_long_answers(
 
 
 def _count_sizes(split: str, questions: Sequence[LongQuestion]) -> Table:
-    annotations = mean(len(question.long_answers) for question in questions)
-    rows: list[tuple[Cell, ...]] = [(split, len(questions), annotations)]
+    annotations = [len(question.long_answers) for question in questions]
+    rows: list[tuple[Cell, ...]] = [(split, len(questions), mean(annotations))]
     if split in _TABLE_1:
         rows.append((f"paper, {split}", *_TABLE_1[split]))
     columns = ("split", "# questions", "# annotations")
@@ -53,11 +53,12 @@ def _count_sizes(split: str, questions: Sequence[LongQuestion]) -> Table:
 def _count_lengths(questions: Sequence[LongQuestion], published: bool) -> Table:
     answer_words = []
     knowledge_counts = []
+    pair_counts = []
     for question in questions:
+        pair_counts.append(len(question.annotations[0].pairs))
         for answer in question.long_answers:
             answer_words.append(len(answer.text.split()))
             knowledge_counts.append(len(answer.knowledge))
-    pair_counts = [len(question.annotations[0].pairs) for question in questions]
     rows = (
         ("words in a long answer", mean(answer_words), _WORDS if published else None),
         ("disambiguations of a question", mean(pair_counts), None),
@@ -72,7 +73,9 @@ def _count_evidence(questions: Sequence[LongQuestion], published: bool) -> Table
     evidence_recall = []
     support_words = []
     support_recall = []
+    contexts = 0  # questions that come with any
     for question in questions:
+        contexts += any(question.contexts)
         disambiguations = _join_disambiguations(question)
         for answer in question.long_answers:
             evidence = _join_evidence(question, answer)
@@ -89,7 +92,6 @@ def _count_evidence(questions: Sequence[LongQuestion], published: bool) -> Table
         ("% of tokens in that", 100 * mean(evidence_recall), _IN_EVIDENCE),
     ):
         rows.append((label, value, paper if published else None))
-    contexts = sum(any(question.contexts) for question in questions)
     return Table(
         "Evidence (section 3.3)",
         ("", "here", "paper"),

@@ -19,7 +19,7 @@ _TABLE_10 = {
     "dev": "version, type, time, year, information",
     "test": "version, type, information, year, time",
 }
-_TOP = 50
+_TOP = 50  # categories in figure 6
 
 
 def count_clarifications(
@@ -46,18 +46,23 @@ def count_clarifications(
 
 def _count_sizes(split: str, questions: Sequence[ClarifiedQuestion]) -> Table:
     """Table 1. The category is counted with its "Which", as the released code parses it."""
+    words = []
     category_words = []
-    option_words: list[int] = []
+    option_counts = []
+    option_words = []
     for question in questions:
+        words.append(len(question.clarification.split()))
         if question.category:
             category_words.append(len(_heading(question).split()))
-        option_words.extend(len(option.split()) for option in question.options)
+        option_counts.append(len(question.options))
+        for option in question.options:
+            option_words.append(len(option.split()))
     row = (
         split,
         len(questions),
-        mean(len(question.clarification.split()) for question in questions),
+        mean(words),
         mean(category_words),
-        mean(len(question.options) for question in questions),
+        mean(option_counts),
         mean(option_words),
     )
     rows: list[tuple[Cell, ...]] = [row]
@@ -78,10 +83,12 @@ def _count_categories(
 ) -> Table:
     """Table 10, and what section B.5 says about rare categories."""
     top = ", ".join(category for category, _ in categories.most_common(5))
-    invalid = sum(not question.category for question in questions)
-    once = sum(count == 1 for count in categories.values())
+    once = list(categories.values()).count(1)
+    invalid = 0
     matching = 0
     for question in questions:
+        if not question.category:
+            invalid += 1
         if len(question.options) == len(question.clarified_answers):
             matching += 1
     rows = (

@@ -10,7 +10,7 @@ from whichsense.evaluation.report.tables import Bars, Cell, Table, percent
 from whichsense.text.function_words import EDIT_STOP_WORDS, WH_WORDS
 from whichsense.text.words import word_edits, words
 
-_TOP = 25
+_TOP = 25  # edits in the chart
 _KINDS = (
     "adds a number",
     "changes the wh-word",

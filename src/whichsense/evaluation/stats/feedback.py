@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from whichsense.datasets import FeedbackQuestion, Preference
+from whichsense.datasets import FeedbackQuestion
 from whichsense.evaluation.report.tables import Bars, Table, mean, percent
 
 
@@ -16,8 +16,10 @@ def count_feedback(
     errors: Counter[str] = Counter()
     missing: Counter[str] = Counter()
     for question in questions:
-        errors.update(error.kind for error in question.errors)
-        missing.update(item.kind for item in question.missing)
+        for error in question.errors:
+            errors[error.kind] += 1
+        for item in question.missing:
+            missing[item.kind] += 1
     tables = [_count_predictions(questions), _count_preferences(questions)]
     charts = [
         _to_bars("Errors in a prediction", errors, "error spans"),
@@ -33,43 +35,41 @@ def _to_bars(title: str, counts: Counter[str], unit: str) -> Bars:
 
 def _count_predictions(questions: Sequence[FeedbackQuestion]) -> Table:
     """Errors, missing information and corrections are about the first prediction."""
-    prediction_words = []
-    corrected_words = []
-    marked_shares = []
+    totals: Counter[str] = Counter()  # over all questions, by row
+    marked_shares = []  # % of each prediction's characters
+    flawless = 0
     for question in questions:
         prediction = question.predictions[0]
-        prediction_words.append(len(prediction.split()))
-        corrected_words.append(len(question.corrected.split()))
+        totals["predictions of a question"] += len(question.predictions)
+        totals["passages of a question"] += len(question.passages)
+        totals["words in the first prediction"] += len(prediction.split())
+        totals["words in its correction"] += len(question.corrected.split())
+        totals["error spans"] += len(question.errors)
+        totals["mentions of missing information"] += len(question.missing)
         marked: set[int] = set()  # characters; error spans may overlap
         for error in question.errors:
             marked.update(range(error.start, error.end))
         marked_shares.append(percent(len(marked), len(prediction)))
-    flawless = sum(not (one.errors or one.missing) for one in questions)
-    rows = (
-        ("predictions of a question", mean(len(one.predictions) for one in questions)),
-        ("passages of a question", mean(len(one.passages) for one in questions)),
-        ("words in the first prediction", mean(prediction_words)),
-        ("words in its correction", mean(corrected_words)),
-        ("% of its characters in error spans", mean(marked_shares)),
-        ("error spans", mean(len(one.errors) for one in questions)),
-        (
-            "mentions of missing information",
-            mean(len(one.missing) for one in questions),
-        ),
-        ("% without either", percent(flawless, len(questions))),
-    )
-    return Table("Feedback on the first prediction", ("", "here"), rows)
+        if not question.errors and not question.missing:
+            flawless += 1
+    rows: list[tuple[str, float]] = []
+    for label, total in totals.items():
+        rows.append((label, total / len(questions)))
+    rows.append(("% of its characters in error spans", mean(marked_shares)))
+    rows.append(("% without either", percent(flawless, len(questions))))
+    return Table("Feedback on the first prediction", ("", "here"), tuple(rows))
 
 
 def _count_preferences(questions: Sequence[FeedbackQuestion]) -> Table:
-    comparisons: list[Preference] = []
+    comparisons = undecided = first_wins = 0
     for question in questions:
-        comparisons.extend(question.preferences)
-    undecided = sum(one.better is None for one in comparisons)
-    first_wins = sum(one.better == one.first for one in comparisons)
+        for preference in question.preferences:
+            comparisons += 1
+            undecided += preference.better is None
+            first_wins += preference.better == preference.first
     rows = (
-        ("comparisons", len(comparisons)),
-        ("% without a preference", percent(undecided, len(comparisons))),
-        ("% that prefer the first of the two", percent(first_wins, len(comparisons))),
+        ("comparisons", comparisons),
+        ("% without a preference", percent(undecided, comparisons)),
+        ("% that prefer the first of the two", percent(first_wins, comparisons)),
     )
     return Table("Preferences", ("", "here"), rows)
