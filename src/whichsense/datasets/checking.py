@@ -43,6 +43,7 @@ def check(name: str, data_dir: str | Path | None = None) -> Report:
         return Report(name, None, problem=f"not there. {advice}")
     count = 0
     try:
+        # The checksum first: a file known to be wrong need not be read.
         release, checksum = _identify_by_checksum(about, path)
         seen: set[str] = set()
         for record in read_file(about, path, _fix(about)):

@@ -14,7 +14,7 @@ from whichsense.datasets.readers.parts import Reader
 from whichsense.datasets.records import Question, Record
 from whichsense.errors import BadInput
 
-RecordT_co = TypeVar("RecordT_co", bound=Record, covariant=True)
+_RecordT_co = TypeVar("_RecordT_co", bound=Record, covariant=True)
 
 _NOT_AMBIGNQ = "Is it AmbigNQ's file, light or full?"
 
@@ -45,13 +45,13 @@ READERS: dict[str, Reader] = {
 }
 
 
-class Dataset(Generic[RecordT_co]):
+class Dataset(Generic[_RecordT_co]):
     """The records of a dataset. Iterating streams them from the file; `len` reads and keeps them."""
 
     def __init__(
         self,
         about: Entry,
-        kind: type[RecordT_co],
+        kind: type[_RecordT_co],
         folder: Path | None,
         without: Sequence[str],
     ) -> None:
@@ -59,7 +59,7 @@ class Dataset(Generic[RecordT_co]):
         self._kind = kind
         self._folder = folder
         self._without = tuple(without)
-        self._records: tuple[RecordT_co, ...] | None = None
+        self._records: tuple[_RecordT_co, ...] | None = None  # filled by `len`
 
     @property
     def name(self) -> str:
@@ -70,7 +70,7 @@ class Dataset(Generic[RecordT_co]):
         """Its file; raises an error that says how to get it where it is missing."""
         return locate(self.about, self._folder)
 
-    def __iter__(self) -> Iterator[RecordT_co]:
+    def __iter__(self) -> Iterator[_RecordT_co]:
         if self._records is not None:
             return iter(self._records)
         return self._read_filtered()
@@ -82,13 +82,13 @@ class Dataset(Generic[RecordT_co]):
         return len(self._records)
 
     def __bool__(self) -> bool:
-        return True
+        return True  # without it, `if dataset` would read the file for its length
 
     def __repr__(self) -> str:
         without = f", without={self._without}" if self._without else ""
         return f"load({self.name!r}{without})"
 
-    def _read_filtered(self) -> Iterator[RecordT_co]:
+    def _read_filtered(self) -> Iterator[_RecordT_co]:
         if not self._without:
             yield from self._read()
             return
@@ -97,7 +97,7 @@ class Dataset(Generic[RecordT_co]):
             others.extend(load(name, data_dir=self._folder))
         yield from _drop_near_duplicates(list(self._read()), others)
 
-    def _read(self) -> Iterator[RecordT_co]:
+    def _read(self) -> Iterator[_RecordT_co]:
         fix = f"Get the file again ({advise_replacing(self.about)})."
         for record in read_file(self.about, self.path, fix):
             if not isinstance(record, self._kind):
@@ -120,11 +120,11 @@ def load(
 @overload
 def load(
     name: str,
-    kind: type[RecordT_co],
+    kind: type[_RecordT_co],
     *,
     data_dir: str | Path | None = None,
     without: Sequence[str] = (),
-) -> Dataset[RecordT_co]: ...
+) -> Dataset[_RecordT_co]: ...
 def load(
     name: str,
     kind: type[Record] = Question,
@@ -141,7 +141,7 @@ def load(
     load('asqa/dev')
     """
     for other in without:
-        entry(other)
+        entry(other)  # raises where there is no such dataset
     folder = Path(data_dir) if data_dir else None
     return Dataset(entry(name), kind, folder, without)
 
@@ -171,8 +171,8 @@ def locate_questions(name: str, data_dir: str | Path | None = None) -> Path:
 
 
 def _drop_near_duplicates(
-    records: list[RecordT_co], others: Sequence[Question]
-) -> list[RecordT_co]:
+    records: list[_RecordT_co], others: Sequence[Question]
+) -> list[_RecordT_co]:
     """The records whose text does not nearly equal that of one of the others."""
     texts = [record.text for record in records]
     other_texts = [other.text for other in others]

@@ -1,4 +1,4 @@
-"""Fetch a dataset by name, for users who are online; a clear message for those who are not."""
+"""Fetch a dataset by name; explain what to do where there is no network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeGuard
 
 from whichsense.datasets.catalog import Download, Entry, entry, names
 from whichsense.datasets.folder import (
@@ -28,8 +28,19 @@ from whichsense.errors import DamagedData, MissingData
 from whichsense.files import sha256
 from whichsense.jobs.progress import Progress
 
-_TIMEOUT = 60
-_CHUNK = 2**18
+_TIMEOUT = 60  # seconds
+_CHUNK = 2**18  # bytes
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+# Errors of a disk. Those of a network have other numbers, or come as URLError.
+_DISK_ERRORS = {
+    *_NO_SPACE,
+    errno.EFBIG,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOTDIR,
+    errno.EIO,
+}
 
 
 def fetch_dataset(
@@ -40,16 +51,17 @@ def fetch_dataset(
     present = find(about, data_dir)
     if about.family.packaged or (present and not force):
         if present is None:
-            raise MissingData(f"'{name}' is missing. {advise_getting(about, data_dir)}")
+            advice = advise_getting(about, data_dir)
+            raise MissingData(f"'{name}' is missing. {advice}")
         return present
     if about.download is None:
-        raise MissingData(
-            f"'{name}' cannot be fetched. {advise_getting(about, data_dir)}"
-        )
-    with _explained(about, about.download, data_dir):
+        advice = advise_getting(about, data_dir)
+        raise MissingData(f"'{name}' cannot be fetched. {advice}")
+    with _explain_errors(about, about.download, data_dir):
         folder = fetch_folder(about, data_dir)
         folder.mkdir(parents=True, exist_ok=True)
-        part = folder / f".{about.download.url.rsplit('/', 1)[-1]}.part"
+        file_name = about.download.url.rsplit("/", 1)[-1]
+        part = folder / f".{file_name}.part"
         _download(about.download, part, progress)
         try:
             return _put_in_place(about, part, data_dir)
@@ -57,37 +69,21 @@ def fetch_dataset(
             part.unlink(missing_ok=True)
 
 
-_HERE = {
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EFBIG,
-    errno.EROFS,
-    errno.EACCES,
-    errno.EPERM,
-    errno.ENOTDIR,
-    errno.EIO,
-}
-"""What can be wrong with a disk. A network has other numbers, or comes as URLError."""
-
-
 @contextmanager
-def _explained(
+def _explain_errors(
     about: Entry, source: Download, data_dir: str | Path | None
 ) -> Iterator[None]:
-    """Errors of disk and network in words, each with its own advice."""
+    """Turn errors of disk and network into messages, each with its own advice."""
     try:
         yield
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
-        if (
-            isinstance(error, OSError)
-            and not isinstance(error, urllib.error.URLError)
-            and error.errno in _HERE
-        ):
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if _is_disk_error(error):
+            folder = fetch_folder(about, data_dir)
+            full = error.errno in _NO_SPACE
             raise MissingData(
-                f"'{about.name}' could not be written to '{fetch_folder(about, data_dir)}': {error.strerror}. "
+                f"'{about.name}' could not be written to '{folder}': {error.strerror}. "
                 f"{'Free some space' if full else 'Check its rights'} and run it again, or name another folder "
                 "with --data-dir."
             ) from None
@@ -98,30 +94,40 @@ def _explained(
         ) from None
 
 
+def _is_disk_error(error: Exception) -> TypeGuard[OSError]:
+    # URLError is an OSError, too, and HTTPError is a URLError
+    if not isinstance(error, OSError) or isinstance(error, urllib.error.URLError):
+        return False
+    return error.errno in _DISK_ERRORS
+
+
 def _download(source: Download, part: Path, progress: Progress) -> None:
-    """Bring the whole of it into `part`; the file beside it remembers which version was begun."""
+    """Download the whole file into `part`, and compare its checksum."""
     if part.exists() and source.sha256 and sha256(part) == source.sha256:
         return
     resumed = _receive(source.url, part, progress)
-    if source.sha256 and sha256(part) != source.sha256:
+    if not source.sha256 or sha256(part) == source.sha256:
+        return
+    part.unlink()
+    if resumed:
+        # The rest may belong to a newer file than the beginning: download all of it.
+        _receive(source.url, part, progress)
+        if sha256(part) == source.sha256:
+            return
         part.unlink()
-        if (
-            resumed
-        ):  # the rest may belong to a newer file: once more, from the beginning
-            _receive(source.url, part, progress)
-            if sha256(part) == source.sha256:
-                return
-            part.unlink()
-        raise DamagedData(
-            f"{source.url} has the wrong checksum (expected sha256 {source.sha256}). Nothing was changed. "
-            "It was damaged on the way or has a new version: try again, or report it."
-        )
+    raise DamagedData(
+        f"{source.url} has the wrong checksum (expected sha256 {source.sha256}). Nothing was changed. "
+        "It was damaged on the way or has a new version: try again, or report it."
+    )
 
 
 def _receive(url: str, part: Path, progress: Progress) -> bool:
-    """Download, going on from what is there where the server allows it; True where it went on."""
+    """Download, resuming where the server supports it; True where it resumed.
+
+    A file beside `part` keeps the tag of the version that was begun.
+    """
     tag_file = part.with_suffix(".tag")
-    begun = part.stat().st_size if part.exists() else 0
+    begun = part.stat().st_size if part.exists() else 0  # bytes
     tag = json.loads(tag_file.read_text()) if begun and tag_file.exists() else ""
     request = urllib.request.Request(url, headers={"User-Agent": "whichsense"})
     if begun and tag:
@@ -133,15 +139,15 @@ def _receive(url: str, part: Path, progress: Progress) -> bool:
         if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or not begun:
             raise
         error.close()
-        part.unlink()  # what was begun does not fit what is there now
+        part.unlink()  # it is longer than the file that is there now
         return _receive(url, part, progress)
     with answer:
         resumed: bool = answer.status == http.HTTPStatus.PARTIAL_CONTENT
         done = begun if resumed else 0
         length = answer.headers.get("Content-Length")
         total = done + int(length) if length else None
-        # A weak tag does not promise the same bytes, so it is of no use for going on.
         tag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
+        # A weak tag does not promise the same bytes, so that it cannot be used to resume.
         tag_file.write_text(json.dumps("" if tag.startswith("W/") else tag))
         with open(part, "ab" if resumed else "wb") as file:
             while chunk := answer.read(_CHUNK):
@@ -162,66 +168,68 @@ def _put_in_place(about: Entry, part: Path, data_dir: str | Path | None) -> Path
     folder = fetch_folder(about, data_dir)
     url = about.download.url
     if not about.download.member:
-        place = folder / (fetched_name(about) + (".gz" if url.endswith(".gz") else ""))
+        suffix = ".gz" if url.endswith(".gz") else ""
+        place = folder / (fetched_name(about) + suffix)
         os.replace(part, place)
         return place
-    for other in (entry(name) for name in names()):
-        if other.download is None or other.download.url != url:
-            continue
-        beside = folder / f".{fetched_name(other)}.{os.getpid()}.tmp"
-        try:
-            with (
-                _member(part, other.download, url) as source,
-                open(beside, "wb") as file,
-            ):
-                shutil.copyfileobj(source, file)
-            os.replace(beside, folder / fetched_name(other))
-        finally:
-            beside.unlink(missing_ok=True)
+    for other in map(entry, names()):
+        if other.download is not None and other.download.url == url:
+            _unpack(part, other.download, folder / fetched_name(other))
     return folder / fetched_name(about)
 
 
-@contextmanager
-def _member(archive: Path, download: Download, url: str) -> Iterator[IO[bytes]]:
-    """One file of an archive, found by its name wherever it lies in it; nothing else is unpacked."""
-    wanted = download.member.rsplit("/", 1)[-1]
+def _unpack(archive: Path, download: Download, place: Path) -> None:
+    """Write one file of an archive to its place in one step."""
+    temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
     try:
         with (
-            zipfile.ZipFile(archive)
-            if url.endswith(".zip")
-            else tarfile.open(archive) as packed
+            _open_member(archive, download) as source,
+            open(temporary, "wb") as file,
         ):
-            file = (
-                _zipped(packed, wanted)
-                if isinstance(packed, zipfile.ZipFile)
-                else _tarred(packed, wanted)
-            )
+            shutil.copyfileobj(source, file)
+        os.replace(temporary, place)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _open_member(archive: Path, download: Download) -> Iterator[IO[bytes]]:
+    """One file of an archive, by its name, in whichever of its folders."""
+    url = download.url
+    wanted = download.member.rsplit("/", 1)[-1]
+    open_member = _open_zipped if url.endswith(".zip") else _open_tarred
+    try:
+        with open_member(archive, wanted) as file:
             if file is None:
                 raise DamagedData(
                     f"{url} does not hold '{wanted}'. It has a new version: report it."
                 )
-            with file:
-                yield file
+            yield file
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error):
         raise DamagedData(
             f"{url} is not a whole archive. Nothing was changed: try again."
         ) from None
 
 
-def _zipped(packed: zipfile.ZipFile, wanted: str) -> IO[bytes] | None:
-    inside = next(
-        (item for item in packed.namelist() if item.rsplit("/", 1)[-1] == wanted), None
-    )
-    return packed.open(inside) if inside else None
+@contextmanager
+def _open_zipped(archive: Path, wanted: str) -> Iterator[IO[bytes] | None]:
+    with zipfile.ZipFile(archive) as packed:
+        for name in packed.namelist():
+            if name.rsplit("/", 1)[-1] == wanted:
+                with packed.open(name) as file:
+                    yield file
+                return
+        yield None
 
 
-def _tarred(packed: tarfile.TarFile, wanted: str) -> IO[bytes] | None:
-    inside = next(
-        (
-            item
-            for item in packed
-            if item.isfile() and item.name.rsplit("/", 1)[-1] == wanted
-        ),
-        None,
-    )
-    return packed.extractfile(inside) if inside else None
+@contextmanager
+def _open_tarred(archive: Path, wanted: str) -> Iterator[IO[bytes] | None]:
+    with tarfile.open(archive) as packed:
+        for item in packed:
+            if item.isfile() and item.name.rsplit("/", 1)[-1] == wanted:
+                file = packed.extractfile(item)
+                if file is not None:
+                    with file:
+                        yield file
+                    return
+        yield None

@@ -10,7 +10,7 @@ from whichsense.datasets.catalog import Entry, Release
 from whichsense.errors import MissingData
 from whichsense.files import COMPRESSED, cache_folder
 
-_PACKAGE = Path(__file__).parents[1]
+_PACKAGE = Path(__file__).parents[1]  # the folder of the sample's files
 _VARIABLE = "WHICHSENSE_DATA"
 
 

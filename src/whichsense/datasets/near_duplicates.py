@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from whichsense.text.words import words
 
-THRESHOLD = 0.75
+_THRESHOLD = 0.75  # Jaccard overlap of words
 
 _Words = frozenset[str]
 
 
 def find_near_duplicates(
-    questions: Sequence[str], against: Sequence[str], threshold: float = THRESHOLD
+    questions: Sequence[str], against: Sequence[str], threshold: float = _THRESHOLD
 ) -> dict[int, int]:
     """The questions that repeat one of `against`: position → position of the first that they repeat there.
 
@@ -38,7 +38,7 @@ def find_near_duplicates(
             index[word].append(number)
     duplicates: dict[int, int] = {}
     for number, tokens in enumerate(asked):
-        candidates: set[int] = set()
+        candidates: set[int] = set()  # positions in `against`
         for word in _rarest_words(tokens, frequency, threshold):
             candidates.update(index[word])
         for candidate in sorted(candidates):
@@ -75,6 +75,7 @@ def _rarest_words(
     """The prefix: of n words, as many as leave a rest that cannot reach the threshold alone."""
     if not tokens:
         return []
+    # Rounding errors must not demand a word too many.
     needed = math.ceil(threshold * len(tokens) - 1e-9)
     ranked = sorted(tokens, key=lambda word: (frequency[word], word))
     return ranked[: len(tokens) - needed + 1]

@@ -8,6 +8,7 @@ from typing import Literal
 
 from whichsense.text.words import normalize
 
+# AmbigNQ's own names, which its files have
 AnnotationKind = Literal["singleAnswer", "multipleQAs"]
 
 

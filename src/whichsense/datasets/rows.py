@@ -12,8 +12,9 @@ from typing import Any, TypeGuard
 from whichsense.errors import BadInput, DamagedData, require
 from whichsense.files import plain_suffix, read_json, read_jsonl
 
+# An object with these keys alone holds several splits.
 _SPLITS = frozenset(("train", "dev", "test", "val", "validation"))
-_TEXT = {str}
+_TEXT = {str}  # types that a list of texts may have
 _SHOWN = 60  # characters of a wrong value in an error message
 
 
@@ -59,7 +60,7 @@ class Row:
         value = self._first(keys)
         if value is None and optional:
             return ()
-        if isinstance(value, str):
+        if isinstance(value, str):  # a single text counts as a list of one
             return (value,)
         if not isinstance(value, list) or not _TEXT.issuperset(map(type, value)):
             raise self._wrong(keys, value, "a list of texts")

@@ -32,6 +32,7 @@ from whichsense.types import Clarification
 
 def read_ambignq(path: Path | ParsedJson, split: str, fix: str) -> Iterator[Question]:
     """AmbigNQ's light release, and the embedded sample, which adds `kinds` and `evidence`."""
+    # {id, question, annotations: [{type, answer} or {type, qaPairs: [{question, answer}]}]}
     for row in read_rows(path, fix):
         yield Question(
             row.text("id"),
@@ -43,6 +44,7 @@ def read_ambignq(path: Path | ParsedJson, split: str, fix: str) -> Iterator[Ques
 
 def read_ambignq_full(path: Path, split: str, fix: str) -> Iterator[Question]:
     """AmbigNQ's full release."""
+    # AmbigNQ's row with viewed_doc_titles, used_queries: [{query, results}], nq_answer, nq_doc_title
     for row in read_rows(path, fix):
         yield FullQuestion(
             row.text("id"),
@@ -71,6 +73,7 @@ def read_cambignq(path: Path, split: str, fix: str) -> Iterator[Question]:
 
     The release has `dqs`, the rewrites that the options stand for, in place of AmbigNQ's annotations.
     """
+    # AmbigNQ's full row with clarification_question, clarification_answers: [[alias…]…], dqs
     for row in read_rows(path, fix):
         clarification = row.text("clarification_question")
         answers = row.text_lists("clarification_answers")
@@ -114,6 +117,7 @@ def read_cambignq_part(path: Path, split: str, fix: str) -> Iterator[Question]:
 
     A question whose options do not match AmbigNQ's answers in number has no answers.
     """
+    # {…, category, options, clarification_answers: [{question, answer, clarification}] or []}
     for row in read_rows(path, fix):
         options = row.texts("options")
         paired = row.rows("clarification_answers")
@@ -143,6 +147,7 @@ def _check_options(row: Row, options: tuple[str, ...], paired: list[Row]) -> Non
 
 def read_situatedqa(path: Path, split: str, fix: str) -> Iterator[Question]:
     """SituatedQA, by time or by place."""
+    # {id, question, edited_question, answer, any_answer, date or location}
     ids = IdMaker()
     for row in read_rows(path, fix):
         prompt = row.text("id")
@@ -162,6 +167,7 @@ def read_situatedqa(path: Path, split: str, fix: str) -> Iterator[Question]:
 
 def read_condambigqa(path: Path, split: str, fix: str) -> Iterator[Question]:
     """CondAmbigQA: conditions, what is true under each, the retrieved passages."""
+    # {id, question, properties: [{condition, groundtruth, citations}], ctxs: [{title, text}]}
     for row in read_rows(path, fix):
         conditions = tuple(map(_parse_condition, row.rows("properties")))
         if not conditions:
@@ -189,6 +195,7 @@ def _parse_context(row: Row) -> Context:
 
 def read_ramdocs(path: Path, split: str, fix: str) -> Iterator[Question]:
     """RAMDocs: documents that are right, wrong or irrelevant, and a right answer for each entity of the name."""
+    # {question, documents: [{text, type, answer}], disambig_entity, gold_answers, wrong_answers}
     ids = IdMaker()
     for row in read_rows(path, fix):
         text = row.text("question")

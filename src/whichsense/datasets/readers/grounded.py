@@ -14,6 +14,7 @@ from whichsense.datasets.rows import Row, read_rows
 
 def read_squad(path: Path, split: str, fix: str) -> Iterator[Question]:
     """SQuAD 1.1 and 2.0: the official JSON (`data`, answers with offsets) and a plain list with answer texts."""
+    # {title, paragraphs: [{context, qas: [{id, question, answers, is_impossible}]}]}
     for article in read_rows(path, fix, "data"):
         title = article.text("title").replace("_", " ")
         for paragraph in article.rows("paragraphs"):
@@ -43,6 +44,7 @@ def _squad_answers(row: Row) -> tuple[str, ...]:
 
 def read_gold_passages(path: Path, split: str, fix: str) -> Iterator[Question]:
     """NQ-open questions with the passage that Natural Questions' annotators marked."""
+    # {question, answers, ctxs: [{title, text, isgold}]}
     ids = IdMaker()
     for row in read_rows(path, fix):
         passages = []
@@ -60,6 +62,7 @@ def read_gold_passages(path: Path, split: str, fix: str) -> Iterator[Question]:
 
 def read_hotpotqa(path: Path, split: str, fix: str) -> Iterator[Question]:
     """HotpotQA: ten pages in sentences, some of them supporting."""
+    # {_id, question, answer, supporting_facts: [[title, n]…], context: [[title, [sentence…]]…]}
     for row in read_rows(path, fix):
         supporting = {str(title) for title, _ in row.field("supporting_facts")}
         passages = []
@@ -79,6 +82,7 @@ def read_hotpotqa(path: Path, split: str, fix: str) -> Iterator[Question]:
 
 def read_musique(path: Path, split: str, fix: str) -> Iterator[Question]:
     """MuSiQue: twenty paragraphs, some of them supporting."""
+    # {id, question, answer, answer_aliases, paragraphs: [{title, paragraph_text, is_supporting}]}
     for row in read_rows(path, fix):
         passages = []
         for item in row.rows("paragraphs"):
@@ -96,6 +100,7 @@ def read_musique(path: Path, split: str, fix: str) -> Iterator[Question]:
 
 def read_wice(path: Path, split: str, fix: str) -> Iterator[Claim]:
     """WiCE: a claim, its label, and the sentences of the cited page that support it."""
+    # {claim, label, supporting_sentences: [[n…]…], evidence: [sentence…], meta: {id, claim_title, …}}
     for row in read_rows(path, fix):
         meta = row.row("meta")
         evidence = row.texts("evidence")

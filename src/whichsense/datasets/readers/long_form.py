@@ -27,6 +27,7 @@ _PREDICTIONS = ("prediction 1", "prediction 2", "prediction 3", "prediction 4")
 
 def read_asqa(path: Path | ParsedJson, split: str, fix: str) -> Iterator[LongQuestion]:
     """ASQA as released (one file, splits inside, keyed by id) and as a list or JSON lines (Hugging Face)."""
+    # {ambiguous_question, qa_pairs: [{question, short_answers, context, wikipage}], wikipages, annotations}
     for row in read_rows(path, fix, split):
         pairs = row.rows("qa_pairs")
         long_answers = tuple(map(_parse_long_answer, row.rows("annotations")))
@@ -74,6 +75,7 @@ def _parse_piece(row: Row) -> Context:
 
 def read_asqa_part(path: Path, split: str, fix: str) -> Iterator[Question]:
     """ASQA's train questions in QA-Feedback: passages for the whole question, none for a disambiguation."""
+    # {id, question, split, long_answers, passages: [{content, wikipage}], qa_pairs}
     for row in read_rows(path, fix):
         pairs = row.rows("qa_pairs")
         long_answers = tuple(map(LongReference, row.texts("long_answers")))
@@ -94,6 +96,7 @@ def read_asqa_part(path: Path, split: str, fix: str) -> Iterator[Question]:
 
 def read_qa_feedback(path: Path, split: str, fix: str) -> Iterator[Question]:
     """QA-Feedback: four predictions for each question, and human feedback."""
+    # {question, passages: [[title, sentence…]…], gold, prediction 1 … 4, feedback, preference}
     ids = IdMaker()
     for row in read_rows(path, fix):
         text = row.text("question")
@@ -165,6 +168,7 @@ def _parse_preferences(row: Row) -> tuple[Preference, ...]:
 
 def read_clapnq(path: Path, split: str, fix: str) -> Iterator[Question]:
     """ClapNQ: the passage is gold where the question has an answer in it."""
+    # {id, input, passages: [{title, text, sentences}], output: [{answer, selected_sentences, meta}]}
     for row in read_rows(path, fix):
         long_answers = tuple(map(_parse_grounded_answer, row.rows("output")))
         texts = tuple(answer.text for answer in long_answers if answer.text)

@@ -16,6 +16,7 @@ _DESCRIPTION = re.compile(r'\(description (?:"((?:[^"\\]|\\.)*)"|([^()]*))\)')
 
 def read_unanswerable(path: Path, split: str, fix: str) -> Iterator[Question]:
     """Questions without an answer."""
+    # {id, question, kinds?}
     for row in read_rows(path, fix):
         kinds = row.texts("kinds", optional=True)
         yield Question(row.text("id"), row.text("question"), kinds=kinds)
@@ -23,6 +24,7 @@ def read_unanswerable(path: Path, split: str, fix: str) -> Iterator[Question]:
 
 def read_nq_open(path: Path, split: str, fix: str) -> Iterator[Question]:
     """A question and its aliases, nothing else: NQ-open, its relatives, research samples in the FlashRAG form."""
+    # {question, answer: [alias…], id?}; FlashRAG: golden_answers; others: answers
     ids = IdMaker()
     for row in read_rows(path, fix):
         text = row.text("question")
@@ -36,6 +38,7 @@ def read_nq_open(path: Path, split: str, fix: str) -> Iterator[Question]:
 
 def read_efficientqa_test(path: Path, split: str, fix: str) -> Iterator[Question]:
     """NQ-open's form, with the judged predictions of the EfficientQA systems."""
+    # {question, answer, def_correct_predictions, poss_correct_predictions, def_incorrect_predictions}
     ids = IdMaker()
     for row in read_rows(path, fix):
         text = row.text("question")
@@ -51,6 +54,7 @@ def read_efficientqa_test(path: Path, split: str, fix: str) -> Iterator[Question
 
 def read_triviaqa(path: Path, split: str, fix: str) -> Iterator[Question]:
     """TriviaQA's official JSON. The test set comes without answers."""
+    # {Data: [{QuestionId, Question, Answer: {Value, Aliases}}]}
     for row in read_rows(path, fix, "Data"):
         answers = trivia_answers(row) if row.has("Answer") else ()
         annotations = single_answer(answers)
@@ -68,6 +72,7 @@ def trivia_answers(row: Row, *more: str) -> tuple[str, ...]:
 
 def read_webquestions(path: Path, split: str, fix: str) -> Iterator[Question]:
     """The factoid form (`qText`, `answers`) and the original one (`utterance`, `targetValue`)."""
+    # {qId, qText, answers} or {utterance, targetValue}
     ids = IdMaker()
     for row in read_rows(path, fix):
         text = row.text("qText", "utterance", "question")
@@ -93,6 +98,7 @@ def _parse_target(target: str) -> tuple[str, ...]:
 
 def read_popqa(path: Path, split: str, fix: str) -> Iterator[Question]:
     """PopQA with its metadata."""
+    # {id, question, golden_answers, metadata: {subj, prop, s_pop}}
     for row in read_rows(path, fix):
         metadata = row.row("metadata")
         popularity = metadata.field("s_pop")
