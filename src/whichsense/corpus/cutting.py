@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from whichsense.text.sentences import sentence_spans
 from whichsense.types import Document, Passage
 
-# A hundred real words are 600 characters. Text without spaces (Chinese, base64) is cut by length instead.
+# Characters. A hundred real words are 600. Text without spaces (Chinese, base64) is cut by length instead.
 _LONGEST_WORD = 40
-# Of so many characters numpy is faster than a pattern; beyond, it would take much memory.
+# For texts of this many characters numpy is faster than a pattern; beyond, it would take much memory.
 _LONG = range(2_000, 2_000_000)
 
 Span = tuple[int, int]
@@ -35,7 +35,8 @@ def cut(
     >>> [passage.text for passage in cut(Document("d", "T", text), words=4, sentences=True)]
     ['One two three.', 'Four five six.']
     """
-    text, source, title = document.text, document.source, title_line(document)
+    text, source = document.text, document.source
+    title = title_line(document)
     for name, section, start, end in pieces(document, words, sentences):
         yield Passage(name, title, text[start:end], source, section, start, end)
 
@@ -61,7 +62,7 @@ def pieces(
         parts = (
             ((start, end),)
             if end - start <= longest
-            else _shortened(text, start, end, longest)
+            else _shorten(text, start, end, longest)
         )
         for begin, stop in parts:
             section = _section(document, begin) if sections else ""
@@ -108,8 +109,10 @@ def _long_runs(plain: str, words: int) -> Iterable[Span]:
             f" {plain} ".encode("utf-32-le", "surrogatepass"), np.uint32
         )
     inside = signs != ord(" ")
+    # Where a word begins or ends, in turn.
     edges = np.flatnonzero(inside[1:] != inside[:-1])
     starts, ends = edges[0::2], edges[1::2]
+    # The end of every run: each `words`-th, and the last.
     last = ends[words - 1 :: words]
     if len(ends) % words:
         last = np.append(last, ends[-1])
@@ -140,21 +143,21 @@ def _sentences(text: str, words: int) -> Iterator[Span]:
         yield begin, end
 
 
-def _shortened(text: str, start: int, end: int, longest: int) -> Iterator[Span]:
+def _shorten(text: str, start: int, end: int, longest: int) -> Iterator[Span]:
     """Pieces of at most `longest` characters, parted at white space where there is some."""
     while end - start > longest:
-        gap = max(
-            text.rfind(space, start + 1, start + longest) for space in (" ", "\n")
-        )
+        last_space = text.rfind(" ", start + 1, start + longest)
+        last_break = text.rfind("\n", start + 1, start + longest)
+        gap = max(last_space, last_break)
         stop = gap if gap > start else start + longest
-        yield _trimmed(text, start, stop)
+        yield _trim(text, start, stop)
         start = stop
         while text[start].isspace():
             start += 1
-    yield _trimmed(text, start, end)
+    yield _trim(text, start, end)
 
 
-def _trimmed(text: str, start: int, end: int) -> Span:
+def _trim(text: str, start: int, end: int) -> Span:
     while end > start + 1 and text[end - 1].isspace():
         end -= 1
     return start, end

@@ -1,4 +1,4 @@
-"""Telling exact duplicates among millions of passages, in 11 to 22 bytes for each."""
+"""Find exact duplicates among millions of passages, in 11 to 22 bytes for each."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ _SMALLEST = 16
 
 def fingerprint(title: str, text: str) -> int:
     """64 bits that stand for a passage; never 0, which marks a free place in the table below."""
-    digest = blake2b(
-        f"{title}\n{text}".encode("utf-8", "surrogatepass"), digest_size=8
-    ).digest()
+    body = f"{title}\n{text}".encode("utf-8", "surrogatepass")
+    digest = blake2b(body, digest_size=8).digest()
     return int.from_bytes(digest, "big") or 1
 
 
@@ -70,14 +69,19 @@ class Seen:
 
     def _fill(self, hashes: NDArray[np.uint64], homes: int) -> None:
         """Lay sorted hashes out, each at its home or at the first free place behind it."""
-        self._homes, self._count, self._limit = homes, len(hashes), homes * 3 // 4
+        self._homes = homes  # a power of two
+        self._count = len(hashes)
+        self._limit = homes * 3 // 4  # beyond this the table grows
         self._shift = 64 - (homes.bit_length() - 1)
         ranks = np.arange(len(hashes), dtype=np.int64)
         places = (hashes >> np.uint64(self._shift)).astype(np.int64) - ranks
-        places = np.maximum.accumulate(places) + ranks if len(hashes) else places
-        room = (
-            max(homes, int(places[-1]) if len(hashes) else 0) + 256
-        )  # a run at the end may go beyond the last home
+        highest = 0
+        if len(hashes):
+            # A place is the home, or one behind the place before.
+            places = np.maximum.accumulate(places) + ranks
+            highest = int(places[-1])
+        # A run at the end may go beyond the last home.
+        room = max(homes, highest) + 256
         self._last = room - 8
         self._table = array("Q", bytes(8 * room))
         np.frombuffer(self._table, np.uint64)[places] = hashes

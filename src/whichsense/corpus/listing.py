@@ -1,4 +1,4 @@
-"""Which files a source means: one file, or all that can be read below a folder and nothing outside it."""
+"""List the files of a source: one file, or all readable files below a folder and nothing outside it."""
 
 from __future__ import annotations
 
@@ -57,26 +57,36 @@ def list_files(sources: Iterable[Path], format: str | None) -> Listing:
     listing = Listing([], 0)
     for source in sources:
         if os.path.isdir(source):  # unlike Path.is_dir, False for what cannot be a path
-            found = list(_walk(source, format))
-            kept = [entry for entry in found if entry.format or entry.wrong]
-            listing.passed_over += len(found) - len(kept)
-            if [entry.path for entry in found] == [source]:
-                raise BadInput(
-                    f"The folder '{source}' is an index. Give the text that it was made from."
-                )
-            if not any(entry.format for entry in kept):
-                kinds = ".jsonl .csv .tsv .parquet .xml .txt .md .html .pdf .docx"
-                raise BadInput(
-                    f"The folder '{source}' holds no file that can be read. Kinds that can: {kinds}."
-                )
-            listing.entries += kept
+            _list_folder(source, format, listing)
         else:
-            listing.entries.append(_single(source, format))
+            listing.entries.append(_file_entry(source, format))
     _name(listing.entries)
     return listing
 
 
-def _single(path: Path, format: str | None) -> Entry:
+def _list_folder(source: Path, format: str | None, listing: Listing) -> None:
+    """Add the files below a folder to the listing."""
+    entries = list(_walk(source, format))
+    if len(entries) == 1 and entries[0].path == source:
+        raise BadInput(
+            f"The folder '{source}' is an index. Give the text that it was made from."
+        )
+    readable = False
+    for entry in entries:
+        if entry.format or entry.wrong:
+            listing.entries.append(entry)
+        else:
+            listing.passed_over += 1
+        readable = readable or bool(entry.format)
+    if not readable:
+        kinds = ".jsonl .csv .tsv .parquet .xml .txt .md .html .pdf .docx"
+        raise BadInput(
+            f"The folder '{source}' holds no file that can be read. Kinds that can: {kinds}."
+        )
+
+
+def _file_entry(path: Path, format: str | None) -> Entry:
+    """A file that was given as a source. Whatever is wrong with it is an error."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -119,20 +129,19 @@ def _walk(root: Path, format: str | None) -> Iterator[Entry]:
     real = Path(os.path.realpath(root))
     for folder, folders, names in os.walk(root, onerror=_unreadable):
         here = Path(folder)
-        linked = [name for name in folders if (here / name).is_symlink()]
-        folders[:] = sorted(
-            name for name in folders if not name.startswith(".") and name not in linked
-        )
-        if _is_index(
-            folders, names
-        ):  # what was made from text is not text: passed over as one thing
+        visible, linked = _visible_folders(here, folders)
+        folders[:] = visible  # os.walk goes into these alone
+        if _is_index(folders, names):
+            # What was made from text is not text: it is passed over as one entry.
             folders.clear()
             yield Entry(here, root)
             continue
-        for name in sorted(name for name in names + linked if not name.startswith(".")):
+        for name in sorted(names + linked):
             path = here / name
+            if name.startswith("."):
+                continue
             if not path.is_symlink():
-                yield _found(path, root, format)
+                yield _folder_entry(path, root, format)
             elif not Path(os.path.realpath(path)).is_relative_to(real):
                 yield Entry(
                     path,
@@ -141,15 +150,26 @@ def _walk(root: Path, format: str | None) -> Iterator[Entry]:
                 )
             elif not path.exists():
                 yield Entry(path, root, wrong="the link leads nowhere.")
-            # A link to a place inside is passed by: what it leads to is read where it stands.
+            # A link to a place inside is ignored: its target is read at its own place.
+
+
+def _visible_folders(parent: Path, names: list[str]) -> tuple[list[str], list[str]]:
+    """The folders to go into, sorted, and those that are links."""
+    visible, linked = [], []
+    for name in names:
+        if (parent / name).is_symlink():
+            linked.append(name)
+        elif not name.startswith("."):
+            visible.append(name)
+    return sorted(visible), linked
 
 
 def _is_index(folders: list[str], names: list[str]) -> bool:
     """Whether a folder with these in it is an index of ours, or one that is being built."""
-    served = "manifest.json" in names and any(
-        name.startswith("generation-") for name in folders
-    )
-    return served or ("staging" in folders and "writer.lock" in names)
+    if "staging" in folders and "writer.lock" in names:
+        return True
+    has_generation = any(name.startswith("generation-") for name in folders)
+    return has_generation and "manifest.json" in names
 
 
 def _unreadable(error: OSError) -> None:
@@ -158,7 +178,8 @@ def _unreadable(error: OSError) -> None:
     )
 
 
-def _found(path: Path, root: Path, format: str | None) -> Entry:
+def _folder_entry(path: Path, root: Path, format: str | None) -> Entry:
+    """A file below a folder. It has no format where it is of a kind that is not read."""
     status = path.stat()
     entry = Entry(path, root, size=status.st_size, mtime=status.st_mtime_ns)
     if not stat.S_ISREG(status.st_mode):
@@ -187,17 +208,15 @@ def _wikiextractor(path: Path) -> bool:
 def _name(entries: list[Entry]) -> None:
     """Give each file the shortest name that no other has: its stem, else its path, else with its folder."""
     forms = [_names(entry) for entry in entries]
+    # How often each name stands among the first, second … forms of all files.
     counts = [Counter(names) for names in zip(*forms, strict=True)]
     taken: set[str] = set()
     for entry, names in zip(entries, forms, strict=True):
-        name = next(
-            (
-                name
-                for name, count in zip(names, counts, strict=True)
-                if count[name] == 1
-            ),
-            names[-1],
-        )
+        name = names[-1]
+        for form, count in zip(names, counts, strict=True):
+            if count[form] == 1:
+                name = form
+                break
         while name in taken:  # the same file given twice
             name += "+"
         taken.add(name)
@@ -205,14 +224,15 @@ def _name(entries: list[Entry]) -> None:
 
 
 def _names(entry: Entry) -> tuple[str, ...]:
+    """The names that a file may have, shortest first."""
     relative = entry.relative
-    whole = whole_characters(str(entry.path.resolve()))
-    folder = whole_characters(
-        entry.root.resolve().name if entry.root else entry.path.resolve().parent.name
-    )
+    path = entry.path.resolve()
+    whole = whole_characters(str(path))
+    parent = entry.root.resolve() if entry.root else path.parent
+    folder = whole_characters(parent.name)
     if entry.document:
         return relative, relative, f"{folder}/{relative}", whole
     own = whole_characters(entry.path.name)
     stem = own.split(".")[0] or own
-    path = relative[: len(relative) - len(own)] + stem
-    return stem, path, f"{folder}/{relative}", whole
+    with_folders = relative[: len(relative) - len(own)] + stem
+    return stem, with_folders, f"{folder}/{relative}", whole

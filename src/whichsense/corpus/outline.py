@@ -16,9 +16,9 @@ class Page:
 
     def __init__(self) -> None:
         self._lines: list[str] = []
-        self.length = 0
-        self._open: list[tuple[int, str]] = []
-        self._sections: list[tuple[int, str]] = []
+        self.length = 0  # characters, with the line breaks
+        self._open: list[tuple[int, str]] = []  # (level, heading), outermost first
+        self._sections: list[tuple[int, str]] = []  # (offset, path of headings)
 
     def line(self, text: str) -> None:
         """One line, its white space made single; an empty one is left out."""
@@ -40,13 +40,17 @@ class Page:
         self._open.append((level, text))
         if self._sections and self._sections[-1][0] == self.length:
             self._sections.pop()  # a section without a text of its own
-        self._sections.append((self.length, " > ".join(name for _, name in self._open)))
+        path = " > ".join(name for _, name in self._open)
+        self._sections.append((self.length, path))
         if shown:
             self.line(text)
 
     @property
     def first_heading(self) -> str:
-        return self._sections[0][1].rpartition(" > ")[2] if self._sections else ""
+        if not self._sections:
+            return ""
+        _, path = self._sections[0]
+        return path.rpartition(" > ")[2]
 
     @property
     def text(self) -> str:

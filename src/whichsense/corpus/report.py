@@ -1,4 +1,4 @@
-"""What a reading found: how much of each kind, and what was wrong with the records that were left out."""
+"""The report of a corpus: how many records of each kind, and what was wrong with those left out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import unicodedata
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-NAMED = 100
+NAMED = 100  # broken records that are named; the rest are counted
 
 
 class Broken(NamedTuple):
@@ -17,11 +17,8 @@ class Broken(NamedTuple):
     why: str
 
     def __str__(self) -> str:
-        return (
-            f"{self.file}, {self.where}: {self.why}"
-            if self.where
-            else f"{self.file}: {self.why}"
-        )
+        place = f"{self.file}, {self.where}" if self.where else self.file
+        return f"{place}: {self.why}"
 
 
 @dataclass
@@ -70,28 +67,22 @@ class Report:
             _counted(self.documents, "document"),
             _counted(self.passages, "passage"),
         ]
-        read += [
-            _counted(n, what)
-            for n, what in ((self.redirects, "redirect"), (self.senses, "sense"))
-            if n
-        ]
-        out = [
-            _counted(n, what)
-            for n, what in (
-                (self.broken, "broken record"),
-                (self.duplicates, "duplicate"),
-            )
-            if n
-        ]
-        out += (
-            [f"{self.passed_over:,} of a kind that is not read"]
-            if self.passed_over
-            else []
-        )
+        if self.redirects:
+            read.append(_counted(self.redirects, "redirect"))
+        if self.senses:
+            read.append(_counted(self.senses, "sense"))
+        left_out = []
+        if self.broken:
+            left_out.append(_counted(self.broken, "broken record"))
+        if self.duplicates:
+            left_out.append(_counted(self.duplicates, "duplicate"))
+        if self.passed_over:
+            left_out.append(f"{self.passed_over:,} of a kind that is not read")
         lines = [", ".join(read)]
-        if out:
-            lines.append(f"left out: {', '.join(out)}")
-        lines += [f"  {_printable(broken)}" for broken in self.named[:examples]]
+        if left_out:
+            lines.append(f"left out: {', '.join(left_out)}")
+        for broken in self.named[:examples]:
+            lines.append(f"  {_printable(broken)}")
         if self.broken > examples:
             lines.append(f"  … and {self.broken - examples:,} more")
         if self.rough:
@@ -102,8 +93,12 @@ class Report:
 
 
 def _printable(broken: Broken) -> str:
-    """Without what steers a terminal: names of files and pages may hold anything."""
-    return "".join(sign for sign in str(broken) if unicodedata.category(sign) != "Cc")
+    """Without control characters: names of files and pages may hold anything."""
+    characters = []
+    for character in str(broken):
+        if unicodedata.category(character) != "Cc":
+            characters.append(character)
+    return "".join(characters)
 
 
 def _counted(number: int, what: str) -> str:

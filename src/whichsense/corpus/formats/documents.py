@@ -19,16 +19,20 @@ from whichsense.errors import WhichsenseError, require
 from whichsense.text.words import whole_characters
 
 # A Word file is a zip file of XML, which shrinks 5 to 30 times. Sizes are checked before anything is unpacked.
-_ZIP_RATIO, _ZIP_FLOOR, _ZIP_LARGEST = 100, 2**26, 2**29
+_ZIP_RATIO = 100
+_ZIP_FLOOR = 2**26  # bytes, below which any ratio will do
+_ZIP_LARGEST = 2**29  # bytes
 _TAG = re.compile(r"<[^<>]*>")
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset=[\"']?([\w-]+)", re.IGNORECASE)
-_LONGEST_MARKDOWN, _LONGEST_FRONT_MATTER = 2**23, 2**16
+_LONGEST_MARKDOWN = 2**23  # characters
+_LONGEST_FRONT_MATTER = 2**16  # characters
 # A PDF may list one page any number of times, and may take any time for each.
-_PDF_REPEATS, _PDF_SECONDS = 10, 120.0
+_PDF_REPEATS = 10
+_PDF_SECONDS = 120.0
 
 
-class Parsed(NamedTuple):
-    """What a parser found; an empty title means: take the file's name."""
+class _Parsed(NamedTuple):
+    """The content of a document. Without a title it is named after its file."""
 
     title: str
     text: str
@@ -53,10 +57,8 @@ def reader_of(name: str) -> Reader:
                 f"cannot be read as {name} ({message}). Open and save it again."
             ) from None
         if not text or text.isspace():
-            raise feed.fault(
-                "holds no text."
-                + (" Is it a scan? Run OCR over it first." if name == "pdf" else "")
-            )
+            fix = " Is it a scan? Run OCR over it first." if name == "pdf" else ""
+            raise feed.fault(f"holds no text.{fix}")
         title = one_line(title) or _stem(feed.path)
         yield feed.document(
             "",
@@ -74,7 +76,7 @@ def _stem(path: Path) -> str:
     return stem.stem
 
 
-def decoded(feed: Feed, body: bytes) -> str:
+def _decode(feed: Feed, body: bytes) -> str:
     """Text by its byte order mark, the encoding that was asked for, or UTF-8; never by a guess."""
     if body.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
@@ -92,27 +94,24 @@ def decoded(feed: Feed, body: bytes) -> str:
     return text
 
 
-def parse_text(feed: Feed, body: bytes) -> Parsed:
+def _parse_text(feed: Feed, body: bytes) -> _Parsed:
     """The text exactly as it stands in the file, so that offsets hold there too."""
-    return Parsed("", decoded(feed, body))
+    return _Parsed("", _decode(feed, body))
 
 
-def parse_markdown(feed: Feed, body: bytes) -> Parsed:
+def _parse_markdown(feed: Feed, body: bytes) -> _Parsed:
     """Headings become sections; link texts, code and table cells stay; marks go."""
-    text = decoded(feed, body)
+    text = _decode(feed, body)
     named, begin = _front_matter(text)
     text = text[begin:]
-    if (
-        len(text) > _LONGEST_MARKDOWN
-    ):  # no hand wrote this, and the parser would take minutes
-        return Parsed(named, text)
-    page, level = Page(), 0
-    for token in (
-        require("markdown_it", "documents")
-        .MarkdownIt("commonmark")
-        .enable("table")
-        .parse(text)
-    ):
+    if len(text) > _LONGEST_MARKDOWN:
+        # No person wrote this, and the parser would take minutes.
+        return _Parsed(named, text)
+    markdown = require("markdown_it", "documents")
+    parser = markdown.MarkdownIt("commonmark").enable("table")
+    page = Page()
+    level = 0  # of the heading that is open; 0 outside of headings
+    for token in parser.parse(text):
         if token.type == "heading_open":
             level = int(token.tag[1:])
         elif token.type == "inline":
@@ -126,7 +125,7 @@ def parse_markdown(feed: Feed, body: bytes) -> Parsed:
             page.block(token.content.strip("\n"))
         elif token.type == "html_block":
             page.line(_TAG.sub(" ", token.content))
-    return Parsed(named or page.first_heading, page.text, page.sections)
+    return _Parsed(named or page.first_heading, page.text, page.sections)
 
 
 def _front_matter(text: str) -> tuple[str, int]:
@@ -150,7 +149,7 @@ def _inline(token: Any) -> str:
     return str(token.content) if token.type in ("text", "code_inline", "image") else ""
 
 
-def parse_html(feed: Feed, body: bytes) -> Parsed:
+def _parse_html(feed: Feed, body: bytes) -> _Parsed:
     """What a reader of the page would read: no scripts, styles, navigation or forms."""
     from whichsense.corpus.formats.html import page_of
 
@@ -160,51 +159,50 @@ def parse_html(feed: Feed, body: bytes) -> Parsed:
         except UnicodeDecodeError:  # an old page, which says itself how it is written
             feed.encoding = declared[1].decode()
     try:
-        title, page = page_of(decoded(feed, body))
+        title, page = page_of(_decode(feed, body))
     except LookupError:
         raise feed.fault(
             f"is written in an unknown encoding ({feed.encoding}). Save it as UTF-8."
         ) from None
-    return Parsed(title or page.first_heading, page.text, page.sections)
+    return _Parsed(title or page.first_heading, page.text, page.sections)
 
 
-def parse_pdf(feed: Feed, body: bytes) -> Parsed:
+def _parse_pdf(feed: Feed, body: bytes) -> _Parsed:
     """The pages in order, each a section."""
     pypdf = require("pypdf", "documents")
-    logging.getLogger("pypdf").setLevel(
-        logging.ERROR
-    )  # its warnings are about files that it reads all the same
+    # Its warnings are about files that it reads all the same.
+    logging.getLogger("pypdf").setLevel(logging.ERROR)
     reader = pypdf.PdfReader(io.BytesIO(body))
     if reader.is_encrypted:
         try:
-            opened = reader.decrypt("")
+            decrypted = reader.decrypt("")
         except Exception:  # an unknown cipher, or one whose library is not there
-            opened = False
-        if not opened:
+            decrypted = False
+        if not decrypted:
             raise feed.fault("is encrypted. Remove its password first.")
     sheets = list(reader.pages)
-    listed = Counter(
-        sheet.indirect_reference.idnum
-        for sheet in sheets
-        if sheet.indirect_reference is not None
-    )
-    if listed and listed.most_common(1)[0][1] > _PDF_REPEATS:
+    repeats: Counter[int] = Counter()
+    for sheet in sheets:
+        if sheet.indirect_reference is not None:
+            repeats[sheet.indirect_reference.idnum] += 1
+    if repeats and max(repeats.values()) > _PDF_REPEATS:
         raise feed.fault(
             f"lists one page over {_PDF_REPEATS} times: refused. Print it to a new PDF."
         )
-    page, begun = Page(), time.monotonic()
+    page = Page()
+    start = time.monotonic()
     for number, sheet in enumerate(sheets, 1):
         page.heading(1, f"page {number}", shown=False)
         page.block(sheet.extract_text().replace("\0", "").strip())
-        if page.length > LARGEST_DOCUMENT or time.monotonic() - begun > _PDF_SECONDS:
+        if page.length > LARGEST_DOCUMENT or time.monotonic() - start > _PDF_SECONDS:
             raise feed.fault(
                 f"takes too long to read (stopped behind page {number:,}). Split it, or give its text."
             )
     title = reader.metadata.title if reader.metadata else None
-    return Parsed(str(title or ""), page.text, page.sections)
+    return _Parsed(str(title or ""), page.text, page.sections)
 
 
-def parse_docx(feed: Feed, body: bytes) -> Parsed:
+def _parse_docx(feed: Feed, body: bytes) -> _Parsed:
     """Paragraphs and tables in order; paragraphs in a heading's style become sections."""
     docx = require("docx", "documents")
     _refuse_bombs(feed, body)
@@ -212,18 +210,19 @@ def parse_docx(feed: Feed, body: bytes) -> Parsed:
     page, title = Page(), document.core_properties.title
     for item in document.iter_inner_content():
         if hasattr(item, "rows"):
-            for row in item.rows:  # the cells that are there: row.cells repeats each over the columns it claims to span
-                cells = (docx.table._Cell(cell, item) for cell in row._tr.tc_lst)
-                page.line(" | ".join(cell.text for cell in cells))
+            for row in item.rows:
+                # Not row.cells, which repeats a cell over the columns that it claims to span.
+                texts = [docx.table._Cell(cell, item).text for cell in row._tr.tc_lst]
+                page.line(" | ".join(texts))
             continue
         style = item.style.name if item.style is not None else ""
         if style == "Title":
             title = title or item.text
-        if found := re.fullmatch(r"Heading (\d)", style or ""):
-            page.heading(int(found[1]), item.text)
+        if heading := re.fullmatch(r"Heading (\d)", style or ""):
+            page.heading(int(heading[1]), item.text)
         else:
             page.line(item.text)
-    return Parsed(title or page.first_heading, page.text, page.sections)
+    return _Parsed(title or page.first_heading, page.text, page.sections)
 
 
 def _refuse_bombs(feed: Feed, body: bytes) -> None:
@@ -239,18 +238,17 @@ def _refuse_bombs(feed: Feed, body: bytes) -> None:
         raise feed.fault(
             "is a zip archive, not a Word file (.docx). Unpack it and give the folder."
         )
-    if unpacked > _ZIP_LARGEST or (
-        unpacked > _ZIP_FLOOR and unpacked > _ZIP_RATIO * len(body)
-    ):
+    is_bomb = unpacked > _ZIP_FLOOR and unpacked > _ZIP_RATIO * len(body)
+    if is_bomb or unpacked > _ZIP_LARGEST:
         raise feed.fault(
             f"unpacks to {unpacked // 2**20:,} MB: refused. Save its text in another format."
         )
 
 
-_PARSERS: dict[str, Callable[[Feed, bytes], Parsed]] = {
-    "text": parse_text,
-    "markdown": parse_markdown,
-    "html": parse_html,
-    "pdf": parse_pdf,
-    "docx": parse_docx,
+_PARSERS: dict[str, Callable[[Feed, bytes], _Parsed]] = {
+    "text": _parse_text,
+    "markdown": _parse_markdown,
+    "html": _parse_html,
+    "pdf": _parse_pdf,
+    "docx": _parse_docx,
 }

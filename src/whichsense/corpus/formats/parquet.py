@@ -10,15 +10,13 @@ from whichsense.corpus.feed import Feed, Step
 from whichsense.corpus.formats.tables import Columns
 from whichsense.errors import require
 
-_BATCH = 1024
+_BATCH = 1024  # rows
 
 
 def read_parquet(feed: Feed) -> Iterator[Step]:
     """A document for each row. Row groups consumed earlier are not opened."""
-    arrow, parquet = (
-        require("pyarrow", "documents"),
-        require("pyarrow.parquet", "documents"),
-    )
+    arrow = require("pyarrow", "documents")
+    parquet = require("pyarrow.parquet", "documents")
     if feed.path.suffix.lower() in files.COMPRESSED:
         raise feed.fault(
             "is packed once more around Parquet's own compression. Unpack it first."
@@ -38,27 +36,27 @@ def _rows(feed: Feed, table: Any) -> Iterator[Step]:
     number, total = 0, max(1, table.metadata.num_rows)
     feed.done = lambda: number / total
     groups = list(range(table.num_row_groups))
-    while groups and feed.skip >= (
-        size := table.metadata.row_group(groups[0]).num_rows
-    ):
-        number, feed.skip = number + size, feed.skip - size
+    # Whole row groups that an earlier run consumed are skipped without being read.
+    while groups:
+        size = table.metadata.row_group(groups[0]).num_rows
+        if feed.skip < size:
+            break
+        number += size
+        feed.skip -= size
         groups.pop(0)
-    needed = {place for place in vars(columns).values() if place is not None}
-    for batch in table.iter_batches(
-        _BATCH, row_groups=groups, columns=[header[place] for place in sorted(needed)]
-    ):
-        cells = {
-            place: _values(batch.column(at)) for at, place in enumerate(sorted(needed))
-        }
+    # Only the columns that a document is made of are read.
+    needed = sorted({at for at in vars(columns).values() if at is not None})
+    names = [header[at] for at in needed]
+    for batch in table.iter_batches(_BATCH, row_groups=groups, columns=names):
+        values = [_values(column) for column in batch.columns]
         for row in range(batch.num_rows):
             number += 1
-            if not feed.passed():
-                yield _step(
-                    feed,
-                    columns,
-                    [_text(cells, place, row) for place in range(len(header))],
-                    number,
-                )
+            if feed.passed():
+                continue
+            cells: list[Any] = [None] * len(header)
+            for at, column in zip(needed, values, strict=True):
+                cells[at] = column[row]
+            yield _step(feed, columns, cells, number)
 
 
 def _step(feed: Feed, columns: Columns, row: list[Any], number: int) -> Step:
@@ -67,22 +65,14 @@ def _step(feed: Feed, columns: Columns, row: list[Any], number: int) -> Step:
             raise ValueError("the text is not UTF-8.")
         if row[columns.text] is not None and not isinstance(row[columns.text], str):
             raise ValueError("the text is not a string.")
-        return columns.document(
-            feed,
-            [None if cell is None else str(cell) for cell in row],
-            number,
-            f"row {number}",
-        )
+        cells = [None if cell is None else str(cell) for cell in row]
+        return columns.document(feed, cells, number, f"row {number}")
     except ValueError as error:
         return feed.broken(f"row {number}", str(error))
 
 
-def _text(cells: dict[int, list[Any]], place: int, row: int) -> Any:
-    return cells[place][row] if place in cells else None
-
-
 def _values(column: Any) -> list[Any]:
-    """A column's values; where one is not UTF-8, the error stands in its place."""
+    """A column's values; the error in place of one that is not UTF-8."""
     try:
         values: list[Any] = column.to_pylist()
     except UnicodeDecodeError:

@@ -17,7 +17,7 @@ _NAMES = {
     "section": ("section",),
     "source": ("source",),
 }
-DPR_HEADER = b"id\ttext\ttitle"
+_DPR_HEADER = b"id\ttext\ttitle"
 
 
 @dataclass(frozen=True)
@@ -32,22 +32,23 @@ class Columns:
 
     @classmethod
     def of(cls, feed: Feed, header: Sequence[str]) -> Columns:
-        """Found by name, whatever the case."""
-        places = {
-            name.strip().lower(): place
-            for place, name in reversed(list(enumerate(header)))
-        }
-        found = {
-            role: next((places[name] for name in names if name in places), None)
-            for role, names in _NAMES.items()
-        }
-        text = found.pop("text")
-        if text is None:
-            shown = ", ".join(f"'{name[:40]}'" for name in header[:20])
+        """Find the columns by name, in any case."""
+        numbers: dict[str, int] = {}
+        for number, name in enumerate(header):
+            # Of two columns of one name the first counts.
+            numbers.setdefault(name.strip().lower(), number)
+        columns: dict[str, int] = {}
+        for role, names in _NAMES.items():
+            for name in names:
+                if name in numbers:
+                    columns[role] = numbers[name]
+                    break
+        if "text" not in columns:
+            listed = ", ".join(f"'{name[:40]}'" for name in header[:20])
             raise feed.fault(
-                f"has no column 'text'. Its columns: {shown}. Rename the one that holds the text."
+                f"has no column 'text'. Its columns: {listed}. Rename the one that holds the text."
             )
-        return cls(text, **found)
+        return cls(**columns)
 
     def document(
         self, feed: Feed, row: Sequence[str | None], number: int, where: str
@@ -111,10 +112,10 @@ def _read_table(feed: Feed, delimiter: str) -> Iterator[Step]:
         lines = _Lines(feed, reader)
         rows = csv.reader(iter(lines), delimiter=delimiter)
         header = _header(feed, rows)
-        if (
-            delimiter == "," and len(header) == 1 and ";" in header[0]
-        ):  # what Excel writes in half of Europe
-            header, rows = header[0].split(";"), csv.reader(iter(lines), delimiter=";")
+        if delimiter == "," and len(header) == 1 and ";" in header[0]:
+            # What Excel writes in half of Europe.
+            header = header[0].split(";")
+            rows = csv.reader(iter(lines), delimiter=";")
         columns = Columns.of(feed, header)
         number, begin, lines.wrong = 0, lines.number + 1, ""
         for row in _rows(rows):
@@ -178,10 +179,9 @@ def read_dpr(feed: Feed) -> Iterator[Step]:
 
 
 def is_dpr(head: bytes) -> bool:
-    return (
-        head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].strip().lower()
-        == DPR_HEADER
-    )
+    """Whether a file that begins like this has DPR's header."""
+    first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
+    return first.strip().lower() == _DPR_HEADER
 
 
 def _passage(feed: Feed, number: int, line: bytes | None) -> Step:

@@ -10,15 +10,16 @@ from xml.parsers import expat
 
 from whichsense.corpus.feed import Feed
 
-LARGEST_PAGE, LONGEST_TAG = 2**24, 2**25
-_CHUNK = 2**18
-_DEEPEST = 50
-_KEPT = frozenset(("title", "ns", "id", "text"))
+LARGEST_PAGE = 2**24  # characters
+LONGEST_TAG = 2**25  # bytes
+_CHUNK = 2**18  # bytes that are read at a time
+_DEEPEST = 50  # elements inside each other
+_COLLECTED = frozenset(("title", "ns", "id", "text"))  # elements whose text is needed
 
 
 @dataclass(slots=True)
 class RawPage:
-    """A page as the dump has it. `text` is None where it was too long to be kept."""
+    """A page as the dump has it. `text` is None where it is too long."""
 
     id: str = ""
     title: str = ""
@@ -48,7 +49,7 @@ class _Handler:
             self.page = RawPage()
         elif tag == "redirect":
             self.page.redirect = attributes.get("title", "")
-        elif tag in _KEPT:
+        elif tag in _COLLECTED:
             self.chunks, self.held = [], 0
 
     def data(self, chunk: str) -> None:
@@ -62,7 +63,7 @@ class _Handler:
         parent = self.path[-1] if self.path else ""
         if tag == "page":
             self.ready.append(self.page)
-        if self.chunks is None or tag not in _KEPT:
+        if self.chunks is None or tag not in _COLLECTED:
             return
         text = "".join(self.chunks)
         self.chunks = None
@@ -80,13 +81,13 @@ class _TooDeep(Exception):
     pass
 
 
-def _refused(*_: Any) -> None:
-    """Dumps declare no entities and have no DTD: one that does is made to blow up (billion laughs)."""
-    raise _Declared
-
-
-class _Declared(Exception):
+class _EntityDeclared(Exception):
     pass
+
+
+def _refuse(*_: Any) -> None:
+    """Dumps have neither entities nor a DTD. A file that does is made to blow up (billion laughs)."""
+    raise _EntityDeclared
 
 
 def pages(feed: Feed, reader: io.BufferedReader) -> Iterator[RawPage]:
@@ -96,7 +97,7 @@ def pages(feed: Feed, reader: io.BufferedReader) -> Iterator[RawPage]:
     parser.buffer_text, parser.buffer_size = True, 2**16
     parser.StartElementHandler, parser.EndElementHandler = handler.start, handler.end
     parser.CharacterDataHandler = handler.data
-    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = _refused
+    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = _refuse
     chunk, fed = b".", 0
     while chunk:
         chunk = reader.read(_CHUNK)
@@ -118,7 +119,7 @@ def pages(feed: Feed, reader: io.BufferedReader) -> Iterator[RawPage]:
             raise feed.fault(
                 f"nests XML deeper than {_DEEPEST}, which a Wikipedia dump never does: refused."
             ) from None
-        except _Declared:
+        except _EntityDeclared:
             raise feed.fault(
                 "declares XML entities, which a Wikipedia dump never does: refused."
             ) from None

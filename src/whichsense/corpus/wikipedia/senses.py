@@ -28,6 +28,9 @@ _NO_ARTICLE = re.compile(
 )
 
 
+_OTHER_SECTIONS = ("see also", "references", "external links", "notes")
+
+
 def is_disambiguation(title: str, wikitext: str) -> bool:
     """Whether a page lists what its name may mean.
 
@@ -46,23 +49,24 @@ def senses(title: str, wikitext: str) -> list[Sense]:
     [Sense(name='Java', title='Java', gloss='Java, an island')]
     """
     name = _TITLE_END.sub("", title)
-    found: dict[str, Sense] = {}
+    entries: dict[str, Sense] = {}  # by the title of the article
     wanted = True
     for line in wikitext.split("\n"):
         if heading := _HEADING.match(line):
-            wanted = heading[1].strip().lower() not in (
-                "see also",
-                "references",
-                "external links",
-                "notes",
-            )
+            wanted = heading[1].strip().lower() not in _OTHER_SECTIONS
         elif wanted and line.startswith(("*", "#")):
-            target = next(
-                (link for link in _LINK.findall(line) if not _NO_ARTICLE.match(link)),
-                None,
-            )
-            if target is not None:
-                thing = short(target.replace("_", " "))
-                thing = thing[:1].upper() + thing[1:]
-                found.setdefault(thing, Sense(name, thing, short(rough_line(line))))
-    return list(found.values())
+            target = _first_article(line)
+            if target:
+                gloss = short(rough_line(line))
+                entries.setdefault(target, Sense(name, target, gloss))
+    return list(entries.values())
+
+
+def _first_article(line: str) -> str:
+    """The title of the first article that a line links to; empty where it links to none."""
+    for link in _LINK.findall(line):
+        if not _NO_ARTICLE.match(link):
+            target = short(link.replace("_", " "))
+            # Titles begin with a capital, links to them need not.
+            return target[:1].upper() + target[1:]
+    return ""
