@@ -26,8 +26,9 @@ from whichsense.datasets import (
 from whichsense.errors import BadConfig, MissingExtra
 from whichsense.models.seq2seq.codec import Form
 from whichsense.testing import passage_hit
-from whichsense.train import cotraining
-from whichsense.train.cotraining import cotrain, load_cotraining
+from whichsense.train.cotraining.run import cotrain
+from whichsense.train.cotraining.settings import CoTraining, load_cotraining
+from whichsense.train.loop.run import train
 from whichsense.train.recipes.recipe import load_recipe
 from whichsense.train.tasks.data import TrainingData
 from whichsense.train.tasks.evidence import EvidenceSearch
@@ -225,36 +226,25 @@ def test_cotraining_settings(tmp_path: Path) -> None:
         load_cotraining(path)
     with pytest.raises(BadConfig, match="answer-prediction"):
         cotrain(
-            cotraining.CoTraining(
-                reader="verification.toml", models=1, iterations=1, tiny=True
-            ),
+            CoTraining(reader="verification.toml", models=1, iterations=1, tiny=True),
             RECIPES,
             tmp_path,
         )
 
 
-def test_cotraining_goes_on_between_iterations(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cotraining_goes_on_between_iterations(tmp_path: Path) -> None:
     """Stopped in the second iteration, it resumes there; nothing of the first is done twice; silver data is used."""
     torch.set_num_threads(1)
     settings = load_cotraining(RECIPES / "cotraining" / "spanseqgen.toml", tiny=True)
-    trained: list[str] = []
-    real = cotraining.train
 
-    def counted(made: Any, options: Any, folder: Path, **rest: Any) -> Any:
-        trained.append(f"{folder.parent.name}/{folder.name}")
-        if (
-            trained.count("iteration-2/model-1") == 1
-            and trained[-1] == "iteration-2/model-1"
-        ):
+    def stop_in_second(task: Any, options: Any, folder: Path, **rest: Any) -> Any:
+        if folder.parent.name == "iteration-2":
             raise KeyboardInterrupt
-        return real(made, options, folder, **rest)
+        return train(task, options, folder, **rest)
 
-    monkeypatch.setattr(cotraining, "train", counted)
     where = RECIPES / "cotraining"
     with pytest.raises(KeyboardInterrupt):
-        cotrain(settings, where, tmp_path)
+        cotrain(settings, where, tmp_path, train_model=stop_in_second)
     silver = tmp_path / "iteration-1" / "silver.jsonl"
     before = (
         silver.stat().st_mtime_ns,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import click
@@ -24,26 +25,20 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(recipe: Path, out: Path | None, tiny: bool, as_json: bool) -> None:
     """Co-train readers as RECIPE.toml describes. The same command resumes a run that was stopped or killed."""
-    from whichsense.train.cotraining import cotrain, load_cotraining
+    from whichsense.train.cotraining.run import cotrain
+    from whichsense.train.cotraining.settings import load_cotraining
 
     settings = load_cotraining(recipe, tiny=tiny)
-    folder = out or Path("runs") / (f"{recipe.stem}-tiny" if tiny else recipe.stem)
-    done = cotrain(
-        settings, recipe.parent, folder, say=lambda line: click.echo(line, err=True)
-    )
+    name = f"{recipe.stem}-tiny" if tiny else recipe.stem
+    folder = out or Path("runs") / name
+    result = cotrain(settings, recipe.parent, folder, say=partial(click.echo, err=True))
+    several, single = result.silver
     if as_json:
-        print(
-            json.dumps(
-                {
-                    "models": [str(one) for one in done.models],
-                    "f1_ans": done.f1_ans,
-                    "silver": done.silver,
-                }
-            )
-        )
+        models = [str(model) for model in result.models]
+        body = {"models": models, "f1_ans": result.f1_ans, "silver": result.silver}
+        print(json.dumps(body))
         return
-    several, single = done.silver
-    print(f"F1ans {done.f1_ans:.4f} by the vote of:", *done.models, sep="\n  ")
+    print(f"F1ans {result.f1_ans:.4f} by the vote of:", *result.models, sep="\n  ")
     print(
         f"Added from single answers: {several:,} questions with several answers, {single:,} with one."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import click
@@ -40,19 +41,21 @@ def command(
     from whichsense.train.loop.processes import is_first_process
     from whichsense.train.recipes.chain import train_recipe
 
-    done = train_recipe(
-        recipe, out, changes, tiny=tiny, say=lambda line: click.echo(line, err=True)
-    )
+    say = partial(click.echo, err=True)
+    trained = train_recipe(recipe, out, changes, tiny=tiny, say=say)
     if not is_first_process():
         return
+    metrics = dict(trained.metrics)
     if as_json:
-        found = {
-            "model": str(done.model),
-            "steps": done.steps,
-            "best_step": done.best_step,
-            "ended": done.ended,
+        body = {
+            "model": str(trained.model),
+            "steps": trained.steps,
+            "best_step": trained.best_step,
+            "ended": trained.ended,
+            "metrics": metrics,
         }
-        print(json.dumps(found | {"metrics": dict(done.metrics)}))
+        print(json.dumps(body))
         return
-    numbers = ", ".join(f"{name} {value:.4f}" for name, value in done.metrics.items())
-    print(f"{done.model}: step {done.best_step:,} of {done.steps:,}, {numbers}")
+    numbers = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+    steps = f"step {trained.best_step:,} of {trained.steps:,}"
+    print(f"{trained.model}: {steps}, {numbers}")
