@@ -41,7 +41,7 @@ from whichsense.train.compact.encoder import groups
 from whichsense.train.compact.encoder.encoder import EncoderTask
 from whichsense.train.compact.writer.asker import AskerTask
 from whichsense.train.compact.writer.generate import (
-    Generation,
+    QuestionGeneration,
     sample_outputs,
     split_output,
 )
@@ -135,7 +135,9 @@ def test_draws_are_the_same_again(asker: AskerTask) -> None:
     assert isinstance(net, WriterNet)
     prompts = [asker.examples.example(pair).prompt for pair in asker.examples.spans[:4]]
     one, same = (
-        sample_outputs(net, prompts, Generation(), torch.Generator().manual_seed(1))
+        sample_outputs(
+            net, prompts, QuestionGeneration(), torch.Generator().manual_seed(1)
+        )
         for _ in range(2)
     )
     assert one == same and len(one) == 4

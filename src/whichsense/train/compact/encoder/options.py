@@ -10,7 +10,7 @@ from whichsense.train.compact.encoder.list_task import ListDraw
 
 
 @dataclass(frozen=True, slots=True)
-class _EncoderModel:
+class _StudentModel:
     """The network to train."""
 
     base: str = "thenlper/gte-small"
@@ -67,7 +67,7 @@ class _TopicLists:
 
 @dataclass(frozen=True, slots=True)
 class EncoderOptions:
-    model: _EncoderModel = field(default_factory=_EncoderModel)
+    model: _StudentModel = field(default_factory=_StudentModel)
     data: DataConfig = field(default_factory=DataConfig)
     lists: ListConfig = field(default_factory=ListConfig)
     teacher: _EncoderTeacher = field(default_factory=_EncoderTeacher)

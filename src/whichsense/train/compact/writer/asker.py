@@ -36,7 +36,10 @@ from whichsense.train.compact.writer.base_task import (
     WriterModel,
     collate,
 )
-from whichsense.train.compact.writer.generate import Generation, generate_questions
+from whichsense.train.compact.writer.generate import (
+    QuestionGeneration,
+    generate_questions,
+)
 from whichsense.train.compact.writer.rewrite_examples import Example
 from whichsense.train.compact.writer.roundtrip_filter import teacher_agrees
 from whichsense.train.loop.batches import Lazy
@@ -83,7 +86,7 @@ class AskerOptions:
     lists: ListConfig = field(default_factory=ListConfig)
     teacher: _AskerTeacher = field(default_factory=_AskerTeacher)
     draw: _AskerDraw = field(default_factory=_AskerDraw)
-    made: Generation = field(default_factory=Generation)
+    made: QuestionGeneration = field(default_factory=QuestionGeneration)
 
 
 class AskerTask(BaseWriterTask):

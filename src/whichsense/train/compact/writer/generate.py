@@ -33,7 +33,7 @@ _TRIES = 20  # for each passage: it may have been drawn before
 
 
 @dataclass(frozen=True, slots=True)
-class Generation:
+class QuestionGeneration:
     """A recipe's `[made]`: how many questions are generated, and how."""
 
     count: int = 320_000
@@ -62,7 +62,7 @@ class _Place:
 def generate_questions(
     net: WriterNet,
     pack: Pack,
-    generation: Generation,
+    generation: QuestionGeneration,
     ways: Sequence[str],
 ) -> SyntheticQuestions:
     """Questions for passages drawn at random, each once in a list. The same network writes the same questions again."""
@@ -154,7 +154,7 @@ def split_output(tokens: list[int]) -> tuple[list[int], list[int]] | None:
 def sample_outputs(
     net: WriterNet,
     prompts: Sequence[Prompt],
-    generation: Generation,
+    generation: QuestionGeneration,
     rng: torch.Generator,
 ) -> list[list[int]]:
     """What is written after each prompt, without its end; empty if it does not end."""
@@ -183,7 +183,7 @@ def sample_outputs(
 
 def _sample_tokens(
     scores: Tensor,
-    generation: Generation,
+    generation: QuestionGeneration,
     rng: torch.Generator,
 ) -> Tensor:
     """A token for each row (rows × vocabulary), by nucleus sampling."""
