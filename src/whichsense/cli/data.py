@@ -19,6 +19,7 @@ _DATA_DIR = click.option(
     help="The data folder. [default: WHICHSENSE_DATA, or the user's cache]",
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+# Fields of a check's report that --json prints, beside the path.
 _CHECKED = ("name", "ok", "count", "release", "checksum", "problem")
 _LONGEST_BAR = 30  # characters
 
@@ -170,6 +171,7 @@ def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
             row["path"] = report.path and str(report.path)
             rows.append(row)
         _print_json(rows)
+    # Exit status 1 lets a script notice.
     if not all(report.ok for report in reports):
         sys.exit(1)
 

@@ -40,6 +40,7 @@ _JSON = click.option(
     is_flag=True,
     help="Print the result as JSON, with the provenance of its numbers.",
 )
+# Metrics that the table shows, in percent, and their titles.
 _COLUMNS = {
     "f1_ans": "F1ans",
     "f1_ans_multi": "(multi)",
@@ -165,6 +166,7 @@ def retrieval(
         raise BadInput(
             "--keep is the number of passages that compact reads: add --rerank compact."
         )
+    # What the reranker is goes into the result's provenance.
     reranker: Reranker | None = None
     about: Mapping[str, Any] = {}
     if rerank:

@@ -40,6 +40,7 @@ def _require_json(
     return value
 
 
+# Innermost first: click lists options in the order in which decorators stand.
 _COMMON = (
     click.option(
         "--name",
@@ -240,6 +241,7 @@ def _print_result(result: Result) -> None:
         variant = f" ({result.settings['variant']})"
     counts = ", ".join(f"{name} {count:,}" for name, count in result.counts.items())
     print(f"{result.dataset}{variant}: {result.name}, {counts}")
+    # At least as wide as the longest metric without a model's name.
     width = max(22, *(len(result.label(name)) for name in result.metrics))
     for name, value in result.metrics.items():
         label = f"{result.label(name):<{width}}"

@@ -94,6 +94,7 @@ def evaluate_systems(
         )
     tables = list(map(_load_table, config.systems))
     out = Path(config.out)
+    # Before anything is run: a mistake in the file must not cost hours.
     _refuse_same_file(path, out, [table.name for table in tables if table])
     out.mkdir(parents=True, exist_ok=True)
     limit = limit or config.limit or None
@@ -101,12 +102,13 @@ def evaluate_systems(
     index = Index.open(config.index) if config.index else sample.index()
     rows = []
     for entry, table in zip(config.systems, tables, strict=True):
-        if table is None:
+        if table is None:  # predictions of a system that is not ours
             predictions = Path(entry.predictions)
             name = entry.name or predictions.stem
         else:
             system = build(table, index, FOR_BENCHMARKS)
             name = system.name
+            # The number of questions keeps runs with different limits apart.
             predictions = out / f"{_file_name(name)}-{len(questions)}.json"
             with progress(name) as shown:
                 _run_system(
@@ -176,6 +178,7 @@ def _run_system(
 
 
 def _row(result: Result, predictions: Path) -> LeaderboardRow:
+    # Predictions from elsewhere come without facts about how they were made.
     facts: dict[str, Any] = {}
     if beside(predictions).exists():
         facts = read_json(beside(predictions))

@@ -92,6 +92,7 @@ def evaluate_retrieval(
             records = _rank_answers(batch, retriever, reranker, depth)
             for question, record in zip(batch, records, strict=True):
                 journal.add(question, record)
+    # Where the numbers come from: data, reranker, index.
     origin = provenance([data.path])
     origin |= about or {}
     origin["index"] = index.manifest.sources
@@ -120,6 +121,7 @@ def _rank_answers(
     seconds = (perf_counter() - start) / len(questions)
     records = []
     for question, own in zip(questions, hits, strict=True):
+        # An answer in a passage's title counts, too.
         texts = [f"{hit.passage.title} {hit.passage.text}" for hit in own]
         annotated: list[tuple[str, ...]] = []
         for answers in question.answer_sets:

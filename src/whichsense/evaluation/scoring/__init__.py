@@ -16,6 +16,7 @@ from whichsense.evaluation.scoring.result import Result, load_result
 
 __all__ = ["Comparison", "Result", "compare", "load_result", "score"]
 
+# A benchmark's scorer: (gold, predictions, **options) → Result.
 _BENCHMARKS: dict[str, Callable[..., Result]] = {
     "ambignq": score_ambignq,
     "asqa": score_asqa,

@@ -41,6 +41,7 @@ _Variant = Literal["best", "average"]
 
 _FIX = "Is it an ASQA file?"
 _NO_READER = "disambig_f1 and dr need a reader: --reader PATH of a SQuAD 2.0 model."
+# What a reader's answers from the long answer give, in the order of the result.
 _READER_METRICS = ("disambig_f1", "qa_em", "qa_hit")
 
 _Scores = dict[str, Any]  # one question's scores, and what the report shows of it

@@ -104,6 +104,7 @@ def _score_question(
     if prediction is None:  # a missing question has no category and no options
         options = []
         category_em = 0.0
+    # The released script assigns options twice, for precision and for recall.
     one_assignment = variant == "paper"
     overlap = metrics.option_overlap(gold_options, options, one_assignment)
     corpus.golds.append(gold)
@@ -161,6 +162,7 @@ def _intervals(
     corpus: _Corpus,
 ) -> dict[str, Interval]:
     overlaps = list(map(asdict, corpus.overlaps))
+    # One sum for each part of a ratio: micro averages divide sums, not questions' scores.
     columns: dict[str, Sequence[float]] = {
         "n": [1.0] * len(rows),
         "category_em": column(rows, "category_em"),

@@ -78,6 +78,7 @@ def score_nq(
 
 
 def _is_empty(prediction: Any) -> bool:
+    # A prediction may be one answer as a plain text: an empty text is a missing answer.
     return prediction in ([], "")
 
 
@@ -91,6 +92,7 @@ def _score_question(
             aliases.extend(answers)
     scores: dict[str, Any] = dict.fromkeys(_METRICS, 0.0)
     if predicted:
+        # The first prediction counts; oracle EM takes the best of all.
         scores["em"] = exact_match(predicted[0], aliases)
         scores["em_first"] = exact_match_first(predicted[0], aliases)
         scores["em_oracle"] = oracle_exact_match(predicted, aliases)
@@ -102,6 +104,7 @@ def _score_question(
 
 def _read_official(source: Path | ParsedJson) -> Iterator[Question]:
     for row in read_rows(source, _FIX, "Data"):
+        # Records without an id go by their question.
         key = row.text("id", "QuestionId", "question", "Question")
         answers = _answers(row)
         if not answers:

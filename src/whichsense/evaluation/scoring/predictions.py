@@ -60,7 +60,7 @@ def read_predictions(
         table = _match_by_position(body, gold_ids, where)
     else:
         table = _table_of_records(body, where)
-    if isinstance(predictions, str | Path):
+    if isinstance(predictions, str | Path):  # JSON already
         return table
     return {key: _as_json(value, answers_only) for key, value in table.items()}
 
@@ -169,7 +169,7 @@ def align(
             empty.append(key)
     if not allow_missing:
         _reject_gaps(where, missing, empty)
-    absent = {*missing, *empty}
+    absent = {*missing, *empty}  # scored as zero
     checked = _check_all(gold, table, where, check, absent)
     if len(absent) == len(gold):
         raise BadInput(

@@ -44,7 +44,7 @@ class Result:
 
     def label(self, metric: str) -> str:
         """A metric's name with the model that it depends on: "disambig_f1 (reader: models/roberta)"."""
-        setting = BY_MODEL.get(metric, "")
+        setting = BY_MODEL.get(metric, "")  # "" is never a setting
         if setting not in self.settings:
             return metric
         return f"{metric} ({setting}: {self.settings[setting]})"
