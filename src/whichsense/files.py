@@ -20,14 +20,16 @@ from whichsense.errors import BadInput
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 LONGEST_LINE = 32 * 2**20
 # Real text shrinks 3 to 30 times. A stream that grows far beyond that is not text but an attack or a mistake.
-_BOMB_RATIO, _BOMB_FLOOR = 300, 2**28
+_BOMB_RATIO = 300
+BOMB_FLOOR = 2**28  # bytes, below which any ratio will do
 
 
 class Source(io.RawIOBase):
     """A file read from front to back, decompressed on the way; `done` is the share of it that was read."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, bomb_floor: int = BOMB_FLOOR) -> None:
         self.path = Path(path)
+        self._bomb_floor = bomb_floor
         try:
             self._raw: BinaryIO = open(self.path, "rb")
         except FileNotFoundError:
@@ -66,7 +68,10 @@ class Source(io.RawIOBase):
             ) from None
         buffer[: len(chunk)] = chunk
         self._given += len(chunk)
-        if self._given > _BOMB_FLOOR and self._given > _BOMB_RATIO * self._raw.tell():
+        if (
+            self._given > self._bomb_floor
+            and self._given > _BOMB_RATIO * self._raw.tell()
+        ):
             raise BadInput(
                 f"'{self.path}' unpacks to over {_BOMB_RATIO} times its size: refused. Unpack it yourself."
             )
@@ -128,9 +133,11 @@ class _Zstd:
         return b"".join(pieces)
 
 
-def open_source(path: str | Path) -> tuple[Source, io.BufferedReader]:
+def open_source(
+    path: str | Path, bomb_floor: int = BOMB_FLOOR
+) -> tuple[Source, io.BufferedReader]:
     """The source (for its progress) and a buffered reader over it. Close the reader."""
-    source = Source(path)
+    source = Source(path, bomb_floor)
     return source, io.BufferedReader(source, buffer_size=2**18)
 
 

@@ -10,8 +10,8 @@ import docx
 import pypdf
 import pytest
 
-from whichsense.corpus import Broken, Corpus, feed
-from whichsense.corpus.formats import documents
+from whichsense.corpus import Broken, Corpus
+from whichsense.corpus.feed import ReadingLimits
 from whichsense.corpus.formats.html import page_of
 from whichsense.errors import BadInput, MissingExtra
 
@@ -223,11 +223,10 @@ def test_broken_documents_are_named_and_the_rest_is_read(
     (tmp_path / "not.docx").write_bytes(b"hello")
     with zipfile.ZipFile(tmp_path / "bomb.docx", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/document.xml", b"0" * 2_000_000)
-    monkeypatch.setattr(documents, "_ZIP_FLOOR", 1_000_000)
     (tmp_path / "cut.jsonl.gz").write_bytes(b"\x1f\x8b\x08\0")
     (tmp_path / "long.txt").write_text("x" * 3_000_000)
-    monkeypatch.setattr(feed, "LARGEST_DOCUMENT", 2_500_000)
-    found, report = records(tmp_path)
+    limits = ReadingLimits(document=2_500_000, zip_floor=1_000_000)
+    found, report = records(tmp_path, limits=limits)
     assert [document.id for document in found] == ["good.txt"]
     why = {broken.file: broken.why for broken in report.named}
     expected = {
@@ -247,7 +246,7 @@ def test_broken_documents_are_named_and_the_rest_is_read(
     with pytest.raises(BadInput, match="encrypted"):
         records(tmp_path / "locked.pdf")
     for skip in range(11):
-        rest = records(tmp_path, skip)[1] if skip else report
+        rest = records(tmp_path, skip, limits=limits)[1] if skip else report
         assert rest.broken + rest.documents == 10 - skip or skip > 10
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from whichsense.corpus import Corpus, Report
-from whichsense.corpus.wikipedia import dump, wikitext
+from whichsense.corpus.feed import ReadingLimits
+from whichsense.corpus.wikipedia import wikitext
 from whichsense.corpus.wikipedia.senses import is_disambiguation, senses
 from whichsense.corpus.wikipedia.stripping import PageStripper
 from whichsense.errors import BadInput, WhichsenseError
@@ -264,8 +265,7 @@ def test_very_long_pages_go_by_patterns(
     )
     found, report = records(path)
     assert report.rough == 1 and found[0].text.startswith("w w w")
-    monkeypatch.setattr(dump, "LARGEST_PAGE", 1000)
-    found, report = records(path)
+    found, report = records(path, limits=ReadingLimits(page=1000))
     assert [document.title for document in found] == ["Short"] and "MB" in report.named[
         0
     ].why
@@ -370,9 +370,8 @@ def test_dumps_that_are_none(tmp_path, records, make_page, make_dump):
         records(path)
 
 
-def test_an_endless_tag_is_refused(tmp_path, records, monkeypatch):
-    monkeypatch.setattr(dump, "LONGEST_TAG", 2**16)
+def test_an_endless_tag_is_refused(tmp_path, records):
     path = tmp_path / "d.xml"
     path.write_bytes(b"<mediawiki><page " + b"a" * 2**21)
     with pytest.raises(BadInput, match="endless"):
-        records(path)
+        records(path, limits=ReadingLimits(tag=2**16))

@@ -15,9 +15,8 @@ import pypdf
 import pytest
 import zstandard
 
-from whichsense import files
 from whichsense.corpus import cut
-from whichsense.corpus.formats import documents
+from whichsense.corpus.feed import ReadingLimits
 from whichsense.errors import BadInput, WhichsenseError
 
 GOOD = b'{"title": "t", "text": "some words"}\n' * 5_000
@@ -82,8 +81,7 @@ def test_packed_files_cut_short(tmp_path, records, suffix, pack, kept):
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
-def test_bombs(tmp_path, records, suffix, monkeypatch):
-    monkeypatch.setattr(files, "_BOMB_FLOOR", 2**22)
+def test_bombs(tmp_path, records, suffix):
     pack = {
         ".gz": gzip.compress,
         ".bz2": bz2.compress,
@@ -93,7 +91,7 @@ def test_bombs(tmp_path, records, suffix, monkeypatch):
     path = tmp_path / f"a.jsonl{suffix}"
     path.write_bytes(pack(b" " * 2**25))
     with pytest.raises(BadInput, match="refused"):
-        records(path)
+        records(path, limits=ReadingLimits(bomb_floor=2**22))
 
 
 @pytest.mark.parametrize(
@@ -219,13 +217,12 @@ def test_a_page_listed_again_and_again(tmp_path, records):
         records(tmp_path / "a.pdf")
 
 
-def test_a_pdf_without_end(tmp_path, records, monkeypatch):
-    monkeypatch.setattr(documents, "_PDF_SECONDS", -1)
+def test_a_pdf_without_end(tmp_path, records):
     writer = pypdf.PdfWriter()
     writer.add_blank_page(9, 9)
     writer.write(tmp_path / "a.pdf")
     with pytest.raises(BadInput, match="too long to read"):
-        records(tmp_path / "a.pdf")
+        records(tmp_path / "a.pdf", limits=ReadingLimits(pdf_seconds=-1))
 
 
 @pytest.mark.parametrize("name", ["all.json", "all", "all.dat"])

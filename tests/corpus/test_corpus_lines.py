@@ -11,8 +11,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from whichsense import files
 from whichsense.corpus import Broken, Corpus, cut
+from whichsense.corpus.feed import ReadingLimits
 from whichsense.errors import BadInput
 from whichsense.types import Document
 
@@ -51,8 +51,8 @@ def test_keys_of_other_collections(jsonl, records):
     assert report.documents == 5 and not report.broken
 
 
-def test_broken_lines_are_skipped_counted_and_named(jsonl, records, monkeypatch):
-    monkeypatch.setattr(files, "LONGEST_LINE", 60_000)
+def test_broken_lines_are_skipped_counted_and_named(jsonl, records):
+    limits = ReadingLimits(line=60_000)
     bad = {
         2: (b"{not json", "not valid JSON"),
         3: (b'{"title": "no text"}', "no text"),
@@ -74,7 +74,7 @@ def test_broken_lines_are_skipped_counted_and_named(jsonl, records, monkeypatch)
             {"text": "smile \U0001f600"},
         ]
     )
-    found, report = records(path)
+    found, report = records(path, limits=limits)
     assert [document.text for document in found] == ["good", "smile \U0001f600"]
     assert report.broken == len(bad) and len(report.named) == len(bad)
     for broken, (number, (_, why)) in zip(report.named, bad.items(), strict=True):
@@ -189,8 +189,8 @@ def test_csv_without_a_text_column_lists_its_columns(tmp_path, records):
         records(path)
 
 
-def test_broken_rows(tmp_path, records, monkeypatch):
-    monkeypatch.setattr(files, "LONGEST_LINE", 100)
+def test_broken_rows(tmp_path, records):
+    limits = ReadingLimits(line=100)
     path = tmp_path / "some.csv"
     path.write_bytes(
         b"title,text\nA,one\nB,\nC,\xff\nD,"
@@ -200,7 +200,7 @@ def test_broken_rows(tmp_path, records, monkeypatch):
         + b"y" * 90
         + b"\n" * 3
     )
-    found, report = records(path)
+    found, report = records(path, limits=limits)
     assert [document.text for document in found][:2] == ["one", "two"]
     assert [b.where for b in report.named[:3]] == ["line 3", "line 4", "line 5"]
     assert (

@@ -17,10 +17,27 @@ Record = Document | Redirect | Sense
 Step = Record | Broken
 """A reader turns each record of its file into exactly one of these (a disambiguation page: one for each entry)."""
 
-LARGEST_DOCUMENT = 128 * 2**20
-IDLE_STEPS = 1000
-LONGEST_NAME = 1000
-"""Of ids, titles, headings and sources, in characters."""
+_IDLE_STEPS = 1000
+_LONGEST_NAME = 1000  # characters of an id, title, heading or source
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingLimits:
+    """How large what is read may be. What is larger is an error or a broken record."""
+
+    document: int = 128 * 2**20
+    """Bytes of a file that is one document."""
+    line: int = files.LONGEST_LINE
+    """Bytes of a line."""
+    page: int = 2**24
+    """Characters of a page of a Wikipedia dump."""
+    tag: int = 2**25
+    """Bytes of an XML tag."""
+    bomb_floor: int = files.BOMB_FLOOR
+    """Bytes that a compressed file may unpack to, whatever its size."""
+    zip_floor: int = 2**26
+    """Bytes that a Word file may unpack to, whatever its size."""
+    pdf_seconds: float = 120.0
 
 
 @dataclass
@@ -40,6 +57,7 @@ class Feed:
     idle: Callable[[], None] | None = None
     """Called now and then where nothing is handed over for long."""
     ticks: int = 0
+    limits: ReadingLimits = ReadingLimits()
 
     def passed(self) -> bool:
         """Whether the record at hand was consumed by an earlier run. Call it once for each step."""
@@ -52,7 +70,7 @@ class Feed:
     def tick(self) -> None:
         """Something was passed over that no one will see."""
         self.ticks += 1
-        if self.idle and not self.ticks % IDLE_STEPS:
+        if self.idle and not self.ticks % _IDLE_STEPS:
             self.idle()
 
     def broken(self, where: str, why: str) -> Broken:
@@ -71,10 +89,10 @@ class Feed:
     ) -> Step:
         """A record with its names on one line and within reason; the id may stand for others, so it is never cut."""
         key = " ".join(f"{self.prefix}{key}".split())
-        if len(key) > LONGEST_NAME:
+        if len(key) > _LONGEST_NAME:
             return self.broken(
                 where,
-                f"the id is over {LONGEST_NAME:,} characters long. Give it a shorter one.",
+                f"the id is over {_LONGEST_NAME:,} characters long. Give it a shorter one.",
             )
         headings = (
             tuple([(at, short(name)) for at, name in sections]) if sections else ()
@@ -88,7 +106,7 @@ class Feed:
 
     def open(self) -> io.BufferedReader:
         """The file, decompressed, with its first bytes checked: empty and binary files end here."""
-        source, reader = files.open_source(self.path)
+        source, reader = files.open_source(self.path, self.limits.bomb_floor)
         self.done = lambda: source.done if not source.closed else 1.0
         try:
             head = reader.peek(1)
@@ -121,15 +139,15 @@ class Feed:
         return reader
 
     def lines(self, reader: io.BufferedReader) -> Iterator[tuple[int, bytes | None]]:
-        return files.lines(reader, files.LONGEST_LINE)
+        return files.lines(reader, self.limits.line)
 
     def body(self) -> bytes:
         """The whole of a document file, within reason."""
         with self.open() as reader:
-            body = reader.read(LARGEST_DOCUMENT + 1)
-        if len(body) > LARGEST_DOCUMENT:
+            body = reader.read(self.limits.document + 1)
+        if len(body) > self.limits.document:
             raise self.fault(
-                f"is over {LARGEST_DOCUMENT // 2**20} MB. Split it, or give it as JSON lines."
+                f"is over {self.limits.document // 2**20} MB. Split it, or give it as JSON lines."
             )
         return body
 
@@ -145,7 +163,7 @@ def short(text: str) -> str:
     'New York'
     """
     text = " ".join(text.split())
-    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
+    return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 1]}…"
 
 
 def numbered(number: int) -> str:
@@ -159,8 +177,8 @@ def not_in(encoding: str) -> str:
     )
 
 
-def too_long() -> str:
-    return f"the line is over {files.LONGEST_LINE // 2**20} MB long. Split it into records, one on each line."
+def too_long(feed: Feed) -> str:
+    return f"the line is over {feed.limits.line // 2**20} MB long. Split it into records, one on each line."
 
 
 Reader = Callable[[Feed], Iterator[Step]]

@@ -7,7 +7,7 @@ from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 
-from whichsense.corpus.feed import Feed, Reader, Record, Step
+from whichsense.corpus.feed import Feed, Reader, ReadingLimits, Record, Step
 from whichsense.corpus.formats import detection as formats
 from whichsense.corpus.listing import Entry, Listing, list_files
 from whichsense.corpus.report import Broken, Report
@@ -30,6 +30,7 @@ class Corpus:
         format: str | None = None,
         encoding: str | None = None,
         prefix: bool | None = None,
+        limits: ReadingLimits | None = None,
     ) -> None:
         sources = [source] if isinstance(source, str | Path) else list(source)
         if not sources:
@@ -40,6 +41,7 @@ class Corpus:
         self.format = formats.check(format) if format else None
         self.encoding = _check_encoding(encoding)
         self.prefix = prefix
+        self.limits = limits or ReadingLimits()
         self._position = 0
         self._feed = Feed(Path(), "", "")
         self._feed_bytes = 0
@@ -147,6 +149,7 @@ class Corpus:
             report,
             idle=idle,
             ticks=self._feed.ticks,
+            limits=self.limits,
         )
 
     def _steps(self, entry: Entry, readers: dict[str, Reader]) -> Iterator[Step]:

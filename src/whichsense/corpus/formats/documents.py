@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from whichsense import files
-from whichsense.corpus.feed import LARGEST_DOCUMENT, Feed, Reader, Step, one_line
+from whichsense.corpus.feed import Feed, Reader, Step, one_line
 from whichsense.corpus.outline import Page
 from whichsense.errors import WhichsenseError, require
 from whichsense.text.words import whole_characters
 
 # A Word file is a zip file of XML, which shrinks 5 to 30 times. Sizes are checked before anything is unpacked.
 _ZIP_RATIO = 100
-_ZIP_FLOOR = 2**26  # bytes, below which any ratio will do
 _ZIP_LARGEST = 2**29  # bytes
 _TAG = re.compile(r"<[^<>]*>")
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset=[\"']?([\w-]+)", re.IGNORECASE)
@@ -28,7 +27,6 @@ _LONGEST_MARKDOWN = 2**23  # characters
 _LONGEST_FRONT_MATTER = 2**16  # characters
 # A PDF may list one page any number of times, and may take any time for each.
 _PDF_REPEATS = 10
-_PDF_SECONDS = 120.0
 
 
 class _Parsed(NamedTuple):
@@ -194,7 +192,8 @@ def _parse_pdf(feed: Feed, body: bytes) -> _Parsed:
     for number, sheet in enumerate(sheets, 1):
         page.heading(1, f"page {number}", shown=False)
         page.block(sheet.extract_text().replace("\0", "").strip())
-        if page.length > LARGEST_DOCUMENT or time.monotonic() - start > _PDF_SECONDS:
+        seconds = time.monotonic() - start
+        if page.length > feed.limits.document or seconds > feed.limits.pdf_seconds:
             raise feed.fault(
                 f"takes too long to read (stopped behind page {number:,}). Split it, or give its text."
             )
@@ -238,7 +237,7 @@ def _refuse_bombs(feed: Feed, body: bytes) -> None:
         raise feed.fault(
             "is a zip archive, not a Word file (.docx). Unpack it and give the folder."
         )
-    is_bomb = unpacked > _ZIP_FLOOR and unpacked > _ZIP_RATIO * len(body)
+    is_bomb = unpacked > feed.limits.zip_floor and unpacked > _ZIP_RATIO * len(body)
     if is_bomb or unpacked > _ZIP_LARGEST:
         raise feed.fault(
             f"unpacks to {unpacked // 2**20:,} MB: refused. Save its text in another format."

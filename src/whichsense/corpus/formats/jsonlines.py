@@ -64,7 +64,7 @@ def _step(
 ) -> Step:
     try:
         if line is None:
-            raise ValueError(too_long())
+            raise ValueError(too_long(feed))
         record = _record(
             line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line, encoding
         )

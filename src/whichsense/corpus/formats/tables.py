@@ -7,7 +7,6 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from whichsense import files
 from whichsense.corpus.feed import Feed, Step, not_in, numbered, too_long
 
 _NAMES = {
@@ -79,14 +78,17 @@ class _Lines:
 
     def __init__(self, feed: Feed, reader: io.BufferedReader) -> None:
         self.encoding = feed.encoding or "utf-8"
-        self.lines, self.wrong, self.number = feed.lines(reader), "", 0
+        self.feed = feed
+        self.lines = feed.lines(reader)
+        self.number = 0  # of the line that was read last
+        self.wrong = ""
         self.ended = False
 
     def __iter__(self) -> Iterator[str]:
         for number, line in self.lines:
             self.number = number
             if line is None:
-                self.wrong = too_long()
+                self.wrong = too_long(self.feed)
                 yield "\n"
                 continue
             try:
@@ -107,7 +109,7 @@ def read_tsv(feed: Feed) -> Iterator[Step]:
 
 
 def _read_table(feed: Feed, delimiter: str) -> Iterator[Step]:
-    csv.field_size_limit(files.LONGEST_LINE)
+    csv.field_size_limit(feed.limits.line)
     with feed.open_text() as reader:
         lines = _Lines(feed, reader)
         rows = csv.reader(iter(lines), delimiter=delimiter)
@@ -187,7 +189,7 @@ def is_dpr(head: bytes) -> bool:
 def _passage(feed: Feed, number: int, line: bytes | None) -> Step:
     encoding = feed.encoding or "utf-8"
     if line is None:
-        return feed.broken(f"line {number}", too_long())
+        return feed.broken(f"line {number}", too_long(feed))
     try:
         cells = line.decode(encoding).rstrip("\r\n").split("\t")
     except UnicodeDecodeError:

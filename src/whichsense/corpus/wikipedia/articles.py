@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from whichsense.corpus.feed import Feed, Step, short
-from whichsense.corpus.wikipedia.dump import LARGEST_PAGE, RawPage, pages
+from whichsense.corpus.wikipedia.dump import RawPage, pages
 from whichsense.corpus.wikipedia.senses import is_disambiguation, senses
 from whichsense.corpus.wikipedia.stripping import PageStripper
 from whichsense.types import Redirect
@@ -62,7 +62,9 @@ def _steps(feed: Feed, page: RawPage) -> list[Step]:
     """The steps of a page that is not an article; none for one that is."""
     if page.text is None:
         return [
-            feed.broken(_where(page), f"the page is over {LARGEST_PAGE // 2**20} MB.")
+            feed.broken(
+                _where(page), f"the page is over {feed.limits.page // 2**20} MB."
+            )
         ]
     if not page.title or not page.id:
         return [feed.broken(_where(page), "a page without title or id.")]

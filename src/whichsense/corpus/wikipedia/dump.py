@@ -10,8 +10,6 @@ from xml.parsers import expat
 
 from whichsense.corpus.feed import Feed
 
-LARGEST_PAGE = 2**24  # characters
-LONGEST_TAG = 2**25  # bytes
 _CHUNK = 2**18  # bytes that are read at a time
 _DEEPEST = 50  # elements inside each other
 _COLLECTED = frozenset(("title", "ns", "id", "text"))  # elements whose text is needed
@@ -32,6 +30,8 @@ class RawPage:
 class _Handler:
     """Collects the elements of the page at hand from the parser's events."""
 
+    largest: int
+    """Characters of a page; the text of a larger one is not kept."""
     ready: list[RawPage] = field(default_factory=list)
     page: RawPage = field(default_factory=RawPage)
     path: list[str] = field(default_factory=list)
@@ -55,7 +55,7 @@ class _Handler:
     def data(self, chunk: str) -> None:
         if self.chunks is not None:
             self.held += len(chunk)
-            if self.held <= LARGEST_PAGE:
+            if self.held <= self.largest:
                 self.chunks.append(chunk)
 
     def end(self, tag: str) -> None:
@@ -68,7 +68,7 @@ class _Handler:
         text = "".join(self.chunks)
         self.chunks = None
         if tag == "text":
-            self.page.text = text if self.held <= LARGEST_PAGE else None
+            self.page.text = text if self.held <= self.largest else None
         elif parent == "page":  # revisions and contributors have an id too
             setattr(self.page, tag, text.strip()[:1000])
 
@@ -92,7 +92,7 @@ def _refuse(*_: Any) -> None:
 
 def pages(feed: Feed, reader: io.BufferedReader) -> Iterator[RawPage]:
     """Every page, whatever its namespace, in order."""
-    handler = _Handler()
+    handler = _Handler(feed.limits.page)
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text, parser.buffer_size = True, 2**16
     parser.StartElementHandler, parser.EndElementHandler = handler.start, handler.end
@@ -102,7 +102,7 @@ def pages(feed: Feed, reader: io.BufferedReader) -> Iterator[RawPage]:
     while chunk:
         chunk = reader.read(_CHUNK)
         fed += len(chunk)
-        if fed - parser.CurrentByteIndex > LONGEST_TAG:
+        if fed - parser.CurrentByteIndex > feed.limits.tag:
             raise feed.fault("holds an endless XML tag: refused. Fetch it again.")
         try:
             parser.Parse(chunk, not chunk)
