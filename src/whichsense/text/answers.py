@@ -157,8 +157,12 @@ def _same_when_joined(short: AnswerForm, long: AnswerForm) -> bool:
 def _abbreviates(short: AnswerForm, long: AnswerForm) -> bool:
     for letters, words in ((short.letters, long.words), (long.letters, short.words)):
         if letters and len(words) > 1:
-            initials = "".join(word[0] for word in words)
-            main_initials = "".join(word[0] for word in words if word not in NAME_LINKS)
+            initials = ""
+            main_initials = ""  # without those of "of", "the" …
+            for word in words:
+                initials += word[0]
+                if word not in NAME_LINKS:
+                    main_initials += word[0]
             if letters.lower() in (initials, main_initials):
                 return True
     return False

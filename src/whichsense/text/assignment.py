@@ -17,8 +17,8 @@ def best_assignment(scores: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
     rows, columns = len(scores), len(scores[0])
     if rows > columns:
         transposed = list(zip(*scores, strict=True))
-        pairs = best_assignment(transposed)
-        return sorted((row, column) for column, row in pairs)
+        swapped = best_assignment(transposed)
+        return sorted((row, column) for column, row in swapped)
     # Shortest augmenting paths with potentials. Rows and columns count from 1: a path starts at column 0.
     row_potentials = [0.0] * (rows + 1)
     column_potentials = [0.0] * (columns + 1)
@@ -31,8 +31,11 @@ def best_assignment(scores: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
         while column:
             row_at[column] = row_at[previous[column]]
             column = previous[column]
-    assigned = [column for column in range(1, columns + 1) if row_at[column]]
-    return sorted((row_at[column] - 1, column - 1) for column in assigned)
+    pairs = []
+    for column in range(1, columns + 1):
+        if row_at[column]:
+            pairs.append((row_at[column] - 1, column - 1))
+    return sorted(pairs)
 
 
 def _shortest_path(
@@ -76,8 +79,10 @@ def best_total(scores: Sequence[Sequence[float]]) -> float:
     >>> best_total([[0.5, 0.2, 0.1]])
     0.5
     """
-    pairs = best_assignment(scores)
-    return _pairwise_sum([scores[row][column] for row, column in pairs])
+    chosen = []
+    for row, column in best_assignment(scores):
+        chosen.append(scores[row][column])
+    return _pairwise_sum(chosen)
 
 
 def _pairwise_sum(values: Sequence[float]) -> float:

@@ -98,10 +98,12 @@ def _fourth(stem: str, suffix: str) -> bool:
 
 
 def _final_e(word: str) -> str:
-    if word.endswith("e"):
-        measure = _measure(word[:-1])
-        if measure > 1 or (measure == 1 and not _ends_short(word[:-1])):
-            return word[:-1]
+    if not word.endswith("e"):
+        return word
+    stem = word[:-1]
+    measure = _measure(stem)
+    if measure > 1 or (measure == 1 and not _ends_short(stem)):
+        return stem
     return word
 
 
@@ -125,5 +127,8 @@ def porter_stem(word: str) -> str:
         word = word[:-1] + "i"
     word = _second(word)
     word = _replace(word, _STEP_3, lambda stem, suffix: _measure(stem) > 0)
-    word = _final_e(_replace(word, _STEP_4, _fourth))
-    return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
+    word = _replace(word, _STEP_4, _fourth)
+    word = _final_e(word)
+    if word.endswith("ll") and _measure(word[:-1]) > 1:
+        return word[:-1]
+    return word

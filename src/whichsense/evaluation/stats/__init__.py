@@ -27,7 +27,8 @@ from whichsense.evaluation.stats.edits import iterate_rewrites
 __all__ = ["Bars", "Statistics", "Table", "statistics"]
 
 _TOP = 20  # kinds of questions in the chart
-_LONG = 19  # words; the last bar of the chart of lengths
+_STEP = 3  # words in a bar of the chart of lengths
+_LONG = 19  # words; the last bar stands for as many or more
 
 _Counted = tuple[list[Table], list[Bars]]
 
@@ -49,8 +50,13 @@ def statistics(name: str, data_dir: str | Path | None = None) -> Statistics:
     """All statistics of one dataset."""
     dataset = datasets.load(name, Record, data_dir=data_dir)
     records = list(dataset)
-    questions = [record for record in records if isinstance(record, Question)]
-    claims = [record for record in records if isinstance(record, Claim)]
+    questions = []
+    claims = []
+    for record in records:
+        if isinstance(record, Question):
+            questions.append(record)
+        elif isinstance(record, Claim):
+            claims.append(record)
     if claims:
         tables, charts = evidence.count_claims(claims)
         charts.append(_count_words("Words in a claim", "% of claims", records))
@@ -130,12 +136,14 @@ def _count_kinds(questions: list[Question]) -> list[Bars]:
 
 
 def _count_words(title: str, unit: str, records: Sequence[Record]) -> Bars:
-    lengths = [len(record.text.split()) for record in records]
+    counts: Counter[int] = Counter()  # by the smallest length of a bar
+    for record in records:
+        length = len(record.text.split())
+        low = 1 + (length - 1) // _STEP * _STEP
+        counts[min(low, _LONG)] += 1
     bars = []
-    for low in range(1, _LONG, 3):
-        high = low + 2
-        inside = sum(low <= length <= high for length in lengths)
-        bars.append((f"{low}–{high}", percent(inside, len(lengths))))
-    longer = sum(length >= _LONG for length in lengths)
-    bars.append((f"{_LONG}+", percent(longer, len(lengths))))
+    for low in range(1, _LONG, _STEP):
+        label = f"{low}–{low + _STEP - 1}"
+        bars.append((label, percent(counts[low], len(records))))
+    bars.append((f"{_LONG}+", percent(counts[_LONG], len(records))))
     return Bars(title, tuple(bars), unit)

@@ -39,7 +39,8 @@ def long_answer_agreement(questions: Sequence[LongQuestion]) -> tuple[float, int
     """ROUGE-L between the long answers of a question, and the number of questions that have two."""
     scores = []
     for question in questions:
-        score = pairwise_rouge_l([answer.text for answer in question.long_answers])
+        texts = [answer.text for answer in question.long_answers]
+        score = pairwise_rouge_l(texts)
         if score is not None:
             scores.append(score)
     return mean(scores), len(scores)

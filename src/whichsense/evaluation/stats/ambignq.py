@@ -52,7 +52,7 @@ def count_answer_numbers(
     for question in questions:
         sizes = [len(annotation.pairs) for annotation in question.annotations]
         counts[min(4, *sizes)] += 1
-    percentages = shares([counts[number] for number in (1, 2, 3, 4)])
+    percentages = shares(list(map(counts.__getitem__, (1, 2, 3, 4))))
     rows: list[tuple[str | int | float | None, ...]] = [
         (split, len(questions), *percentages)
     ]
@@ -94,8 +94,11 @@ def _count_agreement(questions: Sequence[Question], published: bool) -> Table:
 
 def _count_searches(questions: Sequence[FullQuestion]) -> list[Bars]:
     """Figures 2a and 2b: pages viewed and queries used."""
-    pages = [len(set(question.viewed_titles)) for question in questions]
-    queries = [len(question.searches) for question in questions]
+    pages = []
+    queries = []
+    for question in questions:
+        pages.append(len(set(question.viewed_titles)))
+        queries.append(len(question.searches))
     return [
         _to_bars("Pages viewed (figure 2a)", pages),
         _to_bars("Search queries (figure 2b)", queries),
@@ -103,7 +106,9 @@ def _count_searches(questions: Sequence[FullQuestion]) -> list[Bars]:
 
 
 def _to_bars(title: str, numbers: Sequence[int]) -> Bars:
-    counts = Counter(min(number, _MOST_SEARCHES) for number in numbers)
+    counts: Counter[int] = Counter()
+    for number in numbers:
+        counts[min(number, _MOST_SEARCHES)] += 1
     bars = []
     for number in range(_MOST_SEARCHES + 1):
         label = f"{number}+" if number == _MOST_SEARCHES else str(number)

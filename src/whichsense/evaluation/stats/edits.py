@@ -39,7 +39,10 @@ def _mask_digits(word: str) -> str:
     """
     if not word[:1].isdigit():
         return word
-    return "".join("#" if letter.isdigit() else letter for letter in word)
+    masked = ""
+    for letter in word:
+        masked += "#" if letter.isdigit() else letter
+    return masked
 
 
 def _unigram_edits(prompt: str, rewrite: str) -> list[str]:
@@ -70,13 +73,13 @@ def count_edits(
         distinct: set[str] = set()
         for rewrite in iterate_rewrites(question):
             distinct.update(_unigram_edits(question.text, rewrite))
-        counts.update(distinct)
+        counts.update(sorted(distinct))  # sorted: ties rank alike in every run
     total = counts.total()
     ranked = counts.most_common()
-    covered = []
+    covered = []  # % of all edits, by the top 100 and the top 1,000
     for size in (100, 1000):
-        occurrences = sum(count for _, count in ranked[:size])
-        covered.append(percent(occurrences, total))
+        top = dict(ranked[:size])
+        covered.append(percent(sum(top.values()), total))
     at_100, at_1000 = paper or (None, None)
     rows: list[tuple[Cell, ...]] = [
         ("all edits", total, None),
@@ -109,10 +112,13 @@ def _classify_edit(prompt: str, rewrite: str) -> list[str]:
     ['only adds words']
     """
     changes = _unigram_edits(prompt, rewrite)
-    added = [change[1:] for change in changes if change[0] == "+"]
-    deleted = [change[1:] for change in changes if change[0] == "-"]
+    added: list[str] = []
+    deleted: list[str] = []
+    for change in changes:
+        same_sign = added if change[0] == "+" else deleted
+        same_sign.append(change[1:])
     kinds = []
-    if any("#" in word for word in added):
+    if "#" in "".join(added):
         kinds.append("adds a number")
     if not WH_WORDS.isdisjoint(deleted):
         kinds.append("changes the wh-word")
