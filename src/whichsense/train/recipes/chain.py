@@ -1,11 +1,11 @@
 """A recipe and those that it builds on, one after another.
 
-A recipe may say which others come before it, and where the folders of their models belong:
+A recipe may name others that come before it, and the settings that are their model folders:
 
     [before]
     "model.start" = "compact-reader"      # trained first; its model folder becomes the value of model.start
 
-Those that have ended are not trained again, so that the same command goes on where a stopped one was.
+Recipes that have ended are not trained again, so that the same command resumes a stopped one.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from whichsense.train.loop.processes import is_first_process
 from whichsense.train.loop.run import Trained, train
 from whichsense.train.recipes.recipe import Recipe, load_recipe
 
-SHARED = ("data.", "lists.", "train.device", "train.workers")
-"""Changes of a recipe that go for those before it, too."""
+_SHARED = ("data.", "lists.", "train.device", "train.workers")
+"""Changes of a recipe that are passed on to those before it."""
 
 
 def train_recipe(
@@ -31,56 +31,61 @@ def train_recipe(
     tiny: bool = False,
     say: Callable[[str], None] = unsaid,
 ) -> Trained:
-    """Train a recipe, after those that it builds on; their folders lie beside its own."""
-    return _Stages(tiny, say).train(path, out, changes)
+    """Train a recipe, after those that it builds on; their folders are beside its own."""
+    return _Chain(tiny, say).train(path, out, changes)
 
 
 @dataclass
-class _Stages:
+class _Chain:
     tiny: bool
     say: Callable[[str], None]
-    done: dict[Path, Trained] = field(default_factory=dict)
+    trained: dict[Path, Trained] = field(default_factory=dict)
+    """By folder: two recipes of a chain may build on the same one."""
 
     def train(
         self, path: str | Path, out: Path | None, changes: Sequence[str]
     ) -> Trained:
-        read = load_recipe(path, changes, tiny=self.tiny)
-        folder = out or Path("runs") / self._named(read.name)
-        if folder not in self.done:
-            self.done[folder] = self._trained(
-                self._after(path, read, folder, changes), folder
-            )
-        return self.done[folder]
+        recipe = load_recipe(path, changes, tiny=self.tiny)
+        folder = out or Path("runs") / self._folder_name(recipe.name)
+        if folder not in self.trained:
+            starts = self._train_before(recipe, folder, changes)
+            if starts:
+                recipe = load_recipe(path, [*changes, *starts], tiny=self.tiny)
+            self.trained[folder] = self._train_one(recipe, folder)
+        return self.trained[folder]
 
-    def _after(
-        self, path: str | Path, read: Recipe, folder: Path, changes: Sequence[str]
-    ) -> Recipe:
-        """The recipe with the models of those before it in their places."""
+    def _train_before(
+        self, recipe: Recipe, folder: Path, changes: Sequence[str]
+    ) -> list[str]:
+        """Train the recipes before this one; returns the changes that put their models into place."""
         given = {change.partition("=")[0].strip() for change in changes}
-        passed_on = [change for change in changes if change.startswith(SHARED)]
-        added = []
-        for key, name in read.before.items():
-            if key not in given:
-                self.say(f"Before {read.name}: {name}.")
-                added.append(
-                    f"{key}={self.train(name, folder.parent / self._named(name), passed_on).model}"
-                )
-        return load_recipe(path, [*changes, *added], tiny=self.tiny) if added else read
+        passed_on = [change for change in changes if change.startswith(_SHARED)]
+        starts = []
+        for key, name in recipe.before.items():
+            # A model that the caller gives need not be trained.
+            if key in given:
+                continue
+            self.say(f"Before {recipe.name}: {name}.")
+            beside = folder.parent / self._folder_name(name)
+            trained = self.train(name, beside, passed_on)
+            starts.append(f"{key}={trained.model}")
+        return starts
 
-    def _trained(self, read: Recipe, folder: Path) -> Trained:
-        task = read.make()  # with a bar of its own, where it searches
+    def _train_one(self, recipe: Recipe, folder: Path) -> Trained:
+        # Before the progress bar of training: a task that searches shows one of its own.
+        task = recipe.make()
         with show_progress("training", "steps") as progress:
-            done = train(
+            trained = train(
                 task,
-                read.train,
+                recipe.train,
                 folder,
-                recipe=read.table,
+                recipe=recipe.table,
                 progress=progress,
                 say=self.say,
             )
         if is_first_process():
-            task.finish(done.model)
-        return done
+            task.finish(trained.model)
+        return trained
 
-    def _named(self, name: str) -> str:
-        return f"{name}-tiny" if self.tiny else name
+    def _folder_name(self, recipe: str) -> str:
+        return f"{recipe}-tiny" if self.tiny else recipe

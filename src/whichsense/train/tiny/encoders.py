@@ -20,32 +20,33 @@ from whichsense.train.tiny import seq2seq as tiny_seq2seq
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _UNCASED = ("[PAD]", *(f"[unused{number}]" for number in range(99)), *_SPECIAL[1:])
-"""What BERT's own vocabulary begins with: the compact model's signs are among the unused."""
+"""The beginning of BERT's own vocabulary: the compact model's special tokens are among the unused."""
 _WORDS = 20_000
 _VERSION = 3
 
 
 def located(base: str) -> str:
-    """A base model as transformers finds it: a folder or a name on the hub; a tiny one is made on first use."""
+    """A base model as transformers loads it: a folder or a name on the hub; a tiny one is written on first use."""
     if not base.startswith("tiny-"):
         return base
     if base not in BASES:
         raise BadConfig(f"No base model named '{base}'. {did_you_mean(base, BASES)}")
     folder = cache_folder() / f"{base}-{_VERSION}"
     if not folder.exists():
-        beside = folder.with_name(f".{folder.name}.{os.getpid()}")
-        shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir(parents=True)
-        BASES[base](beside)
+        temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        BASES[base](temporary)
         try:
-            os.replace(beside, folder)
+            os.replace(temporary, folder)
         except OSError:  # another process was faster
-            shutil.rmtree(beside)
+            shutil.rmtree(temporary)
     return str(folder)
 
 
 def _bert(folder: Path, special: tuple[str, ...] = _SPECIAL) -> None:
-    torch, transformers = require("torch", "train"), require("transformers", "train")
+    torch = require("torch", "train")
+    transformers = require("transformers", "train")
     tokenizer = wordpiece(special)
     tokenizer.save_pretrained(folder)
     config = transformers.BertConfig(
@@ -67,51 +68,47 @@ def _bert(folder: Path, special: tuple[str, ...] = _SPECIAL) -> None:
 
 def wordpiece(special: tuple[str, ...] = _SPECIAL) -> Any:
     """A WordPiece tokenizer: the sample's commonest words, and characters for the rest."""
-    tokenizers, transformers = (
-        require("tokenizers", "train"),
-        require("transformers", "train"),
+    tokenizers = require("tokenizers", "train")
+    transformers = require("transformers", "train")
+    models = require("tokenizers.models", "train")
+    normalizer = require("tokenizers.normalizers", "train").BertNormalizer(
+        lowercase=True
     )
-    parts = {
-        name: require(f"tokenizers.{name}", "train")
-        for name in ("models", "normalizers", "pre_tokenizers")
-    }
-    normal, cut = (
-        parts["normalizers"].BertNormalizer(lowercase=True),
-        parts["pre_tokenizers"].BertPreTokenizer(),
-    )
-    words = Counter(
-        word
-        for text in _texts()
-        for word, _ in cut.pre_tokenize_str(normal.normalize_str(text))
-    )
-    letters = sorted({letter for word in words for letter in word})
-    common = [
-        word
-        for word, _ in sorted(words.items(), key=lambda item: (-item[1], item[0]))[
-            :_WORDS
-        ]
-    ]
-    pieces = dict.fromkeys(
-        [*special, *letters, *(f"##{letter}" for letter in letters), *common]
-    )
-    vocabulary = {piece: place for place, piece in enumerate(pieces)}
-    made = tokenizers.Tokenizer(
-        parts["models"].WordPiece(vocabulary, unk_token="[UNK]")
-    )
-    made.normalizer, made.pre_tokenizer = normal, cut
-    made.decoder = require("tokenizers.decoders", "train").WordPiece()
-    cls, sep = vocabulary["[CLS]"], vocabulary["[SEP]"]
-    made.post_processor = require("tokenizers.processors", "train").BertProcessing(
-        ("[SEP]", sep), ("[CLS]", cls)
-    )
-    names = {
-        f"{name.lower()}_token": f"[{name}]"
-        for name in ("PAD", "UNK", "CLS", "SEP", "MASK")
-    }
-    inputs = ["input_ids", "token_type_ids", "attention_mask"]
+    splitter = require("tokenizers.pre_tokenizers", "train").BertPreTokenizer()
+    vocabulary = _wordpiece_vocabulary(special, normalizer, splitter)
+    tokenizer = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = splitter
+    tokenizer.decoder = require("tokenizers.decoders", "train").WordPiece()
+    sep = ("[SEP]", vocabulary["[SEP]"])
+    cls = ("[CLS]", vocabulary["[CLS]"])
+    processors = require("tokenizers.processors", "train")
+    tokenizer.post_processor = processors.BertProcessing(sep, cls)
     return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=made, model_max_length=256, model_input_names=inputs, **names
+        tokenizer_object=tokenizer,
+        model_max_length=256,
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
     )
+
+
+def _wordpiece_vocabulary(
+    special: tuple[str, ...], normalizer: Any, splitter: Any
+) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for text in _texts():
+        for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text)):
+            counts[word] += 1
+    letters = sorted({letter for word in counts for letter in word})
+    # The commonest first; equally common ones by the alphabet.
+    by_count = sorted(counts, key=lambda word: (-counts[word], word))
+    endings = [f"##{letter}" for letter in letters]
+    pieces = dict.fromkeys([*special, *letters, *endings, *by_count[:_WORDS]])
+    return {piece: number for number, piece in enumerate(pieces)}
 
 
 def _texts() -> Iterator[str]:

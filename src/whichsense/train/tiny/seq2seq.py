@@ -9,12 +9,21 @@ from typing import Any
 from whichsense.errors import require
 from whichsense.models.bases import quietly
 
-_PIECES = 2000
+_PIECES = 2000  # of the vocabulary
+# special token → its role in transformers
+_ROLES = {
+    "<s>": "bos_token",
+    "<pad>": "pad_token",
+    "</s>": "eos_token",
+    "<unk>": "unk_token",
+    "<mask>": "mask_token",
+}
 
 
 def bart(folder: Path, texts: Iterable[str]) -> None:
     """Four heads, two layers each way, BART's special tokens at BART's places."""
-    torch, transformers = require("torch", "train"), require("transformers", "train")
+    torch = require("torch", "train")
+    transformers = require("transformers", "train")
     tokenizer = byte_level(texts, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
     config = transformers.BartConfig(
         vocab_size=len(tokenizer),
@@ -42,7 +51,8 @@ def bart(folder: Path, texts: Iterable[str]) -> None:
 
 
 def t5(folder: Path, texts: Iterable[str]) -> None:
-    torch, transformers = require("torch", "train"), require("transformers", "train")
+    torch = require("torch", "train")
+    transformers = require("transformers", "train")
     tokenizer = byte_level(texts, ["<pad>", "</s>", "<unk>"])
     config = transformers.T5Config(
         vocab_size=len(tokenizer),
@@ -65,7 +75,8 @@ def t5(folder: Path, texts: Iterable[str]) -> None:
 
 def llama(folder: Path, texts: Iterable[str]) -> None:
     """Two layers, four heads over two pairs of keys and values, as larger ones have."""
-    torch, transformers = require("torch", "train"), require("transformers", "train")
+    torch = require("torch", "train")
+    transformers = require("transformers", "train")
     tokenizer = byte_level(texts, ["<s>", "<pad>", "</s>", "<unk>"])
     config = transformers.LlamaConfig(
         vocab_size=len(tokenizer),
@@ -89,34 +100,25 @@ def llama(folder: Path, texts: Iterable[str]) -> None:
 
 
 def byte_level(texts: Iterable[str], special: list[str]) -> Any:
-    """A byte-level BPE tokenizer: every text comes back as it went in."""
-    tokenizers, transformers = (
-        require("tokenizers", "train"),
-        require("transformers", "train"),
-    )
-    parts = {
-        name: require(f"tokenizers.{name}", "train")
-        for name in ("models", "pre_tokenizers", "decoders", "trainers")
-    }
-    made = tokenizers.Tokenizer(parts["models"].BPE(unk_token=None))
-    made.pre_tokenizer = parts["pre_tokenizers"].ByteLevel(add_prefix_space=False)
-    made.decoder = parts["decoders"].ByteLevel()
-    alphabet = parts["pre_tokenizers"].ByteLevel.alphabet()
-    trainer = parts["trainers"].BpeTrainer(
+    """A byte-level BPE tokenizer: decoding gives every text back unchanged."""
+    tokenizers = require("tokenizers", "train")
+    transformers = require("transformers", "train")
+    models = require("tokenizers.models", "train")
+    pre_tokenizers = require("tokenizers.pre_tokenizers", "train")
+    decoders = require("tokenizers.decoders", "train")
+    trainers = require("tokenizers.trainers", "train")
+    tokenizer = tokenizers.Tokenizer(models.BPE(unk_token=None))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
         vocab_size=_PIECES,
         special_tokens=special,
-        initial_alphabet=alphabet,
+        # All bytes, so that no text needs an unknown token.
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    made.train_from_iterator(texts, trainer)
-    names = {
-        "<s>": "bos_token",
-        "<pad>": "pad_token",
-        "</s>": "eos_token",
-        "<unk>": "unk_token",
-        "<mask>": "mask_token",
-    }
-    given = {names[token]: token for token in special}
+    tokenizer.train_from_iterator(texts, trainer)
+    special_tokens = {_ROLES[token]: token for token in special}
     return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=made, model_max_length=100_000, **given
+        tokenizer_object=tokenizer, model_max_length=100_000, **special_tokens
     )
