@@ -27,11 +27,12 @@ from torch import Tensor
 from transformers.modeling_outputs import BaseModelOutput
 
 from whichsense.models.bases import quietly
-from whichsense.models.seq2seq.codec import Form
+from whichsense.models.seq2seq.batch import IGNORED, Batch, shift_labels
+from whichsense.models.seq2seq.codec import InputForm
 from whichsense.models.seq2seq.decoding import Search
 from whichsense.models.seq2seq.generator import Generator
-from whichsense.models.seq2seq.network import IGNORED, Batch, Network
-from whichsense.models.seq2seq.ragged import Ragged
+from whichsense.models.seq2seq.network import Network
+from whichsense.models.seq2seq.ragged import RaggedRows
 from whichsense.provenance import provenance
 from whichsense.train.loop.optimizer import to_device
 
@@ -102,8 +103,8 @@ def fused(inputs: Sequence[Sequence[Sequence[int]]], vocabulary: int) -> Batch:
     flat = [one for several in inputs for one in several]
     return Batch(
         torch.tensor([token for one in flat for token in one]),
-        Ragged.of([len(one) for one in flat]),
-        Ragged.of([sum(map(len, several)) for several in inputs]),
+        RaggedRows.of([len(one) for one in flat]),
+        RaggedRows.of([sum(map(len, several)) for several in inputs]),
         labels,
     )
 
@@ -297,7 +298,9 @@ def agreement(made: Any, inputs: Any, length: int, vocabulary: int) -> float:
             labels=batch.labels,
         ).logits
         memory = network.encode(batch.ids, batch.passages)
-        ours = network.logits(memory, batch.questions, network.shifted(batch.labels))
+        ours = network.logits(
+            memory, batch.questions, shift_labels(batch.labels, network.signs)
+        )
     assert not (batch.labels == IGNORED).any()
     return float((ours - theirs).abs().max() / theirs.abs().max())
 
@@ -390,7 +393,7 @@ class Bench:
             f"largest difference of scores, bf16: {self.found['agreement_bf16']:.4f}",
             flush=True,
         )
-        form = Form(passages=self.passages)
+        form = InputForm(passages=self.passages)
         ours = Generator.of(Network(made).eval(), _NoCodec(), form)  # type: ignore[arg-type]
         for name, beams, lengths in (
             ("greedy", 1, self.full),

@@ -24,7 +24,7 @@ from whichsense.jobs.limits import Limits
 from whichsense.models.compact.encoder.inputs import pair
 from whichsense.models.compact.encoder.runtime import CompactModel
 from whichsense.models.compact.reader.candidates import Mention
-from whichsense.models.compact.rewrite import resolving
+from whichsense.models.compact.rewrite import resolving, targets
 from whichsense.models.compact.rewrite.resolving import (
     ask_again,
     candidates_of,
@@ -270,7 +270,7 @@ def test_a_title_that_names_an_answer_tells_none_apart(
     question = QUESTIONS[0]
     hits = pipeline.run([question], "evidence")[0].hits
     scene = model_of(pipeline).read_given(question, hits)
-    wanted = resolving.target(scene, Candidate("David Lynch", 1.0))
+    wanted = targets.locate(scene, Candidate("David Lynch", 1.0))
     first, *_ = [scene.evidence.passages[place].title for place in wanted.marked]
     monkeypatch.setattr(resolving, "rewrites", lambda *_, **__: [[], []])
     for named, told in (("David Lynch", True), (first, False)):
@@ -289,14 +289,14 @@ def test_an_answer_is_told_where_the_reader_finds_it(pipeline: Pipeline) -> None
             2, "Lynch", 0, 5, True, (1, 2), 0.5
         ),  # a title: the whole text is about it
     ]
-    assert resolving.places_read(marked, found) == {0: [(20, 22)], 2: [(1, 2), (9, 11)]}
-    assert resolving.places_read(marked, []) == {}
+    assert targets.places_read(marked, found) == {0: [(20, 22)], 2: [(1, 2), (9, 11)]}
+    assert targets.places_read(marked, []) == {}
     scene = model_of(pipeline).read_given(
         QUESTIONS[0], pipeline.run(QUESTIONS[:1], "evidence")[0].hits
     )
     for text in [scene.answers[0].text, "no such answer"]:
         everywhere, told = (
-            resolving.target(scene, Candidate(text, 1.0), told=told)
+            targets.locate(scene, Candidate(text, 1.0), told=told)
             for told in (False, True)
         )
         for place, spans in told.marked.items():

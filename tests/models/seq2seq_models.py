@@ -7,8 +7,8 @@ from typing import Any
 import torch
 import transformers
 
-from whichsense.models.seq2seq.network import Batch
-from whichsense.models.seq2seq.ragged import Ragged
+from whichsense.models.seq2seq.batch import Batch
+from whichsense.models.seq2seq.ragged import RaggedRows
 
 KINDS = ("bart", "t5", "t5-gated")
 
@@ -53,8 +53,8 @@ def batch(inputs: list[list[list[int]]], labels: torch.Tensor) -> Batch:
     flat = [one for question in inputs for one in question]
     return Batch(
         torch.tensor([token for one in flat for token in one]),
-        Ragged.of([len(one) for one in flat]),
-        Ragged.of([sum(map(len, question)) for question in inputs]),
+        RaggedRows.of([len(one) for one in flat]),
+        RaggedRows.of([sum(map(len, question)) for question in inputs]),
         labels,
     )
 

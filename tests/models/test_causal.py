@@ -15,18 +15,19 @@ from seq2seq_models import batch, sequences
 from whichsense.errors import BadInput
 from whichsense.models.bases import load_base, load_config, load_tokenizer
 from whichsense.models.seq2seq import checkpoint
+from whichsense.models.seq2seq.batch import IGNORED, shift_labels
 from whichsense.models.seq2seq.causal import CausalNetwork, network_of
-from whichsense.models.seq2seq.codec import SEPARATOR, Codec, Form
-from whichsense.models.seq2seq.decoding import Search, search
+from whichsense.models.seq2seq.codec import SEPARATOR, Codec, InputForm
+from whichsense.models.seq2seq.decoding import Search, run_search
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.inputs import composed, plain, rewriter_parts
-from whichsense.models.seq2seq.network import IGNORED, Network
+from whichsense.models.seq2seq.network import Network
 from whichsense.testing import passage_hit
 from whichsense.train.tiny.encoders import located
 from whichsense.train.tiny.seq2seq import bart, byte_level
 
 LENGTHS = [[5], [17], [2]]
-FORM = Form(fusion=False, input_tokens=40, output_tokens=8)
+FORM = InputForm(fusion=False, input_tokens=40, output_tokens=8)
 
 
 def tiny(kind: str) -> Any:
@@ -103,7 +104,10 @@ def test_steps_over_caches_equal_all_places_at_once(kind: str) -> None:
     network = network_of(model).eval()
     assert isinstance(network, CausalNetwork)
     layers, memory = remembered(network, inputs)
-    shifted, caches = network.shifted(labels), network.caches(3, 8, torch.float32)
+    shifted, caches = (
+        shift_labels(labels, network.signs),
+        network.caches(3, 8, torch.float32),
+    )
     whole = [
         alone(model, question, label)
         for (question,), label in zip(inputs, labels, strict=True)
@@ -124,7 +128,7 @@ def test_search_finds_what_generate_finds(kind: str, beams: int) -> None:
     """Batched, with one memory for all beams; transformers' own search reads the questions one by one."""
     model, inputs = tiny(kind), sequences(LENGTHS)
     network = network_of(model).eval()
-    found = search(network, *remembered(network, inputs), Search(beams, 9))
+    found = run_search(network, *remembered(network, inputs), Search(beams, 9))
     for (question,), own in zip(inputs, found, strict=True):
         ids = torch.tensor([[*question, model.config.bos_token_id]])
         with torch.inference_mode():
@@ -138,9 +142,9 @@ def test_search_finds_what_generate_finds(kind: str, beams: int) -> None:
         tail = row[0, ids.shape[1] :].tolist()
         tail = tail[: tail.index(2)] if 2 in tail else tail
         assert own[0].tokens == [token for token in tail if token != 0]
-        single = search(network, *remembered(network, [[question]]), Search(beams, 9))[
-            0
-        ]
+        single = run_search(
+            network, *remembered(network, [[question]]), Search(beams, 9)
+        )[0]
         assert [one.tokens for one in single] == [one.tokens for one in own]
         assert [one.score for one in single] == pytest.approx(
             [one.score for one in own], abs=1e-4
@@ -209,7 +213,7 @@ def test_the_question_comes_last_and_is_never_cut() -> None:
         passage_hit("Bob won it in 2013.", "Second race"),
     ]
     parts = rewriter_parts("Who won the race?", "Ann", ["Bob"])
-    form = Form(fusion=False)
+    form = InputForm(fusion=False)
     whole = composed(codec, form, parts, hits)[0]
     lead = "Ann<SEP>Who won the race?<SEP>Bob"
     assert (
@@ -217,7 +221,9 @@ def test_the_question_comes_last_and_is_never_cut() -> None:
         == f"Race: Ann won the race in 2012.\nSecond race: Bob won it in 2013.\n{lead}"
     )
     for room in (len(whole) - 1, len(whole) - 9, len(codec.ids(lead)) + 2):
-        cut = composed(codec, Form(fusion=False, input_tokens=room), parts, hits)[0]
+        cut = composed(codec, InputForm(fusion=False, input_tokens=room), parts, hits)[
+            0
+        ]
         assert len(cut) <= room and codec.tokenizer.decode(cut).endswith(lead)
     assert (
         codec.tokenizer.decode(plain(codec, "Who won the race?", 99)[0])
@@ -232,7 +238,7 @@ def test_evidence_around_the_answer_comes_first() -> None:
         "Second race": "They say Bob won it in 2013.",
     }
     hits = [passage_hit(text, title) for title, text in texts.items()]
-    form = Form(fusion=False, around=1)
+    form = InputForm(fusion=False, around=1)
     found = codec.tokenizer.decode(composed(codec, form, ["Who won?"], hits, "Bob")[0])
     assert found == "Second race: say Bob won\nRace: Ann won\nWho won?"
 
@@ -256,10 +262,10 @@ def test_a_model_that_starts_its_inputs_with_a_sign_gets_it() -> None:
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     base = located("tiny-llama")
     with pytest.raises(BadInput, match=r"form\.fusion = false"):
-        checkpoint.load_codec(base, Form())
+        checkpoint.load_codec(base, InputForm())
     with pytest.raises(BadInput, match="positions for 1024"):
         checkpoint.load_codec(
-            base, Form(fusion=False, input_tokens=1000, output_tokens=40)
+            base, InputForm(fusion=False, input_tokens=1000, output_tokens=40)
         )
     with pytest.raises(BadInput, match="is a 'bert' model"):
         checkpoint.load_codec(located("tiny-bert"), FORM)

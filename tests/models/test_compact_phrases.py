@@ -9,14 +9,15 @@ import pytest
 from tiny_compact import exported, scored
 from whichsense.models.compact.rewrite import rewriting
 from whichsense.models.compact.rewrite.phrases import insert_phrase, phrase_rewrites
-from whichsense.models.compact.rewrite.resolving import resolved, target
+from whichsense.models.compact.rewrite.resolving import rewrite_answers
 from whichsense.models.compact.rewrite.rewriting import RewriteOptions, written
 from whichsense.models.compact.rewrite.support import support
+from whichsense.models.compact.rewrite.targets import locate
 from whichsense.models.compact.scene import Compact, Scene
 from whichsense.models.compact.scorer.choosing import Option, key
 from whichsense.models.compact.writer import search
 from whichsense.testing import passage_hit
-from whichsense.types import Candidate
+from whichsense.types import FOR_BENCHMARKS, Candidate
 
 for needed in ("onnx", "onnxruntime", "torch"):
     pytest.importorskip(needed)
@@ -41,7 +42,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 
 
 def questions(scene: Scene, *answers: str) -> list[list[str]]:
-    targets = [target(scene, Candidate(answer, 1.0)) for answer in answers]
+    targets = [locate(scene, Candidate(answer, 1.0)) for answer in answers]
     told = [support(scene, one) for one in targets]
     return [
         [one.question for one in some] for some in phrase_rewrites(scene, targets, told)
@@ -120,7 +121,7 @@ def test_a_name_spelt_otherwise_is_explained_and_no_question_is_its_own_rewrite(
         ]
         own = scene.compact.read_given(asked, hits)
         targets = [
-            target(own, Candidate(answer, 1.0))
+            locate(own, Candidate(answer, 1.0))
             for answer in ("David Lynch", "Denis Villeneuve")
         ]
         first, _ = written(own, targets, [support(own, one) for one in targets])
@@ -134,9 +135,8 @@ def test_readings_take_them(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(
         search, "drawn", lambda _, prompts, *__, **___: [[] for _ in prompts]
     )
-    found = resolved(
-        scene, [Candidate("David Lynch", 0.6), Candidate("Denis Villeneuve", 0.5)]
-    )
+    answers = [Candidate("David Lynch", 0.6), Candidate("Denis Villeneuve", 0.5)]
+    found = rewrite_answers(scene, answers, FOR_BENCHMARKS)
     assert len({one.question for one in found}) == 2
     given = questions(scene, "David Lynch", "Denis Villeneuve")
     assert all(one.question in some for one, some in zip(found, given, strict=True))
@@ -149,7 +149,7 @@ def test_readers_are_told_the_longer_name(scene: Scene) -> None:
         passage_hit("The census counted 169,176 people.", "Springfield, Missouri"),
     ]
     own = scene.compact.read_given("Who lives in Springfield?", hits)
-    targets = [target(own, Candidate(answer, 1.0)) for answer in ("114,394", "169,176")]
+    targets = [locate(own, Candidate(answer, 1.0)) for answer in ("114,394", "169,176")]
     told = [support(own, one) for one in targets]
     found = phrase_rewrites(own, targets, told, cautious=True)
     assert [some[0].question for some in found] == [
@@ -163,7 +163,7 @@ def test_a_phrase_that_is_drawn_too_stays_as_good(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     targets = [
-        target(scene, Candidate(answer, 1.0))
+        locate(scene, Candidate(answer, 1.0))
         for answer in ("David Lynch", "Denis Villeneuve")
     ]
     told = [support(scene, one) for one in targets]

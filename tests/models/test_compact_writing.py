@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tiny_compact import VOCABULARY, exported, scored, tiny_writer
 from whichsense.models.compact.encoder.tokens import END, Tokenizer
-from whichsense.models.compact.rewrite.resolving import target
 from whichsense.models.compact.rewrite.rewriting import rewrites, written
 from whichsense.models.compact.rewrite.support import Support, support
+from whichsense.models.compact.rewrite.targets import locate
 from whichsense.models.compact.rewrite.windows import windows
 from whichsense.models.compact.scene import Compact, Scene
 from whichsense.models.compact.scorer.choosing import (
@@ -202,7 +202,7 @@ def test_numbers_are_said_as_they_stand(compact: Compact) -> None:
         )
     ]
     scene = compact.over(None, keep=1).read_search("Who made the 1984 film?", hits)
-    lynch = support(scene, target(scene, Candidate("David Lynch", 1.0)))
+    lynch = support(scene, locate(scene, Candidate("David Lynch", 1.0)))
     for good in ("of 2,022,044", "in 1990", "at 7:30", "in 14 days", "of 1984"):
         assert lynch.holds(good), good
     for bad in ("until 044", "of 2,022", "of 2", "in 7", "at 30", "of 1990,14"):
@@ -222,7 +222,7 @@ def test_names_of_the_question_and_of_the_evidence_may_be_inserted(
         ),
     ]
     scene = compact.over(None, keep=2).read_search("Who made Blue Velvet?", hits)
-    lynch = support(scene, target(scene, Candidate("David Lynch", 1.0)))
+    lynch = support(scene, locate(scene, Candidate("David Lynch", 1.0)))
     for good in ("in New York", "of South Korea", "of Blue Velvet"):
         assert lynch.holds(good), good
     for bad in (
@@ -236,7 +236,7 @@ def test_names_of_the_question_and_of_the_evidence_may_be_inserted(
 def test_only_what_is_said_of_the_answer_supports_its_rewrite(compact: Compact) -> None:
     scene = compact.over(None, keep=4).read_search("Who made the film Dune?", HITS)
     lynch, herbert, nobody = (
-        support(scene, target(scene, Candidate(answer, 1.0)))
+        support(scene, locate(scene, Candidate(answer, 1.0)))
         for answer in ("David Lynch", "Frank Herbert", "nobody")
     )
     assert lynch.holds("the 1984 film") and not lynch.holds("of 2021")
@@ -267,7 +267,7 @@ def test_rewrites_are_chosen_together() -> None:
 
 def test_rewrites_keep_to_the_evidence(scene: Scene) -> None:
     targets = [
-        target(scene, Candidate(answer, 1.0))
+        locate(scene, Candidate(answer, 1.0))
         for answer in ("David Lynch", "Denis Villeneuve")
     ]
     assert [sorted(one.marked) for one in targets] != [[], []]
@@ -289,7 +289,7 @@ def test_rewrites_keep_to_the_evidence(scene: Scene) -> None:
 
 
 def prompts_of(scene: Scene, *answers: str) -> list[Prompt]:
-    targets = [target(scene, Candidate(answer, 1.0)) for answer in answers]
+    targets = [locate(scene, Candidate(answer, 1.0)) for answer in answers]
     return [
         rewriting(
             TOKENIZER.ids(QUESTION), TOKENIZER.ids(one.answer), [], windows(scene, one)
@@ -301,7 +301,7 @@ def prompts_of(scene: Scene, *answers: str) -> list[Prompt]:
 def test_draws_come_again_and_keep_to_what_may_be_written(scene: Scene) -> None:
     """The score of an output is what scoring that output gives."""
     writer, (prompt,) = scene.compact.writer, prompts_of(scene, "David Lynch")
-    pieces = support(scene, target(scene, Candidate("David Lynch", 1.0))).pieces
+    pieces = support(scene, locate(scene, Candidate("David Lynch", 1.0))).pieces
     found = search.drawn(writer, [prompt, prompt], [pieces, pieces], 8)
     assert found == search.drawn(writer, [prompt, prompt], [pieces, pieces], 8)
     assert len({one.tokens for some in found for one in some}) > 3
@@ -341,7 +341,7 @@ def test_draws_that_are_alike_so_far_are_read_once(
 
     monkeypatch.setattr(Writer, "extend", watched)
     prompts = prompts_of(scene, "David Lynch", "Denis Villeneuve")
-    pieces = support(scene, target(scene, Candidate("David Lynch", 1.0))).pieces
+    pieces = support(scene, locate(scene, Candidate("David Lynch", 1.0))).pieces
     search.drawn(scene.compact.writer, prompts, [pieces, pieces], 30)
     assert rows[0] == 2 and max(rows) > 2  # the prompts, and then what was written
 
@@ -352,7 +352,7 @@ def test_answers_are_scored_together_as_alone(tmp_path: Path) -> None:
     told = [
         window
         for answer in ("David Lynch", "1984")
-        for window in windows(scene, target(scene, Candidate(answer, 1)))
+        for window in windows(scene, locate(scene, Candidate(answer, 1)))
     ]
     prompts = [
         answering(TOKENIZER.ids(text), told)
@@ -444,7 +444,7 @@ def test_a_prompt_never_grows_too_long() -> None:
 
 
 def test_answers_are_marked_wherever_they_stand(scene: Scene) -> None:
-    found = target(scene, Candidate("The film", 1.0))
+    found = locate(scene, Candidate("The film", 1.0))
     for place, pair in enumerate(scene.evidence.pairs):
         passage = scene.evidence.passages[place]
         surfaces = []
@@ -453,7 +453,7 @@ def test_answers_are_marked_wherever_they_stand(scene: Scene) -> None:
             surfaces.append(text[pair.starts[first] : pair.ends[last - 1]])
         assert len(surfaces) >= words(f"{passage.title} {passage.text}").count("film")
         assert all("film" in surface for surface in surfaces)
-    assert target(scene, Candidate("nowhere at all", 1.0)).marked == {}
+    assert locate(scene, Candidate("nowhere at all", 1.0)).marked == {}
 
 
 def test_a_choice_prefers_what_was_drawn_often_and_what_the_net_says(
@@ -490,6 +490,6 @@ def test_a_question_too_long_for_the_writer_gets_phrases_of_the_evidence(
     compact: Compact,
 ) -> None:
     scene = compact.over(None, keep=3).read_search("who " * 60 + "?", HITS)
-    targets = [target(scene, Candidate(year, 1.0)) for year in ("1984", "2021")]
+    targets = [locate(scene, Candidate(year, 1.0)) for year in ("1984", "2021")]
     for some in written(scene, targets, [support(scene, one) for one in targets]):
         assert not some.drawn and all(option.phrase for option in some.options)

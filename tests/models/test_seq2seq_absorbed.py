@@ -19,16 +19,12 @@ from whichsense.models.seq2seq.fused.memory import absorbed, absorbs
 from whichsense.models.seq2seq.fused.plan import Plan
 from whichsense.models.seq2seq.fused.precision import cast_together
 from whichsense.models.seq2seq.network import Network
-from whichsense.models.seq2seq.ragged import Ragged
-from whichsense.models.seq2seq.transformer import (
-    CrossAttention,
-    Style,
-    cross_attention,
-    memory_of,
-)
+from whichsense.models.seq2seq.ragged import RaggedRows
+from whichsense.models.seq2seq.transformer import cross_attention, memory_of
+from whichsense.models.seq2seq.weights import CrossAttention, Style
 
 LENGTH = 5
-RAGGED, FULL = Ragged.of([17, 70, 3]), Ragged.of([64, 64])
+RAGGED, FULL = RaggedRows.of([17, 70, 3]), RaggedRows.of([64, 64])
 
 
 def drawn(*shape: int, seed: int = 1) -> Tensor:
@@ -54,7 +50,7 @@ def layers_of(
 def masked_attention(
     query: Tensor,
     pairs: tuple[Tensor, Tensor],
-    rows: Ragged,
+    rows: RaggedRows,
     style: Style,
     seed: Tensor,
 ) -> Tensor:
@@ -79,7 +75,7 @@ def masked_attention(
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize("kind", ["bart", "t5"])
 def test_outputs_and_gradients_are_those_with_keys_and_values(
-    kind: str, dropout: float, rows: Ragged
+    kind: str, dropout: float, rows: RaggedRows
 ) -> None:
     style, cross, tensors = layers_of(kind, dropout)
     query, memory = (
@@ -137,7 +133,7 @@ def test_a_network_that_absorbs_learns_the_same(
     asked = []
 
     def read(
-        self: Network, memory: Tensor, questions: Ragged, length: int, layers: Any
+        self: Network, memory: Tensor, questions: RaggedRows, length: int, layers: Any
     ) -> Any:
         asked.append(length)
         return absorbed(
@@ -187,7 +183,7 @@ def test_the_network_takes_the_way_that_is_least_work(
     for length, way in ((LENGTH, "absorbed"), (40, "keys_values")):
         with pytest.raises(Asked, match=way):
             network._reads(memory, rows, length, layers)
-    network._misread = ["softmax (0.5)"]  # kernels that err are not used
+    network.trials.reading_failures = ["softmax (0.5)"]  # kernels that err are not used
     with pytest.raises(Asked, match="keys_values"):
         network._reads(memory, rows, LENGTH, layers)
     assert network.eval()._reads(memory, rows, LENGTH, layers) == [memory, memory]

@@ -13,13 +13,13 @@ transformers = pytest.importorskip("transformers")
 
 from whichsense.errors import BadInput
 from whichsense.models.seq2seq import checkpoint
-from whichsense.models.seq2seq.codec import SEPARATOR, Form
+from whichsense.models.seq2seq.codec import SEPARATOR, InputForm
 from whichsense.models.seq2seq.generator import Generator, load_generator
 from whichsense.models.seq2seq.network import Network
 from whichsense.train.tiny.seq2seq import byte_level
 
 SIZE, FEED, HEADS, LAYERS, PLACES = 16, 24, 2, 2, 48
-FORM = Form(
+FORM = InputForm(
     passages=2, question_tokens=8, passage_tokens=8, input_tokens=24, output_tokens=8
 )
 
@@ -190,7 +190,7 @@ def test_saved_and_loaded_again(kind: str, tmp_path: Path) -> None:
 def test_faults_are_told(tmp_path: Path) -> None:
     published(tmp_path, "bart")
     with pytest.raises(BadInput, match="positions for 48 tokens"):
-        checkpoint.load_codec(tmp_path, Form())
+        checkpoint.load_codec(tmp_path, InputForm())
     with pytest.raises(BadInput, match="no trained sequence-to-sequence model"):
         Generator(tmp_path)
     with pytest.raises(BadInput, match="cannot be loaded"):

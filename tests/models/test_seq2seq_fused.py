@@ -31,19 +31,19 @@ from whichsense.models.seq2seq.fused.plan import (
 )
 from whichsense.models.seq2seq.fused.precision import BACKWARD, FORWARD, largest
 from whichsense.models.seq2seq.network import Network
-from whichsense.models.seq2seq.ragged import Ragged
+from whichsense.models.seq2seq.ragged import RaggedRows
 from whichsense.models.seq2seq.transformer import (
-    Linear,
     apply,
     encoder_layer,
     memory_of,
     normalised,
 )
-from whichsense.train.loop.optimizer import prepared
+from whichsense.models.seq2seq.weights import Linear
+from whichsense.train.loop.optimizer import prepare_model
 from whichsense.train.loop.settings import Settings
 
 LENGTHS = [[5, 9, 3], [17, 4, 4], [2, 3, 3]]
-ROWS = Ragged.of([5, 9, 3, 17])
+ROWS = RaggedRows.of([5, 9, 3, 17])
 SEEDS = torch.tensor([[2**32 - 5, 3], [7, 2**31], [11, 13], [17, 19]])
 
 
@@ -331,15 +331,13 @@ def test_who_cannot_is_told() -> None:
     with pytest.raises(BadConfig, match="built for BART"):
         Network(tiny("t5")).float8_enable()
     with pytest.raises(BadConfig, match=r"leave train\.float8 out"):
-        prepared(torch.nn.Linear(2, 2), Settings(steps=1, float8=True))
+        prepare_model(torch.nn.Linear(2, 2), Settings(steps=1, float8=True))
     network = Network(tiny("bart"))
-    prepared(network, Settings(steps=1, float8=True))
+    prepare_model(network, Settings(steps=1, float8=True))
     assert network._float8
     plain = Settings(steps=1)
-    assert (
-        "float8" not in plain.binding
-        and dataclasses.replace(plain, float8=True).binding["float8"] is True
-    )
+    assert plain.binding["float8"] is False
+    assert dataclasses.replace(plain, float8=True).binding["float8"] is True
 
 
 class Faulty:
@@ -376,28 +374,28 @@ def test_a_trial_finds_faults(float8: bool) -> None:
 def test_faulty_kernels_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(
-        "whichsense.models.seq2seq.network.failures",
+        "whichsense.models.seq2seq.fused.trial.failures",
         lambda *_: asked.append(1) or ["cast (0.87)"],
     )
-    network = Network(tiny("bart"))
-    x, style = torch.zeros(3, 32), network.family.encoder_style
-    assert not network._passes(
-        Plan.of(style, float8=False), x
-    )  # the usual way is taken
+    style = Network(tiny("bart")).family.encoder_style
+    x = torch.zeros(3, 32)
+    trials = trial.KernelTrials()
+    # PyTorch's own layers are used instead.
+    assert not trials.passes(Plan.of(style, float8=False), x, inner=64)
     with pytest.raises(BadConfig, match=r"err \(cast \(0\.87\)\)"):
-        network._passes(Plan.of(style, float8=True), x)
+        trials.passes(Plan.of(style, float8=True), x, inner=64)
     with pytest.raises(BadConfig):
-        network._passes(Plan.of(style, float8=True), x)
+        trials.passes(Plan.of(style, float8=True), x, inner=64)
     assert len(asked) == 2  # each is tried once
 
 
 KERNELS = """
 import torch
 from whichsense.models.seq2seq.fused import launch_kernels as ours, reference as theirs
-from whichsense.models.seq2seq.ragged import Ragged
+from whichsense.models.seq2seq.ragged import RaggedRows
 device, dtype, near = ("cuda", torch.bfloat16, 1e-2) if torch.cuda.is_available() else ("cpu", torch.float32, 1e-4)
 torch.manual_seed(0)
-rows = Ragged.of([70, 3, 140])
+rows = RaggedRows.of([70, 3, 140])
 rows = rows._replace(starts=rows.starts.to(device), place=rows.place.to(device))
 tokens, size, heads, dropped = 213, 64, 2, round(0.1 * 2**32)
 seed = torch.randint(0, 2**32, (2,), device=device)

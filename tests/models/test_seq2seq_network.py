@@ -13,16 +13,13 @@ pytest.importorskip("transformers")
 from seq2seq_models import KINDS, batch, plain, sequences, tiny
 
 from whichsense.errors import BadInput
-from whichsense.models.seq2seq.decoding import Search, search
+from whichsense.models.seq2seq.batch import IGNORED, shift_labels
+from whichsense.models.seq2seq.decoding import Search, run_search
 from whichsense.models.seq2seq.families import family_of
-from whichsense.models.seq2seq.network import IGNORED, Network
-from whichsense.models.seq2seq.ragged import Ragged
-from whichsense.models.seq2seq.transformer import (
-    Linear,
-    dropped,
-    encoder_layer,
-    noise_bytes,
-)
+from whichsense.models.seq2seq.network import Network
+from whichsense.models.seq2seq.ragged import RaggedRows
+from whichsense.models.seq2seq.transformer import dropped, encoder_layer, noise_bytes
+from whichsense.models.seq2seq.weights import Linear
 
 LENGTHS = [[5, 9, 3], [17, 4, 4], [2, 3, 3]]
 
@@ -55,7 +52,7 @@ def test_fused_scores_equal_the_plain_computation(
         ours = network.logits(
             network.encode(made.ids, made.passages),
             made.questions,
-            network.shifted(labels),
+            shift_labels(labels, network.signs),
         )
         assert (ours - theirs.logits)[labels != IGNORED].abs().max() < 1e-4
         assert network(made).item() == pytest.approx(theirs.loss.item(), abs=1e-4)
@@ -85,7 +82,7 @@ def test_steps_over_caches_equal_all_places_at_once(kind: str) -> None:
     made = batch(inputs, labels)
     layers, memory = remembered(network, inputs)
     with torch.inference_mode():
-        shifted = network.shifted(labels)
+        shifted = shift_labels(labels, network.signs)
         at_once = network.logits(
             network.encode(made.ids, made.passages), made.questions, shifted
         )
@@ -113,7 +110,7 @@ def test_search_finds_what_generate_finds(kind: str, beams: int) -> None:
             max_new_tokens=9,
         ).tolist()
     layers, memory = remembered(network, inputs)
-    found = search(network, layers, memory, Search(beams, 9))
+    found = run_search(network, layers, memory, Search(beams, 9))
     end = model.config.eos_token_id
     for row, own in zip(theirs, found, strict=True):
         tail = row[1:]
@@ -132,10 +129,10 @@ def test_batched_equals_one_by_one(kind: str, beams: int) -> None:
         sequences([[5, 9, 3], [17, 4], [2], [8, 8, 8]]),
     )
     layers, memory = remembered(network, inputs[:3])
-    together = search(network, layers, memory, Search(beams, 8))
+    together = run_search(network, layers, memory, Search(beams, 8))
     for number, question in enumerate(inputs[:3]):
         layers, memory = remembered(network, [question])
-        alone = search(network, layers, memory, Search(beams, 8))[0]
+        alone = run_search(network, layers, memory, Search(beams, 8))[0]
         assert [one.tokens for one in alone] == [one.tokens for one in together[number]]
         assert [one.score for one in alone] == pytest.approx(
             [one.score for one in together[number]], abs=1e-4
@@ -146,18 +143,18 @@ def test_batched_equals_one_by_one(kind: str, beams: int) -> None:
 def test_prefixes_are_kept_and_cost_nothing(beams: int) -> None:
     network, inputs = Network(tiny("bart")).eval(), sequences(LENGTHS)
     layers, memory = remembered(network, inputs)
-    found = search(
+    found = run_search(
         network, layers, memory, Search(beams, 8), prefixes=[[9, 11, 4], [], [7]]
     )
     assert found[0][0].tokens[:3] == [9, 11, 4] and found[2][0].tokens[:1] == [7]
-    free = search(network, layers, memory, Search(beams, 8))
+    free = run_search(network, layers, memory, Search(beams, 8))
     assert found[1][0].tokens[:8] == free[1][0].tokens[:8]
     made = batch(inputs[:1], torch.tensor([[*found[0][0].tokens, 2]]))
     with torch.inference_mode():  # the score is that of the tokens behind the prefix
         scores = network.logits(
             network.encode(made.ids, made.passages),
             made.questions,
-            network.shifted(made.labels),
+            shift_labels(made.labels, network.signs),
         )
         own = scores.log_softmax(-1)[0].gather(1, made.labels[0][:, None])[3:, 0]
     ended = len(found[0][0].tokens) < 11
@@ -170,7 +167,7 @@ def test_shortest_and_longest_hold() -> None:
     network = Network(tiny("bart")).eval()
     layers, memory = remembered(network, sequences(LENGTHS))
     for beams in (1, 3):
-        found = search(network, layers, memory, Search(beams, 7, shortest=7))
+        found = run_search(network, layers, memory, Search(beams, 7, shortest=7))
         assert all(len(one.tokens) == 7 for several in found for one in several)
 
 
@@ -254,14 +251,14 @@ def test_autocast_computes_in_half_precision() -> None:
 
 
 def test_ragged_there_and_back() -> None:
-    rows = Ragged.of([3, 1, 2])
+    rows = RaggedRows.of([3, 1, 2])
     flat = torch.arange(12.0).view(6, 2)
     table = rows.padded(flat)
     assert table.shape == (3, 3, 2) and table[1, 1:].abs().sum() == 0
     assert torch.equal(rows.flat(table), flat)
     mask = rows.mask()
     assert mask is not None and mask.sum(1).tolist() == [3, 1, 2]
-    assert Ragged.of([2, 2]).mask() is None
+    assert RaggedRows.of([2, 2]).mask() is None
 
 
 def test_other_families_are_refused() -> None:

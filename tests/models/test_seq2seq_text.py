@@ -10,13 +10,16 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from whichsense.errors import BadInput
-from whichsense.models.seq2seq.codec import SEPARATOR, Codec, Form
+from whichsense.models.seq2seq.codec import SEPARATOR, Codec, InputForm
 from whichsense.models.seq2seq.decoding import Search
-from whichsense.models.seq2seq.generator import Generator, planned
+from whichsense.models.seq2seq.generator import Generator, plan_batches
 from whichsense.models.seq2seq.inputs import composed, plain, read_by
 from whichsense.models.seq2seq.network import Network
 from whichsense.testing import passage_hit
-from whichsense.train.tasks.seq2seq.generation import Pair, batched
+from whichsense.train.tasks.seq2seq.generation import (
+    EncodedExample,
+    collate_examples,
+)
 from whichsense.train.tiny.seq2seq import byte_level
 
 HITS = [
@@ -46,27 +49,30 @@ def shown(made: Codec, ids: list[int]) -> str:
 
 def test_bart_concatenated() -> None:
     made = codec("bart")
-    found = composed(made, Form(fusion=False), [QUESTION], HITS)
+    found = composed(made, InputForm(fusion=False), [QUESTION], HITS)
     assert [shown(made, ids) for ids in found] == [
         "<s>Who won the race?</s>Race</s>Ann won the race in 2012.</s>Second race</s>Bob won it in 2013.</s>"
     ]
-    cut = composed(made, Form(fusion=False, input_tokens=12), [QUESTION], HITS)
+    cut = composed(made, InputForm(fusion=False, input_tokens=12), [QUESTION], HITS)
     assert len(cut[0]) == 12 and cut[0][-1] == made.end
 
 
 def test_bart_fused() -> None:
     made = codec("bart")
-    found = composed(made, Form(), ["Ann", QUESTION], HITS)
+    found = composed(made, InputForm(), ["Ann", QUESTION], HITS)
     assert [shown(made, ids) for ids in found] == [
         "<s>Ann<SEP>Who won the race?</s>Race</s>Ann won the race in 2012.</s>",
         "<s>Ann<SEP>Who won the race?</s>Second race</s>Bob won it in 2013.</s>",
     ]
     short = composed(
-        made, Form(passages=1, question_tokens=3, passage_tokens=4), [QUESTION], HITS
+        made,
+        InputForm(passages=1, question_tokens=3, passage_tokens=4),
+        [QUESTION],
+        HITS,
     )
     assert len(short) == 1 and len(short[0]) == 1 + 3 + 1 + 4 + 1
     assert (
-        shown(made, composed(made, Form(), [QUESTION], [])[0])
+        shown(made, composed(made, InputForm(), [QUESTION], [])[0])
         == "<s>Who won the race?</s>"
     )
 
@@ -77,7 +83,7 @@ def test_what_does_not_fit_is_not_read() -> None:
         passage_hit(f"{'word ' * 20}number {number}.", f"Title {number}")
         for number in range(60)
     ]
-    form = Form(fusion=False, input_tokens=200)
+    form = InputForm(fusion=False, input_tokens=200)
     seen = read_by(made, form, [QUESTION], many)
     whole = composed(made, form, [QUESTION], many)
     assert whole == composed(made, form, [QUESTION], seen) and len(whole[0]) == 200
@@ -85,12 +91,12 @@ def test_what_does_not_fit_is_not_read() -> None:
     assert f"number {len(seen) - 2}." in shown(
         made, whole[0]
     ) and f"Title {len(seen)}" not in shown(made, whole[0])
-    assert read_by(made, Form(passages=7), [QUESTION], many) == many[:7]
+    assert read_by(made, InputForm(passages=7), [QUESTION], many) == many[:7]
 
 
 def test_t5_inputs() -> None:
     made = codec("t5")
-    assert shown(made, composed(made, Form(), [QUESTION], HITS)[0]) == (
+    assert shown(made, composed(made, InputForm(), [QUESTION], HITS)[0]) == (
         "question: Who won the race? title: Race context: Ann won the race in 2012.</s>"
     )
     assert (
@@ -118,7 +124,7 @@ def test_targets_and_answers() -> None:
 
 def test_a_form_that_cannot_be() -> None:
     with pytest.raises(BadInput, match="passage_tokens"):
-        Form(passage_tokens=0)
+        InputForm(passage_tokens=0)
 
 
 def generator(made: Codec, tokens: int = 0) -> Generator:
@@ -128,12 +134,12 @@ def generator(made: Codec, tokens: int = 0) -> Generator:
         decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32, max_position_embeddings=128, init_std=0.3,
     )  # fmt: skip
     network = Network(transformers.BartForConditionalGeneration(config)).eval()
-    return Generator.of(network, made, Form(passages=2, output_tokens=12), tokens)
+    return Generator.of(network, made, InputForm(passages=2, output_tokens=12), tokens)
 
 
 def test_generation_does_not_depend_on_batches() -> None:
     made = codec("bart")
-    form = Form(passages=2, output_tokens=12)
+    form = InputForm(passages=2, output_tokens=12)
     questions = [
         QUESTION,
         "Who?",
@@ -169,7 +175,7 @@ def test_scores_are_log_probabilities_and_share_one_encoding() -> None:
     found = used.score(inputs, targets)
     for sequences, several, scores in zip(inputs, targets, found, strict=True):
         for target, score in zip(several, scores, strict=True):
-            batch = batched([Pair(sequences, target)])
+            batch = collate_examples([EncodedExample(sequences, target)])
             with torch.inference_mode():
                 assert score == pytest.approx(
                     -used.network(batch).item() * len(target), abs=1e-3
@@ -179,9 +185,9 @@ def test_scores_are_log_probabilities_and_share_one_encoding() -> None:
 
 def test_batches_are_planned_by_length() -> None:
     sizes = [10, 90, 50, 20, 80, 10]
-    plan = planned(sizes, room=100)
+    plan = plan_batches(sizes, room=100)
     assert sorted(place for batch in plan for place in batch) == list(range(6))
     assert all(
         max(sizes[place] for place in batch) * len(batch) <= 100 for batch in plan
     )
-    assert planned([500], room=100) == [[0]]
+    assert plan_batches([500], room=100) == [[0]]

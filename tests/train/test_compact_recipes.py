@@ -28,7 +28,8 @@ from whichsense.models.compact.encoder.quantized import QuantizedLinear
 from whichsense.models.compact.encoder.runtime import CompactModel
 from whichsense.models.compact.encoder.tokens import END
 from whichsense.models.compact.loading import load
-from whichsense.models.compact.rewrite.resolving import candidates_of, target
+from whichsense.models.compact.rewrite.resolving import candidates_of
+from whichsense.models.compact.rewrite.targets import locate
 from whichsense.models.compact.rewrite.windows import likelihoods
 from whichsense.models.compact.scene import Compact, Scene
 from whichsense.models.compact.scorer import features
@@ -416,7 +417,7 @@ def test_the_folder_loads_and_answers(runs: Path) -> None:
         mention.surface for answer in scene.answers for mention in answer.mentions
     )
     answers = [
-        target(scene, one) for one in candidates_of(scene, range(len(scene.answers)))
+        locate(scene, one) for one in candidates_of(scene, range(len(scene.answers)))
     ]
     scores = likelihoods(scene, [question], answers)[0]
     assert all(score < 0 for score in scores)

@@ -24,7 +24,7 @@ from whichsense.datasets import (
     load,
 )
 from whichsense.errors import BadConfig, MissingExtra
-from whichsense.models.seq2seq.codec import Form
+from whichsense.models.seq2seq.codec import InputForm
 from whichsense.testing import passage_hit
 from whichsense.train.cotraining.run import cotrain
 from whichsense.train.cotraining.settings import CoTraining, load_cotraining
@@ -74,7 +74,7 @@ def test_only_aliases_in_the_passages_count() -> None:
 def test_aliases_are_drawn_and_orders_hold() -> None:
     codec = task().codec
     example = ReadExample("who won?", HITS, (("Ann Lee", "Lee"), ("Bob Ray",)))
-    form = Form(fusion=False, passages=2, input_tokens=120)
+    form = InputForm(fusion=False, passages=2, input_tokens=120)
     drawn = {
         tuple(
             codec.texts(
@@ -186,13 +186,13 @@ def test_the_oracle_sees_what_annotators_saw_and_is_scored_by_the_other_one() ->
         contexts=("", "Bob came first."), context_pages=("", "Race 2013"),
     )  # fmt: skip
     evidence = TrainingData(train="sample/questions").evidence(1)
-    found = write_example(question, evidence, Form(fusion=False), "oracle")
+    found = write_example(question, evidence, InputForm(fusion=False), "oracle")
     assert found is not None and found.text == (
         "Who won? answers: Ann | Bob disambiguations: Who won in 2012? | Who won in 2013? "
         "context1: info: Bob came first. wikipedia: Race 2013 context2: info: Bob won. wikipedia: Bob"
     )
     assert found.scored == ("Ann won.",) and len(found.references) == 2
-    closed = write_example(question, evidence, Form(fusion=False), "closed")
+    closed = write_example(question, evidence, InputForm(fusion=False), "closed")
     assert (
         closed is not None
         and closed.text == "Who won?"

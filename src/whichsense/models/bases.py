@@ -25,7 +25,7 @@ def load_base(base: str | Path, kind: str = "AutoModel", **options: Any) -> Any:
         model = model_class.from_pretrained(
             **_place(base), dtype=torch.float32, **options
         )
-        return _dense(model) if is_gguf(base) else model
+        return _dense(model) if _is_gguf(base) else model
 
 
 def load_config(base: str | Path) -> Any:
@@ -35,14 +35,14 @@ def load_config(base: str | Path) -> Any:
         return transformers.AutoConfig.from_pretrained(**_place(base))
 
 
-def is_gguf(base: str | Path) -> bool:
+def _is_gguf(base: str | Path) -> bool:
     """Whether a base is a file of llama.cpp."""
     return Path(base).suffix.lower() == ".gguf"
 
 
 def _place(base: str | Path) -> dict[str, str]:
     """The arguments by which transformers finds a base."""
-    if not is_gguf(base):
+    if not _is_gguf(base):
         return {"pretrained_model_name_or_path": str(base)}
     require("gguf", "gguf")
     return {
@@ -79,7 +79,12 @@ class _LoadErrors:
 
     def __enter__(self) -> None: ...
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(
+        self,
+        kind: Any,
+        error: BaseException | None,
+        trace: Any,
+    ) -> None:
         if isinstance(error, OSError | ValueError):
             why = str(error).strip().splitlines()[0].rstrip(".")
             raise BadInput(

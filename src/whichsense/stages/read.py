@@ -24,7 +24,7 @@ from whichsense.types import Candidate, Case, Hit, Span
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
-    from whichsense.models.seq2seq.decoding import Found
+    from whichsense.models.seq2seq.decoding import Output
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class SeqReader(GeneratorStage):
         return read
 
     def _candidates(
-        self, beam: Sequence[Found], hits: Sequence[Hit]
+        self, beam: Sequence[Output], hits: Sequence[Hit]
     ) -> tuple[Candidate, ...]:
         probabilities: dict[str, float] = {}
         for rank, output in enumerate(beam):

@@ -50,14 +50,14 @@ class SeqSummarizer(GeneratorStage):
             return formats.closed_book(case.question)
         sources = []
         for hit in case.hits[: self.generator.form.passages]:
-            sources.append(formats.Source(hit.passage.text, hit.passage.title))
+            sources.append(formats.SourceText(hit.passage.text, hit.passage.title))
         if mode == "open":
             return formats.open_book(case.question, sources)
         contexts = []
         for reading in case.readings:
             if reading.evidence:
                 passage = reading.evidence[0].passage
-                contexts.append(formats.Source(passage.text, passage.title))
+                contexts.append(formats.SourceText(passage.text, passage.title))
         answers = [reading.answer for reading in case.readings]
         rewrites = [reading.question for reading in case.readings]
         return formats.oracle(case.question, answers, rewrites, contexts, sources)

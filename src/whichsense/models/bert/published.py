@@ -54,7 +54,12 @@ def import_retriever(
     model = dual_encoder.build(base)
     _fill(model, sources, _RETRIEVER)
     inputs = Inputs(load_tokenizer(base), longest)
-    dual_encoder.save(Path(folder), model.eval(), inputs, passages)
+    dual_encoder.save(
+        Path(folder),
+        model.eval(),
+        inputs,
+        passages,
+    )
     return Path(folder)
 
 
@@ -86,7 +91,7 @@ def _fill(
 ) -> None:
     weights: dict[str, Tensor] = {}
     for source in sources:
-        weights |= rename(_read_weights(Path(source)), names, source)
+        weights |= _rename(_read_weights(Path(source)), names, source)
     missing, unknown = model.load_state_dict(weights, strict=False)
     if missing or unknown:
         problem = f"lacks {missing[0]}" if missing else f"holds unknown {unknown[0]}"
@@ -96,7 +101,7 @@ def _fill(
         )
 
 
-def rename(
+def _rename(
     weights: Mapping[str, Tensor], names: Mapping[str, str], source: str | Path
 ) -> dict[str, Tensor]:
     """Replace published prefixes by ours. Reject a name with another prefix."""
@@ -126,7 +131,11 @@ def _read_weights(source: Path) -> dict[str, Tensor]:
             from safetensors.torch import load_file
 
             return dict(load_file(source))
-        body: Any = torch.load(source, map_location="cpu", weights_only=True)
+        body: Any = torch.load(
+            source,
+            map_location="cpu",
+            weights_only=True,
+        )
     except FileNotFoundError:
         raise BadInput(f"There is no file '{source}'. Check the path.") from None
     except Exception as error:

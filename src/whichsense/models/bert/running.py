@@ -13,7 +13,8 @@ from whichsense.jobs.limits import check_limits
 from whichsense.models.bert.inputs import InputRow, by_length, padded
 
 # Tokens in a batch, padding included: enough to keep the device busy, and within its memory.
-_CPU_TOKENS, _GPU_TOKENS = 4096, 65_536
+_CPU_TOKENS = 4096
+_GPU_TOKENS = 65_536
 
 
 def best_device() -> str:
@@ -22,7 +23,7 @@ def best_device() -> str:
     return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
-def device_of(model: nn.Module) -> torch.device:
+def _device_of(model: nn.Module) -> torch.device:
     return next(model.parameters()).device
 
 
@@ -47,7 +48,7 @@ def inference(model: nn.Module) -> Iterator[None]:
     A compiled model runs in eager mode: batches of all shapes would be compiled one after another.
     """
     training = model.training
-    kind = device_of(model).type
+    kind = _device_of(model).type
     model.eval()
     eager = torch.compiler.set_stance("force_eager")
     try:
@@ -65,7 +66,7 @@ def outputs(
     model: nn.Module, rows: Sequence[InputRow], pad: int
 ) -> Iterator[tuple[list[int], Any]]:
     """The model's outputs for rows, in batches of similar length: the numbers of the rows, and their output."""
-    device = device_of(model)
+    device = _device_of(model)
     most = _CPU_TOKENS if device.type == "cpu" else _GPU_TOKENS
     for places in by_length(rows, most):
         check_limits()

@@ -17,7 +17,8 @@ from whichsense.files import read_json, write_atomically
 from whichsense.models.bases import load_base, load_tokenizer
 from whichsense.models.bert.inputs import Inputs
 
-ABOUT, WEIGHTS = "bert.json", "model.safetensors"
+ABOUT = "bert.json"
+WEIGHTS = "model.safetensors"
 
 
 @dataclass(frozen=True, slots=True)

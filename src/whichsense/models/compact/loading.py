@@ -26,7 +26,7 @@ from whichsense.models.compact.encoder.runtime import (
 from whichsense.models.compact.export import CONFIG, EMBEDDINGS, GRAPHS, WORD_TOP
 from whichsense.models.onnx_graph import read_constants
 
-Array = NDArray[Any]
+_Array = NDArray[Any]
 _NEAR = 8  # neighbouring floats on either side that are tried to restore a step exactly
 
 
@@ -62,7 +62,7 @@ def load(folder: Path) -> Exported:
     return Exported(weights, config, words.vocabulary)
 
 
-def _embeddings(words: Embeddings) -> dict[str, Array]:
+def _embeddings(words: Embeddings) -> dict[str, _Array]:
     if words.steps is None:
         raise ValueError("its word vectors are not in int8")
     return {
@@ -76,9 +76,9 @@ def _embeddings(words: Embeddings) -> dict[str, Array]:
     }
 
 
-def _of_graph(arrays: Mapping[str, Array], top: int) -> dict[str, Array]:
+def _of_graph(arrays: Mapping[str, _Array], top: int) -> dict[str, _Array]:
     """Matrices, biases, norms and heads of a graph. A constant has the name of its weight."""
-    weights: dict[str, Array] = {}
+    weights: dict[str, _Array] = {}
     for name, array in arrays.items():
         if array.dtype == np.int8:
             matrix = _decoded(array.T, arrays[f"{name}.steps"][:, None], top)
@@ -94,13 +94,13 @@ def _of_graph(arrays: Mapping[str, Array], top: int) -> dict[str, Array]:
     return weights
 
 
-def _split_layers(names: str, array: Array) -> Iterator[tuple[str, Array]]:
+def _split_layers(names: str, array: _Array) -> Iterator[tuple[str, _Array]]:
     """Separate layers that stand side by side: their names are joined by +, and all have one height."""
     layers = names.split("+")
     return zip(layers, np.split(array, len(layers)), strict=True)
 
 
-def _decoded(codes: Array, steps: Array, top: int) -> NDArray[np.float32]:
+def _decoded(codes: _Array, steps: _Array, top: int) -> NDArray[np.float32]:
     """Codes times steps. A step is the greatest weight of a row divided by `top`; that weight is restored to the
     float whose division gives the step again."""
     divisor = np.float32(top)
@@ -111,11 +111,11 @@ def _decoded(codes: Array, steps: Array, top: int) -> NDArray[np.float32]:
     return weights.astype(np.float32)
 
 
-def _logarithm(step: Array) -> NDArray[np.float32]:
+def _logarithm(step: _Array) -> NDArray[np.float32]:
     return _nearest(np.log(step), step_of, step)
 
 
-def _nearest(near: Array, function: Any, wanted: Array) -> NDArray[np.float32]:
+def _nearest(near: _Array, function: Any, wanted: _Array) -> NDArray[np.float32]:
     """The floats nearest to some whose function values are the wanted ones; the floats themselves where none is."""
     best = below = above = np.asarray(near, np.float32)
     for _ in range(_NEAR):
@@ -127,7 +127,7 @@ def _nearest(near: Array, function: Any, wanted: Array) -> NDArray[np.float32]:
     return best
 
 
-def _share_steps(weights: dict[str, Array], shape: Mapping[str, Any]) -> None:
+def _share_steps(weights: dict[str, _Array], shape: Mapping[str, Any]) -> None:
     """Copy the step that layers with one quantized input share: it is stored once."""
     for number in range(shape["layers"]):
         first = f"encoder.layers.{number}.attention"

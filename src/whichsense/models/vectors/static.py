@@ -24,7 +24,7 @@ from whichsense.models.wordpiece import pieces
 from whichsense.protocols import Encoder
 
 WEIGHTS = Path(__file__).parents[1] / "weights" / "static-1.npz"
-LONGEST = 512  # words of a text; the rest is truncated
+_LONGEST = 512  # words of a text; the rest is truncated
 _MOST_TOKENS = 2048
 # Punctuation and control characters separate words: their tokens weigh next to nothing in a text's vector.
 _SEPARATORS = string.punctuation.encode() + bytes(range(32)) + b"\x7f"
@@ -111,7 +111,7 @@ class WeightedVectors(dict[bytes, tuple[int, ...]]):
 
     def tokens(self, text: str) -> list[int]:
         spaced = text.lower().encode("utf-8", "replace").translate(_TO_SPACE)
-        words = spaced.split(None, LONGEST)[:LONGEST]
+        words = spaced.split(None, _LONGEST)[:_LONGEST]
         tokens = list(chain.from_iterable(map(self.__getitem__, words)))
         return tokens[:_MOST_TOKENS]
 
@@ -125,7 +125,12 @@ class WeightedVectors(dict[bytes, tuple[int, ...]]):
             tokens = self.tokens(text)
             rows = buffer[: len(tokens)]
             # Mode "raise" would copy once more.
-            self._vectors.take(tokens, axis=0, out=rows, mode="clip")
+            self._vectors.take(
+                tokens,
+                axis=0,
+                out=rows,
+                mode="clip",
+            )
             # A product with ones is a sum at twice the speed.
             np.dot(ones[: len(tokens)], rows, out=out)
         return _normalize(sums)
@@ -168,7 +173,8 @@ class Static:
         for text in texts:
             title, newline, body = text.partition("\n")
             if not newline:
-                title, body = "", text
+                title = ""
+                body = text
             rows.append(row_of.setdefault(title, len(row_of)))
             bodies.append(body)
         titles = self._passage_words.sums(list(row_of))

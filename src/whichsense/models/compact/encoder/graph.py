@@ -23,22 +23,34 @@ _MISSING = "It is not a checkpoint of the compact model."
 Weights = Mapping[str, NDArray[np.float32]]
 
 
-class EncoderGraph(Graph):
+class _EncoderGraph(Graph):
     """A graph with the encoder's layers. A method adds nodes and returns the name of their output."""
 
     def __init__(
         self, weights: Weights, shape: Mapping[str, Any], *, int8: bool
     ) -> None:
         super().__init__(weights, _MISSING)
-        self.shape, self.int8 = shape, int8
+        self.shape = shape
+        self.int8 = int8
 
-    def codes(self, value: str, layer: str, *, after_gelu: bool = False) -> list[str]:
+    def codes(
+        self,
+        value: str,
+        layer: str,
+        *,
+        after_gelu: bool = False,
+    ) -> list[str]:
         """Quantize a value to uint8 with the step that its linear layer learned: codes, step and zero point."""
         step = step_of(self.array(f"{layer}.scale"))
         zero = round(float(GELU_FLOOR / step)) if after_gelu else 128
         step_name = self.const(f"{layer}.step", step)
         zero_name = self.const(f"{layer}.zero", np.array(zero, dtype=np.uint8))
-        codes = self.one("QuantizeLinear", value, step_name, zero_name)
+        codes = self.one(
+            "QuantizeLinear",
+            value,
+            step_name,
+            zero_name,
+        )
         return [codes, step_name, zero_name]
 
     def linear(
@@ -72,7 +84,13 @@ class EncoderGraph(Graph):
         parts = self.linear(
             states, f"{attention}.query", f"{attention}.key", f"{attention}.value"
         )
-        query, key, value = self.op("Split", parts, outputs=3, axis=-1, num_outputs=3)
+        query, key, value = self.op(
+            "Split",
+            parts,
+            outputs=3,
+            axis=-1,
+            num_outputs=3,
+        )
         context = self.one(
             "MultiHeadAttention", query, key, value, num_heads=self.shape["heads"]
         )
@@ -88,9 +106,19 @@ class EncoderGraph(Graph):
         """LayerNorm step by step: on ARM half the time of ONNX Runtime's own, which is not vectorized there."""
         axis = self.numbers(-1)
         scale, shift = self.scale_and_shift(name)
-        mean = self.one("ReduceMean", value, axis, keepdims=1)
+        mean = self.one(
+            "ReduceMean",
+            value,
+            axis,
+            keepdims=1,
+        )
         centred = self.one("Sub", value, mean)
-        squares = self.one("ReduceSumSquare", centred, axis, keepdims=1)
+        squares = self.one(
+            "ReduceSumSquare",
+            centred,
+            axis,
+            keepdims=1,
+        )
         by_width = self.const("one_by_width", np.float32(1 / self.shape["width"]))
         variance = self.one("Mul", squares, by_width)
         epsilon = self.const("epsilon", np.float32(self.shape["epsilon"]))
@@ -106,18 +134,29 @@ class EncoderGraph(Graph):
     def first(self, states: str) -> str:
         """The [CLS] state (batch × width)."""
         zero = self.const("zero", np.array(0, dtype=np.int64))
-        return self.one("Gather", states, zero, axis=1)
+        return self.one(
+            "Gather",
+            states,
+            zero,
+            axis=1,
+        )
 
     def gemm(self, value: str, layer: str) -> str:
         weight = self.weight(f"{layer}.weight")
         bias = self.weight(f"{layer}.bias")
-        return self.one("Gemm", value, weight, bias, transB=1)
+        return self.one(
+            "Gemm",
+            value,
+            weight,
+            bias,
+            transB=1,
+        )
 
 
 def verdict(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     """States of [CLS], of a span's first and of its last token, side by side (spans × 3 · width) → logits of being an
     answer (spans)."""
-    graph = EncoderGraph(weights, shape, int8=int8)
+    graph = _EncoderGraph(weights, shape, int8=int8)
     hidden = graph.one("Gelu", graph.gemm("edges", "verdict.dense"), approximate="tanh")
     logit = graph.gemm(hidden, "verdict.out")
     graph.name(graph.one("Squeeze", logit, graph.numbers(1)), "verdict")
@@ -132,7 +171,7 @@ def step_of(scale: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def early(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     """Embedded pairs (batch × length × width, before their LayerNorm) → states and relevance after the first layers."""
-    graph = EncoderGraph(weights, shape, int8=int8)
+    graph = _EncoderGraph(weights, shape, int8=int8)
     states = graph.norm("embedded", "encoder.norm")
     for number in range(shape["early"]):
         states = graph.layer(states, f"encoder.layers.{number}")
@@ -144,7 +183,7 @@ def early(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
 
 def late(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     """The early states → final states, relevance, span scores (batch × length × 2), ambiguity."""
-    graph = EncoderGraph(weights, shape, int8=int8)
+    graph = _EncoderGraph(weights, shape, int8=int8)
     states = "early"
     for number in range(shape["early"], shape["layers"]):
         states = graph.layer(states, f"encoder.layers.{number}")

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from whichsense.models.compact.encoder.tokens import BEGIN, END, Tokenizer
 
 # All in tokens.
-LONGEST_QUESTION, LONGEST_TITLE, LONGEST_PAIR = 48, 24, 224
+LONGEST_QUESTION = 48
+LONGEST_TITLE = 24
+_LONGEST_PAIR = 224
 LONGEST_ANSWER = 24
 _ARTICLE = re.compile(r"^(?:a|an|the)\s+", re.IGNORECASE)
 
@@ -38,7 +40,7 @@ def pair(
     question: Sequence[int],
     title: str,
     text: str,
-    longest: int = LONGEST_PAIR,
+    longest: int = _LONGEST_PAIR,
 ) -> Pair:
     """Build the input for a question (tokens, truncated already) and a passage. The text is truncated to fit."""
     title_pieces = tokenizer.pieces(title, LONGEST_TITLE)

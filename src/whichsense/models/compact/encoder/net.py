@@ -54,12 +54,17 @@ class Attention(nn.Module):
         query = self.split(self.query(states))
         key = self.split(self.key(states))
         value = self.split(self.value(states))
-        context = F.scaled_dot_product_attention(query, key, value, mask)
+        context = F.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            mask,
+        )
         output: Tensor = self.output(context.transpose(-3, -2).flatten(-2))
         return output
 
 
-class CompactLayer(nn.Module):
+class _CompactLayer(nn.Module):
     """BERT's layer: attention and feed-forward, each followed by its LayerNorm. All four inputs are quantized."""
 
     def __init__(self, config: CompactConfig) -> None:
@@ -70,7 +75,7 @@ class CompactLayer(nn.Module):
         self.narrow = QuantizedLinear(config.inner, config.width, after_gelu=True)
         self.norm = nn.LayerNorm(config.width, config.epsilon)
         self.dropout = nn.Dropout(config.dropout)
-        share_scale(self.attention.query, self.attention.key, self.attention.value)
+        _share_scale(self.attention.query, self.attention.key, self.attention.value)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
         context = self.attention(states, mask)
@@ -94,7 +99,7 @@ class Score(nn.Module):
         return score
 
 
-class Verdict(nn.Module):
+class _Verdict(nn.Module):
     """A head that judges each span by itself, from the states of [CLS], of its first token and of its last."""
 
     def __init__(self, width: int, inner: int = _VERDICT_WIDTH) -> None:
@@ -102,7 +107,12 @@ class Verdict(nn.Module):
         self.dense = nn.Linear(3 * width, inner)
         self.out = nn.Linear(inner, 1)
 
-    def forward(self, states: Tensor, first: Tensor, last: Tensor) -> Tensor:
+    def forward(
+        self,
+        states: Tensor,
+        first: Tensor,
+        last: Tensor,
+    ) -> Tensor:
         """The logits of spans (pairs × spans), given states (pairs × tokens × width) and the spans' first and last
         tokens (pairs × spans each)."""
         width = states.shape[-1]
@@ -124,21 +134,42 @@ class CompactEncoder(nn.Module):
         self.places = nn.Embedding(config.positions, config.width)
         self.types = nn.Embedding(2, config.width)
         self.norm = nn.LayerNorm(config.width, config.epsilon)
-        self.layers = nn.ModuleList(CompactLayer(config) for _ in range(config.layers))
+        self.layers = nn.ModuleList(_CompactLayer(config) for _ in range(config.layers))
 
     def embed(self, ids: Tensor, types: Tensor) -> Tensor:
         places = self.places.weight[: ids.shape[-1]]
         embedded: Tensor = self.norm(self.words(ids) + places + self.types(types))
         return embedded
 
-    def early(self, ids: Tensor, types: Tensor, mask: Tensor) -> Tensor:
+    def early(
+        self,
+        ids: Tensor,
+        types: Tensor,
+        mask: Tensor,
+    ) -> Tensor:
         embedded = self.embed(ids, types)
-        return self._run(embedded, mask, 0, self.config.early)
+        return self._run(
+            embedded,
+            mask,
+            0,
+            self.config.early,
+        )
 
     def late(self, states: Tensor, mask: Tensor) -> Tensor:
-        return self._run(states, mask, self.config.early, self.config.layers)
+        return self._run(
+            states,
+            mask,
+            self.config.early,
+            self.config.layers,
+        )
 
-    def _run(self, states: Tensor, mask: Tensor, first: int, last: int) -> Tensor:
+    def _run(
+        self,
+        states: Tensor,
+        mask: Tensor,
+        first: int,
+        last: int,
+    ) -> Tensor:
         for layer in self.layers[first:last]:
             states = layer(states, mask[:, None, None, :])
         return states
@@ -157,7 +188,7 @@ class CompactNet(nn.Module):
         self.ambiguity = nn.Linear(config.width, 1)
         # Forked, so that this head changes no other initial weight of a given seed.
         with torch.random.fork_rng(devices=[]):
-            self.verdict = Verdict(config.width)
+            self.verdict = _Verdict(config.width)
 
     @property
     def first_half(self) -> list[nn.Module]:
@@ -177,7 +208,12 @@ class CompactNet(nn.Module):
         for layer in self.encoder.layers:
             layer.compile(*arguments, **options)
 
-    def read(self, ids: Tensor, types: Tensor, mask: Tensor) -> dict[str, Tensor]:
+    def read(
+        self,
+        ids: Tensor,
+        types: Tensor,
+        mask: Tensor,
+    ) -> dict[str, Tensor]:
         """The output of every head for a batch of pairs (pairs × tokens each), all through both halves."""
         early = self.encoder.early(ids, types, mask)
         late = self.encoder.late(early, mask)
@@ -195,7 +231,7 @@ def gelu(values: Tensor) -> Tensor:
     return F.gelu(values, approximate="tanh")
 
 
-def share_scale(first: nn.Module, *others: nn.Module) -> None:
+def _share_scale(first: nn.Module, *others: nn.Module) -> None:
     """Let layers with one quantized input share its scale."""
     for other in others:
         other.scale = first.scale
@@ -205,7 +241,8 @@ def set_quantization(net: nn.Module, *, weights: bool, activations: bool) -> Non
     """Turn the arithmetic of the exported int8 model on or off."""
     for module in net.modules():
         if isinstance(module, QuantizedLinear):
-            module.quantize_weights, module.quantize_activations = weights, activations
+            module.quantize_weights = weights
+            module.quantize_activations = activations
 
 
 def from_bert(weights: dict[str, Any], config: CompactConfig) -> CompactNet:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from whichsense.errors import WhichsenseError, require
 from whichsense.jobs.limits import current_limits
 from whichsense.models.compact.encoder.inputs import Pair
+from whichsense.models.compact.encoder.lazy import once
 from whichsense.models.compact.encoder.tokens import Tokenizer
 
 Floats = NDArray[np.float32]
-Item = TypeVar("Item")
-Value = TypeVar("Value")
+_Item = TypeVar("_Item")
+_Value = TypeVar("_Value")
 WEIGHTS = Path(__file__).parents[2] / "weights" / "compact-9"
 FORMAT = 4
 _EXTRA = "dense"
@@ -37,39 +38,6 @@ UNREADABLE = (
     zlib.error,
 )
 _SHAPE = frozenset("width heads layers early writer_layers".split())
-
-
-class once(Generic[Value]):
-    """A cached property that threads compute once.
-
-    Each object has a lock for each of its parts: two models load at the same time, and nobody waits for a part that it
-    does not need. `functools.cached_property` has one lock for all objects in Python 3.11, and none from 3.12 on.
-    """
-
-    def __init__(self, load: Callable[[Any], Value]) -> None:
-        self._load = load
-        self.__doc__ = load.__doc__
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> Self: ...
-
-    @overload
-    def __get__(self, instance: object, owner: type) -> Value: ...
-
-    def __get__(self, instance: object | None, owner: type) -> Self | Value:
-        if instance is None:
-            return self
-        values = vars(instance)
-        # setdefault is atomic: all threads get the same lock.
-        lock = values.setdefault(f"_lock_of_{self._name}", threading.RLock())
-        with lock:
-            if self._name not in values:
-                values[self._name] = self._load(instance)
-            value: Value = values[self._name]
-        return value
 
 
 @dataclass(frozen=True)
@@ -284,11 +252,11 @@ class CompactModel:
         return ThreadPoolExecutor(self.threads, thread_name_prefix="whichsense")
 
     def _map(
-        self, encode: Callable[[Item], Value], items: Sequence[Item]
-    ) -> list[Value]:
+        self, encode: Callable[[_Item], _Value], items: Sequence[_Item]
+    ) -> list[_Value]:
         limits = current_limits()  # threads of the pool have none of their own
 
-        def step(item: Item) -> Value:
+        def step(item: _Item) -> _Value:
             limits.check()
             return encode(item)
 

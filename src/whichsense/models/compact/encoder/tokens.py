@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 
 from whichsense.models.wordpiece import placed_pieces
 
-PAD, UNKNOWN, BEGIN, END = 0, 100, 101, 102
+PAD = 0
+UNKNOWN = 100
+BEGIN = 101
+END = 102
 # BERT splits words at these characters. Python's \s also holds control characters, which BERT drops without splitting.
 _WORD = re.compile(
     r"[^\t\n\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"

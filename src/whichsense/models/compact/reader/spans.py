@@ -14,7 +14,7 @@ from whichsense.text.dates import include_sign, is_day
 from whichsense.text.sentences import sentences
 from whichsense.types import Passage
 
-Flags = NDArray[np.bool_]
+_Flags = NDArray[np.bool_]
 LONGEST_SPAN = 16  # tokens
 _SPANS = 12  # the most of one passage
 _TRIED = 8 * _SPANS  # likeliest spans that are checked
@@ -39,7 +39,11 @@ def best_spans(
 ) -> list[AnswerSpan]:
     """The likeliest spans that can be answers. `probabilities` come from `span_probabilities`; `continues` says of each
     token, and of the end, whether it continues a word."""
-    best = np.argsort(-probabilities, axis=None, kind="stable")[:_TRIED]
+    best = np.argsort(
+        -probabilities,
+        axis=None,
+        kind="stable",
+    )[:_TRIED]
     spans: list[AnswerSpan] = []
     for flat in best.tolist():
         first, length = divmod(flat, LONGEST_SPAN)
@@ -55,7 +59,15 @@ def best_spans(
         start = include_sign(text, start)
         if _can_answer(text, start, end):
             tokens = (first, last + 1)
-            spans.append(AnswerSpan(tokens, in_title, start, end, probability))
+            spans.append(
+                AnswerSpan(
+                    tokens,
+                    in_title,
+                    start,
+                    end,
+                    probability,
+                )
+            )
     return spans
 
 
@@ -69,7 +81,7 @@ def _can_answer(text: str, start: int, end: int) -> bool:
 
 
 def span_probabilities(
-    pair: Pair, scores: Floats, taken: Flags | None = None
+    pair: Pair, scores: Floats, taken: _Flags | None = None
 ) -> Floats:
     """P(first token) · P(last token) of each span inside the title or the text, without taken tokens.
 
@@ -90,7 +102,7 @@ def span_probabilities(
     return np.asarray(edges[:, :1] * ends[places] * inside, dtype=np.float32)
 
 
-def edge_probabilities(scores: Floats, free: Flags) -> Floats:
+def edge_probabilities(scores: Floats, free: _Flags) -> Floats:
     """The probability of each free token to be an answer's first, and its last (tokens × 2)."""
     if not free.any():
         return np.zeros(scores.shape, dtype=np.float32)
@@ -99,7 +111,7 @@ def edge_probabilities(scores: Floats, free: Flags) -> Floats:
     return np.asarray(weights / weights.sum(axis=0), dtype=np.float32)
 
 
-def free_tokens(pair: Pair, taken: Flags | None = None) -> Flags:
+def free_tokens(pair: Pair, taken: _Flags | None = None) -> _Flags:
     """Which tokens belong to the title or the text and are not taken. A [SEP] stands between the two."""
     free = np.zeros(len(pair), dtype=bool)
     for first, last in (pair.title, pair.text):
@@ -140,7 +152,8 @@ def _is_loose(edge: str, inner: str) -> bool:
 
 def cuts_number(text: str, start: int, end: int) -> bool:
     """Whether a span begins or ends inside a number: 500 of 1,500."""
-    before, after = text[max(start - 2, 0) : start], text[end : end + 2]
+    before = text[max(start - 2, 0) : start]
+    after = text[end : end + 2]
     if len(before) == 2 and before[0].isdigit() and before[1] in ",.":
         if text[start].isdigit():
             return True

@@ -36,7 +36,9 @@ _RANK_PENALTY = 0.04  # for each passage that supports the answer better
 _MOST = 4  # rewrites for each answer
 # Bonuses for readers. The scorer was fitted to annotators, who write no brackets, though brackets read well; a longer
 # name (Springfield, Ohio) reads better still.
-_NAME_BONUS, _BRACKETS_BONUS, _PHRASE_BONUS = 0.2, 0.1, 0.02
+_NAME_BONUS = 0.2
+_BRACKETS_BONUS = 0.1
+_PHRASE_BONUS = 0.02
 
 
 def phrase_rewrites(
@@ -56,7 +58,12 @@ def phrase_rewrites(
         elsewhere = _spaced_words(" ".join(_flatten(others)))
         best: dict[str, tuple[float, Option]] = {}
         for phrase, worth in _phrases(scene, around[place], qualifier):
-            if not _is_usable(scene, phrase, elsewhere, supported):
+            if not _is_usable(
+                scene,
+                phrase,
+                elsewhere,
+                supported,
+            ):
                 continue
             option = _option(scene.evidence.question, phrase, qualifier)
             if option is not None:
@@ -96,7 +103,12 @@ def _phrases(
                 yield f"in {year}", worth["year"] - penalty
 
 
-def _is_usable(scene: Scene, phrase: str, elsewhere: str, supported: Support) -> bool:
+def _is_usable(
+    scene: Scene,
+    phrase: str,
+    elsewhere: str,
+    supported: Support,
+) -> bool:
     """Whether a phrase tells the answer from the others, adds to the question, and is supported."""
     return (
         _spaced_words(phrase) not in elsewhere
@@ -121,7 +133,11 @@ def _option(question: str, phrase: str, qualifier: re.Pattern[str]) -> Option | 
         bonus = _BRACKETS_BONUS
     elif qualifier.search(phrase):
         bonus = _NAME_BONUS
-    return Option(rewrite, phrase=True, bonus=bonus)
+    return Option(
+        rewrite,
+        phrase=True,
+        bonus=bonus,
+    )
 
 
 def insert_phrase(

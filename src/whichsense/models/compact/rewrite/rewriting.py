@@ -24,7 +24,9 @@ from whichsense.text.words import words
 
 _SPELLING_PASSAGES = 3  # passages that words take their spelling from
 # Samples for each answer, and for all answers together (fewer if somebody waits); _FEWEST even for very many answers.
-_SAMPLES, _MOST_SAMPLES, _MOST_FOR_READERS = 40, 120, 48
+_SAMPLES = 40
+_MOST_SAMPLES = 120
+_MOST_FOR_READERS = 48
 _FEWEST_SAMPLES = 4
 _LONGER = 10  # word pieces: 97% of annotators' rewrites are not longer than the question by more
 _MOST_REWRITES = 8  # for each answer, best first
@@ -57,10 +59,23 @@ def rewrites(
     `cautious`, phrases of the evidence get a bonus: annotators, whom the scorer learnt from, seldom write them."""
     ranked = []
     for own, some in zip(
-        told, written(scene, targets, told, cautious=cautious), strict=True
+        told,
+        written(
+            scene,
+            targets,
+            told,
+            cautious=cautious,
+        ),
+        strict=True,
     ):
         others = [other for other in told if other is not own]
-        scored = _score(scene, own, others, some, cautious=cautious)
+        scored = _score(
+            scene,
+            own,
+            others,
+            some,
+            cautious=cautious,
+        )
         scored.sort(key=lambda rewrite: -rewrite.score)
         ranked.append(scored[:_MOST_REWRITES])
     return ranked
@@ -79,7 +94,7 @@ def _score(
     scores = scene.compact.scorer.rewrite.values(features)
     scored = []
     for option, score in zip(some.options, scores, strict=True):
-        if cautious and stumbles(option.question, question):
+        if cautious and _stumbles(option.question, question):
             continue
         # A phrase of the evidence has a bonus even if the writer wrote it too.
         is_phrase = option.phrase or option.bonus
@@ -98,13 +113,26 @@ def written(
     cautious: bool = False,
 ) -> list[RewriteOptions]:
     """Everything that may be given for each answer."""
-    phrases = phrase_rewrites(scene, targets, told, cautious=cautious)
+    phrases = phrase_rewrites(
+        scene,
+        targets,
+        told,
+        cautious=cautious,
+    )
     question: list[int] = []
     for word in question_words(scene.evidence.question):
         question += scene.compact.model.tokenizer.ids(word)
     if not question or len(question) > LONGEST_QUESTION:
         return [RewriteOptions(tuple(some), ()) for some in phrases]
-    prompts = [_prompt(scene, target, targets, question) for target in targets]
+    prompts = [
+        _prompt(
+            scene,
+            target,
+            targets,
+            question,
+        )
+        for target in targets
+    ]
     pieces = [np.append(supported.pieces, question) for supported in told]
     most = _MOST_FOR_READERS if cautious else _MOST_SAMPLES
     count = max(_FEWEST_SAMPLES, min(_SAMPLES, most // len(prompts)))
@@ -113,7 +141,13 @@ def written(
         scene.compact.writer, prompts, pieces, count, longest=longest
     )
     options = []
-    for each in zip(targets, told, phrases, samples, strict=True):
+    for each in zip(
+        targets,
+        told,
+        phrases,
+        samples,
+        strict=True,
+    ):
         options.append(_collect_options(scene, *each))
     return options
 
@@ -123,7 +157,12 @@ def _prompt(
 ) -> Prompt:
     others = [scene.tokens(other.answer) for other in targets if other is not target]
     answer = scene.tokens(target.answer)
-    return rewriting(question, answer, others, windows(scene, target))
+    return rewriting(
+        question,
+        answer,
+        others,
+        windows(scene, target),
+    )
 
 
 def _collect_options(
@@ -150,7 +189,11 @@ def _collect_options(
             known = options.get(key(text))
             if known is None or known.phrase or known.likely < sample.each:
                 option = known or Option(text)
-                options[key(text)] = replace(option, likely=sample.each, phrase=False)
+                options[key(text)] = replace(
+                    option,
+                    likely=sample.each,
+                    phrase=False,
+                )
     options.pop(key(question), None)
     return RewriteOptions(tuple(options.values()), tuple(texts))
 
@@ -164,24 +207,32 @@ def _supported_rewrites(
         choices += [[edit] for edit in edits]
     for some in choices:
         text = applied(question_words(question), some)
-        if not is_fluent(text, question):
+        if not _is_fluent(text, question):
             continue
         if all(supported.holds(inserted) for _, inserted in some):
             yield text
 
 
-def is_fluent(text: str, question: str) -> bool:
+def _is_fluent(text: str, question: str) -> bool:
     """Whether no word is doubled, no trigram comes again, no quotes or brackets are new, and the text does not end
     within a phrase. What the question itself has is allowed.
 
     >>> good, bad = ("Who sang it?", "In which film?"), ("Who sang sang it?", 'Who sang "it?', "Who sang it in the?")
-    >>> [is_fluent(text, "Who sang it?") for text in (*good, *bad)]
+    >>> [_is_fluent(text, "Who sang it?") for text in (*good, *bad)]
     [True, True, False, False, False]
     """
-    after, before = words(text), words(question)
+    after = words(text)
+    before = words(question)
     if any(first == second for first, second in itertools.pairwise(after)):
         return False
-    trigrams = list(zip(after, after[1:], after[2:], strict=False))
+    trigrams = list(
+        zip(
+            after,
+            after[1:],
+            after[2:],
+            strict=False,
+        )
+    )
     if len(set(trigrams)) < len(trigrams):
         return False
     for sign in '"(':
@@ -191,16 +242,17 @@ def is_fluent(text: str, question: str) -> bool:
     return not (new_end and after and after[-1] in PHRASE_OPENERS)
 
 
-def stumbles(text: str, question: str) -> bool:
+def _stumbles(text: str, question: str) -> bool:
     """Whether a bigram is doubled, a span of years has no length, or a bare number ends the text. What the question
     itself has is allowed.
 
-    >>> [stumbles(f"Who won {more}?", "Who won?") for more in ("in Berlin in Berlin", "from 1945 to 1945", "as 8")]
+    >>> [_stumbles(f"Who won {more}?", "Who won?") for more in ("in Berlin in Berlin", "from 1945 to 1945", "as 8")]
     [True, True, True]
-    >>> [stumbles(f"Who won {more}?", "Who won?") for more in ("in Berlin in 1945", "from 1939 to 1945", "on May 8")]
+    >>> [_stumbles(f"Who won {more}?", "Who won?") for more in ("in Berlin in 1945", "from 1939 to 1945", "on May 8")]
     [False, False, False]
     """
-    after, before = key(text), key(question)
+    after = key(text)
+    before = key(question)
     for pattern in _STUMBLING:
         for match in pattern.finditer(after):
             if match[0] not in before:

@@ -86,7 +86,7 @@ def support(scene: Scene, target: Target, *, cautious: bool = True) -> Support:
         stems.update(row_stems)
         neighbours.update(itertools.pairwise(row_stems))
         numbers.update(_numbers(text))
-    free = neutral(said)
+    free = _neutral(said)
     stems.update(map(porter_stem, free))
     tokenizer = scene.compact.model.tokenizer
     # The writer has the question's pieces anyway: they are not counted here.
@@ -140,10 +140,10 @@ def _sentences_at(text: str, starts: Sequence[int]) -> list[str]:
     return sentences
 
 
-def neutral(said: Set[str]) -> frozenset[str]:
+def _neutral(said: Set[str]) -> frozenset[str]:
     """The neutral words that do not contradict what is said: a novel is not a film.
 
-    >>> "film" in neutral({"dune", "novel"}), "book" in neutral({"dune", "novel"}), "film" in neutral({"dune"})
+    >>> "film" in _neutral({"dune", "novel"}), "book" in _neutral({"dune", "novel"}), "film" in _neutral({"dune"})
     (False, True, True)
     """
     other_kinds = [kind for kind in KINDS_OF_WORKS if not kind & said]

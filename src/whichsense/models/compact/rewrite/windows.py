@@ -34,7 +34,8 @@ def _window(scene: Scene, place: int, target: Target) -> Window:
     pair = scene.evidence.pairs[place]
     (title, title_end), (text, text_end) = pair.title, pair.text
     # The answer's first span in the text; (0, 0) relative to the text if there is none.
-    first, end = text, text
+    first = text
+    end = text
     for span in target.marked.get(place, ()):
         if span[0] >= text:
             first, end = span
@@ -59,5 +60,10 @@ def likelihoods(
         prompts.append(answering(ids, shared[:_PER_QUESTION]))
     outputs = [scene.tokens(target.answer) for target in targets]
     frequent = model.config.get("frequent", ())
-    scores = search.likelihoods(scene.compact.writer, prompts, outputs, frequent)
+    scores = search.likelihoods(
+        scene.compact.writer,
+        prompts,
+        outputs,
+        frequent,
+    )
     return np.array(scores, dtype=np.float32)

@@ -100,7 +100,8 @@ def of_rewrites(
 
 def _change_features(question: str, rewrite: str) -> dict[str, float]:
     """Features of the words that the rewrite inserts and deletes."""
-    before, after = words(question), words(rewrite)
+    before = words(question)
+    after = words(rewrite)
     inserted = list((Counter(after) - Counter(before)).elements())
     deleted = list((Counter(before) - Counter(after)).elements())
     old_pairs = set(itertools.pairwise(before))
@@ -141,7 +142,8 @@ def together(
         missing = len(way) - len(given)
         value = sum(one.score for one in given) - _UNANSWERED * missing
         if value > best_value:
-            best, best_value = list(way), value
+            best = list(way)
+            best_value = value
     return best
 
 
@@ -153,7 +155,11 @@ def _choose_greedily(
     rewrites: list[Rewrite | None] = []
     for some in options:
         free = [one for one in some if alike(one.question) not in taken]
-        best = max(free, key=lambda one: one.score, default=None)
+        best = max(
+            free,
+            key=lambda one: one.score,
+            default=None,
+        )
         if best is not None:
             taken.add(alike(best.question))
         rewrites.append(best)

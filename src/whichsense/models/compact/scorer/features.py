@@ -45,7 +45,12 @@ def of_question(
 ) -> dict[str, float]:
     """The features of a question as a whole. `probabilities` are those of its candidates; `wording` and `alone` are the
     log odds of ambiguity by the n-gram probe and by the state probe."""
-    view = QuestionView(context, probabilities, wording, alone)
+    view = QuestionView(
+        context,
+        probabilities,
+        wording,
+        alone,
+    )
     question = {name: feature(view) for name, feature in _QUESTION.items()}
     return of_corpus(context) | question
 

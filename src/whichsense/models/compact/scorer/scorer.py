@@ -56,7 +56,13 @@ class Net:
                 raise ValueError("the weights do not fit the features")
             arrays.append(array)
         mean, spread, weights = arrays
-        return cls(names, mean, spread, weights, float(table["bias"]))
+        return cls(
+            names,
+            mean,
+            spread,
+            weights,
+            float(table["bias"]),
+        )
 
     def to_table(self) -> dict[str, Any]:
         return {
@@ -88,10 +94,20 @@ def linear(**weights: float) -> Net:
     """A net that sums features times weights, without standardizing them."""
     zeros = np.zeros(len(weights), np.float32)
     values = np.array(list(weights.values()), np.float32)
-    return Net(tuple(weights), zeros, zeros + 1, values, 0.0)
+    return Net(
+        tuple(weights),
+        zeros,
+        zeros + 1,
+        values,
+        0.0,
+    )
 
 
-_AGREEMENT = linear(edits=0.25, order=0.2, likely=0.015)
+_AGREEMENT = linear(
+    edits=0.25,
+    order=0.2,
+    likely=0.015,
+)
 
 
 @dataclass(frozen=True)
@@ -217,10 +233,12 @@ def chosen(
         over = [place for place in order if probabilities[place] >= threshold]
         return over or order[:1]
     expected = max(sum(probabilities) + missing, 1.0)
-    best, best_value = 0, 0.0
+    best = 0
+    best_value = 0.0
     for count in range(1, len(order) + 1):
         right = sum(probabilities[place] for place in order[:count])
         value = 2 * right / (count + expected)
         if count == 1 or value > best_value:
-            best, best_value = count, value
+            best = count
+            best_value = value
     return order[:best]

@@ -38,10 +38,10 @@ QUESTION_KINDS = (*_ASKED, "other")
 _MENTIONS = 4  # best mentions whose surroundings are compared with the question
 
 
-def kind_of(answer: str) -> str:
+def _kind_of(answer: str) -> str:
     """Classify an answer as year, date, number, name or other.
 
-    >>> [kind_of(answer) for answer in ("1953", "29 May 1953", "twelve", "8,849 m", "Edmund Hillary", "by boat")]
+    >>> [_kind_of(answer) for answer in ("1953", "29 May 1953", "twelve", "8,849 m", "Edmund Hillary", "by boat")]
     ['year', 'date', 'number', 'number', 'name', 'other']
     """
     parsed = parse_answer(answer)
@@ -60,16 +60,18 @@ def asked_for(question: str) -> str:
     ['who', 'when', 'how many', 'other']
     """
     lowered = question.lower()
-    best, first = "other", len(lowered)
+    best = "other"
+    first = len(lowered)
     for kind, pattern in _ASKED.items():
         match = re.search(rf"\b(?:{pattern})\b", lowered)
         # Of two kinds that begin at one place, the one listed first wins.
         if match and match.start() < first:
-            best, first = kind, match.start()
+            best = kind
+            first = match.start()
     return best
 
 
-def sentence_at(text: str, place: int) -> str:
+def _sentence_at(text: str, place: int) -> str:
     """The sentence that holds the character at a place, or the whole text if none does."""
     for start, end in sentence_spans(text):
         if start <= place < end:
@@ -141,7 +143,7 @@ class AnswerView:
         self.words = words(self.answer.text)
         self.question_words = context.question_words
         self.question_kind = context.question_kind
-        self.answer_kind = kind_of(self.answer.text)
+        self.answer_kind = _kind_of(self.answer.text)
         # Places of the passages with a mention, in reading order; and (rank, score) of each in the search.
         self.passages = sorted({mention.passage for mention in self.mentions})
         self.searched = [self.evidence.found[place] for place in self.passages]
@@ -176,7 +178,8 @@ class AnswerView:
         """The share of the question's stems in a mention's sentence and title, and of a title's stems in the question:
         the highest of each over the best mentions."""
         question = {porter_stem(word) for word in self.question_words} or {""}
-        in_sentence, in_title = 0.0, 0.0
+        in_sentence = 0.0
+        in_title = 0.0
         for mention in self.mentions[:_MENTIONS]:
             title = _stems(self.evidence.passages[mention.passage].title)
             around = title
@@ -187,7 +190,7 @@ class AnswerView:
         return in_sentence, in_title
 
     def _sentence(self, mention: Mention) -> str:
-        return sentence_at(self.evidence.passages[mention.passage].text, mention.start)
+        return _sentence_at(self.evidence.passages[mention.passage].text, mention.start)
 
 
 class QuestionView:

@@ -59,7 +59,8 @@ def changes(
     for number, first, end in [*_kept_words(question, written, vocabulary), end_of_all]:
         if number > word or first > at:
             edits.append(Edit(word, number - word, tuple(written[at:first])))
-        word, at = number + 1, end
+        word = number + 1
+        at = end
     return edits
 
 
@@ -85,7 +86,12 @@ def _kept_words(
 def _align(question: Sequence[Sequence[int]], written: Sequence[int]) -> dict[int, int]:
     """Place of a piece in the question → its place in what was written, for pieces that match."""
     flat = list(itertools.chain.from_iterable(question))
-    matcher = SequenceMatcher(None, flat, written, autojunk=False)
+    matcher = SequenceMatcher(
+        None,
+        flat,
+        written,
+        autojunk=False,
+    )
     target_of: dict[int, int] = {}
     for source, target, size in matcher.get_matching_blocks():
         for ahead in range(size):

@@ -18,7 +18,7 @@ from whichsense.models.onnx_graph import Graph, Shape
 _LAYER = "writer.layers.{}"
 
 
-class WriterGraph(Graph):
+class _WriterGraph(Graph):
     """A graph with the writer's layers. A method adds nodes and returns the name of their output.
 
     In int8 mode a product quantizes its inputs with a step computed from them; in float mode (for tests) nothing is
@@ -159,7 +159,7 @@ def writer(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     past × head width; keys, values: heads × memory × head width. `take` says for which tokens (numbered over sequences
     · new); words: words × width.
     """
-    graph = WriterGraph(weights, shape, int8=int8)
+    graph = _WriterGraph(weights, shape, int8=int8)
     layers = shape["writer_layers"]
     states = graph.norm("embedded", "writer.norm")
     for number in range(layers):

@@ -50,7 +50,7 @@ class WriterCache(NamedTuple):
     mask: Tensor
 
 
-class WriterLayer(nn.Module):
+class _WriterLayer(nn.Module):
     """BERT's layer; `mask` is added to the scores."""
 
     def __init__(self, config: WriterConfig) -> None:
@@ -86,7 +86,12 @@ class WriterLayer(nn.Module):
         if past is not None:
             key = torch.cat([past[0], key], 2)
             value = torch.cat([past[1], value], 2)
-        context = F.scaled_dot_product_attention(query, key, value, mask)
+        context = F.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            mask,
+        )
         return self._after(states, context), (key, value)
 
     def _parts(self, states: Tensor) -> list[Tensor]:
@@ -120,13 +125,18 @@ class WriterNet(nn.Module):
         self.places = nn.Parameter(torch.randn(LONGEST, config.width) * 0.02)
         self.kinds = nn.Parameter(torch.randn(WRITTEN + 1, config.width) * 0.02)
         self.norm = nn.LayerNorm(config.width, config.epsilon)
-        self.layers = nn.ModuleList(WriterLayer(config) for _ in range(config.layers))
+        self.layers = nn.ModuleList(_WriterLayer(config) for _ in range(config.layers))
         self.out = nn.Linear(config.width, config.width)
         self.out_norm = nn.LayerNorm(config.width, config.epsilon)
         self.out_bias = nn.Parameter(torch.zeros(config.vocabulary))
         self.dropout = nn.Dropout(config.dropout)
 
-    def embed(self, ids: Tensor, kinds: Tensor, first: int = 0) -> Tensor:
+    def embed(
+        self,
+        ids: Tensor,
+        kinds: Tensor,
+        first: int = 0,
+    ) -> Tensor:
         """`first` is the place of the first token."""
         # Tokens that are not signs get a row of zeros.
         signs = F.pad(self.signs, (0, 0, 0, 1))[ids.clamp(max=SIGNS)]
@@ -137,7 +147,8 @@ class WriterNet(nn.Module):
 
     def forward(self, batch: WriterBatch) -> Tensor:
         """The state after each written token (prompts × written × width)."""
-        prompt, count = batch.ids.shape[1], batch.written.shape[1]
+        prompt = batch.ids.shape[1]
+        count = batch.written.shape[1]
         written = self.embed(batch.written, torch.full_like(batch.written, WRITTEN))
         states = torch.cat([self.embed(batch.ids, batch.kinds), written], 1)
         is_token = batch.mask[:, None, None, :]
@@ -147,18 +158,46 @@ class WriterNet(nn.Module):
         ).tril()
         reach = torch.cat(
             [
-                is_token.expand(-1, 1, count, -1),
-                causal.expand(len(is_token), 1, -1, -1),
+                is_token.expand(
+                    -1,
+                    1,
+                    count,
+                    -1,
+                ),
+                causal.expand(
+                    len(is_token),
+                    1,
+                    -1,
+                    -1,
+                ),
             ],
             -1,
         )
-        prompt_mask = _additive(is_token.expand(-1, 1, prompt, -1), states.dtype)
+        prompt_mask = _additive(
+            is_token.expand(
+                -1,
+                1,
+                prompt,
+                -1,
+            ),
+            states.dtype,
+        )
         mask = _additive(reach, states.dtype)
         for layer in self.layers:
-            states = layer(states, prompt, prompt_mask, mask)
+            states = layer(
+                states,
+                prompt,
+                prompt_mask,
+                mask,
+            )
         return states[:, prompt:]
 
-    def begin(self, ids: Tensor, kinds: Tensor, mask: Tensor) -> WriterCache:
+    def begin(
+        self,
+        ids: Tensor,
+        kinds: Tensor,
+        mask: Tensor,
+    ) -> WriterCache:
         """Read prompts once; `extend` continues from the cache."""
         return self._step(self.embed(ids, kinds), None, mask)[1]
 
@@ -177,7 +216,7 @@ class WriterNet(nn.Module):
     ) -> tuple[Tensor, WriterCache]:
         layers = []
         for place, layer in enumerate(self.layers):
-            assert isinstance(layer, WriterLayer)
+            assert isinstance(layer, _WriterLayer)
             past = None if cache is None else cache.layers[place]
             states, own = layer.step(states, past, mask[:, None, None, :])
             layers.append(own)

@@ -8,20 +8,32 @@ from dataclasses import dataclass
 from whichsense.models.compact.encoder.tokens import BEGIN, END
 
 # BERT's unused tokens serve as signs: what to write, and a separator of answers and titles.
-REWRITE, ANSWER, RESTORE, SITUATE, BETWEEN = 61, 62, 63, 64, 65
+REWRITE = 61
+ANSWER = 62
+RESTORE = 63
+SITUATE = 64
+BETWEEN = 65
 WAYS = {"reading": 66, "open": 67, "exact": 68}
 """Signs for ways of asking a question about a passage: while reading it, without seeing it, and unambiguously."""
 SIGNS = 72  # tokens below this number have vectors of the writer's own
 # Tokens of prompts, of what is written, and of an answer with its question.
-LONGEST, LONGEST_OUTPUT, LONGEST_ASKED = 144, 28, 44
+LONGEST = 144
+LONGEST_OUTPUT = 28
+LONGEST_ASKED = 44
 # Kinds of tokens: the question, the rest of the prompt, what is written.
-_ASKED, _TOLD, WRITTEN = 0, 1, 2
+_ASKED = 0
+_TOLD = 1
+WRITTEN = 2
 _STOP = 1012  # the full stop
 BAR = 1064  # `|`, between an answer and its question if both are written
-_LONGEST_ANSWER, _LONGEST_TITLE, _LONGEST_OTHERS = 24, 16, 36
+_LONGEST_ANSWER = 24
+_LONGEST_TITLE = 16
+_LONGEST_OTHERS = 36
 _WIDTHS = (56, 40)  # tokens of the windows in the prompt of a rewrite
 # Tokens of the windows in the prompt of an answer: of a title, and of a text at least and at most.
-_NARROW_TITLE, _NARROWEST, _WIDEST = 10, 8, 18
+_NARROW_TITLE = 10
+_NARROWEST = 8
+_WIDEST = 18
 
 
 @dataclass(frozen=True, slots=True)

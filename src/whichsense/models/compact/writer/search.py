@@ -19,13 +19,13 @@ from whichsense.models.compact.writer.runtime import (
     WriterState,
 )
 
-Flags = NDArray[np.bool_]
+_Flags = NDArray[np.bool_]
 _TEMPERATURE = 0.8
 _TOP_K, _TOP_P = (
     40,
     0.95,
 )  # tokens to sample from: the most, and the probability that they hold together
-UNWRITABLE = -20.0  # log probability of a token that cannot be written
+_UNWRITABLE = -20.0  # log probability of a token that cannot be written
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +89,31 @@ class _Live:
     tokens: list[tuple[int, ...]]
     score: NDArray[np.float64]
     """Log probability of its tokens."""
-    greedy: Flags
+    greedy: _Flags
     """Whether it takes the likeliest token at every step."""
 
     @classmethod
-    def start(cls, state: WriterState, prompts: int, count: int) -> _Live:
+    def start(
+        cls,
+        state: WriterState,
+        prompts: int,
+        count: int,
+    ) -> _Live:
         """One greedy draw and `count` samples for each prompt, without tokens."""
         owner = np.repeat(np.arange(prompts), count + 1)
         greedy = np.tile(np.arange(count + 1) == 0, prompts)
         size = len(owner)
-        return cls(state, owner, owner, [()] * size, np.zeros(size), greedy)
+        return cls(
+            state,
+            owner,
+            owner,
+            [()] * size,
+            np.zeros(size),
+            greedy,
+        )
 
     @property
-    def ended(self) -> Flags:
+    def ended(self) -> _Flags:
         return np.array([tokens[-1:] == (END,) for tokens in self.tokens], dtype=bool)
 
     def append(self, columns: Sequence[int]) -> _Live:
@@ -111,7 +123,11 @@ class _Live:
         tokens = []
         for old, token in zip(self.tokens, new, strict=True):
             tokens.append((*old, token))
-        return replace(self, tokens=tokens, score=self.score + gain)
+        return replace(
+            self,
+            tokens=tokens,
+            score=self.score + gain,
+        )
 
     def drop_ended(self) -> _Live:
         draws = np.flatnonzero(~self.ended)
@@ -133,10 +149,16 @@ class _Live:
             row.append(place_of.setdefault(step, len(place_of)))
         old_rows, last = np.array(list(place_of), dtype=np.int64).T
         state, _ = writer.extend(self.state.select(old_rows), last[:, None])
-        return replace(self, state=state, row=np.array(row))
+        return replace(
+            self,
+            state=state,
+            row=np.array(row),
+        )
 
 
-def _next_columns(scores: Floats, greedy: Flags, rng: np.random.Generator) -> list[int]:
+def _next_columns(
+    scores: Floats, greedy: _Flags, rng: np.random.Generator
+) -> list[int]:
     """The next token of each draw, as a column of its scores (draws × writable)."""
     columns = []
     for row, is_greedy in zip(scores, greedy, strict=True):
@@ -177,12 +199,17 @@ def likelihoods(
     for output in outputs:
         vocabulary += output
     writable = writer.writable(vocabulary)
-    after = _distributions(writer, prompts, outputs, writable)
+    after = _distributions(
+        writer,
+        prompts,
+        outputs,
+        writable,
+    )
     totals = np.zeros((len(prompts), len(outputs)), np.float32)
     for number, output in enumerate(outputs):
         for place, column in enumerate(writable.columns([*output, END])):
             if column is None:
-                totals[:, number] += UNWRITABLE
+                totals[:, number] += _UNWRITABLE
             else:
                 totals[:, number] += after[:, number, place, column]
     return totals.tolist()
@@ -207,4 +234,9 @@ def _distributions(
     _, later = writer.extend(repeated, all_tokens, every=True)
     first = np.repeat(state.following, len(outputs), axis=0)[:, None]
     after = np.concatenate([first, later], axis=1)
-    return after.reshape(len(prompts), len(outputs), longest + 1, -1)
+    return after.reshape(
+        len(prompts),
+        len(outputs),
+        longest + 1,
+        -1,
+    )

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from whichsense.models.seq2seq.fused.plan import Plan, kernels
-from whichsense.models.seq2seq.transformer import Embedding
+from whichsense.models.seq2seq.weights import Embedding
 
 
 class _Places(NamedTuple):
@@ -26,17 +26,27 @@ class _Embedded(torch.autograd.Function):
         ctx: Any, words: Tensor, places: Tensor, weight: Tensor, bias: Tensor, at: _Places, w: Embedding, plan: Plan,
         dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-        seed = torch.randint(0, 2**32, (2,), device=words.device)
+        seed = torch.randint(
+            0,
+            2**32,
+            (2,),
+            device=words.device,
+        )
         y, total, mean, spread, bounds = kernels(words).embedding_forward(
             *at, words, places, weight, bias, seed, scale=w.scale, offset=w.offset, epsilon=plan.epsilon, dtype=dtype,
             **plan.norm,
         )  # fmt: skip
-        ctx.save_for_backward(*at, total, mean, spread, weight, seed)
-        ctx.sizes, ctx.w, ctx.plan = (
-            (len(words), len(places)),
-            (w.scale, w.offset, w.unlearned),
-            plan,
+        ctx.save_for_backward(
+            *at,
+            total,
+            mean,
+            spread,
+            weight,
+            seed,
         )
+        ctx.sizes = (len(words), len(places))
+        ctx.w = (w.scale, w.offset, w.unlearned)
+        ctx.plan = plan
         ctx.mark_non_differentiable(bounds)
         ctx.set_materialize_grads(False)
         return y, y.view_as(y), bounds
@@ -52,8 +62,20 @@ class _Embedded(torch.autograd.Function):
             dy[0], dy[1] if len(dy) > 1 else None, *kept, seed, dropped=ctx.plan.dropped
         )
         spread = torch.ops.aten.embedding_dense_backward
-        dwords = spread(dtotal, ids, ctx.sizes[0], unlearned, False)
-        dplaces = spread(dtotal, position + offset, ctx.sizes[1], -1, False)
+        dwords = spread(
+            dtotal,
+            ids,
+            ctx.sizes[0],
+            unlearned,
+            False,
+        )
+        dplaces = spread(
+            dtotal,
+            position + offset,
+            ctx.sizes[1],
+            -1,
+            False,
+        )
         return (
             dwords if scale == 1 else dwords * scale,
             dplaces,

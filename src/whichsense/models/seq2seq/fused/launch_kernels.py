@@ -17,7 +17,7 @@ from whichsense.models.seq2seq.fused import elementwise_kernels as elementwise
 from whichsense.models.seq2seq.fused import norm_kernels as norms
 from whichsense.models.seq2seq.fused import softmax_kernels as softmax
 from whichsense.models.seq2seq.fused.precision import Eight, empty_eight, largest
-from whichsense.models.seq2seq.ragged import Ragged
+from whichsense.models.seq2seq.ragged import RaggedRows
 
 _LOG2E = math.log2(math.e)
 _FORWARD, _BACKWARD = 2048, 2048  # scores of a row that are computed at a time
@@ -208,7 +208,7 @@ def _cast(x, made, bound, seed, dropped, first, partial):
 
 
 def attention_forward(
-    qkv: Tensor, rows: Ragged, seed, *, heads, scale, dropped, bounded
+    qkv: Tensor, rows: RaggedRows, seed, *, heads, scale, dropped, bounded
 ):
     tokens, width = qkv.shape[0], qkv.shape[1] // (3 * heads)
     out = torch.empty((tokens, heads * width), dtype=qkv.dtype, device=qkv.device)
@@ -222,7 +222,7 @@ def attention_forward(
 
 
 def attention_backward(
-    dout, qkv, out, levels, rows: Ragged, seed, *, heads, scale, dropped, bounded
+    dout, qkv, out, levels, rows: RaggedRows, seed, *, heads, scale, dropped, bounded
 ):
     width = qkv.shape[1] // (3 * heads)
     dqkv, deltas = torch.empty_like(qkv), torch.empty_like(levels)
@@ -246,7 +246,7 @@ def attention_backward(
     return dqkv, torch.cat([queries, torch.zeros_like(queries), values]), bound.max()
 
 
-def _blocks(rows: Ragged, heads: int) -> tuple[int, int]:
+def _blocks(rows: RaggedRows, heads: int) -> tuple[int, int]:
     return -(-rows.longest // attention.QUERIES.value), rows.rows * heads
 
 

@@ -24,12 +24,8 @@ from whichsense.models.seq2seq.fused.plan import (
     weight_gradient,
 )
 from whichsense.models.seq2seq.fused.precision import BACKWARD, FORWARD, Eight
-from whichsense.models.seq2seq.ragged import Ragged
-from whichsense.models.seq2seq.transformer import (
-    EncoderLayer,
-    FeedForward,
-    SelfAttention,
-)
+from whichsense.models.seq2seq.ragged import RaggedRows
+from whichsense.models.seq2seq.weights import EncoderWeights, FeedForward, SelfAttention
 
 _ROUNDING = 1.2  # by how much a product of rounded operands may exceed the exact one, and a little more
 _STEEPEST = 1.13  # slope of GELU
@@ -66,14 +62,20 @@ class _Feed(NamedTuple):
     spread: Tensor
 
 
-Bounded = tuple[Tensor, Tensor]
+_Bounded = tuple[Tensor, Tensor]
 """A tensor, and its largest number and longest row (empty where nobody asks)."""
 
 
 def _attention_forward(
-    x: Tensor, bounds: Tensor, w: SelfAttention, rows: Ragged, seeds: Tensor, plan: Plan
-) -> tuple[Bounded, _Attention]:
-    run, dtype = kernels(x), x.dtype
+    x: Tensor,
+    bounds: Tensor,
+    w: SelfAttention,
+    rows: RaggedRows,
+    seeds: Tensor,
+    plan: Plan,
+) -> tuple[_Bounded, _Attention]:
+    run = kernels(x)
+    dtype = x.dtype
     into, out = (plan.weight(one.weight, dtype) for one in (w.joined, w.out))
     x_ = plan.operand(x, bounds[:1], dtype)
     qkv = product(x_, into, _bias(w.joined.bias), dtype)
@@ -96,12 +98,15 @@ def _attention_forward(
 
 def _feed_forward(
     y: Tensor, bounds: Tensor, w: FeedForward, seeds: Tensor, plan: Plan
-) -> tuple[Bounded, _Feed]:
-    run, dtype = kernels(y), y.dtype
+) -> tuple[_Bounded, _Feed]:
+    run = kernels(y)
+    dtype = y.dtype
     up, down = (plan.weight(one.weight, dtype) for one in (w.up, w.down))
     y_ = plan.operand(y, bounds[:1], dtype)
     inner = product(y_, up, _bias(w.up.bias), dtype)
-    bound, steepest, more = None, bounds, 2**32 / (2**32 - plan.activation_dropped)
+    bound = None
+    steepest = bounds
+    more = 2**32 / (2**32 - plan.activation_dropped)
     if plan.float8:  # |Wx + b| ≤ |W| |x| + |b|, and GELU makes nothing larger
         widest = torch.linalg.vector_norm(w.up.weight, dim=1).max()
         bound = (bounds[1] * widest * _ROUNDING + _bias(w.up.bias).abs().max()) * more
@@ -130,7 +135,8 @@ def _feed_backward(
     dz: tuple[Tensor, Tensor | None], kept: _Feed, seeds: Tensor, plan: Plan
 ) -> tuple[tuple[Tensor, Tensor], list[Tensor]]:
     """Two gradients of the half's input, to be added up, and those of its weights in their order."""
-    run, dtype = kernels(dz[0]), dz[0].dtype
+    run = kernels(dz[0])
+    dtype = dz[0].dtype
     dtotal, dchange, sums, bounds = run.norm_backward(
         *dz, kept.total, kept.mean, kept.spread, kept.norm, seeds[3], **plan.norm
     )
@@ -158,9 +164,14 @@ def _feed_backward(
 
 
 def _attention_backward(
-    dy: tuple[Tensor, Tensor], kept: _Attention, rows: Ragged, seeds: Tensor, plan: Plan
+    dy: tuple[Tensor, Tensor],
+    kept: _Attention,
+    rows: RaggedRows,
+    seeds: Tensor,
+    plan: Plan,
 ) -> tuple[tuple[Tensor, Tensor], list[Tensor]]:
-    run, dtype = kernels(dy[0]), dy[0].dtype
+    run = kernels(dy[0])
+    dtype = dy[0].dtype
     dtotal, dchange, sums, bounds = run.norm_backward(
         *dy, kept.total, kept.mean, kept.spread, kept.norm, seeds[1], **plan.norm
     )
@@ -191,14 +202,15 @@ class _Layer(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, _same: Tensor, bounds: Tensor, seeds: Tensor, rows: Ragged, plan: Plan, w: EncoderLayer,
-        *_: Tensor,
+        ctx: Any, x: Tensor, _same: Tensor, bounds: Tensor, seeds: Tensor, rows: RaggedRows, plan: Plan,
+        w: EncoderWeights, *_: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         (y, bounds), first = _attention_forward(
             x, bounds, w.attention, rows, seeds, plan
         )
         (z, bounds), second = _feed_forward(y, bounds, w.feed, seeds, plan)
-        ctx.plan, ctx.rows = plan, rows[3:]
+        ctx.plan = plan
+        ctx.rows = rows[3:]
         ctx.eights = [isinstance(one, Eight) for one in (*first, *second)]
         parts = [
             part
@@ -213,17 +225,16 @@ class _Layer(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         starts, place, position, seeds, *parts = ctx.saved_tensors
-        rows, left = Ragged(starts, place, position, *ctx.rows), iter(parts)
+        rows = RaggedRows(starts, place, position, *ctx.rows)
+        left = iter(parts)
         kept: list[Any] = []
         for is_eight in ctx.eights:
             one = next(left)
             kept.append(
                 Eight(one, one, next(left)) if is_eight else one
             )  # nobody reads it straight any more
-        first, second = (
-            _Attention(*kept[: len(_Attention._fields)]),
-            _Feed(*kept[len(_Attention._fields) :]),
-        )
+        first = _Attention(*kept[: len(_Attention._fields)])
+        second = _Feed(*kept[len(_Attention._fields) :])
         dz = [
             gradient.contiguous() for gradient in gradients[:2] if gradient is not None
         ]
@@ -243,8 +254,8 @@ def fused_layer(
     x: Tensor,
     same: Tensor,
     bounds: Tensor,
-    w: EncoderLayer,
-    rows: Ragged,
+    w: EncoderWeights,
+    rows: RaggedRows,
     seeds: Tensor,
     plan: Plan,
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -264,7 +275,7 @@ def fused_layer(
 
 
 def fused_encoder(
-    embedded: tuple[Tensor, Tensor, Tensor], layers: Sequence[EncoderLayer], rows: Ragged, plan: Plan, *,
+    embedded: tuple[Tensor, Tensor, Tensor], layers: Sequence[EncoderWeights], rows: RaggedRows, plan: Plan, *,
     saves_memory: bool,
 ) -> Tensor:  # fmt: skip
     """All layers; with `saves_memory` each one's inside is computed anew on the way back."""

@@ -38,8 +38,9 @@ from whichsense.models.seq2seq.fused.precision import (
     empty_eight,
 )
 from whichsense.models.seq2seq.fused.reference import RowsOfSoftmax
-from whichsense.models.seq2seq.ragged import Ragged
-from whichsense.models.seq2seq.transformer import CrossAttention, Read, Style
+from whichsense.models.seq2seq.ragged import RaggedRows
+from whichsense.models.seq2seq.transformer import Read
+from whichsense.models.seq2seq.weights import CrossAttention, Style
 
 _ALIGNED = 64  # columns of a table of scores come in so many, so that products and kernels read whole lines
 
@@ -53,7 +54,7 @@ class _Table:
     def __init__(
         self,
         memory: Tensor,
-        rows: Ragged,
+        rows: RaggedRows,
         layers: int,
         heads: int,
         length: int,
@@ -89,9 +90,11 @@ class _Table:
         self, dfound: Tensor, dmass: Tensor, kept: Sequence[Tensor], layer: int
     ) -> Tensor:
         """The gradient of a layer's queries; `kept` is what `attend` gave."""
-        scores, given = self.left[:, 1, layer], self.right[:, 0, layer]
+        scores = self.left[:, 1, layer]
+        given = self.right[:, 0, layer]
         found, levels, factors, masses = kept
-        run, dmass = kernels(scores), dmass.contiguous()
+        run = kernels(scores)
+        dmass = dmass.contiguous()
         deltas = run.copied_product(dfound, given, found, dmass, masses)
         dweights = torch.bmm(given, self.memory.transpose(1, 2))
         of_rows = RowsOfSoftmax(levels, factors, deltas, dmass.view(levels.shape))
@@ -114,7 +117,7 @@ class _Table:
         return self.rows.flat(table)
 
 
-def _padded(memory: Tensor, rows: Ragged) -> Tensor:
+def _padded(memory: Tensor, rows: RaggedRows) -> Tensor:
     """(questions, longest, size); behind a question's end any token, as no score there counts."""
     if rows.is_full:
         return rows.padded(memory)
@@ -153,7 +156,8 @@ class _Attend(torch.autograd.Function):
         layer: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
         found, levels, factors, masses = table.attend(queries, layer)
-        ctx.table, ctx.layer = table, layer
+        ctx.table = table
+        ctx.layer = layer
         ctx.save_for_backward(bias, found, levels, factors, masses)
         factors, masses = (one.view(queries.shape[:-1]) for one in (factors, masses))
         ctx.mark_non_differentiable(factors)  # the softmax's gradient knows of them
@@ -197,7 +201,7 @@ def _read(
 
 def absorbed(
     memory: Tensor,
-    rows: Ragged,
+    rows: RaggedRows,
     layers: Sequence[CrossAttention],
     length: int,
     style: Style,

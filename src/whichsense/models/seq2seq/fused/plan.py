@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from whichsense.errors import BadConfig
 from whichsense.models.seq2seq.fused import reference
 from whichsense.models.seq2seq.fused.precision import BACKWARD, FORWARD, Eight
-from whichsense.models.seq2seq.transformer import Style
+from whichsense.models.seq2seq.weights import Style
 
 Operand = Tensor | Eight
-LONGEST = 256  # tokens of a sequence: longer ones are left to PyTorch's attention
+_LONGEST = 256  # tokens of a sequence: longer ones are left to PyTorch's attention
 # From PyTorch 2.8 on, a product of bfloat16 can have a float32 result.
 _WIDE_RESULTS = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 8)
 _LEAST = 1e-30  # the least bound, so that it can be divided by
@@ -40,7 +41,12 @@ def safe(bound: Tensor) -> Tensor:
     return bound.clamp_min(_LEAST)
 
 
-def product(x: Operand, weight: Operand, bias: Tensor, dtype: torch.dtype) -> Tensor:
+def product(
+    x: Operand,
+    weight: Operand,
+    bias: Tensor,
+    dtype: torch.dtype,
+) -> Tensor:
     """x Wᵀ + b."""
     if isinstance(x, Eight) and isinstance(weight, Eight):
         return torch._scaled_mm(
@@ -121,7 +127,12 @@ class Plan:
             "bounded": self.float8,
         }
 
-    def operand(self, x: Tensor, bound: Tensor, dtype: torch.dtype) -> Operand:
+    def operand(
+        self,
+        x: Tensor,
+        bound: Tensor,
+        dtype: torch.dtype,
+    ) -> Operand:
         """A tensor as an operand of a product. In float8, `bound` is the largest number that it may hold."""
         if not self.float8:
             return x.to(dtype)
@@ -157,5 +168,18 @@ def has_kernels(x: Tensor, style: Style, longest: int) -> bool:
     """Whether the kernels can compute the layers: on a GPU with Triton, which comes with PyTorch for CUDA."""
     is_power_of_two = style.width & (style.width - 1) == 0
     is_half = x.is_cuda and x.dtype in (torch.bfloat16, torch.float16)
-    fits = is_power_of_two and style.width >= 16 and longest <= LONGEST
+    fits = is_power_of_two and style.width >= 16 and longest <= _LONGEST
     return is_half and fits and find_spec("triton") is not None
+
+
+def check_float8(style: Style | None, device: torch.device) -> None:
+    """Reject families other than BART, and chips without float8."""
+    if style is None or not is_fusable(style):
+        raise BadConfig(
+            "train.float8 is built for BART checkpoints. Leave it out, or take one of those."
+        )
+    if device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 9):
+        name = torch.cuda.get_device_name(device)
+        raise BadConfig(
+            f"{name} does not compute in eight bits, as Ada, Hopper and later do. Leave train.float8 out."
+        )

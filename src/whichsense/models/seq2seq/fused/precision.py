@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-Part = TypeVar("Part")
+_Part = TypeVar("_Part")
 FORWARD = torch.float8_e4m3fn  # more digits
 BACKWARD = (
     torch.float8_e5m2
@@ -35,9 +35,18 @@ class Eight(NamedTuple):
     """The factor of its numbers, float32."""
 
 
-def empty_eight(rows: int, columns: int, bound: Tensor, kind: torch.dtype) -> Eight:
+def empty_eight(
+    rows: int,
+    columns: int,
+    bound: Tensor,
+    kind: torch.dtype,
+) -> Eight:
     """An uninitialized matrix for numbers of at most `bound`."""
-    straight = torch.empty((rows, columns), dtype=kind, device=bound.device)
+    straight = torch.empty(
+        (rows, columns),
+        dtype=kind,
+        device=bound.device,
+    )
     turned = torch.empty(
         (columns, -(-rows // _ROWS) * _ROWS), dtype=kind, device=bound.device
     )
@@ -71,12 +80,18 @@ def _copy(wanted: list[tuple[Tensor, torch.dtype]]) -> list[Tensor]:
     tensors = [tensor for tensor, _ in wanted]
     copies = []
     for tensor, dtype in wanted:
-        copies.append(torch.empty(tensor.shape, dtype=dtype, device=tensor.device))
+        copies.append(
+            torch.empty(
+                tensor.shape,
+                dtype=dtype,
+                device=tensor.device,
+            )
+        )
     torch._foreach_copy_(copies, tensors)
     return copies
 
 
-def cast_together(layers: list[Part], dtype: torch.dtype) -> list[Part]:
+def cast_together(layers: list[_Part], dtype: torch.dtype) -> list[_Part]:
     """The same named tuples with every tensor in another precision, as one node of the autograd graph.
 
     A decoder layer over thirty tokens computes little, and the GPU waits for kernel launches: two casts for each of two

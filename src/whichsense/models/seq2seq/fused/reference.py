@@ -11,7 +11,7 @@ from torch import Tensor
 
 from whichsense.models.seq2seq.fused.dropout import keep_mask, thinned
 from whichsense.models.seq2seq.fused.precision import Eight, empty_eight, largest
-from whichsense.models.seq2seq.ragged import Ragged
+from whichsense.models.seq2seq.ragged import RaggedRows
 
 
 def norm_forward(
@@ -158,7 +158,7 @@ def cast_summed(
 
 def attention_forward(
     qkv: Tensor,
-    rows: Ragged,
+    rows: RaggedRows,
     seed: Tensor,
     *,
     heads: int,
@@ -174,7 +174,7 @@ def attention_forward(
 
 
 def attention_backward(
-    dout: Tensor, qkv: Tensor, out: Tensor, levels: Tensor, rows: Ragged, seed: Tensor, *, heads: int, scale: float,
+    dout: Tensor, qkv: Tensor, out: Tensor, levels: Tensor, rows: RaggedRows, seed: Tensor, *, heads: int, scale: float,
     dropped: int, bounded: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """The gradient of qkv, its sum over the tokens (the keys' is zero, by any bias), and its largest value."""
@@ -183,7 +183,8 @@ def attention_backward(
     dp = g @ v.transpose(-1, -2)
     shown = p
     if thin is not None:
-        shown, dp = thinned(p, thin, dropped), thinned(dp, thin, dropped)
+        shown = thinned(p, thin, dropped)
+        dp = thinned(dp, thin, dropped)
     ds = p * (dp - (p * dp).sum(-1, keepdim=True)) * scale
     parts = torch.stack(
         [ds @ k, ds.transpose(-1, -2) @ q, shown.transpose(-1, -2) @ g], 2
@@ -199,7 +200,7 @@ def attention_backward(
 
 
 def _attended(
-    qkv: Tensor, rows: Ragged, seed: Tensor, heads: int, scale: float, dropped: int
+    qkv: Tensor, rows: RaggedRows, seed: Tensor, heads: int, scale: float, dropped: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
     """Queries, keys, values (sequences, heads, longest, width), the softmax, and which of it dropout keeps."""
     table = rows.padded(qkv.float().view(len(qkv), 3, heads, -1)).permute(2, 0, 3, 1, 4)
@@ -242,7 +243,8 @@ def softmax_forward(
     p = _scaled(scores, lengths, scale)
     top = p.amax(-1, keepdim=True)
     p = torch.exp2(p - top)
-    mass, factor = p.sum(-1), 2**32 / (2**32 - dropped) / p.sum(-1)
+    mass = p.sum(-1)
+    factor = 2**32 / (2**32 - dropped) / p.sum(-1)
     if dropped:
         p = torch.where(keep_mask(scores.shape, seed, dropped), p, 0.0)
     weights.copy_(p)

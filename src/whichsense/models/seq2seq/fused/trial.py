@@ -1,7 +1,7 @@
-"""A trial of the kernels where they are to run: compilers err, and a wrong gradient shows in nothing but the result.
+"""A trial of the kernels on the machine where they run: compilers err, and a wrong gradient raises no error.
 
 The first training step on a GPU computes a small example by the kernels and by PyTorch. (ptxas 12.8 and 12.9 lost
-bytes of casts to eight bits that were stored twice; the kernels go around it, but not around the next such fault.)
+bytes of casts to float8 that were stored twice. The kernels avoid that fault; the trial guards against the next.)
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from whichsense.errors import BadConfig
 from whichsense.models.seq2seq.fused import reference
 from whichsense.models.seq2seq.fused.plan import Plan
 from whichsense.models.seq2seq.fused.precision import BACKWARD, FORWARD, Eight
 from whichsense.models.seq2seq.fused.reference import RowsOfSoftmax
-from whichsense.models.seq2seq.ragged import Ragged
+from whichsense.models.seq2seq.ragged import RaggedRows
+from whichsense.models.seq2seq.weights import Style
 
 _NEAR = 0.02  # of the norm: bfloat16's own rounding is a tenth of it
 _LENGTHS = (70, 3, 140)
@@ -25,7 +27,7 @@ _LENGTHS = (70, 3, 140)
 def failures(
     size: int, inner: int, plan: Plan, dtype: torch.dtype, device: torch.device
 ) -> list[str]:
-    """The parts that differ from PyTorch's, with how much; none: the kernels may be used."""
+    """The kernels whose results differ from PyTorch's, with the relative error."""
     from whichsense.models.seq2seq.fused import launch_kernels
 
     trial = _Trial((launch_kernels, reference), plan, dtype, device)
@@ -39,7 +41,7 @@ def failures(
 
 
 def reading_failures(plan: Plan, dtype: torch.dtype, device: torch.device) -> list[str]:
-    """The same of what the decoder reads the memory with."""
+    """The same for the kernels of absorbed attention."""
     from whichsense.models.seq2seq.fused import launch_kernels
 
     trial = _Trial((launch_kernels, reference), plan, dtype, device)
@@ -47,8 +49,46 @@ def reading_failures(plan: Plan, dtype: torch.dtype, device: torch.device) -> li
     return trial.wrong
 
 
+class KernelTrials:
+    """Remembers whether the kernels compute on this machine what they should: each plan is tried once."""
+
+    def __init__(self) -> None:
+        self._plan: Plan | None = None
+        self._failures: list[str] = []
+        self.reading_failures: list[str] | None = None
+        """Those of absorbed attention; None before its trial."""
+
+    @property
+    def were_run(self) -> bool:
+        """Whether a plan of the encoder was tried."""
+        return self._plan is not None
+
+    def passes(self, plan: Plan, x: Tensor, inner: int) -> bool:
+        """Whether a plan's kernels pass, for inputs like `x` and feed-forward layers of width `inner`."""
+        if self._plan != plan:
+            self._failures = failures(x.shape[1], inner, plan, x.dtype, x.device)
+            self._plan = plan
+        if self._failures and plan.float8:
+            raise BadConfig(
+                f"train.float8 cannot be used: its kernels, as compiled here, err ({', '.join(self._failures)}). "
+                "Leave it out, or try another release of PyTorch."
+            )
+        return not self._failures
+
+    def reads_well(self, memory: Tensor, style: Style) -> bool:
+        """Whether the kernels of absorbed attention pass, for a memory like this."""
+        if self.reading_failures is None:
+            self.reading_failures = []
+            if memory.is_cuda:
+                plan = Plan.of(style, float8=False)
+                self.reading_failures = reading_failures(
+                    plan, memory.dtype, memory.device
+                )
+        return not self.reading_failures
+
+
 class _Trial:
-    """Random tables, drawn without touching the run's own random numbers, through both ways of computing."""
+    """Compares both implementations on random tensors, without touching the run's own random state."""
 
     def __init__(
         self,
@@ -57,7 +97,10 @@ class _Trial:
         dtype: torch.dtype,
         device: torch.device,
     ) -> None:
-        self.ways, self.plan, self.dtype, self.device = ways, plan, dtype, device
+        self.ways = ways
+        self.plan = plan
+        self.dtype = dtype
+        self.device = device
         self.generator = torch.Generator().manual_seed(7)
         self.seed = torch.tensor([4_294_967_291, 2_654_435_769], device=device)
         self.bound = torch.tensor(16.0, device=device) if plan.float8 else None
@@ -79,7 +122,8 @@ class _Trial:
 
     def norms(self, size: int) -> None:
         x, change, dy, dy2 = (self.drawn(size) for _ in range(4))
-        weight, bias = self.drawn(size)[0].float(), self.drawn(size)[0].float()
+        weight = self.drawn(size)[0].float()
+        bias = self.drawn(size)[0].float()
         there = {"epsilon": self.plan.epsilon, **self.plan.norm}
         self.compare(
             "norm",
@@ -96,7 +140,8 @@ class _Trial:
 
     def embedding(self, size: int) -> None:
         words, places, dy, dy2 = (self.drawn(size).float() for _ in range(4))
-        weight, bias = self.drawn(size)[0].float(), self.drawn(size)[0].float()
+        weight = self.drawn(size)[0].float()
+        bias = self.drawn(size)[0].float()
         ids = torch.arange(len(words), device=self.device) * 7 % len(words)
         there = {
             "scale": 2.0,
@@ -108,7 +153,8 @@ class _Trial:
         rest = (ids, ids % 150, words, places, weight, bias, self.seed)
         self.compare("embedding", lambda way: way.embedding_forward(*rest, **there))
         kept = reference.embedding_forward(*rest, **there)[1:4]
-        dy, dy2 = dy.to(self.dtype), dy2.to(self.dtype)
+        dy = dy.to(self.dtype)
+        dy2 = dy2.to(self.dtype)
         self.compare(
             "embedding's gradient",
             lambda way: way.embedding_backward(
@@ -117,11 +163,9 @@ class _Trial:
         )
 
     def gelu(self, inner: int) -> None:
-        u, dh, options = (
-            self.drawn(inner),
-            self.drawn(inner),
-            {"dropped": self.plan.activation_dropped, "bound": self.bound},
-        )
+        u = self.drawn(inner)
+        dh = self.drawn(inner)
+        options = {"dropped": self.plan.activation_dropped, "bound": self.bound}
         self.compare(
             "GELU",
             lambda way: [way.gelu_forward(u, self.seed, kind=FORWARD, **options)],
@@ -132,7 +176,8 @@ class _Trial:
         )
 
     def casts(self, size: int) -> None:
-        x, wide = self.drawn(size), self.drawn(3 * size)
+        x = self.drawn(size)
+        wide = self.drawn(3 * size)
         self.compare("cast", lambda way: [way.cast(x, self.bound, FORWARD)])
         self.compare(
             "cast",
@@ -145,11 +190,12 @@ class _Trial:
         )
 
     def attention(self, size: int) -> None:
-        rows = Ragged.of(_LENGTHS)
+        rows = RaggedRows.of(_LENGTHS)
         rows = rows._replace(
             starts=rows.starts.to(self.device), place=rows.place.to(self.device)
         )
-        qkv, dout = self.drawn(3 * size), self.drawn(size)
+        qkv = self.drawn(3 * size)
+        dout = self.drawn(size)
 
         def both(way: Any) -> list[Tensor]:
             seen, levels, largest = way.attention_forward(
@@ -168,10 +214,8 @@ class _Trial:
         self.compare("attention", both)
 
     def softmax(self) -> None:
-        lengths, shape = (
-            torch.tensor(_LENGTHS, dtype=torch.int32, device=self.device),
-            (len(_LENGTHS), 5, 192),
-        )
+        lengths = torch.tensor(_LENGTHS, dtype=torch.int32, device=self.device)
+        shape = (len(_LENGTHS), 5, 192)
         scores, dweights = (
             torch.randn(shape, generator=self.generator).to(self.device, self.dtype) * 4
             for _ in range(2)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from whichsense.datasets import Question
 from whichsense.metrics.ambignq import question_scores
-from whichsense.models.compact.rewrite.resolving import target
 from whichsense.models.compact.rewrite.rewriting import written
 from whichsense.models.compact.rewrite.support import support
+from whichsense.models.compact.rewrite.targets import locate
 from whichsense.models.compact.scene import Scene
 from whichsense.models.compact.scorer.choosing import of_rewrites
 from whichsense.models.compact.scorer.scorer import Net
@@ -39,7 +39,7 @@ class RewriteData:
         targets = []
         for pair in annotation.pairs:
             candidate = Candidate(pair.answers[0], 1.0)
-            targets.append(target(scene, candidate))
+            targets.append(locate(scene, candidate))
         supports = [support(scene, one, cautious=False) for one in targets]
         by_answer = written(scene, targets, supports)
         for pair, rewrites in zip(annotation.pairs, by_answer, strict=True):

@@ -21,7 +21,7 @@ from whichsense.errors import BadInput
 from whichsense.metrics.ambignq import f1_answers
 from whichsense.metrics.answers import exact_match
 from whichsense.models.seq2seq import checkpoint
-from whichsense.models.seq2seq.codec import Codec, Form
+from whichsense.models.seq2seq.codec import Codec, InputForm
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.inputs import composed, read_by
 from whichsense.stages.read import SeqReader
@@ -56,7 +56,7 @@ class AnswerSettings:
 @dataclass(frozen=True, slots=True)
 class AnswerPredictionOptions:
     model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
-    form: Form = field(default_factory=Form)
+    form: InputForm = field(default_factory=InputForm)
     data: TrainingData = field(default_factory=TrainingData)
     answers: AnswerSettings = field(default_factory=AnswerSettings)
 
@@ -145,7 +145,7 @@ def held_aliases(aliases: Aliases, hits: Sequence[Hit]) -> Aliases:
 
 def encode_reading(
     codec: Codec,
-    form: Form,
+    form: InputForm,
     example: ReadExample,
     rng: random.Random,
     order: str = "annotated",

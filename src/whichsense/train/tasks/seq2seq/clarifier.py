@@ -18,7 +18,7 @@ from whichsense.metrics.cambignq import (
     parse_released,
     ratio,
 )
-from whichsense.models.seq2seq.codec import Codec, Form
+from whichsense.models.seq2seq.codec import Codec, InputForm
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.inputs import clarifier_parts, composed
 from whichsense.stages.clarify import SeqClarifier
@@ -52,7 +52,9 @@ class ClarifierSettings:
 @dataclass(frozen=True, slots=True)
 class ClarifierOptions:
     model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
-    form: Form = field(default_factory=lambda: Form(fusion=False, output_tokens=64))
+    form: InputForm = field(
+        default_factory=lambda: InputForm(fusion=False, output_tokens=64)
+    )
     data: TrainingData = field(
         default_factory=lambda: TrainingData(train="cambignq/train", dev="cambignq/dev")
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from whichsense.datasets import Question
 from whichsense.errors import BadInput
 from whichsense.metrics.ambignq import question_scores
-from whichsense.models.seq2seq.codec import Codec, Form
+from whichsense.models.seq2seq.codec import Codec, InputForm
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.inputs import composed
 from whichsense.stages.disambiguate import FirstRewriter
@@ -26,8 +26,8 @@ from whichsense.train.tasks.seq2seq.generation import (
 @dataclass(frozen=True, slots=True)
 class DisambiguateFirstOptions:
     model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
-    form: Form = field(
-        default_factory=lambda: Form(fusion=False, passages=0, output_tokens=128)
+    form: InputForm = field(
+        default_factory=lambda: InputForm(fusion=False, passages=0, output_tokens=128)
     )
     data: TrainingData = field(default_factory=TrainingData)
 

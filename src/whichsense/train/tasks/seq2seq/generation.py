@@ -16,12 +16,13 @@ import torch
 from torch import Tensor
 
 from whichsense.models.seq2seq import checkpoint
+from whichsense.models.seq2seq.batch import IGNORED, Batch
 from whichsense.models.seq2seq.causal import network_of
-from whichsense.models.seq2seq.codec import Codec, Form
+from whichsense.models.seq2seq.codec import Codec, InputForm
 from whichsense.models.seq2seq.generator import Generator
-from whichsense.models.seq2seq.inputs import Sequences
-from whichsense.models.seq2seq.network import IGNORED, Batch, Network
-from whichsense.models.seq2seq.ragged import Ragged
+from whichsense.models.seq2seq.inputs import TokenSequences
+from whichsense.models.seq2seq.network import Network
+from whichsense.models.seq2seq.ragged import RaggedRows
 from whichsense.stages.read import SeqReader
 from whichsense.train.loop.batches import Lazy, shuffle_batches
 from whichsense.train.loop.task import Task
@@ -48,7 +49,7 @@ class Seq2SeqModel:
 class EncodedExample(NamedTuple):
     """An example as the model sees it, in token ids."""
 
-    inputs: Sequences
+    inputs: TokenSequences
     target: list[int]
     weights: list[float] | None = None
     """How much each token of the target counts; None: one."""
@@ -60,7 +61,7 @@ class Generation(Task[Network, Batch], Generic[Example]):
 
     task: str
     model: Seq2SeqModel
-    form: Form
+    form: InputForm
     metric: str
     examples: Sequence[Example]
     encode: Callable[[Codec, Example, random.Random], EncodedExample]
@@ -137,8 +138,8 @@ def collate_examples(examples: Sequence[EncodedExample]) -> Batch:
         labels[row, :length] = torch.tensor(example.target)
         if weights is not None and example.weights:
             weights[row, :length] = torch.tensor(example.weights)
-    passages = Ragged.of(sequence_lengths)
-    questions = Ragged.of(example_lengths)
+    passages = RaggedRows.of(sequence_lengths)
+    questions = RaggedRows.of(example_lengths)
     return Batch(torch.tensor(ids), passages, questions, labels, weights)
 
 

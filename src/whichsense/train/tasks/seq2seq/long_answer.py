@@ -15,8 +15,8 @@ from whichsense.datasets import LongQuestion, Question
 from whichsense.errors import BadInput
 from whichsense.metrics.asqa import rouge_l_best, str_em
 from whichsense.models.seq2seq import formats
-from whichsense.models.seq2seq.codec import Codec, Form
-from whichsense.models.seq2seq.formats import Source
+from whichsense.models.seq2seq.codec import Codec, InputForm
+from whichsense.models.seq2seq.formats import SourceText
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.inputs import plain
 from whichsense.stages.summarize import SeqSummarizer
@@ -46,8 +46,8 @@ class LongAnswerSettings:
 @dataclass(frozen=True, slots=True)
 class LongAnswerOptions:
     model: Seq2SeqModel = field(default_factory=lambda: Seq2SeqModel(base="t5-large"))
-    form: Form = field(
-        default_factory=lambda: Form(
+    form: InputForm = field(
+        default_factory=lambda: InputForm(
             fusion=False, passages=5, input_tokens=2048, output_tokens=256
         )
     )
@@ -106,7 +106,7 @@ def build_task(options: LongAnswerOptions) -> Generation[WriteExample]:
 
 
 def _build_examples(
-    questions: Sequence[Question], evidence: EvidenceSearch, form: Form, mode: Mode
+    questions: Sequence[Question], evidence: EvidenceSearch, form: InputForm, mode: Mode
 ) -> list[WriteExample]:
     examples = []
     for question in questions:
@@ -117,7 +117,7 @@ def _build_examples(
 
 
 def write_example(
-    question: Question, evidence: EvidenceSearch, form: Form, mode: Mode
+    question: Question, evidence: EvidenceSearch, form: InputForm, mode: Mode
 ) -> WriteExample | None:
     """The input of one question in its mode; None if there is no long answer to learn."""
     if isinstance(question, LongQuestion):
@@ -133,7 +133,7 @@ def write_example(
         text = formats.closed_book(question.text)
     else:
         hits = evidence.hits(question.text)[: form.passages]
-        sources = [Source(hit.passage.text, hit.passage.title) for hit in hits]
+        sources = [SourceText(hit.passage.text, hit.passage.title) for hit in hits]
         text = formats.open_book(question.text, sources)
     return WriteExample(question, text, references, references)
 
@@ -146,18 +146,18 @@ def _oracle(
     pairs = question.annotations[0].pairs
     answers = [pair.answers[0] for pair in pairs]
     rewrites = [pair.question for pair in pairs]
-    contexts: list[Source] = []
+    contexts: list[SourceText] = []
     if not isinstance(question, LongQuestion):
         passages: dict[Passage, None] = {}
         for pair in pairs:
             for key in pair.evidence[:1]:
                 passages[evidence.passage(key)] = None
-        contexts = [Source(passage.text, passage.title) for passage in passages]
+        contexts = [SourceText(passage.text, passage.title) for passage in passages]
         return formats.oracle(question.text, answers, rewrites, contexts, []), ()
     pages = zip(question.contexts, question.context_pages, strict=True)
-    contexts = [Source(text, page) for text, page in pages if text]
+    contexts = [SourceText(text, page) for text, page in pages if text]
     longest = max(question.long_answers, key=lambda answer: len(answer.text))
-    knowledge = [Source(piece.text, piece.title) for piece in longest.knowledge]
+    knowledge = [SourceText(piece.text, piece.title) for piece in longest.knowledge]
     others = []
     for answer in question.long_answers:
         if answer is not longest:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from whichsense.errors import BadInput
 from whichsense.metrics.answers import exact_match
 from whichsense.metrics.cambignq import answer_overlap, ratio
-from whichsense.models.seq2seq.codec import Codec, Form
+from whichsense.models.seq2seq.codec import Codec, InputForm
 from whichsense.models.seq2seq.formats import clarified
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.stages.read import SeqReader
@@ -36,7 +36,9 @@ from whichsense.train.tasks.seq2seq.generation import (
 @dataclass(frozen=True, slots=True)
 class OptionReaderOptions:
     model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
-    form: Form = field(default_factory=lambda: Form(fusion=False, question_tokens=64))
+    form: InputForm = field(
+        default_factory=lambda: InputForm(fusion=False, question_tokens=64)
+    )
     data: TrainingData = field(
         default_factory=lambda: TrainingData(train="cambignq/train", dev="cambignq/dev")
     )

@@ -23,7 +23,7 @@ from whichsense.metrics.ambignq import (
     question_scores,
     score_question,
 )
-from whichsense.models.seq2seq.codec import Codec, Form
+from whichsense.models.seq2seq.codec import Codec, InputForm
 from whichsense.models.seq2seq.decoding import Search
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.inputs import composed, rewriter_parts
@@ -59,8 +59,8 @@ class RewritingSettings:
 @dataclass(frozen=True, slots=True)
 class QuestionDisambiguationOptions:
     model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
-    form: Form = field(
-        default_factory=lambda: Form(question_tokens=64, output_tokens=40)
+    form: InputForm = field(
+        default_factory=lambda: InputForm(question_tokens=64, output_tokens=40)
     )
     data: TrainingData = field(default_factory=TrainingData)
     rewriting: RewritingSettings = field(default_factory=RewritingSettings)
@@ -158,7 +158,7 @@ def _single_examples(
 
 def _encode_rewrite(
     codec: Codec,
-    form: Form,
+    form: InputForm,
     settings: RewritingSettings,
     example: RewriteExample,
     rng: random.Random,

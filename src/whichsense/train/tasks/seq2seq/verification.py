@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from whichsense.datasets import Question
 from whichsense.errors import BadInput
 from whichsense.metrics.answers import exact_match
-from whichsense.models.seq2seq.codec import Codec, Form
+from whichsense.models.seq2seq.codec import Codec, InputForm
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.stages.read import SeqReader
 from whichsense.train.loop.task import TaskSpec
@@ -35,7 +35,7 @@ from whichsense.types import Case
 @dataclass(frozen=True, slots=True)
 class VerificationOptions:
     model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
-    form: Form = field(default_factory=Form)
+    form: InputForm = field(default_factory=InputForm)
     data: TrainingData = field(default_factory=TrainingData)
 
 
