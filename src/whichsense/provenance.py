@@ -18,16 +18,18 @@ def provenance(
     data: Iterable[str | Path] = (), seed: int | None = None
 ) -> dict[str, Any]:
     """Command, version, commit, checksums of the data files, seed, time and machine kind."""
+    # Without the folder that the command is installed in.
+    program = sys.argv[0]
+    if program.endswith("whichsense"):
+        program = "whichsense"
+    checksums = {}
+    for path in data:
+        checksums[Path(path).name] = sha256(path)
     return {
-        "command": " ".join(
-            [
-                "whichsense" if sys.argv[0].endswith("whichsense") else sys.argv[0],
-                *sys.argv[1:],
-            ]
-        ),
+        "command": " ".join([program, *sys.argv[1:]]),
         "version": __version__,
         "commit": _commit(),
-        "data": {Path(path).name: sha256(path) for path in data},
+        "data": checksums,
         "seed": seed,
         "when": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
@@ -48,11 +50,9 @@ def _git(*arguments: str) -> str | None:
     """What git says about this folder; None where it fails or is not there."""
     call = ["git", "-C", str(Path(__file__).parent), *arguments]
     try:
-        return (
-            subprocess.run(
-                call, capture_output=True, text=True, timeout=5, check=True
-            ).stdout.strip()
-            or None
+        answer = subprocess.run(
+            call, capture_output=True, text=True, timeout=5, check=True
         )
+        return answer.stdout.strip() or None
     except (OSError, subprocess.SubprocessError):
         return None

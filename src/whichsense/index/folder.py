@@ -26,7 +26,7 @@ from whichsense.errors import BadInput, DamagedIndex, DiskFull, IndexBusy, NoInd
 from whichsense.files import lock, sha256
 
 # Raised whenever anything about the files changes meaning: how words are indexed, how passages are stored.
-FORMAT = 2
+FORMAT = 2  # 1 was never released
 MANIFEST, STAGING, LOCK = "manifest.json", "staging", "writer.lock"
 # tantivy's own lock files come and go with readers and writers; they carry nothing.
 TRANSIENT = (".tantivy-writer.lock", ".tantivy-meta.lock")
@@ -186,7 +186,7 @@ def _holder(file: TextIO) -> str:
         file.seek(0)
         if signed := file.read().strip():
             return signed
-        time.sleep(0.02)
+        time.sleep(0.02)  # between its locking and its signing
     return "another process"
 
 

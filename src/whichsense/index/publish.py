@@ -73,6 +73,7 @@ def publish(folder: Path, base: Manifest | None, draft: Manifest) -> Manifest:
         if path.is_dir():
             _sync_folder(path)
     write_atomically(folder / STAGING / MANIFEST, manifest.to_json())
+    # From here on a killed build is finished by the next one (`finished`).
     os.rename(content, folder / manifest.folder)
     _sync_folder(folder)
     return _served(folder, manifest)

@@ -146,6 +146,7 @@ def _forget(content: Path, deleted: Mapping[int, Passage]) -> None:
     hashes = []
     for passage in deleted.values():
         hashes.append(fingerprint(passage.title, passage.text))
+    # Their fingerprints go, so that they do not count as duplicates.
     remaining = np.setdiff1d(
         load_fingerprints(content).to_array(), np.array(hashes, dtype=np.uint64)
     )
@@ -180,6 +181,7 @@ class _Growth:
             "base": self.base.generation if self.base else None,
             "encoder": self.encoder.name if self.encoder else None,
         }
+        # A run of this very job may have been killed just before it was served.
         if staged_job(self.folder) == job:
             manifest = publish.finished(self.folder)
             if manifest:

@@ -124,7 +124,7 @@ class Parts(Generic[Item, Result]):
         executor: Executor,
         progress: Progress,
     ) -> None:
-        codec = self._codec
+        codec = self._codec  # a forked worker encodes, so that bytes come back
 
         def encoded(part: Part[Item]) -> bytes:
             return codec.encode(work(part))
@@ -139,6 +139,7 @@ class Parts(Generic[Item, Result]):
             closing(_generator(executor(encoded, missing))) as results,
         ):
             for part, body in results:
+                # Only this process writes: a part is there whole or not at all.
                 write_atomically(self.path(part.number), body)
                 done += len(part.items)
                 progress(done / len(items), done)
@@ -172,6 +173,7 @@ class Parts(Generic[Item, Result]):
             os.fsync(file.fileno())
         elif not same_fingerprint(written, fingerprint):
             self._refuse()
+        # This run holds the parts, so that nobody else is writing these.
         for stale in self.folder.glob(f".{self.name}-*.tmp"):
             stale.unlink()
 

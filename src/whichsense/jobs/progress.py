@@ -17,11 +17,11 @@ class Progress(Protocol):
 
 
 def silent(done: float | None, count: int) -> None:
-    """The progress of a library call: none."""
+    """Show no progress: the default of library calls."""
 
 
 def unsaid(line: str) -> None:
-    """The remarks of a library call: none."""
+    """Print no remarks: the default of library calls."""
 
 
 @contextmanager
@@ -67,52 +67,55 @@ def _bar(title: str, unit: str) -> Iterator[Progress]:
 
 
 class _Pace:
-    """How fast it goes since this run, or this phase of it, began: a resumed job claims nothing of an earlier one."""
+    """The speed since this run, or this phase of it, began. What an earlier run did does not count."""
 
     def __init__(self) -> None:
-        self._count = self._first = -1
-        self._done = self._done_before = self._began = 0.0
+        self._count = self._first_count = -1
+        self._done = self._first_done = 0.0  # shares of the whole
+        self._start = 0.0  # seconds
 
     def note(self, done: float | None, count: int) -> None:
-        if (
-            count < self._count or self._first < 0
-        ):  # a new phase counts from the start again
-            self._first, self._done_before, self._began = (
-                count,
-                done or 0.0,
-                time.monotonic(),
-            )
-        self._count, self._done = count, done or 0.0
+        if count < self._count or self._first_count < 0:
+            # A new phase counts from the start again.
+            self._first_count = count
+            self._first_done = done or 0.0
+            self._start = time.monotonic()
+        self._count = count
+        self._done = done or 0.0
 
     @property
     def rate(self) -> float:
-        return (self._count - self._first) / max(time.monotonic() - self._began, 1e-9)
+        """Items in a second."""
+        seconds = time.monotonic() - self._start
+        return (self._count - self._first_count) / max(seconds, 1e-9)
 
     @property
     def speed(self) -> str:
-        """What is slow is told by how long one takes; nothing before anything is done."""
-        if not self.rate:
+        """The rate, or the seconds of one item where it is slow; empty before anything is done."""
+        rate = self.rate
+        if not rate:
             return ""
-        return (
-            f"{self.rate:,.0f}/s" if self.rate >= 1 else f"{1 / self.rate:,.1f} s each"
-        )
+        if rate >= 1:
+            return f"{rate:,.0f}/s"
+        return f"{1 / rate:,.1f} s each"
 
     @property
     def seconds_left(self) -> float | None:
-        fresh = self._done - self._done_before
-        return (
-            (time.monotonic() - self._began) * (1 - self._done) / fresh
-            if fresh > 0 and self._done < 1
-            else None
-        )
+        done_here = self._done - self._first_done
+        if done_here <= 0 or self._done >= 1:
+            return None
+        seconds = time.monotonic() - self._start
+        return seconds * (1 - self._done) / done_here
 
 
 class _Lines:
     """One line every ten seconds, for logs."""
 
     def __init__(self, title: str, unit: str) -> None:
-        self.title, self.unit = title, unit
-        self._last, self._pace = time.monotonic(), _Pace()
+        self.title = title
+        self.unit = unit
+        self._last = time.monotonic()  # when a line was printed
+        self._pace = _Pace()
 
     def __call__(self, done: float | None, count: int) -> None:
         self._pace.note(done, count)
@@ -120,12 +123,10 @@ class _Lines:
             return
         self._last = time.monotonic()
         share = "" if done is None else f" {done:.0%},"
-        left = (
-            ""
-            if self._pace.seconds_left is None
-            else f", {self._pace.seconds_left:.0f} s left"
-        )
-        speed = self._pace.speed and f", {self._pace.speed}"
-        print(  # noqa: T201
-            f"{self.title}:{share} {count:,} {self.unit}{speed}{left}", file=sys.stderr
-        )
+        line = f"{self.title}:{share} {count:,} {self.unit}"
+        if speed := self._pace.speed:
+            line += f", {speed}"
+        seconds = self._pace.seconds_left
+        if seconds is not None:
+            line += f", {seconds:.0f} s left"
+        print(line, file=sys.stderr)  # noqa: T201

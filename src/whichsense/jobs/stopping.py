@@ -1,4 +1,4 @@
-"""Stopping long work cleanly: the first Ctrl-C (or SIGTERM) asks, the second insists."""
+"""Stop long work cleanly: the first Ctrl-C (or SIGTERM) requests a stop, the second interrupts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _HEARD = b"\nStopping at the next point from which it can go on. Once more: at o
 
 
 class Stopped(KeyboardInterrupt):
-    """Work that was asked to stop and did so at a point from which it can go on."""
+    """Long work stopped on request, at a point from which it can resume."""
 
 
 @contextlib.contextmanager
 def stop_requested() -> Iterator[Callable[[], bool]]:
-    """A question that the work asks at every point where it could stop without loss."""
+    """A function that says whether a stop was requested. Call it wherever the work can stop without loss."""
     asked = threading.Event()
 
     def ask(number: int, frame: FrameType | None) -> None:

@@ -84,6 +84,7 @@ class Workers(Generic[Item, Result]):
 
     def __init__(self, workers: Sequence[Worker]) -> None:
         self._workers = workers
+        # None ends the thread that takes it.
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         # An interpreter that exits waits for its children: they must have been ended before.

@@ -69,6 +69,7 @@ def quantize(
 def encode(vectors: NDArray[np.float32]) -> NDArray[np.int8]:
     """The codes alone, as a query needs them: its scale does not change the order."""
     largest = np.abs(vectors).max(axis=1, initial=0, keepdims=True)
+    # A vector of zeros has no scale; any will do.
     scale = 127 / np.where(largest == 0, 1, largest)
     return np.rint(vectors * scale).astype(np.int8)
 
@@ -145,6 +146,7 @@ class Pool:
             all_rows.append(np.asarray(part_rows, dtype=np.uint64))
         self._ends = np.cumsum([len(part_rows) for part_rows in all_rows[1:]])
         rows = np.concatenate(all_rows)
+        # Reversed, so that np.unique finds the last place of each row.
         _, latest = np.unique(rows[::-1], return_index=True)
         places = np.sort(len(rows) - 1 - latest)
         gone = np.fromiter(removed, dtype=np.uint64, count=len(removed))
@@ -158,6 +160,7 @@ class Pool:
         self, which: NDArray[np.intp]
     ) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
         """Codes and scales of these members."""
+        # Places are counted over all parts, one behind the other.
         places = self._places[which]
         part_of = np.searchsorted(self._ends, places, side="right")
         taken = np.empty((len(which), self._codes[0].shape[1]), dtype=np.int8)

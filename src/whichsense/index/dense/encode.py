@@ -14,7 +14,7 @@ from whichsense.jobs.progress import Progress
 from whichsense.jobs.stopping import Stopped, stop_requested
 from whichsense.protocols import Encoder
 
-_CHUNK = 1024
+_CHUNK = 1024  # passages between two looks at a requested stop
 
 
 def encoder_of(name: str | None, given: Encoder | None) -> Encoder | None:

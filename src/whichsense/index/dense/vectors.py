@@ -99,6 +99,7 @@ class Vectors:
         wanted = np.asarray(rows, dtype=np.uint64)
         if not len(wanted) or not self.count:
             return np.zeros(len(wanted), dtype=np.float32)
+        # Where each row would stand in order; it need not be there.
         nearest = np.searchsorted(self.rows, wanted, sorter=self.by_row)
         places = self.by_row[np.minimum(nearest, self.count - 1)]
         scores = self._scores(query, places)
@@ -161,9 +162,11 @@ class Vectors:
             products = self._products(code, self.codes[start:end])
             rough.append(products * self.scales[start:end])
             places.append(np.arange(start, end, dtype=np.intp))
+        # int8 products choose candidates, float ones decide.
         chosen = codes.top(np.concatenate(rough), _SECOND_LOOK * k)
         best = np.concatenate(places)[chosen]
         scores = self._scores(query, best)
+        # Equal cosines by row, so that results do not depend on the lists.
         order = np.lexsort((self.rows[best], -scores))[:k]
         return best[order], scores[order]
 

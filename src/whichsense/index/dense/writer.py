@@ -113,6 +113,7 @@ class VectorsWriter:
         header = {"format": codes.FORMAT, "set": name, **header}
         write_atomically(self.folder / HEADER, json.dumps(header))
         self._clear_pending()
+        # The header names the new set: nobody opens the old one any more.
         if old:
             for part in PARTS:
                 (self.folder / f"{part}-{old}.npy").unlink(missing_ok=True)
@@ -208,7 +209,8 @@ class VectorsWriter:
         nearest = [everyone[:0]]
         for block in _blocks(everyone):
             nearest.append(nearest_list(pool.decoded(block), centres))
-        list_of = np.concatenate(nearest)
+        list_of = np.concatenate(nearest)  # the list of each vector
+        # Vectors of one list stand side by side, in the order in which they came.
         order = np.argsort(list_of, kind="stable")
         rows = pool.rows[order]
         scales = [np.zeros(0, np.float32)]
