@@ -119,6 +119,7 @@ class ExtractiveReaderTask(Task[CrossEncoder, dict[str, Any]]):
     def loss(self, model: CrossEncoder, batch: dict[str, Any]) -> Tensor:
         outputs = model(batch["rows"])
         _, starts, ends = log_likelihoods(outputs, batch["mask"])
+        # Log likelihoods: of a passage among those of its question, then of start and end in it.
         relevance = torch.split(outputs.relevance, batch["sizes"])
         passages = torch.cat([scores.log_softmax(-1) for scores in relevance])
         row, start, end, answer = batch["spans"].unbind(-1)

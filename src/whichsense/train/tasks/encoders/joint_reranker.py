@@ -92,6 +92,7 @@ class JointRerankerTask(Task[PassagePointer, dict[str, Any]]):
         held = torch.zeros(len(lists), shown, most, dtype=torch.bool)
         for number, one in enumerate(lists):
             rng = one.rng(seed)
+            # At most shown - 1 good ones, so that there is something to tell them from.
             good = rng.sample(one.good, min(len(one.good), shown - 1))
             bad = rng.sample(one.bad, min(len(one.bad), shown - len(good)))
             passages = [*good, *bad]
@@ -144,6 +145,7 @@ class JointRerankerTask(Task[PassagePointer, dict[str, Any]]):
             chance = torch.rand(len(held), 1, device=held.device)
             is_own = chance < self.options.picking.own
             is_free = is_own | ~right.any(-1, keepdim=True)
+            # Wrong passages far below, but above those that cannot be picked (-inf).
             guided = torch.where(right, scores, scores.new_tensor(-1e9))
             guided = guided.masked_fill(~allowed, -torch.inf)
             best = torch.where(is_free, scores, guided).argmax(-1, keepdim=True)

@@ -82,6 +82,7 @@ class StaticNet(nn.Module):
         layers: int,
     ) -> None:
         super().__init__()
+        # Smooth inverse frequency: rare tokens weigh most.
         rare = torch.log(1e-4 / (1e-4 + frequencies))
         self.vectors = nn.Parameter(vectors.clone())
         self.passage_weight = nn.Parameter(rare.clone())
@@ -99,6 +100,7 @@ class StaticNet(nn.Module):
         sums = functional.normalize(self._sums(questions, self.question_weight), dim=1)
         if self.net is None:
             return sums
+        # [questions, tokens], cut to the longest that the layers read.
         ids, mask = questions.padded(len(self.net.pos))
         return functional.normalize(sums + self.net(self.vectors[ids], mask), dim=1)
 
@@ -114,6 +116,7 @@ class StaticNet(nn.Module):
     def table(self, vocabulary: Mapping[str, int]) -> VectorTable:
         """The weights as they are used: token vectors in int8."""
         vectors = _numpy(self.vectors)
+        # One scale for each token, so that its largest number becomes 127.
         scale = np.maximum(np.abs(vectors).max(axis=1), 1e-9) / 127
         layers = {}
         if self.net is not None:

@@ -152,6 +152,7 @@ def encode_reading(
 ) -> EncodedExample:
     """The target is one combination of aliases, drawn at random."""
     inputs = composed(codec, form, [example.question], example.hits)
+    # One alias for each answer.
     combinations = list(islice(product(*example.answers), _COMBINATIONS))
     if order == "found":
         texts = [hit.passage.text for hit in example.hits[: form.passages]]

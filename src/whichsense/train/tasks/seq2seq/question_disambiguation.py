@@ -140,6 +140,7 @@ def _pair_examples(
             for other in annotation.pairs:
                 if other is not pair:
                     others.append(other.answers[0])
+            # No example is left out: where no alias is held, all count.
             answers = held_aliases(pair.answers, hits) or pair.answers
             yield RewriteExample(
                 question.text, answers, tuple(others), pair.questions, hits
