@@ -18,7 +18,7 @@ from whichsense.evaluation.journal import Journal
 from whichsense.evaluation.predict import beside, is_of, predict
 from whichsense.evaluation.scoring import score
 from whichsense.jobs.progress import silent
-from whichsense.types import Reading
+from whichsense.types import Case, Reading
 
 ABOUT = {"dataset": "mine", "system": {"name": "echo", "depth": 3}}
 QUESTIONS = [Question(f"q{n}", f"Who {n}?") for n in range(4)]
@@ -148,11 +148,15 @@ class Halves:
     def __init__(self, until: int) -> None:
         self.until = until
 
-    def readings(self, questions: Sequence[str]) -> list[list[Reading]]:
+    def run(self, questions: Sequence[str]) -> list[Case]:
         self.until -= 1
         if self.until < 0:
             raise RuntimeError("broken")
-        return [[Reading(question + "é", "\udc00")] for question in questions]
+        cases = []
+        for question in questions:
+            reading = Reading(question + "é", "\udc00")
+            cases.append(Case(question, readings=(reading,)))
+        return cases
 
 
 def test_half_a_surrogate_pair_is_written_as_it_was(tmp_path: Path) -> None:
