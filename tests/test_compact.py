@@ -31,7 +31,7 @@ from whichsense.models.compact.rewrite.resolving import (
     rewrite_answers,
 )
 from whichsense.models.compact.rewrite.support import Target
-from whichsense.models.compact.scene import Compact, Parts, Scene
+from whichsense.models.compact.scene import Compact, ModelParts, Scene
 from whichsense.models.compact.scorer.choosing import Rewrite, added, together
 from whichsense.models.compact.scorer.probes import StateProbe
 from whichsense.models.compact.scorer.scorer import Judge, Scorer, linear
@@ -680,8 +680,8 @@ def test_a_part_is_loaded_once_by_however_many_threads(
     """Though Python's cached properties have no lock: before 3.12 theirs is taken away here."""
     for owner, name in (
         (CompactModel, "_early"),
-        (Parts, "model"),
-        (Parts, "writer"),
+        (ModelParts, "model"),
+        (ModelParts, "writer"),
         (Writer, "_session"),
     ):
         monkeypatch.setattr(

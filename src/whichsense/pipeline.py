@@ -29,9 +29,9 @@ from whichsense.types import (
     Reading,
 )
 
-Goal = Literal["evidence", "readings", "clarification", "long answer"]
+_Goal = Literal["evidence", "readings", "clarification", "long answer"]
 Step = tuple[str, Callable[[Sequence[Case]], list[Case]]]
-StageHook = Callable[[str, Sequence[Case]], None]
+_StageHook = Callable[[str, Sequence[Case]], None]
 Stage = TypeVar("Stage")
 
 
@@ -62,10 +62,10 @@ class Pipeline:
     def run(
         self,
         questions: Sequence[str],
-        goal: Goal = "readings",
+        goal: _Goal = "readings",
         *,
         limits: Limits | None = None,
-        on_stage: StageHook = _ignore,
+        on_stage: _StageHook = _ignore,
     ) -> list[Case]:
         """Take every question through the stages, up to a goal.
 
@@ -80,7 +80,7 @@ class Pipeline:
         question: str,
         *,
         limits: Limits | None = None,
-        on_stage: StageHook = _ignore,
+        on_stage: _StageHook = _ignore,
     ) -> Case:
         """One question with every reading of it, best first."""
         return self.run([question], limits=limits, on_stage=on_stage)[0]
@@ -97,7 +97,7 @@ class Pipeline:
         """One long answer that tells the whole story. A case that has its readings goes on from there."""
         return self._finish(question, "long answer").long_answer
 
-    def _steps(self, goal: Goal) -> Iterator[Step]:
+    def _steps(self, goal: _Goal) -> Iterator[Step]:
         """The names and verbs of the stages that lead to a goal, in their order."""
         yield "retrieve", lambda cases: self.retriever.retrieve(cases, self.depth)
         yield "rerank", self._rerank
@@ -116,7 +116,7 @@ class Pipeline:
             yield "verify", self.verifier.verify
         yield from last
 
-    def _last_step(self, goal: Goal) -> list[Step]:
+    def _last_step(self, goal: _Goal) -> list[Step]:
         if goal == "clarification":
             return [("clarify", _given(self.clarifier, "clarifier").clarify)]
         if goal == "long answer":
@@ -132,7 +132,7 @@ class Pipeline:
         cases: list[Case],
         steps: Iterator[Step],
         limits: Limits | None,
-        on_stage: StageHook,
+        on_stage: _StageHook,
     ) -> list[Case]:
         """Search for all cases at once, then take `batch` of them at a time through the other stages."""
         first, *others = steps
@@ -145,7 +145,7 @@ class Pipeline:
             finished += _run_steps(others, some, limits, on_stage)
         return finished
 
-    def _finish(self, question: str | Case, goal: Goal) -> Case:
+    def _finish(self, question: str | Case, goal: _Goal) -> Case:
         case = question if isinstance(question, Case) else None
         last = self._last_step(goal)  # a stage that is missing is named before the work
         if case is None:
@@ -154,7 +154,7 @@ class Pipeline:
 
 
 def _run_steps(
-    steps: Sequence[Step], cases: list[Case], limits: Limits, on_stage: StageHook
+    steps: Sequence[Step], cases: list[Case], limits: Limits, on_stage: _StageHook
 ) -> list[Case]:
     """Cases after these steps, with what each step took; at a limit, as they were before the step that it broke off."""
     if not cases:

@@ -60,7 +60,7 @@ def build_stage(
     context: Context,
 ) -> Stage:
     """The stage that settings ask for, by their provider or by what their model was trained as."""
-    provider = settings.provider or trained_task(settings.model, kind)
+    provider = settings.provider or _trained_task(settings.model, kind)
     if provider not in providers:
         if settings.provider:
             problem = f"there is no provider '{provider}'. {did_you_mean(provider, providers)}"
@@ -70,7 +70,7 @@ def build_stage(
     return providers[provider](settings, context)
 
 
-def trained_task(model: str, kind: str) -> str:
+def _trained_task(model: str, kind: str) -> str:
     """What a model was trained as, from the file that every task writes beside its weights."""
     if not model:
         raise BadConfig(

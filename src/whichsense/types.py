@@ -9,7 +9,7 @@ from typing import Any, Literal
 from whichsense import records
 from whichsense.errors import BadInput
 
-SCHEMA = 1
+_SCHEMA = 1
 """Of a case in JSON; another number is refused."""
 
 
@@ -215,15 +215,15 @@ class Case:
 
     def to_json(self) -> dict[str, Any]:
         """The case as JSON values; `from_json` gives an equal case back."""
-        return {"schema": SCHEMA, **records.encode(self)}
+        return {"schema": _SCHEMA, **records.encode(self)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Case:
         """Read what `to_json` wrote. Raises `BadInput` where a field is missing or wrong."""
         schema = value.get("schema") if isinstance(value, Mapping) else None
-        if schema != SCHEMA:
+        if schema != _SCHEMA:
             raise BadInput(
-                f"This is not a case of schema {SCHEMA} (its schema: {schema!r}). "
+                f"This is not a case of schema {_SCHEMA} (its schema: {schema!r}). "
                 "Use what Case.to_json of the same version of whichsense wrote."
             )
         fields = {name: item for name, item in value.items() if name != "schema"}

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from whichsense.index.lexical.query import question_words
-from whichsense.index.rescore import BY_BOTH, BY_WORDS, Weights, rescore
+from whichsense.index.lexical.rescore import BY_BOTH, BY_WORDS, Weights, rescore
 
 NOTHING = Weights(**{field.name: 0.0 for field in dataclasses.fields(Weights)})
 

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from whichsense.protocols import Encoder
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-folder_argument = click.argument(
+_folder_argument = click.argument(
     "folder", type=click.Path(path_type=Path), metavar="DIR"
 )
-sources_argument = click.argument(
+_sources_argument = click.argument(
     "sources", nargs=-1, required=True, metavar="SOURCE..."
 )
-format_option = click.option(
+_format_option = click.option(
     "--format",
     "format_",
     metavar="NAME",
     help="Format of the sources. [default: by name and content]",
 )
-encoding_option = click.option(
+_encoding_option = click.option(
     "--encoding",
     metavar="NAME",
     help="Encoding of text that is not UTF-8, for example cp1252.",
@@ -42,7 +42,7 @@ def command() -> None:
 
 
 @command.command()
-@sources_argument
+@_sources_argument
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -70,8 +70,8 @@ def command() -> None:
     metavar="NAME",
     help="Encoder of the vectors: static, minilm, or a model folder.",
 )
-@format_option
-@encoding_option
+@_format_option
+@_encoding_option
 @as_json
 def build(
     sources: tuple[str, ...],
@@ -107,10 +107,10 @@ def build(
 
 
 @command.command()
-@folder_argument
-@sources_argument
-@format_option
-@encoding_option
+@_folder_argument
+@_sources_argument
+@_format_option
+@_encoding_option
 @as_json
 def add(
     folder: Path,
@@ -135,7 +135,7 @@ def add(
 
 
 @command.command()
-@folder_argument
+@_folder_argument
 @click.option(
     "--id",
     "ids",
@@ -175,7 +175,7 @@ def delete(
 
 
 @command.command()
-@folder_argument
+@_folder_argument
 @as_json
 def info(folder: Path, as_json: bool) -> None:
     """Print what the index in DIR holds and what it was built from."""
@@ -194,7 +194,7 @@ def info(folder: Path, as_json: bool) -> None:
 
 
 @command.command()
-@folder_argument
+@_folder_argument
 @as_json
 def check(folder: Path, as_json: bool) -> None:
     """Read every byte of the index in DIR, and print any damage and the generation that is served."""

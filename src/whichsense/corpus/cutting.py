@@ -20,7 +20,7 @@ _LONGEST_WORD = 40
 _LONG = range(2_000, 2_000_000)
 
 Span = tuple[int, int]
-Piece = tuple[str, str, int, int]
+_Piece = tuple[str, str, int, int]
 """A passage's id and section, and where it begins and ends in its document."""
 
 
@@ -48,7 +48,7 @@ def title_line(document: Document) -> str:
 
 def pieces(
     document: Document, words: int = 100, sentences: bool = False
-) -> Iterator[Piece]:
+) -> Iterator[_Piece]:
     """The same without the passages' texts, for those who make something else of them than passages."""
     if words < 1:
         raise ValueError("a passage has at least one word")

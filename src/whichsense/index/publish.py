@@ -28,7 +28,7 @@ from whichsense.index.folder import (
 def stage(folder: Path, base: Manifest | None) -> Path:
     """A fresh staging folder, filled with the files of `base` (hard links: they are immutable, so this is instant)."""
     staging = folder / STAGING
-    discard_staging(folder)
+    _discard_staging(folder)
     content = staging / "content"
     content.mkdir(parents=True)
     if base is None:
@@ -47,7 +47,7 @@ def _link(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
-def discard_staging(folder: Path) -> None:
+def _discard_staging(folder: Path) -> None:
     shutil.rmtree(folder / STAGING, ignore_errors=True)
 
 
@@ -93,7 +93,7 @@ def finished(folder: Path) -> Manifest | None:
 def _served(folder: Path, manifest: Manifest) -> Manifest:
     write_atomically(folder / MANIFEST, manifest.to_json())
     _sync_folder(folder)
-    sweep(folder, manifest)
+    _sweep(folder, manifest)
     return manifest
 
 
@@ -107,7 +107,7 @@ def _open_to_readers(content: Path) -> None:
             path.chmod(0o666 & ~mask)
 
 
-def sweep(folder: Path, manifest: Manifest) -> None:
+def _sweep(folder: Path, manifest: Manifest) -> None:
     """Remove what is not served. Readers that have old files open keep them until they close."""
     for name in leftovers(folder, manifest):
         if (folder / name).is_dir():

@@ -45,8 +45,8 @@ class Limits:
             raise LimitReached("deadline")
 
 
-NO_LIMITS = Limits()
-_current: ContextVar[Limits] = ContextVar("whichsense_limits", default=NO_LIMITS)
+_NO_LIMITS = Limits()
+_current: ContextVar[Limits] = ContextVar("whichsense_limits", default=_NO_LIMITS)
 
 
 @contextlib.contextmanager

@@ -105,7 +105,7 @@ def fork(work: Callable[[Any], Any]) -> StartedProcess:
 
 def start_interpreter(function: str) -> StartedProcess:
     ours, theirs = socket.socketpair()
-    code = "import sys; from whichsense.jobs.processes import serve_fresh; serve_fresh(*sys.argv[1:])"
+    code = "import sys; from whichsense.jobs.processes import _serve_fresh; _serve_fresh(*sys.argv[1:])"
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(theirs.fileno()), str(os.getpid()), function],
         pass_fds=[theirs.fileno()],
@@ -133,7 +133,7 @@ def start_interpreter(function: str) -> StartedProcess:
     return StartedProcess(connection, kill)
 
 
-def serve_fresh(connection: str, parent: str, function: str) -> None:
+def _serve_fresh(connection: str, parent: str, function: str) -> None:
     """The main function of a fresh interpreter: serve the function of this name."""
     module, name = function.split(":")
     work = getattr(importlib.import_module(module), name)

@@ -80,7 +80,7 @@ def load(
                 f"A threshold is a probability, between 0 and 1; this is {threshold}."
             )
         policy = replace(policy, threshold=threshold)
-    built = build(settings, open_index(index), policy, threads=threads, model=model)
+    built = build(settings, _open_index(index), policy, threads=threads, model=model)
     if not isinstance(built.answerer, Pipeline):
         raise BadConfig(
             f"System '{built.name}' rewrites before it reads: it is not a pipeline. "
@@ -89,7 +89,7 @@ def load(
     return built.answerer
 
 
-def open_index(index: Searchable | str | Path | None) -> Searchable:
+def _open_index(index: Searchable | str | Path | None) -> Searchable:
     """An index that is open, one in a folder, or without any the embedded sample."""
     if index is None:
         return sample.index()

@@ -112,12 +112,12 @@ def _with_provider(settings: SystemSettings) -> SystemSettings:
 def _with_sizes(settings: SystemSettings) -> SystemSettings:
     """Depth and keep as the file says, or as they suit the provider of a stage."""
     depth, keep = _USUAL_SIZES
-    if asks_for_compact(settings):
+    if _asks_for_compact(settings):
         depth, keep = _SIZES[COMPACT]
     return replace(settings, depth=settings.depth or depth, keep=settings.keep or keep)
 
 
-def asks_for_compact(settings: SystemSettings) -> bool:
+def _asks_for_compact(settings: SystemSettings) -> bool:
     for kind in STAGES:
         stage = getattr(settings, kind)
         if stage is not None and stage.provider == COMPACT:
@@ -132,7 +132,7 @@ def describe(settings: SystemSettings, index: Searchable) -> dict[str, Any]:
     described = asdict(settings)
     del described["about"]  # prose: it decides nothing
     weights = described.pop("weights")
-    if asks_for_compact(settings):
+    if _asks_for_compact(settings):
         from whichsense.models.compact.encoder.runtime import WEIGHTS
 
         described["compact"] = weights or WEIGHTS.name

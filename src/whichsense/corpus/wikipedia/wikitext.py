@@ -105,11 +105,11 @@ def _open(page: Page, level: int, heading: str) -> bool:
 
 
 def _add(page: Page, text: str) -> None:
-    for line in tidied(text).split("\n"):
+    for line in _tidied(text).split("\n"):
         page.line(line)
 
 
-def tidied(text: str) -> str:
+def _tidied(text: str) -> str:
     """Text without the traces of what was taken out: quotes for bold, empty brackets, spaces before a comma."""
     text = _SPACES.sub(" ", _SWITCH.sub("", _QUOTES.sub("", text)))
     text = _OPEN_BRACKET.sub("(", _EMPTY_BRACKETS.sub("", text))
@@ -225,7 +225,7 @@ def rough_line(wikitext: str) -> str:
             break
     wikitext = _INTERNAL.sub(r"\1", _OTHER_LANGUAGE.sub("", _MEDIA.sub("", wikitext)))
     wikitext = _ANY_TAG.sub("", _EXTERNAL.sub(r"\1", wikitext))
-    return tidied(_LIST.sub("", unescape(wikitext)))
+    return _tidied(_LIST.sub("", unescape(wikitext)))
 
 
 def rough(wikitext: str) -> Page:

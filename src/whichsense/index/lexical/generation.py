@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from whichsense.index.lexical.engine import Lexical
 from whichsense.index.lexical.query import content_words, question_words
-from whichsense.index.rescore import BY_BOTH, BY_WORDS, Weights, rescore
+from whichsense.index.lexical.rescore import BY_BOTH, BY_WORDS, Weights, rescore
 from whichsense.index.store import TEXT, TITLE, Field, Passages, unpack
 from whichsense.text.words import whole_characters
 from whichsense.types import Hit, Passage

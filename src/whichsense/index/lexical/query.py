@@ -47,10 +47,10 @@ def stem(word: str) -> str:
     return stemmed[0] if stemmed else word
 
 
-def other_number(word: str) -> str | None:
+def _other_number(word: str) -> str | None:
     """The singular of a plural and the plural of anything else; None for words that have hardly one.
 
-    >>> [other_number(word) for word in ("pumas", "city", "countries", "bus", "class", "cat", "tower", "1984")]
+    >>> [_other_number(word) for word in ("pumas", "city", "countries", "bus", "class", "cat", "tower", "1984")]
     ['puma', 'cities', 'country', None, None, None, 'towers', None]
     """
     if len(word) < 4 or not word.isalpha() or word.endswith(("ss", "us", "is")):
@@ -93,7 +93,7 @@ def any_of(
     terms = []
     for word in words:
         terms.append(tantivy.Query.term_query(schema, field, word, "freq"))
-        if other := other_number(word):
+        if other := _other_number(word):
             plain = tantivy.Query.term_query(schema, field, other, "freq")
             terms.append(tantivy.Query.boost_query(plain, _OTHER_NUMBER))
     optional = [(tantivy.Occur.Should, term) for term in terms]

@@ -37,7 +37,7 @@ _WELL_PUT = 0.04  # on held-out train and val, rewrites worth less have an EDIT-
 
 
 @dataclass(frozen=True)
-class Parts:
+class ModelParts:
     """The parts of a weights folder. Each loads on first use."""
 
     folder: Path
@@ -71,7 +71,7 @@ class Compact:
         passages: int | None = None,
         well_put: float = _WELL_PUT,
     ) -> None:
-        self.parts = Parts(folder, threads)
+        self.parts = ModelParts(folder, threads)
         self.keep = keep
         self.passages = passages
         self.well_put = well_put

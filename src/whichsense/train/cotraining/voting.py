@@ -39,10 +39,10 @@ def majority_answers(
     return majority
 
 
-def voted_answers(predictions: Sequence[Sequence[str]]) -> list[str]:
+def _voted_answers(predictions: Sequence[Sequence[str]]) -> list[str]:
     """The answers that the highest number of models gives, in the order in which they first come up.
 
-    >>> voted_answers([["a", "b"], ["b"], ["B", "c"]])
+    >>> _voted_answers([["a", "b"], ["b"], ["B", "c"]])
     ['b']
     """
     votes: Counter[str] = Counter()
@@ -88,6 +88,6 @@ def _voted_f1(
     scores = []
     for place, question in enumerate(questions):
         ballots = [own[place] for own in predictions]
-        answers = voted_answers(ballots) or [""]
+        answers = _voted_answers(ballots) or [""]
         scores.append(max(f1_answers(gold, answers) for gold in question.answer_sets))
     return mean(scores)

@@ -60,7 +60,7 @@ def load_recipe(
             )
         merge_tables(table, tiny_changes)
     for change in changes:
-        merge_tables(table, parse_change(change))
+        merge_tables(table, _parse_change(change))
     return _build_recipe(source.name, table, str(source.path))
 
 
@@ -92,10 +92,10 @@ class _Train:
     train: Settings
 
 
-def parse_change(change: str) -> dict[str, Any]:
+def _parse_change(change: str) -> dict[str, Any]:
     """Turn `table.key=value` into a nested table. A value that is not valid TOML is a string.
 
-    >>> parse_change("train.steps=50"), parse_change("model.base=my/bert")
+    >>> _parse_change("train.steps=50"), _parse_change("model.base=my/bert")
     ({'train': {'steps': 50}}, {'model': {'base': 'my/bert'}})
     """
     key, equals, text = change.partition("=")

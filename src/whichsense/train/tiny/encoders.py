@@ -29,14 +29,14 @@ def located(base: str) -> str:
     """A base model as transformers loads it: a folder or a name on the hub; a tiny one is written on first use."""
     if not base.startswith("tiny-"):
         return base
-    if base not in BASES:
-        raise BadConfig(f"No base model named '{base}'. {did_you_mean(base, BASES)}")
+    if base not in _BASES:
+        raise BadConfig(f"No base model named '{base}'. {did_you_mean(base, _BASES)}")
     folder = cache_folder() / f"{base}-{_VERSION}"
     if not folder.exists():
         temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
-        BASES[base](temporary)
+        _BASES[base](temporary)
         try:
             os.replace(temporary, folder)
         except OSError:  # another process was faster
@@ -120,7 +120,7 @@ def _texts() -> Iterator[str]:
 
 
 # name → what writes its folder: config.json, weights, tokenizer
-BASES: dict[str, Callable[[Path], None]] = {
+_BASES: dict[str, Callable[[Path], None]] = {
     "tiny-bert": _bert,
     "tiny-bert-uncased": lambda folder: _bert(folder, _UNCASED),
     "tiny-bart": lambda folder: tiny_seq2seq.bart(folder, _texts()),

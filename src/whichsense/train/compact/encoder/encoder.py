@@ -71,14 +71,14 @@ _LOSS_WEIGHTS = {
 _CALIBRATION_LISTS = 16
 
 
-class EncoderBatch(NamedTuple):
+class _EncoderBatch(NamedTuple):
     """Lists, and whether their soft labels come from the model that training started from."""
 
     lists: ListBatch
     itself: bool = False
 
 
-class EncoderTask(Task[CompactNet, EncoderBatch]):
+class EncoderTask(Task[CompactNet, _EncoderBatch]):
     """The best model is the one whose best string of a list is most often a gold answer."""
 
     metric = "exact"
@@ -178,12 +178,12 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
             seed,
         )
 
-        def build_batch(item: tuple[int, list[int]]) -> EncoderBatch:
+        def build_batch(item: tuple[int, list[int]]) -> _EncoderBatch:
             number, lists = item
             rng = batch_rng(seed, epoch, number)
             batch = self.sample_batch(lists, rng)
             itself = bool(rng.random() < self.options.teacher.itself)
-            return EncoderBatch(batch, itself)
+            return _EncoderBatch(batch, itself)
 
         return Lazy(numbers, build_batch)
 
@@ -230,7 +230,7 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
     def loss(
         self,
         model: CompactNet,
-        batch: EncoderBatch,
+        batch: _EncoderBatch,
     ) -> tuple[Tensor, dict[str, float | Tensor]]:
         lists = self.with_own_labels(batch.lists) if batch.itself else batch.lists
         output = model.read(*lists.pairs[:3])

@@ -56,7 +56,7 @@ class _TeacherModel:
 
 
 @dataclass(frozen=True, slots=True)
-class TeacherOptions:
+class _TeacherOptions:
     model: _TeacherModel = field(default_factory=_TeacherModel)
     data: DataConfig = field(default_factory=DataConfig)
     lists: ListConfig = field(default_factory=ListConfig)
@@ -69,7 +69,7 @@ class TeacherTask(Task[TeacherNet, ListBatch]):
     metric = "exact"
     higher_is_better = True
 
-    def __init__(self, options: TeacherOptions) -> None:
+    def __init__(self, options: _TeacherOptions) -> None:
         self.options = options
         model = options.model
         self.vocabulary = load_vocabulary(model.pieces)
@@ -167,4 +167,4 @@ class TeacherTask(Task[TeacherNet, ListBatch]):
         return self.options.data.paths()
 
 
-SPEC = TaskSpec(TeacherOptions, TeacherTask)
+SPEC = TaskSpec(_TeacherOptions, TeacherTask)

@@ -80,7 +80,7 @@ class _AskerTeacher:
 
 
 @dataclass(frozen=True, slots=True)
-class AskerOptions:
+class _AskerOptions:
     model: WriterModel = field(default_factory=WriterModel)
     data: DataConfig = field(default_factory=DataConfig)
     lists: ListConfig = field(default_factory=ListConfig)
@@ -95,7 +95,7 @@ class AskerTask(BaseWriterTask):
     metric = "asked"
     higher_is_better = False
 
-    def __init__(self, options: AskerOptions) -> None:
+    def __init__(self, options: _AskerOptions) -> None:
         self.options = options
         for name, ways in (("draw", options.draw.ways), ("made", options.made.ways)):
             if set(ways) - set(WAYS) or not sum(ways.values()) > 0:
@@ -206,4 +206,4 @@ class AskerTask(BaseWriterTask):
         return synthetic.take(np.flatnonzero(passes))
 
 
-SPEC = TaskSpec(AskerOptions, AskerTask)
+SPEC = TaskSpec(_AskerOptions, AskerTask)

@@ -38,18 +38,18 @@ class DetectorSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class AmbiguityDetectorOptions:
+class _AmbiguityDetectorOptions:
     model: EncoderModel = field(default_factory=EncoderModel)
     data: TrainingData = field(default_factory=TrainingData)
     detecting: DetectorSettings = field(default_factory=DetectorSettings)
 
 
-class AmbiguityDetectorTask(Task[AmbiguityClassifier, dict[str, Any]]):
+class _AmbiguityDetectorTask(Task[AmbiguityClassifier, dict[str, Any]]):
     """A binary decision, selected by accuracy."""
 
     metric, higher_is_better = "accuracy", True
 
-    def __init__(self, options: AmbiguityDetectorOptions) -> None:
+    def __init__(self, options: _AmbiguityDetectorOptions) -> None:
         self.options = options
         self.inputs = options.model.inputs()
         self.rows, self.labels = self._encode(options.data.training())
@@ -111,4 +111,4 @@ class AmbiguityDetectorTask(Task[AmbiguityClassifier, dict[str, Any]]):
         return self.options.data.paths()
 
 
-SPEC = TaskSpec(AmbiguityDetectorOptions, AmbiguityDetectorTask)
+SPEC = TaskSpec(_AmbiguityDetectorOptions, _AmbiguityDetectorTask)

@@ -32,7 +32,7 @@ _MEASURED = 1000  # passages by which the length of vectors is measured
 
 
 @dataclass(frozen=True, slots=True)
-class DualEncoderPairs:
+class _DualEncoderPairs:
     """A recipe's `[pairs]`: what a batch is made of."""
 
     batch: int = 128
@@ -42,18 +42,18 @@ class DualEncoderPairs:
 
 
 @dataclass(frozen=True, slots=True)
-class DualEncoderOptions:
+class _DualEncoderOptions:
     model: EncoderModel = field(default_factory=EncoderModel)
     data: TrainingData = field(default_factory=TrainingData)
-    pairs: DualEncoderPairs = field(default_factory=DualEncoderPairs)
+    pairs: _DualEncoderPairs = field(default_factory=_DualEncoderPairs)
 
 
-class DualEncoderTask(Task[DualEncoder, dict[str, Any]]):
+class _DualEncoderTask(Task[DualEncoder, dict[str, Any]]):
     """In-batch and hard negatives. Selected by the rank of dev questions' passages in the pool of all of them."""
 
     metric, higher_is_better = "pool_mrr", True
 
-    def __init__(self, options: DualEncoderOptions) -> None:
+    def __init__(self, options: _DualEncoderOptions) -> None:
         self.options = options
         self.inputs = options.model.inputs()
         evidence = options.data.evidence(options.pairs.depth)
@@ -142,4 +142,4 @@ def _passage_numbers(passages: Sequence[Passage]) -> Tensor:
     return torch.tensor(numbers)
 
 
-SPEC = TaskSpec(DualEncoderOptions, DualEncoderTask)
+SPEC = TaskSpec(_DualEncoderOptions, _DualEncoderTask)

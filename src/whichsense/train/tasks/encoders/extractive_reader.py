@@ -39,7 +39,7 @@ _CANDIDATES = 20  # answers of a question that γ chooses from
 
 
 @dataclass(frozen=True, slots=True)
-class ReadingSettings:
+class _ReadingSettings:
     """A recipe's `[reading]`: what is read, and what counts."""
 
     batch: int = 16
@@ -57,18 +57,18 @@ class ReadingSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class ExtractiveReaderOptions:
+class _ExtractiveReaderOptions:
     model: EncoderModel = field(default_factory=EncoderModel)
     data: TrainingData = field(default_factory=TrainingData)
-    reading: ReadingSettings = field(default_factory=ReadingSettings)
+    reading: _ReadingSettings = field(default_factory=_ReadingSettings)
 
 
-class ExtractiveReaderTask(Task[CrossEncoder, dict[str, Any]]):
+class _ExtractiveReaderTask(Task[CrossEncoder, dict[str, Any]]):
     """Marginal likelihood over all spans that are a gold answer."""
 
     metric, higher_is_better = "f1_ans", True
 
-    def __init__(self, options: ExtractiveReaderOptions) -> None:
+    def __init__(self, options: _ExtractiveReaderOptions) -> None:
         data, reading = options.data, options.reading
         self.options = options
         self.inputs = options.model.inputs()
@@ -195,4 +195,4 @@ def mean_f1(
     return total / len(questions)
 
 
-SPEC = TaskSpec(ExtractiveReaderOptions, ExtractiveReaderTask)
+SPEC = TaskSpec(_ExtractiveReaderOptions, _ExtractiveReaderTask)

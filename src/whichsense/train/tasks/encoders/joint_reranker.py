@@ -29,7 +29,7 @@ _TASK = "joint-reranker"
 
 
 @dataclass(frozen=True, slots=True)
-class PickingSettings:
+class _PickingSettings:
     """A recipe's `[picking]`: how passages are picked, and what is learnt from."""
 
     batch: int = 4
@@ -48,18 +48,18 @@ class PickingSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class JointRerankerOptions:
+class _JointRerankerOptions:
     model: EncoderModel = field(default_factory=EncoderModel)
     data: TrainingData = field(default_factory=TrainingData)
-    picking: PickingSettings = field(default_factory=PickingSettings)
+    picking: _PickingSettings = field(default_factory=_PickingSettings)
 
 
-class JointRerankerTask(Task[PassagePointer, dict[str, Any]]):
+class _JointRerankerTask(Task[PassagePointer, dict[str, Any]]):
     """Trained with a dynamic oracle: at each step every passage is right that holds an answer not yet covered."""
 
     higher_is_better = True
 
-    def __init__(self, options: JointRerankerOptions) -> None:
+    def __init__(self, options: _JointRerankerOptions) -> None:
         data, picking = options.data, options.picking
         self.options = options
         self.inputs = options.model.inputs()
@@ -187,4 +187,4 @@ def _uncovered(held: Tensor, picked: Tensor) -> Tensor:
     return (held & ~covered).any(-1)
 
 
-SPEC = TaskSpec(JointRerankerOptions, JointRerankerTask)
+SPEC = TaskSpec(_JointRerankerOptions, _JointRerankerTask)

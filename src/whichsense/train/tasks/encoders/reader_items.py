@@ -55,7 +55,7 @@ class ReaderItem:
         for number, (aliases, home) in enumerate(answers):
             if all(passage.id != other.id for other in home):
                 continue
-            for start, end in find_answer(aliases, passage.text):
+            for start, end in _find_answer(aliases, passage.text):
                 first = first_tokens.get(start)
                 last = last_tokens.get(end)
                 if first is not None and last is not None and last - first < longest:
@@ -101,7 +101,7 @@ def _build_item(
     for aliases, keys in zip(question.answers, annotated, strict=True):
         home = []
         for passage in _candidate_passages(aliases, passages, keys):
-            if find_answer(aliases, passage.text):
+            if _find_answer(aliases, passage.text):
                 home.append(passage)
                 at_home.add(passage.id)
         homes.append(tuple(home))
@@ -136,10 +136,10 @@ def _annotated_passages(question: Question) -> list[set[str]]:
     return annotated
 
 
-def find_answer(aliases: Sequence[str], text: str) -> list[tuple[int, int]]:
+def _find_answer(aliases: Sequence[str], text: str) -> list[tuple[int, int]]:
     """The character spans of a text that are an answer in whole words, under any of its aliases.
 
-    >>> find_answer(["Lon Chaney Sr.", "Lon Chaney"], "In it Lon  Chaney (Lon Chaney, Sr.) plays.")
+    >>> _find_answer(["Lon Chaney Sr.", "Lon Chaney"], "In it Lon  Chaney (Lon Chaney, Sr.) plays.")
     [(6, 17), (19, 33)]
     """
     patterns = []

@@ -25,7 +25,7 @@ _TASK = "reranker"
 
 
 @dataclass(frozen=True, slots=True)
-class RerankerLists:
+class _RerankerLists:
     """A recipe's `[lists]`: what a list of passages is made of."""
 
     batch: int = 16
@@ -39,18 +39,18 @@ class RerankerLists:
 
 
 @dataclass(frozen=True, slots=True)
-class RerankerOptions:
+class _RerankerOptions:
     model: EncoderModel = field(default_factory=EncoderModel)
     data: TrainingData = field(default_factory=TrainingData)
-    lists: RerankerLists = field(default_factory=RerankerLists)
+    lists: _RerankerLists = field(default_factory=_RerankerLists)
 
 
-class RerankerTask(Task[CrossEncoder, dict[str, Any]]):
+class _RerankerTask(Task[CrossEncoder, dict[str, Any]]):
     """Listwise: the likelihood of one good passage is raised beside `negatives` others."""
 
     higher_is_better = True
 
-    def __init__(self, options: RerankerOptions) -> None:
+    def __init__(self, options: _RerankerOptions) -> None:
         data, lists = options.data, options.lists
         self.options = options
         self.inputs = options.model.inputs()
@@ -117,4 +117,4 @@ def _sort_by_score(
     return [passages[place] for place in places]
 
 
-SPEC = TaskSpec(RerankerOptions, RerankerTask)
+SPEC = TaskSpec(_RerankerOptions, _RerankerTask)

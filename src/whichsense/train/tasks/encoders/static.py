@@ -44,7 +44,7 @@ _MASKED = -1e4  # the score of passages that are not negatives
 
 
 @dataclass(frozen=True, slots=True)
-class StaticModel:
+class _StaticModel:
     """A recipe's `[model]`: what learns, and from which teacher."""
 
     teacher: str = minilm.NAME
@@ -59,7 +59,7 @@ class StaticModel:
 
 
 @dataclass(frozen=True, slots=True)
-class StaticObjective:
+class _StaticObjective:
     """A recipe's `[objective]`: how much each part of the loss counts, and what a batch is made of."""
 
     regress: float = 0.0
@@ -77,10 +77,10 @@ class StaticObjective:
 
 
 @dataclass(frozen=True, slots=True)
-class StaticOptions:
-    model: StaticModel = field(default_factory=StaticModel)
+class _StaticOptions:
+    model: _StaticModel = field(default_factory=_StaticModel)
     data: TrainingData = field(default_factory=TrainingData)
-    objective: StaticObjective = field(default_factory=StaticObjective)
+    objective: _StaticObjective = field(default_factory=_StaticObjective)
 
 
 class StaticTask(Task[StaticNet, dict[str, Any]]):
@@ -88,7 +88,7 @@ class StaticTask(Task[StaticNet, dict[str, Any]]):
 
     metric, higher_is_better = "pool_mrr", True
 
-    def __init__(self, options: StaticOptions) -> None:
+    def __init__(self, options: _StaticOptions) -> None:
         self.options = options
         base = options.model.teacher
         if base == minilm.NAME:
@@ -281,4 +281,4 @@ def _titled_texts(passages: Sequence[Passage]) -> list[str]:
     return [f"{passage.title}. {passage.text}" for passage in passages]
 
 
-SPEC = TaskSpec(StaticOptions, StaticTask)
+SPEC = TaskSpec(_StaticOptions, StaticTask)

@@ -16,7 +16,7 @@ from whichsense.models.vectors.static import VectorTable
 _HEADS = 4
 
 
-class QuestionLayer(nn.Module):
+class _QuestionLayer(nn.Module):
     """One layer of attention. Names and shapes are those that `whichsense.models.vectors.question_net` reads."""
 
     def __init__(self, width: int, wide: int) -> None:
@@ -43,7 +43,7 @@ class QuestionLayer(nn.Module):
         return out
 
 
-class QuestionLayers(nn.Module):
+class _QuestionLayers(nn.Module):
     """Compute what is added to the sum of a question's token vectors; zero before training."""
 
     def __init__(self, width: int, longest: int, layers: int) -> None:
@@ -53,7 +53,7 @@ class QuestionLayers(nn.Module):
         self.nf = nn.LayerNorm(width)
         self.pos = nn.Parameter(torch.randn(longest, width) * 0.02)
         self.blocks = nn.ModuleList(
-            QuestionLayer(width, 2 * width) for _ in range(layers)
+            _QuestionLayer(width, 2 * width) for _ in range(layers)
         )
         # Token vectors are short; attention begins with longer ones.
         nn.init.eye_(self.inn.weight).data.mul_(4)
@@ -89,7 +89,9 @@ class StaticNet(nn.Module):
         self.question_weight = nn.Parameter(rare.clone())
         self.title_weight = nn.Parameter(torch.zeros(()))
         self.bridge = nn.Linear(teacher, vectors.shape[1], bias=False)
-        self.net = QuestionLayers(vectors.shape[1], longest, layers) if layers else None
+        self.net = (
+            _QuestionLayers(vectors.shape[1], longest, layers) if layers else None
+        )
 
     def passages(self, texts: TokenBags, titles: TokenBags) -> Tensor:
         title = functional.normalize(self._sums(titles, self.passage_weight), dim=1)

@@ -50,7 +50,7 @@ class ClarifierSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class ClarifierOptions:
+class _ClarifierOptions:
     model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
     form: InputForm = field(
         default_factory=lambda: InputForm(fusion=False, output_tokens=64)
@@ -61,7 +61,7 @@ class ClarifierOptions:
     clarifying: ClarifierSettings = field(default_factory=ClarifierSettings)
 
 
-def build_task(options: ClarifierOptions) -> Generation[ClarificationExample]:
+def build_task(options: _ClarifierOptions) -> Generation[ClarificationExample]:
     data, form, settings = options.data, options.form, options.clarifying
     if settings.answers == "predicted" and not settings.reader:
         raise BadConfig(
@@ -136,4 +136,4 @@ def _measure(
     }
 
 
-SPEC = TaskSpec(ClarifierOptions, build_task)
+SPEC = TaskSpec(_ClarifierOptions, build_task)

@@ -24,7 +24,7 @@ from whichsense.train.tasks.seq2seq.generation import (
 
 
 @dataclass(frozen=True, slots=True)
-class DisambiguateFirstOptions:
+class _DisambiguateFirstOptions:
     model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
     form: InputForm = field(
         default_factory=lambda: InputForm(fusion=False, passages=0, output_tokens=128)
@@ -32,7 +32,7 @@ class DisambiguateFirstOptions:
     data: TrainingData = field(default_factory=TrainingData)
 
 
-def build_task(options: DisambiguateFirstOptions) -> Generation[Question]:
+def build_task(options: _DisambiguateFirstOptions) -> Generation[Question]:
     form = replace(options.form, passages=0)
     examples = _ambiguous(options.data.training())
     if not examples:
@@ -87,4 +87,4 @@ def _measure(
     return {"edit_f1": mean(scores), "rewrites": mean(counts)}
 
 
-SPEC = TaskSpec(DisambiguateFirstOptions, build_task)
+SPEC = TaskSpec(_DisambiguateFirstOptions, build_task)

@@ -37,14 +37,14 @@ Mode = Literal["closed", "open", "oracle"]
 
 
 @dataclass(frozen=True, slots=True)
-class LongAnswerSettings:
+class _LongAnswerSettings:
     """A recipe's `[writing]`."""
 
     mode: Mode = "open"
 
 
 @dataclass(frozen=True, slots=True)
-class LongAnswerOptions:
+class _LongAnswerOptions:
     model: Seq2SeqModel = field(default_factory=lambda: Seq2SeqModel(base="t5-large"))
     form: InputForm = field(
         default_factory=lambda: InputForm(
@@ -54,11 +54,11 @@ class LongAnswerOptions:
     data: TrainingData = field(
         default_factory=lambda: TrainingData(train="asqa/train", dev="asqa/dev")
     )
-    writing: LongAnswerSettings = field(default_factory=LongAnswerSettings)
+    writing: _LongAnswerSettings = field(default_factory=_LongAnswerSettings)
 
 
 @dataclass(frozen=True, slots=True)
-class WriteExample:
+class _WriteExample:
     """An input in its format, and the long answers that fit it."""
 
     question: Question
@@ -68,7 +68,7 @@ class WriteExample:
     """The references of its evaluation: for the oracle those of annotators whose knowledge it was not given."""
 
 
-def build_task(options: LongAnswerOptions) -> Generation[WriteExample]:
+def build_task(options: _LongAnswerOptions) -> Generation[_WriteExample]:
     data, form, mode = options.data, options.form, options.writing.mode
     evidence = data.evidence(max(1, form.passages))
     train = data.training()
@@ -83,7 +83,7 @@ def build_task(options: LongAnswerOptions) -> Generation[WriteExample]:
         )
 
     def encode(
-        codec: Codec, example: WriteExample, rng: random.Random
+        codec: Codec, example: _WriteExample, rng: random.Random
     ) -> EncodedExample:
         inputs = plain(codec, example.text, form.input_tokens)
         reference = rng.choice(example.references)
@@ -107,7 +107,7 @@ def build_task(options: LongAnswerOptions) -> Generation[WriteExample]:
 
 def _build_examples(
     questions: Sequence[Question], evidence: EvidenceSearch, form: InputForm, mode: Mode
-) -> list[WriteExample]:
+) -> list[_WriteExample]:
     examples = []
     for question in questions:
         example = write_example(question, evidence, form, mode)
@@ -118,7 +118,7 @@ def _build_examples(
 
 def write_example(
     question: Question, evidence: EvidenceSearch, form: InputForm, mode: Mode
-) -> WriteExample | None:
+) -> _WriteExample | None:
     """The input of one question in its mode; None if there is no long answer to learn."""
     if isinstance(question, LongQuestion):
         references = tuple(answer.text for answer in question.long_answers)
@@ -128,14 +128,14 @@ def write_example(
         return None
     if mode == "oracle":
         text, unseen = _oracle(question, evidence)
-        return WriteExample(question, text, references, unseen or references)
+        return _WriteExample(question, text, references, unseen or references)
     if mode == "closed":
         text = formats.closed_book(question.text)
     else:
         hits = evidence.hits(question.text)[: form.passages]
         sources = [SourceText(hit.passage.text, hit.passage.title) for hit in hits]
         text = formats.open_book(question.text, sources)
-    return WriteExample(question, text, references, references)
+    return _WriteExample(question, text, references, references)
 
 
 def _oracle(
@@ -181,7 +181,7 @@ def _derive_reference(question: Question, evidence: EvidenceSearch) -> tuple[str
 
 
 def _measure(
-    generator: Generator, examples: Sequence[WriteExample], beams: int
+    generator: Generator, examples: Sequence[_WriteExample], beams: int
 ) -> Mapping[str, float]:
     """ROUGE-L against the better reference, and the share of short answers that the long one holds (STR-EM)."""
     inputs = [example.text for example in examples]
@@ -196,4 +196,4 @@ def _measure(
     return {"rouge_l": mean(rouge_l), "str_em": mean(em), "words": mean(lengths)}
 
 
-SPEC = TaskSpec(LongAnswerOptions, build_task)
+SPEC = TaskSpec(_LongAnswerOptions, build_task)

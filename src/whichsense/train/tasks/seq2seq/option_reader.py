@@ -34,7 +34,7 @@ from whichsense.train.tasks.seq2seq.generation import (
 
 
 @dataclass(frozen=True, slots=True)
-class OptionReaderOptions:
+class _OptionReaderOptions:
     model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
     form: InputForm = field(
         default_factory=lambda: InputForm(fusion=False, question_tokens=64)
@@ -44,7 +44,7 @@ class OptionReaderOptions:
     )
 
 
-def build_task(options: OptionReaderOptions) -> Generation[ReadExample]:
+def build_task(options: _OptionReaderOptions) -> Generation[ReadExample]:
     data, form = options.data, options.form
     train = clarification_examples(data.training())
     dev = clarification_examples(data.development())
@@ -121,4 +121,4 @@ def _measure(
     }
 
 
-SPEC = TaskSpec(OptionReaderOptions, build_task)
+SPEC = TaskSpec(_OptionReaderOptions, build_task)

@@ -41,33 +41,33 @@ from whichsense.train.tasks.seq2seq.generation import (
 from whichsense.train.tasks.seq2seq.token_deletion import delete_span, load_tagger
 from whichsense.types import Candidate, Case, Hit, Reading
 
-Pretraining = Literal["none", "token-deletion", "question-generation"]
+_Pretraining = Literal["none", "token-deletion", "question-generation"]
 
 
 @dataclass(frozen=True, slots=True)
-class RewritingSettings:
+class _RewritingSettings:
     """A recipe's `[rewriting]`."""
 
     prompt: bool = True
     others: bool = True
     insertion_weight: float = 3.5
-    pretraining: Pretraining = "none"
+    pretraining: _Pretraining = "none"
     tagger: str = ""
     """For token deletion: a spaCy pipeline; empty: the built-in list of closed-class words."""
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionDisambiguationOptions:
+class _QuestionDisambiguationOptions:
     model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
     form: InputForm = field(
         default_factory=lambda: InputForm(question_tokens=64, output_tokens=40)
     )
     data: TrainingData = field(default_factory=TrainingData)
-    rewriting: RewritingSettings = field(default_factory=RewritingSettings)
+    rewriting: _RewritingSettings = field(default_factory=_RewritingSettings)
 
 
 @dataclass(frozen=True, slots=True)
-class RewriteExample:
+class _RewriteExample:
     """One answer of a question and the rewrites that set it apart; in pre-training, no rewrite yet."""
 
     prompt: str
@@ -77,7 +77,7 @@ class RewriteExample:
     hits: Sequence[Hit]
 
 
-def build_task(options: QuestionDisambiguationOptions) -> Generation[RewriteExample]:
+def build_task(options: _QuestionDisambiguationOptions) -> Generation[_RewriteExample]:
     data, form, settings = options.data, options.form, options.rewriting
     evidence = data.evidence(form.passages)
     train = data.training()
@@ -85,20 +85,20 @@ def build_task(options: QuestionDisambiguationOptions) -> Generation[RewriteExam
     evidence.search([question.text for question in (*train, *dev)])
     is_pretraining = settings.pretraining != "none"
     build_examples = _single_examples if is_pretraining else _pair_examples
-    examples: list[RewriteExample] = []
+    examples: list[_RewriteExample] = []
     for question in train:
         examples += build_examples(question, evidence)
     if not examples:
         raise BadInput(
             "No training question has several readings with a rewrite each: there is nothing to learn from."
         )
-    dev_examples: list[RewriteExample] = []
+    dev_examples: list[_RewriteExample] = []
     if is_pretraining:
         for question in dev:
             dev_examples += _single_examples(question, evidence)
 
     def encode(
-        codec: Codec, example: RewriteExample, rng: random.Random
+        codec: Codec, example: _RewriteExample, rng: random.Random
     ) -> EncodedExample:
         return _encode_rewrite(codec, form, settings, example, rng)
 
@@ -127,7 +127,7 @@ def build_task(options: QuestionDisambiguationOptions) -> Generation[RewriteExam
 
 def _pair_examples(
     question: Question, evidence: EvidenceSearch
-) -> Iterator[RewriteExample]:
+) -> Iterator[_RewriteExample]:
     """Every reading that annotators wrote a question for."""
     hits = evidence.hits(question.text)
     for annotation in question.annotations:
@@ -142,26 +142,26 @@ def _pair_examples(
                     others.append(other.answers[0])
             # No example is left out: where no alias is held, all count.
             answers = held_aliases(pair.answers, hits) or pair.answers
-            yield RewriteExample(
+            yield _RewriteExample(
                 question.text, answers, tuple(others), pair.questions, hits
             )
 
 
 def _single_examples(
     question: Question, evidence: EvidenceSearch
-) -> Iterator[RewriteExample]:
+) -> Iterator[_RewriteExample]:
     """A question as its own rewrite: what the prompt lacks of it is decided when it is drawn."""
     hits = evidence.hits(question.text)
     aliases = tuple(alias for answer in question.answers for alias in answer)
     answers = held_aliases(aliases, hits) or aliases
-    yield RewriteExample(question.text, answers, (), (question.text,), hits)
+    yield _RewriteExample(question.text, answers, (), (question.text,), hits)
 
 
 def _encode_rewrite(
     codec: Codec,
     form: InputForm,
-    settings: RewritingSettings,
-    example: RewriteExample,
+    settings: _RewritingSettings,
+    example: _RewriteExample,
     rng: random.Random,
 ) -> EncodedExample:
     prompt, rewrite = _draw_prompt_and_rewrite(example, settings, rng)
@@ -185,7 +185,7 @@ def _encode_rewrite(
 
 
 def _draw_prompt_and_rewrite(
-    example: RewriteExample, settings: RewritingSettings, rng: random.Random
+    example: _RewriteExample, settings: _RewritingSettings, rng: random.Random
 ) -> tuple[str, str]:
     """Prompt and rewrite. In pre-training the rewrite is the question, and the prompt what is left of it."""
     question = example.prompt
@@ -257,8 +257,8 @@ def _score_readings(
 
 def _measure_restored(
     generator: Generator,
-    examples: Sequence[RewriteExample],
-    settings: RewritingSettings,
+    examples: Sequence[_RewriteExample],
+    settings: _RewritingSettings,
     beams: int,
 ) -> Mapping[str, float]:
     """How well questions are restored: against the prompt that each was cut down to."""
@@ -284,4 +284,4 @@ def _measure_restored(
     return {"f1_edit": mean(edit_f1), "bleu4": mean(bleu4)}
 
 
-SPEC = TaskSpec(QuestionDisambiguationOptions, build_task)
+SPEC = TaskSpec(_QuestionDisambiguationOptions, build_task)

@@ -15,7 +15,7 @@ from typing import Any
 from whichsense.errors import BadInput, require
 from whichsense.text.function_words import CLOSED_CLASS_WORDS
 
-Tagger = Callable[[Sequence[str]], list[bool]]
+_Tagger = Callable[[Sequence[str]], list[bool]]
 """Says of each word of a question whether it is informative."""
 _LONGEST = 5  # words of a deleted span
 _INFORMATIVE = frozenset({"ADJ", "NOUN", "NUM", "PROPN", "SYM", "VERB"})
@@ -36,7 +36,7 @@ def tag_by_list(words: Sequence[str]) -> list[bool]:
     return tags
 
 
-def load_tagger(name: str) -> Tagger:
+def load_tagger(name: str) -> _Tagger:
     """The tagger that a recipe names: empty for the list of closed classes, else an installed spaCy pipeline, as in the
     paper's code."""
     if not name:
@@ -63,7 +63,7 @@ def _load_pipeline(name: str) -> Any:
 
 
 def delete_span(
-    question: str, rng: random.Random, tag: Tagger = tag_by_list
+    question: str, rng: random.Random, tag: _Tagger = tag_by_list
 ) -> str | None:
     """The question without an informative span of 1 to 5 words, its length drawn evenly; None if nothing may go.
 

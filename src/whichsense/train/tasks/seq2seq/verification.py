@@ -33,13 +33,13 @@ from whichsense.types import Case
 
 
 @dataclass(frozen=True, slots=True)
-class VerificationOptions:
+class _VerificationOptions:
     model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
     form: InputForm = field(default_factory=InputForm)
     data: TrainingData = field(default_factory=TrainingData)
 
 
-def build_task(options: VerificationOptions) -> Generation[ReadExample]:
+def build_task(options: _VerificationOptions) -> Generation[ReadExample]:
     data, form = options.data, options.form
     evidence = data.evidence(form.passages)
     train = data.training()
@@ -104,4 +104,4 @@ def _measure(
     return {"em": mean(exact)}
 
 
-SPEC = TaskSpec(VerificationOptions, build_task)
+SPEC = TaskSpec(_VerificationOptions, build_task)
