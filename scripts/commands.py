@@ -19,10 +19,7 @@ def _helps(
 ) -> Iterator[tuple[str, str]]:
     """Each command, outermost first, with its help."""
     context = click.Context(
-        current,
-        info_name=words[-1],
-        max_content_width=_WIDTH,
-        terminal_width=_WIDTH,
+        current, info_name=words[-1], max_content_width=_WIDTH, terminal_width=_WIDTH
     )
     name = " ".join(words)
     # Without a parent context, click shows only the command's last word.

@@ -26,7 +26,7 @@ COMPACT = "compact"
 
 
 @dataclass(frozen=True)
-class Context:
+class BuildContext:
     """What the stages of one system are built over."""
 
     index: Searchable
@@ -50,14 +50,14 @@ class StageSettings(Protocol):
 
 Settings = TypeVar("Settings", bound=StageSettings)
 Stage = TypeVar("Stage")
-Factory = Callable[[Settings, Context], Stage]
+Factory = Callable[[Settings, BuildContext], Stage]
 
 
 def build_stage(
     kind: str,
     settings: Settings,
     providers: Mapping[str, Factory[Settings, Stage]],
-    context: Context,
+    context: BuildContext,
 ) -> Stage:
     """The stage that settings ask for, by their provider or by what their model was trained as."""
     provider = settings.provider or _trained_task(settings.model, kind)
@@ -84,7 +84,7 @@ def _trained_task(model: str, kind: str) -> str:
     )
 
 
-def own_reader(context: Context, kind: str) -> Reader:
+def own_reader(context: BuildContext, kind: str) -> Reader:
     """The system's reader, for a stage that asks again."""
     if context.reader is None:
         raise MissingStage(f"[{kind}] asks the system's reader, and there is none.")

@@ -41,7 +41,7 @@ def use(monkeypatch: pytest.MonkeyPatch, *releases: Release) -> None:
     monkeypatch.setattr("whichsense.datasets.checking.entry", changed)
 
 
-def report(folder: Path) -> datasets.Report:
+def report(folder: Path) -> datasets.CheckReport:
     return check_function("ambignq/dev", folder.parent)
 
 

@@ -125,10 +125,10 @@ FEEDBACK = {
     "prediction 4": "Ann dug.",
     "feedback": {
         "errors": [
-            {"error type": "Irrelevant", "explanation": "", "start": 9, "end": 19},
+            {"error type": "Irrelevant", "explanation": "", "start": 9, "end": 19}
         ],
         "missing-info": [
-            {"error type": "Missing-Answer", "passage_id": 1, "sentence_id": [2]},
+            {"error type": "Missing-Answer", "passage_id": 1, "sentence_id": [2]}
         ],
         "corrected-prediction": "Ann dug, and Bob.",
     },

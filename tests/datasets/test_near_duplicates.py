@@ -42,10 +42,7 @@ def test_it_equals_the_slow_way(
 def test_case_and_punctuation_do_not_matter() -> None:
     assert find_near_duplicates(
         ["WHO sang 'Hurt'?", "???"], ["who sang hurt", "!"]
-    ) == {
-        0: 0,
-        1: 1,
-    }
+    ) == {0: 0, 1: 1}
 
 
 def test_a_threshold_out_of_range_is_refused() -> None:

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from whichsense.errors import BadInput
-from whichsense.jobs.parts import Codec, Part, Parts
+from whichsense.jobs.parts import Part, PartCodec, Parts
 from whichsense.jobs.stopping import Stopped
 from whichsense.jobs.workers import run_forked
 
 NUMBERS = range(10)
-CODEC: Codec[list[int]] = Codec(
+CODEC: PartCodec[list[int]] = PartCodec(
     ".json", lambda value: json.dumps(value).encode(), json.loads
 )
 

@@ -17,7 +17,7 @@ from whichsense.models.compact.scene import Compact, Scene
 from whichsense.models.compact.scorer.choosing import Option, key
 from whichsense.models.compact.writer import search
 from whichsense.testing import passage_hit
-from whichsense.types import FOR_BENCHMARKS, Candidate
+from whichsense.types import FOR_BENCHMARKS, FOR_PEOPLE, Candidate
 
 for needed in ("onnx", "onnxruntime", "torch"):
     pytest.importorskip(needed)
@@ -43,9 +43,10 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 
 def questions(scene: Scene, *answers: str) -> list[list[str]]:
     targets = [locate(scene, Candidate(answer, 1.0)) for answer in answers]
-    told = [support(scene, one) for one in targets]
+    told = [support(scene, one, policy=FOR_PEOPLE) for one in targets]
     return [
-        [one.question for one in some] for some in phrase_rewrites(scene, targets, told)
+        [one.question for one in some]
+        for some in phrase_rewrites(scene, targets, told, policy=FOR_BENCHMARKS)
     ]
 
 
@@ -124,7 +125,12 @@ def test_a_name_spelt_otherwise_is_explained_and_no_question_is_its_own_rewrite(
             locate(own, Candidate(answer, 1.0))
             for answer in ("David Lynch", "Denis Villeneuve")
         ]
-        first, _ = written(own, targets, [support(own, one) for one in targets])
+        first, _ = written(
+            own,
+            targets,
+            [support(own, one, policy=FOR_PEOPLE) for one in targets],
+            policy=FOR_BENCHMARKS,
+        )
         given = [one.question for one in first.options]
         assert key(asked) not in map(key, given)
         assert found is None or any(found in one for one in given)
@@ -150,13 +156,13 @@ def test_readers_are_told_the_longer_name(scene: Scene) -> None:
     ]
     own = scene.compact.read_given("Who lives in Springfield?", hits)
     targets = [locate(own, Candidate(answer, 1.0)) for answer in ("114,394", "169,176")]
-    told = [support(own, one) for one in targets]
-    found = phrase_rewrites(own, targets, told, cautious=True)
+    told = [support(own, one, policy=FOR_PEOPLE) for one in targets]
+    found = phrase_rewrites(own, targets, told, policy=FOR_PEOPLE)
     assert [some[0].question for some in found] == [
         "Who lives in Springfield, Illinois?",
         "Who lives in Springfield, Missouri?",
     ]
-    assert not any(phrase_rewrites(own, targets, told))
+    assert not any(phrase_rewrites(own, targets, told, policy=FOR_BENCHMARKS))
 
 
 def test_a_phrase_that_is_drawn_too_stays_as_good(
@@ -166,7 +172,7 @@ def test_a_phrase_that_is_drawn_too_stays_as_good(
         locate(scene, Candidate(answer, 1.0))
         for answer in ("David Lynch", "Denis Villeneuve")
     ]
-    told = [support(scene, one) for one in targets]
+    told = [support(scene, one, policy=FOR_PEOPLE) for one in targets]
     option = Option(
         QUESTION.replace("Dune", "Dune in Mexico"), -0.5, bonus=0.1
     )  # what becomes of a drawn phrase
@@ -176,5 +182,6 @@ def test_a_phrase_that_is_drawn_too_stays_as_good(
         lambda *_, **__: [RewriteOptions((option,), (option.question,))] * 2,
     )
     assert [
-        one.worth for one in rewriting.rewrites(scene, targets, told, cautious=True)[0]
+        one.worth
+        for one in rewriting.rewrites(scene, targets, told, policy=FOR_PEOPLE)[0]
     ] == [float("inf")]

@@ -26,12 +26,7 @@ from whichsense.models.compact.scorer.choosing import (
 )
 from whichsense.models.compact.scorer.scorer import linear
 from whichsense.models.compact.writer import search
-from whichsense.models.compact.writer.edits import (
-    Edit,
-    Surfaces,
-    applied,
-    changes,
-)
+from whichsense.models.compact.writer.edits import Edit, Surfaces, applied, changes
 from whichsense.models.compact.writer.prompts import (
     BETWEEN,
     LONGEST,
@@ -47,7 +42,7 @@ from whichsense.text.function_words import NEUTRAL_WORDS, SMALL_WORDS
 from whichsense.text.porter import porter_stem
 from whichsense.text.words import words
 from whichsense.train.compact.scorer.linear import fit_within
-from whichsense.types import Candidate
+from whichsense.types import FOR_BENCHMARKS, FOR_PEOPLE, Candidate
 
 for needed in ("onnx", "onnxruntime", "torch"):
     pytest.importorskip(needed)
@@ -202,7 +197,9 @@ def test_numbers_are_said_as_they_stand(compact: Compact) -> None:
         )
     ]
     scene = compact.over(None, keep=1).read_search("Who made the 1984 film?", hits)
-    lynch = support(scene, locate(scene, Candidate("David Lynch", 1.0)))
+    lynch = support(
+        scene, locate(scene, Candidate("David Lynch", 1.0)), policy=FOR_PEOPLE
+    )
     for good in ("of 2,022,044", "in 1990", "at 7:30", "in 14 days", "of 1984"):
         assert lynch.holds(good), good
     for bad in ("until 044", "of 2,022", "of 2", "in 7", "at 30", "of 1990,14"):
@@ -222,7 +219,9 @@ def test_names_of_the_question_and_of_the_evidence_may_be_inserted(
         ),
     ]
     scene = compact.over(None, keep=2).read_search("Who made Blue Velvet?", hits)
-    lynch = support(scene, locate(scene, Candidate("David Lynch", 1.0)))
+    lynch = support(
+        scene, locate(scene, Candidate("David Lynch", 1.0)), policy=FOR_PEOPLE
+    )
     for good in ("in New York", "of South Korea", "of Blue Velvet"):
         assert lynch.holds(good), good
     for bad in (
@@ -236,7 +235,7 @@ def test_names_of_the_question_and_of_the_evidence_may_be_inserted(
 def test_only_what_is_said_of_the_answer_supports_its_rewrite(compact: Compact) -> None:
     scene = compact.over(None, keep=4).read_search("Who made the film Dune?", HITS)
     lynch, herbert, nobody = (
-        support(scene, locate(scene, Candidate(answer, 1.0)))
+        support(scene, locate(scene, Candidate(answer, 1.0)), policy=FOR_PEOPLE)
         for answer in ("David Lynch", "Frank Herbert", "nobody")
     )
     assert lynch.holds("the 1984 film") and not lynch.holds("of 2021")
@@ -271,7 +270,12 @@ def test_rewrites_keep_to_the_evidence(scene: Scene) -> None:
         for answer in ("David Lynch", "Denis Villeneuve")
     ]
     assert [sorted(one.marked) for one in targets] != [[], []]
-    found = rewrites(scene, targets, [support(scene, one) for one in targets])
+    found = rewrites(
+        scene,
+        targets,
+        [support(scene, one, policy=FOR_PEOPLE) for one in targets],
+        policy=FOR_BENCHMARKS,
+    )
     assert any(found)
     told = {
         word
@@ -301,7 +305,9 @@ def prompts_of(scene: Scene, *answers: str) -> list[Prompt]:
 def test_draws_come_again_and_keep_to_what_may_be_written(scene: Scene) -> None:
     """The score of an output is what scoring that output gives."""
     writer, (prompt,) = scene.compact.writer, prompts_of(scene, "David Lynch")
-    pieces = support(scene, locate(scene, Candidate("David Lynch", 1.0))).pieces
+    pieces = support(
+        scene, locate(scene, Candidate("David Lynch", 1.0)), policy=FOR_PEOPLE
+    ).pieces
     found = search.drawn(writer, [prompt, prompt], [pieces, pieces], 8)
     assert found == search.drawn(writer, [prompt, prompt], [pieces, pieces], 8)
     assert len({one.tokens for some in found for one in some}) > 3
@@ -341,7 +347,9 @@ def test_draws_that_are_alike_so_far_are_read_once(
 
     monkeypatch.setattr(Writer, "extend", watched)
     prompts = prompts_of(scene, "David Lynch", "Denis Villeneuve")
-    pieces = support(scene, locate(scene, Candidate("David Lynch", 1.0))).pieces
+    pieces = support(
+        scene, locate(scene, Candidate("David Lynch", 1.0)), policy=FOR_PEOPLE
+    ).pieces
     search.drawn(scene.compact.writer, prompts, [pieces, pieces], 30)
     assert rows[0] == 2 and max(rows) > 2  # the prompts, and then what was written
 
@@ -491,5 +499,10 @@ def test_a_question_too_long_for_the_writer_gets_phrases_of_the_evidence(
 ) -> None:
     scene = compact.over(None, keep=3).read_search("who " * 60 + "?", HITS)
     targets = [locate(scene, Candidate(year, 1.0)) for year in ("1984", "2021")]
-    for some in written(scene, targets, [support(scene, one) for one in targets]):
+    for some in written(
+        scene,
+        targets,
+        [support(scene, one, policy=FOR_PEOPLE) for one in targets],
+        policy=FOR_BENCHMARKS,
+    ):
         assert not some.drawn and all(option.phrase for option in some.options)

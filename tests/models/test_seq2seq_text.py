@@ -16,10 +16,7 @@ from whichsense.models.seq2seq.generator import Generator, plan_batches
 from whichsense.models.seq2seq.inputs import composed, plain, read_by
 from whichsense.models.seq2seq.network import Network
 from whichsense.testing import passage_hit
-from whichsense.train.tasks.seq2seq.generation import (
-    EncodedExample,
-    collate_examples,
-)
+from whichsense.train.tasks.seq2seq.generation import EncodedExample, collate_examples
 from whichsense.train.tiny.seq2seq import byte_level
 
 HITS = [

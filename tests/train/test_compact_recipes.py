@@ -545,8 +545,7 @@ def test_what_holds_an_answer_can_be_left_out(runs: Path) -> None:
     """A scene without its answers, by which it is learnt when to decline: nothing right is among its candidates."""
     scenes = list(
         read_scenes(
-            UnfittedCompact(runs / "compact-tiny" / "model"),
-            training_half_of_sample(),
+            UnfittedCompact(runs / "compact-tiny" / "model"), training_half_of_sample()
         )
     )[:12]
     taken = 0

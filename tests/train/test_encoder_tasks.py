@@ -50,9 +50,7 @@ def test_extractive_reader_fits(tmp_path: Path) -> None:
 def test_rewrites_are_read_over_the_passages_of_their_question(tmp_path: Path) -> None:
     plain, more = (
         load_recipe(
-            "extractive-reader-each-ambignq",
-            (f"reading.rewrites={on}",),
-            tiny=True,
+            "extractive-reader-each-ambignq", (f"reading.rewrites={on}",), tiny=True
         ).make()
         for on in ("false", "true")
     )

@@ -138,10 +138,7 @@ def _print_leaderboard(leaderboard: Leaderboard) -> None:
 @_DATA_DIR
 @_LIMIT
 @click.option(
-    "--out",
-    type=_PATH,
-    metavar="FILE",
-    help="Write the result to this JSON file, too.",
+    "--out", type=_PATH, metavar="FILE", help="Write the result to this JSON file, too."
 )
 @_JSON
 def retrieval(

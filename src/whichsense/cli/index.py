@@ -61,9 +61,7 @@ def command() -> None:
     "--sentences", is_flag=True, help="Cut passages at the ends of sentences."
 )
 @click.option(
-    "--dense",
-    is_flag=True,
-    help="Encode passages as vectors, for search by meaning.",
+    "--dense", is_flag=True, help="Encode passages as vectors, for search by meaning."
 )
 @click.option(
     "--encoder",

@@ -12,11 +12,7 @@ _FILE = click.Path(path_type=Path)
 @click.command()
 @click.argument("results", nargs=-1, required=True, type=_FILE)
 @click.option(
-    "--out",
-    required=True,
-    type=_FILE,
-    metavar="FILE",
-    help="The HTML file to write.",
+    "--out", required=True, type=_FILE, metavar="FILE", help="The HTML file to write."
 )
 @click.option(
     "--title",

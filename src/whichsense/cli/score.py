@@ -211,9 +211,7 @@ def _print_comparison(comparison: Comparison) -> None:
         means = f"{name:<18}{a_mean:>8.4f}{b_mean:>8.4f}"
         difference = f"{test.difference:>+9.4f}   {interval:<18}"
         verdict = comparison.verdict(name)
-        print(
-            f"{means}{difference}{test.p_permutation:>7.4f}  {wins:<14}{verdict}",
-        )
+        print(f"{means}{difference}{test.p_permutation:>7.4f}  {wins:<14}{verdict}")
     print(_COMPARE_NOTE)
 
 

@@ -17,7 +17,7 @@ from whichsense.text.words import whole_characters
 
 
 @dataclass
-class Entry:
+class SourceEntry:
     """A file that will be read, or one that will be named as broken because it must not be (`wrong`)."""
 
     path: Path
@@ -48,7 +48,7 @@ class Entry:
 class Listing:
     """The files of all sources, in the order in which they are read."""
 
-    entries: list[Entry]
+    entries: list[SourceEntry]
     passed_over: int
 
 
@@ -85,7 +85,7 @@ def _list_folder(source: Path, format: str | None, listing: Listing) -> None:
         )
 
 
-def _file_entry(path: Path, format: str | None) -> Entry:
+def _file_entry(path: Path, format: str | None) -> SourceEntry:
     """A file that was given as a source. Whatever is wrong with it is an error."""
     try:
         status = path.stat()
@@ -118,10 +118,10 @@ def _file_entry(path: Path, format: str | None) -> Entry:
         kind = "jsonl"  # whose reader says what to run
     if format is None:
         kind = formats.refined(path, kind)
-    return Entry(path, None, kind, size=status.st_size, mtime=status.st_mtime_ns)
+    return SourceEntry(path, None, kind, size=status.st_size, mtime=status.st_mtime_ns)
 
 
-def _walk(root: Path, format: str | None) -> Iterator[Entry]:
+def _walk(root: Path, format: str | None) -> Iterator[SourceEntry]:
     """Every file below a folder, sorted; hidden ones are left alone, links that lead outside are named.
 
     A folder that is an index comes as one entry without a format: `index build . --out idx` must not read idx.
@@ -134,7 +134,7 @@ def _walk(root: Path, format: str | None) -> Iterator[Entry]:
         if _is_index(folders, names):
             # What was made from text is not text: it is passed over as one entry.
             folders.clear()
-            yield Entry(here, root)
+            yield SourceEntry(here, root)
             continue
         for name in sorted(names + linked):
             path = here / name
@@ -143,13 +143,13 @@ def _walk(root: Path, format: str | None) -> Iterator[Entry]:
             if not path.is_symlink():
                 yield _folder_entry(path, root, format)
             elif not Path(os.path.realpath(path)).is_relative_to(real):
-                yield Entry(
+                yield SourceEntry(
                     path,
                     root,
                     wrong="path outside the folder: the link is not followed. Copy the file in.",
                 )
             elif not path.exists():
-                yield Entry(path, root, wrong="the link leads nowhere.")
+                yield SourceEntry(path, root, wrong="the link leads nowhere.")
             # A link to a place inside is ignored: its target is read at its own place.
 
 
@@ -178,10 +178,10 @@ def _unreadable(error: OSError) -> None:
     )
 
 
-def _folder_entry(path: Path, root: Path, format: str | None) -> Entry:
+def _folder_entry(path: Path, root: Path, format: str | None) -> SourceEntry:
     """A file below a folder. It has no format where it is of a kind that is not read."""
     status = path.stat()
-    entry = Entry(path, root, size=status.st_size, mtime=status.st_mtime_ns)
+    entry = SourceEntry(path, root, size=status.st_size, mtime=status.st_mtime_ns)
     if not stat.S_ISREG(status.st_mode):
         return entry
     kind = formats.by_name(path)
@@ -205,7 +205,7 @@ def _wikiextractor(path: Path) -> bool:
     return path.name.startswith("wiki_")
 
 
-def _name(entries: list[Entry]) -> None:
+def _name(entries: list[SourceEntry]) -> None:
     """Give each file the shortest name that no other has: its stem, else its path, else with its folder."""
     forms = [_names(entry) for entry in entries]
     # How often each name stands among the first, second … forms of all files.
@@ -223,7 +223,7 @@ def _name(entries: list[Entry]) -> None:
         entry.name = name
 
 
-def _names(entry: Entry) -> tuple[str, ...]:
+def _names(entry: SourceEntry) -> tuple[str, ...]:
     """The names that a file may have, shortest first."""
     relative = entry.relative
     path = entry.path.resolve()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from whichsense.corpus.feed import Feed, Reader, ReadingLimits, Record, Step
 from whichsense.corpus.formats import detection as formats
-from whichsense.corpus.listing import Entry, Listing, list_files
+from whichsense.corpus.listing import Listing, SourceEntry, list_files
 from whichsense.corpus.report import Broken, Report
 from whichsense.errors import BadInput
 from whichsense.text.words import whole_characters
@@ -132,7 +132,11 @@ class Corpus:
         )
 
     def _feed_of(
-        self, entry: Entry, report: Report, skip: int, idle: Callable[[], None] | None
+        self,
+        entry: SourceEntry,
+        report: Report,
+        skip: int,
+        idle: Callable[[], None] | None,
     ) -> Feed:
         prefixed = self.prefix
         if prefixed is None:
@@ -152,7 +156,7 @@ class Corpus:
             limits=self.limits,
         )
 
-    def _steps(self, entry: Entry, readers: dict[str, Reader]) -> Iterator[Step]:
+    def _steps(self, entry: SourceEntry, readers: dict[str, Reader]) -> Iterator[Step]:
         """One file's steps. A file among documents that cannot be used is itself one broken record."""
         feed = self._feed
         if entry.wrong:
@@ -190,7 +194,7 @@ class Corpus:
                 folders.add(entry.root)
         return folders
 
-    def _is_lenient(self, entry: Entry) -> bool:
+    def _is_lenient(self, entry: SourceEntry) -> bool:
         """One bad page does not spoil a folder of documents; a dump that is missing from a folder of dumps does."""
         if entry.document:
             return len(self._listing.entries) > 1

@@ -11,13 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from whichsense.datasets.catalog import Entry, entry, names
-from whichsense.datasets.checking import Report, check
-from whichsense.datasets.dataset import (
-    Dataset,
-    load,
-    load_questions,
-    locate_questions,
-)
+from whichsense.datasets.checking import CheckReport, check
+from whichsense.datasets.dataset import Dataset, load, load_questions, locate_questions
 from whichsense.datasets.families import (
     Claim,
     ClarifiedQuestion,
@@ -58,6 +53,7 @@ from whichsense.jobs.progress import Progress, silent
 __all__ = [
     "Annotation",
     "AnnotationKind",
+    "CheckReport",
     "Claim",
     "ClarifiedQuestion",
     "Condition",
@@ -82,7 +78,6 @@ __all__ = [
     "QAPair",
     "Question",
     "Record",
-    "Report",
     "SearchQuery",
     "SentencePassage",
     "SituatedQuestion",

@@ -18,7 +18,7 @@ from whichsense.files import sha256_unpacked
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CheckReport:
     """The result of a check: `problem` is empty where there is none."""
 
     name: str
@@ -34,13 +34,13 @@ class Report:
         return not self.problem
 
 
-def check(name: str, data_dir: str | Path | None = None) -> Report:
+def check(name: str, data_dir: str | Path | None = None) -> CheckReport:
     """Read a dataset to its end and compare it with the catalog. Bad data is reported, not raised."""
     about = entry(name)
     path = find(about, data_dir)
     if path is None:
         advice = advise_getting(about, data_dir)
-        return Report(name, None, problem=f"not there. {advice}")
+        return CheckReport(name, None, problem=f"not there. {advice}")
     count = 0
     try:
         # The checksum first: a file known to be wrong need not be read.
@@ -55,11 +55,11 @@ def check(name: str, data_dir: str | Path | None = None) -> Report:
             seen.add(record.id)
         release = release or _identify_by_count(about, path, count)
     except WhichsenseError as error:
-        return Report(name, path, count, problem=str(error))
+        return CheckReport(name, path, count, problem=str(error))
     problem = ""
     if release.count is not None and release.count != count:
         problem = f"'{path}' has {count:,} records; the {release.name} release has {release.count:,}. {_fix(about)}"
-    return Report(name, path, count, release.name, checksum, problem)
+    return CheckReport(name, path, count, release.name, checksum, problem)
 
 
 def _fix(about: Entry) -> str:

@@ -18,12 +18,7 @@ from pathlib import Path
 from typing import IO, TypeGuard
 
 from whichsense.datasets.catalog import Download, Entry, entry, names
-from whichsense.datasets.folder import (
-    advise_getting,
-    fetch_folder,
-    fetched_name,
-    find,
-)
+from whichsense.datasets.folder import advise_getting, fetch_folder, fetched_name, find
 from whichsense.errors import DamagedData, MissingData
 from whichsense.files import sha256
 from whichsense.jobs.progress import Progress
@@ -182,10 +177,7 @@ def _unpack(archive: Path, download: Download, place: Path) -> None:
     """Write one file of an archive to its place in one step."""
     temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
     try:
-        with (
-            _open_member(archive, download) as source,
-            open(temporary, "wb") as file,
-        ):
+        with _open_member(archive, download) as source, open(temporary, "wb") as file:
             shutil.copyfileobj(source, file)
         os.replace(temporary, place)
     finally:

@@ -143,11 +143,7 @@ def _load_table(entry: LeaderboardEntry) -> SystemSettings | None:
     return replace(table, name=entry.name or table.name)
 
 
-def _refuse_same_file(
-    path: str | Path,
-    out: Path,
-    names: Sequence[str],
-) -> None:
+def _refuse_same_file(path: str | Path, out: Path, names: Sequence[str]) -> None:
     """Refuse two systems that would write to one file."""
     taken: dict[str, str] = {}
     for name in names:

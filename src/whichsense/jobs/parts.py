@@ -43,7 +43,7 @@ class Part(Generic[Item]):
 
 
 @dataclass(frozen=True, slots=True)
-class Codec(Generic[Result]):
+class PartCodec(Generic[Result]):
     """How a part's result is written and read."""
 
     suffix: str
@@ -65,7 +65,7 @@ class Parts(Generic[Item, Result]):
         fingerprint: Fingerprint,
         *,
         size: int,
-        codec: Codec[Result],
+        codec: PartCodec[Result],
         advice: str = "Choose another folder, or remove this one.",
     ) -> None:
         self.folder = folder
@@ -157,11 +157,7 @@ class Parts(Generic[Item, Result]):
 
     def _claim(self, file: BinaryIO, count: int) -> None:
         """Compare the fingerprint of unfinished parts with ours, or write it; remove what a killed run left half."""
-        fingerprint = {
-            "about": self._fingerprint,
-            "size": self.size,
-            "items": count,
-        }
+        fingerprint = {"about": self._fingerprint, "size": self.size, "items": count}
         file.seek(0)
         body = file.read()
         written = _parsed(body)

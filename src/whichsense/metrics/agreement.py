@@ -11,10 +11,7 @@ from whichsense.metrics.ambignq import f1_answers
 from whichsense.metrics.rouge import rouge_l
 
 
-def kappa(
-    one: Sequence[Hashable],
-    other: Sequence[Hashable],
-) -> float:
+def kappa(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
     """Cohen's kappa: agreement of two annotators beyond chance; 1 where they always agree.
 
     >>> kappa([True, True, False, False], [True, False, False, False])

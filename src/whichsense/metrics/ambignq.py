@@ -67,8 +67,7 @@ def f1_answers(
 
 
 def _matching_answers(
-    gold: Sequence[Sequence[str]],
-    predicted: Sequence[str],
+    gold: Sequence[Sequence[str]], predicted: Sequence[str]
 ) -> list[tuple[int, int]]:
     """The indices of every gold and predicted answer that are equal after normalization."""
     if not gold or not predicted:
@@ -86,10 +85,7 @@ def _matching_answers(
 
 
 def _released_f1(
-    matches: Sequence[_Match],
-    metric: int,
-    n_gold: int,
-    n_predicted: int,
+    matches: Sequence[_Match], metric: int, n_gold: int, n_predicted: int
 ) -> float:
     """Greedy 1:1 matching, best score first; ties by gold order, then by predicted order."""
     ordered = sorted(matches, key=lambda match: match[2][metric], reverse=True)
@@ -97,21 +93,14 @@ def _released_f1(
 
 
 def _in_order_f1(
-    matches: Sequence[_Match],
-    metric: int,
-    n_gold: int,
-    n_predicted: int,
+    matches: Sequence[_Match], metric: int, n_gold: int, n_predicted: int
 ) -> float:
     """Greedy 1:1 matching in the order of the predictions."""
     ordered = sorted(matches, key=lambda match: match[1])
     return _greedy_f1(ordered, metric, n_gold + n_predicted)
 
 
-def _greedy_f1(
-    matches: Sequence[_Match],
-    metric: int,
-    size: int,
-) -> float:
+def _greedy_f1(matches: Sequence[_Match], metric: int, size: int) -> float:
     if len(matches) == 1:  # the common case
         return 2 * matches[0][2][metric] / size
     used_gold: set[int] = set()
@@ -126,10 +115,7 @@ def _greedy_f1(
 
 
 def _paper_f1(
-    matches: Sequence[_Match],
-    metric: int,
-    n_gold: int,
-    n_predicted: int,
+    matches: Sequence[_Match], metric: int, n_gold: int, n_predicted: int
 ) -> float:
     """Every prediction takes its best gold answer, whether another has taken it or not."""
     best: dict[int, float] = {}
@@ -159,11 +145,7 @@ def references(question: str) -> tuple[tuple[str, ...], ...]:
     return tuple(wordings) or ((),)
 
 
-def question_scores(
-    prompt: str,
-    gold: str,
-    predicted: str,
-) -> tuple[float, ...]:
+def question_scores(prompt: str, gold: str, predicted: str) -> tuple[float, ...]:
     """BLEU-1 to BLEU-4 and EDIT-F1 of a predicted question against a gold one.
 
     >>> prompt, gold = "Who made the play the crucible?", "Who wrote the play the crucible?"
@@ -208,9 +190,7 @@ def score_question(
 
 
 def _score_matches(
-    prompt: str,
-    annotation: Annotation,
-    prediction: Prediction,
+    prompt: str, annotation: Annotation, prediction: Prediction
 ) -> list[_Match]:
     with_questions = bool(prediction.questions) and not annotation.single
     matches: list[_Match] = []

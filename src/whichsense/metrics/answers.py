@@ -41,10 +41,7 @@ def exact_match_first(prediction: str, aliases: Sequence[str]) -> float:
     return float(matches(prediction, first))
 
 
-def oracle_exact_match(
-    predictions: Iterable[str],
-    aliases: Sequence[str],
-) -> float:
+def oracle_exact_match(predictions: Iterable[str], aliases: Sequence[str]) -> float:
     """EM that is right if any predicted answer is (REFUEL's Oracle EM).
 
     >>> oracle_exact_match(["A", "B"], ["b"])

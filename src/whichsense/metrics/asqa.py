@@ -57,10 +57,7 @@ def rouge_l_better_average(scores: Sequence[Sequence[float]]) -> float:
     return max(averages)
 
 
-def str_em(
-    answers: Sequence[Sequence[str]],
-    prediction: str,
-) -> float:
+def str_em(answers: Sequence[Sequence[str]], prediction: str) -> float:
     """The share of short answers that the long answer holds: a normalized alias is a substring of it.
 
     >>> str_em([["5"], ["Carrie Fisher", "Fisher"]], "It came out in 1995, with Ford.")
@@ -75,8 +72,7 @@ def str_em(
 
 
 def reader_scores(
-    questions: Sequence[Disambiguation],
-    short_answers: Sequence[str],
+    questions: Sequence[Disambiguation], short_answers: Sequence[str]
 ) -> ReaderScores:
     """How well the answers that a reader took from a long answer agree with the gold ones.
 
@@ -91,9 +87,7 @@ def reader_scores(
         f1.append(max(token_f1(answer, alias) for alias in question.aliases))
         em.append(matches(answer, question.aliases))
     return ReaderScores(
-        disambig_f1=sum(f1) / len(f1),
-        qa_em=sum(em) / len(em),
-        qa_hit=float(all(em)),
+        disambig_f1=sum(f1) / len(f1), qa_em=sum(em) / len(em), qa_hit=float(all(em))
     )
 
 

@@ -68,11 +68,7 @@ def quantile(values: Array, share: float) -> float:
     return float(ordered[below] + (position - below) * step)
 
 
-def resampled_sums(
-    table: Array,
-    samples: int = _SAMPLES,
-    seed: int = _SEED,
-) -> Array:
+def resampled_sums(table: Array, samples: int = _SAMPLES, seed: int = _SEED) -> Array:
     """Column sums over resampled questions: from a row per question to a row per resample.
 
     Any statistic that is made of sums (a mean, a micro average, a corpus BLEU) gets its interval from these.
@@ -96,11 +92,7 @@ def resampled_sums(
     return np.concatenate(parts)
 
 
-def _flipped_sums(
-    table: Array,
-    samples: int,
-    seed: int,
-) -> Array:
+def _flipped_sums(table: Array, samples: int, seed: int) -> Array:
     """Column sums with a random sign for each question: what chance alone gives."""
     import numpy as np
 
@@ -120,10 +112,7 @@ def _chunk_sizes(samples: int, n: int) -> Iterator[int]:
         yield min(largest, samples - start)
 
 
-def paired_test(
-    a: Sequence[float],
-    b: Sequence[float],
-) -> PairedTest:
+def paired_test(a: Sequence[float], b: Sequence[float]) -> PairedTest:
     """Compare two systems, question by question: paired bootstrap and sign-flip permutation.
 
     >>> result = paired_test([0.0] * 30 + [1.0] * 10, [1.0] * 30 + [1.0] * 10)
@@ -134,8 +123,7 @@ def paired_test(
 
 
 def paired_tests(
-    a: Mapping[str, Sequence[float]],
-    b: Mapping[str, Sequence[float]],
+    a: Mapping[str, Sequence[float]], b: Mapping[str, Sequence[float]]
 ) -> dict[str, PairedTest]:
     """The same for several metrics of the same questions, with the same resamples for all."""
     import numpy as np

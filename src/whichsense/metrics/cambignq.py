@@ -39,9 +39,7 @@ class MicroAverage:
 
 
 def option_overlap(
-    gold: Sequence[str],
-    predicted: Sequence[str],
-    one_assignment: bool = False,
+    gold: Sequence[str], predicted: Sequence[str], one_assignment: bool = False
 ) -> Overlap:
     """How well predicted options cover gold ones.
 
@@ -107,11 +105,7 @@ def _share(length: int, text: str) -> float:
 
 
 def _overlap(
-    precision: _Table,
-    recall: _Table,
-    predicted: int,
-    gold: int,
-    one_assignment: bool,
+    precision: _Table, recall: _Table, predicted: int, gold: int, one_assignment: bool
 ) -> Overlap:
     if not predicted or not gold:
         # Two empty lists agree; one empty list scores zero. A size of 0 counts as 1.

@@ -18,8 +18,7 @@ class CitationScores:
 
 
 def citation_scores(
-    sentences: Sequence[tuple[str, Sequence[str]]],
-    entails: _Entails,
+    sentences: Sequence[tuple[str, Sequence[str]]], entails: _Entails
 ) -> CitationScores:
     """Score sentences, each with the texts that it cites.
 
@@ -44,10 +43,7 @@ def citation_scores(
 
 
 def _is_needed(
-    number: int,
-    texts: Sequence[str],
-    sentence: str,
-    entails: _Entails,
+    number: int, texts: Sequence[str], sentence: str, entails: _Entails
 ) -> bool:
     """Whether a text entails the sentence alone, or the others do not entail it together."""
     if len(texts) == 1 or entails(texts[number], sentence):

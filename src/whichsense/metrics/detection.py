@@ -18,10 +18,7 @@ class DetectionScores:
     f1: float
 
 
-def detection(
-    gold: Sequence[bool],
-    predicted: Sequence[bool],
-) -> DetectionScores:
+def detection(gold: Sequence[bool], predicted: Sequence[bool]) -> DetectionScores:
     """Compare decisions, one for each question.
 
     >>> detection([True, True, False, False], [True, False, True, False])

@@ -121,10 +121,7 @@ def _ends_sentence(token: str, following: str) -> bool:
     return True
 
 
-def _realign_closings(
-    text: str,
-    spans: list[tuple[int, int]],
-) -> list[tuple[int, int]]:
+def _realign_closings(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Move closing quotes and brackets back to the sentence that they close."""
     aligned = []
     moved = 0  # characters that the sentence before has taken

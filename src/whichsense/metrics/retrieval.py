@@ -9,8 +9,7 @@ from whichsense.text.words import normalize
 
 
 def answer_ranks(
-    answers: Sequence[Sequence[str]],
-    texts: Sequence[str],
+    answers: Sequence[Sequence[str]], texts: Sequence[str]
 ) -> list[int | None]:
     """For each gold answer the rank, from 1, of the first text that holds one of its aliases; None if none does.
 
@@ -45,10 +44,7 @@ def answer_ranks(
     return ranks
 
 
-def _found_within(
-    ranks: Sequence[int | None],
-    k: int,
-) -> int:
+def _found_within(ranks: Sequence[int | None], k: int) -> int:
     """How many gold answers are in the top k."""
     count = 0
     for rank in ranks:
@@ -57,10 +53,7 @@ def _found_within(
     return count
 
 
-def answer_recall(
-    ranks: Sequence[int | None],
-    k: int,
-) -> float:
+def answer_recall(ranks: Sequence[int | None], k: int) -> float:
     """The share of gold answers in the top k.
 
     >>> answer_recall([1, 7, None, 3], k=5)
@@ -69,10 +62,7 @@ def answer_recall(
     return _found_within(ranks, k) / len(ranks) if ranks else 0.0
 
 
-def any_answer_recall(
-    ranks: Sequence[int | None],
-    k: int,
-) -> float:
+def any_answer_recall(ranks: Sequence[int | None], k: int) -> float:
     """Whether a gold answer is in the top k.
 
     >>> any_answer_recall([None, 7], k=5), any_answer_recall([None, 7], k=10)
@@ -81,10 +71,7 @@ def any_answer_recall(
     return float(_found_within(ranks, k) > 0)
 
 
-def all_answers_recall(
-    ranks: Sequence[int | None],
-    k: int,
-) -> float:
+def all_answers_recall(ranks: Sequence[int | None], k: int) -> float:
     """Whether all gold answers are in the top k, or k of them where there are more (JPR's MRECALL).
 
     >>> all_answers_recall([1, 7], k=5), all_answers_recall([1, 7], k=10), all_answers_recall([1, 2, None], k=2)

@@ -46,10 +46,7 @@ def rouge_l(reference: str, prediction: str) -> float:
     return rouge_l_scores(reference, prediction)[2]
 
 
-def rouge_l_scores(
-    reference: str,
-    prediction: str,
-) -> tuple[float, float, float]:
+def rouge_l_scores(reference: str, prediction: str) -> tuple[float, float, float]:
     """Precision, recall and F1."""
     gold = _stemmed_sentences(reference)
     predicted = _stemmed_sentences(prediction)
@@ -93,10 +90,7 @@ def rouge_1_recall(reference: str, prediction: str) -> float:
     return common.total() / max(gold.total(), 1)
 
 
-def _union_of_subsequences(
-    sentence: _Words,
-    others: Sequence[_Words],
-) -> list[str]:
+def _union_of_subsequences(sentence: _Words, others: Sequence[_Words]) -> list[str]:
     """The words of a sentence that are in the longest common subsequence with any of the others."""
     words = set(sentence)
     covered: set[int] = set()
@@ -106,10 +100,7 @@ def _union_of_subsequences(
     return [sentence[position] for position in sorted(covered)]
 
 
-def _common_positions(
-    gold: Sequence[str],
-    predicted: Sequence[str],
-) -> list[int]:
+def _common_positions(gold: Sequence[str], predicted: Sequence[str]) -> list[int]:
     """The positions in `gold` of a longest common subsequence. Of several, the one that `rouge-score` reads out."""
     # lengths[i][j]: the length of the longest common subsequence of gold[:i] and predicted[:j].
     lengths = [[0] * (len(predicted) + 1)]

@@ -79,12 +79,7 @@ class _LoadErrors:
 
     def __enter__(self) -> None: ...
 
-    def __exit__(
-        self,
-        kind: Any,
-        error: BaseException | None,
-        trace: Any,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, OSError | ValueError):
             why = str(error).strip().splitlines()[0].rstrip(".")
             raise BadInput(

@@ -97,12 +97,7 @@ class Graph:
 
     def name(self, value: str, name: str) -> None:
         """Make a value an output of the graph under a name."""
-        node = self.onnx.helper.make_node(
-            "Identity",
-            [value],
-            [name],
-            name=name,
-        )
+        node = self.onnx.helper.make_node("Identity", [value], [name], name=name)
         self.nodes.append(node)
 
     def model(
@@ -128,11 +123,7 @@ class Graph:
             self.nodes, "whichsense", input_values, output_values, constants
         )
         opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(_FUSED, 1)]
-        model = helper.make_model(
-            body,
-            opset_imports=opsets,
-            ir_version=9,
-        )
+        model = helper.make_model(body, opset_imports=opsets, ir_version=9)
         return bytes(model.SerializeToString())
 
 

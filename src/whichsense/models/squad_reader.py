@@ -24,12 +24,7 @@ class SquadReader:
     over all windows, unless "no answer" scores higher.
     """
 
-    def __init__(
-        self,
-        path: str | Path,
-        batch: int = 16,
-        device: str = "cpu",
-    ) -> None:
+    def __init__(self, path: str | Path, batch: int = 16, device: str = "cpu") -> None:
         self.path = Path(path)
         self.batch = batch
         self.device = device

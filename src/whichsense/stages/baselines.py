@@ -9,13 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from whichsense.protocols import (
-    Detector,
-    QuestionRewriter,
-    Reader,
-    Reranker,
-    Retriever,
-)
+from whichsense.protocols import Detector, QuestionRewriter, Reader, Reranker, Retriever
 from whichsense.types import FOR_BENCHMARKS, Case, Policy, Reading
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from whichsense.models.seq2seq.formats import clarified
 from whichsense.protocols import Clarifier, Reader, Reranker
-from whichsense.providers import Context, Factory, GeneratorStage
+from whichsense.providers import BuildContext, Factory, GeneratorStage
 from whichsense.text.assignment import best_assignment
 from whichsense.text.clarification import parse_clarification
 from whichsense.text.words import words
@@ -136,10 +136,10 @@ class ClarifierSettings:
     beams: int = 4
 
 
-def _seq2seq(settings: ClarifierSettings, context: Context) -> Clarifier:
+def _seq2seq(settings: ClarifierSettings, context: BuildContext) -> Clarifier:
     return SeqClarifier(settings.model, settings.beams, context.device)
 
 
 PROVIDERS: Mapping[str, Factory[ClarifierSettings, Clarifier]] = {
-    "clarification": _seq2seq,
+    "clarification": _seq2seq
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whichsense.protocols import Detector
-from whichsense.providers import COMPACT, Context, Factory
+from whichsense.providers import COMPACT, BuildContext, Factory
 from whichsense.types import Case
 
 if TYPE_CHECKING:
@@ -71,15 +71,15 @@ class DetectorSettings:
     threshold: float = 0.5
 
 
-def _bert(settings: DetectorSettings, context: Context) -> Detector:
+def _bert(settings: DetectorSettings, context: BuildContext) -> Detector:
     return BertDetector(settings.model, settings.threshold, context.device)
 
 
-def _answers(settings: DetectorSettings, context: Context) -> Detector:
+def _answers(settings: DetectorSettings, context: BuildContext) -> Detector:
     return AnswersDetector()
 
 
-def _compact(settings: DetectorSettings, context: Context) -> Detector:
+def _compact(settings: DetectorSettings, context: BuildContext) -> Detector:
     return CompactDetector(context.compact)
 
 

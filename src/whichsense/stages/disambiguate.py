@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from whichsense.protocols import Disambiguator, QuestionRewriter
-from whichsense.providers import COMPACT, Context, Factory, GeneratorStage
+from whichsense.providers import COMPACT, BuildContext, Factory, GeneratorStage
 from whichsense.text.words import words
 from whichsense.types import Candidate, Case, Reading
 
@@ -171,20 +171,22 @@ class DisambiguatorSettings:
     beams: int = 4
 
 
-def _seq2seq(settings: DisambiguatorSettings, context: Context) -> Disambiguator:
+def _seq2seq(settings: DisambiguatorSettings, context: BuildContext) -> Disambiguator:
     return SeqDisambiguator(settings.model, settings.beams, context.device)
 
 
-def _prompt_copy(settings: DisambiguatorSettings, context: Context) -> Disambiguator:
+def _prompt_copy(
+    settings: DisambiguatorSettings, context: BuildContext
+) -> Disambiguator:
     return PromptCopy()
 
 
-def _compact(settings: DisambiguatorSettings, context: Context) -> Disambiguator:
+def _compact(settings: DisambiguatorSettings, context: BuildContext) -> Disambiguator:
     return CompactDisambiguator(context.compact)
 
 
 def _first_rewriter(
-    settings: DisambiguatorSettings, context: Context
+    settings: DisambiguatorSettings, context: BuildContext
 ) -> QuestionRewriter:
     return FirstRewriter(settings.model, settings.beams, context.device)
 
@@ -195,5 +197,5 @@ PROVIDERS: Mapping[str, Factory[DisambiguatorSettings, Disambiguator]] = {
     "prompt-copy": _prompt_copy,
 }
 REWRITERS: Mapping[str, Factory[DisambiguatorSettings, QuestionRewriter]] = {
-    "disambiguate-first": _first_rewriter,
+    "disambiguate-first": _first_rewriter
 }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from whichsense.protocols import Reader
 from whichsense.providers import (
     COMPACT,
-    Context,
+    BuildContext,
     Factory,
     GeneratorStage,
     build_stage,
@@ -194,17 +194,17 @@ class ReaderSettings:
     """γ of an extractive reader (otherwise its own), or the zero-shot threshold of a sequence-to-sequence one."""
 
 
-def _seq2seq(settings: ReaderSettings, context: Context) -> Reader:
+def _seq2seq(settings: ReaderSettings, context: BuildContext) -> Reader:
     return SeqReader(
         settings.model, settings.beams, context.device, settings.threshold or 0.0
     )
 
 
-def _extractive(settings: ReaderSettings, context: Context) -> Reader:
+def _extractive(settings: ReaderSettings, context: BuildContext) -> Reader:
     return ExtractiveReader(settings.model, settings.threshold, context.device)
 
 
-def _vote(settings: ReaderSettings, context: Context) -> Reader:
+def _vote(settings: ReaderSettings, context: BuildContext) -> Reader:
     voters = []
     for model in settings.models:
         own = replace(settings, provider="", model=model, models=())
@@ -212,7 +212,7 @@ def _vote(settings: ReaderSettings, context: Context) -> Reader:
     return VotingReader(voters)
 
 
-def _compact(settings: ReaderSettings, context: Context) -> Reader:
+def _compact(settings: ReaderSettings, context: BuildContext) -> Reader:
     return CompactReader(context.compact)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whichsense.protocols import Reranker
-from whichsense.providers import COMPACT, Context, Factory
+from whichsense.providers import COMPACT, BuildContext, Factory
 from whichsense.types import Case, Hit
 
 if TYPE_CHECKING:
@@ -99,15 +99,15 @@ class RerankerSettings:
     """Of a joint reranker: how many are picked in view of each other."""
 
 
-def _cross_encoder(settings: RerankerSettings, context: Context) -> Reranker:
+def _cross_encoder(settings: RerankerSettings, context: BuildContext) -> Reranker:
     return CrossEncoderReranker(settings.model, context.device)
 
 
-def _joint(settings: RerankerSettings, context: Context) -> Reranker:
+def _joint(settings: RerankerSettings, context: BuildContext) -> Reranker:
     return JointReranker(settings.model, settings.picks, context.device)
 
 
-def _compact(settings: RerankerSettings, context: Context) -> Reranker:
+def _compact(settings: RerankerSettings, context: BuildContext) -> Reranker:
     return CompactReranker(context.compact)
 
 

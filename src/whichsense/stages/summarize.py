@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from whichsense.protocols import Summarizer
-from whichsense.providers import Context, Factory, GeneratorStage
+from whichsense.providers import BuildContext, Factory, GeneratorStage
 from whichsense.text.function_words import SUMMARY_STOP_WORDS
 from whichsense.text.sentences import sentences
 from whichsense.text.words import words
@@ -72,12 +72,12 @@ class SummarizerSettings:
     beams: int = 4
 
 
-def _seq2seq(settings: SummarizerSettings, context: Context) -> Summarizer:
+def _seq2seq(settings: SummarizerSettings, context: BuildContext) -> Summarizer:
     return SeqSummarizer(settings.model, settings.beams, context.device)
 
 
 PROVIDERS: Mapping[str, Factory[SummarizerSettings, Summarizer]] = {
-    "long-answer": _seq2seq,
+    "long-answer": _seq2seq
 }
 
 

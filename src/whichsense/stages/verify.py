@@ -10,7 +10,7 @@ from whichsense.errors import BadInput
 from whichsense.protocols import Reader, Verifier
 from whichsense.providers import (
     COMPACT,
-    Context,
+    BuildContext,
     Factory,
     GeneratorStage,
     own_reader,
@@ -186,17 +186,17 @@ class VerifierSettings:
     threshold: float = REFUEL_THRESHOLD
 
 
-def _lm(settings: VerifierSettings, context: Context) -> Verifier:
+def _lm(settings: VerifierSettings, context: BuildContext) -> Verifier:
     return LMVerifier(
         settings.model, device=context.device, threshold=settings.threshold
     )
 
 
-def _em(settings: VerifierSettings, context: Context) -> Verifier:
+def _em(settings: VerifierSettings, context: BuildContext) -> Verifier:
     return EMVerifier(own_reader(context, "verifier"))
 
 
-def _compact(settings: VerifierSettings, context: Context) -> Verifier:
+def _compact(settings: VerifierSettings, context: BuildContext) -> Verifier:
     return CompactVerifier(context.compact)
 
 

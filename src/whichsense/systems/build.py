@@ -12,18 +12,13 @@ from whichsense.errors import BadConfig, BadInput, MissingStage
 from whichsense.index import Index
 from whichsense.pipeline import Pipeline
 from whichsense.protocols import Answerer, Reranker, Searchable
-from whichsense.providers import COMPACT, Context, build_stage
+from whichsense.providers import COMPACT, BuildContext, build_stage
 from whichsense.stages import disambiguate, rerank
 from whichsense.stages.baselines import DisambiguateFirst
 from whichsense.stages.disambiguate import PromptCopy
 from whichsense.stages.rerank import RerankerSettings
 from whichsense.stages.retrieve import IndexRetriever
-from whichsense.systems.settings import (
-    STAGES,
-    SystemSettings,
-    complete,
-    load_settings,
-)
+from whichsense.systems.settings import STAGES, SystemSettings, complete, load_settings
 from whichsense.types import FOR_PEOPLE, Method, Policy
 
 if TYPE_CHECKING:
@@ -116,7 +111,7 @@ def build(
 ) -> System:
     """The system itself, over an index or saved hits. Models load when the first question comes."""
     settings = complete(settings)
-    context = Context(
+    context = BuildContext(
         index,
         _compact_model(settings, index, threads, model),
         settings.method,
@@ -155,7 +150,7 @@ def _rewriting_first(
     settings: SystemSettings,
     retriever: IndexRetriever,
     stages: Mapping[str, Any],
-    context: Context,
+    context: BuildContext,
     policy: Policy,
 ) -> System:
     if "detector" not in stages or settings.rewriter is None:
@@ -195,5 +190,5 @@ def build_reranker(model: str, index: Searchable, keep: int = 0) -> Reranker:
     if model == COMPACT:
         settings = RerankerSettings(provider=COMPACT)
     system = complete(SystemSettings(reranker=settings, keep=keep))
-    context = Context(index, _compact_model(system, index, 2, None))
+    context = BuildContext(index, _compact_model(system, index, 2, None))
     return build_stage("reranker", settings, rerank.PROVIDERS, context)

@@ -16,10 +16,7 @@ _Counts = dict[tuple[str, ...], int]  # how often each n-gram occurs
 
 
 @lru_cache(maxsize=2**15)
-def _count_ngrams(
-    words: tuple[str, ...],
-    order: int = 4,
-) -> tuple[_Counts, ...]:
+def _count_ngrams(words: tuple[str, ...], order: int = 4) -> tuple[_Counts, ...]:
     """How often each n-gram occurs, one table for each n from 1 to `order`.
 
     >>> _count_ngrams(("a", "b", "a"), 1)
@@ -36,11 +33,7 @@ def _count_ngrams(
     return tuple(tables)
 
 
-def _count_matches(
-    counts: _Counts,
-    references: Sequence[_Counts],
-    guesses: int,
-) -> int:
+def _count_matches(counts: _Counts, references: Sequence[_Counts], guesses: int) -> int:
     """How many n-grams of a prediction occur in a reference, each at most as often as in one of them."""
     known: Set[tuple[str, ...]] = references[0].keys()
     for reference in references[1:]:
@@ -56,8 +49,7 @@ def _count_matches(
 
 
 def sentence_bleu(
-    references: Sequence[tuple[str, ...]],
-    prediction: tuple[str, ...],
+    references: Sequence[tuple[str, ...]], prediction: tuple[str, ...]
 ) -> tuple[float, ...]:
     """BLEU-1 to BLEU-4 of one question, captioning-style: closest reference length, no smoothing but the guards.
 
@@ -109,9 +101,7 @@ def tokens_13a(text: str) -> tuple[str, ...]:
 
 
 def corpus_bleu(
-    references: Sequence[str],
-    predictions: Sequence[str],
-    order: int = 4,
+    references: Sequence[str], predictions: Sequence[str], order: int = 4
 ) -> float:
     """BLEU over a whole set, one reference each, 13a tokens, unsmoothed: between 0 and 1.
 
@@ -134,11 +124,7 @@ def corpus_bleu(
     return precision * math.exp(1 - reference_length / predicted_length)
 
 
-def bleu_counts(
-    reference: str,
-    prediction: str,
-    order: int = 4,
-) -> list[int]:
+def bleu_counts(reference: str, prediction: str, order: int = 4) -> list[int]:
     """What one pair adds to a corpus BLEU: matches and guesses for each n, then both lengths.
 
     >>> bleu_counts("a b c", "a b d", order=2)

@@ -7,11 +7,7 @@ from functools import lru_cache
 _Words = tuple[str, ...]
 
 
-def edit_f1(
-    prompt: _Words,
-    reference: _Words,
-    prediction: _Words,
-) -> float:
+def edit_f1(prompt: _Words, reference: _Words, prediction: _Words) -> float:
     """F1 between the words that gold and predicted question delete from and add to the prompt.
 
     >>> prompt, gold = "who made play crucible".split(), "who wrote play crucible".split()
@@ -35,10 +31,7 @@ def edit_f1(
 
 
 @lru_cache(maxsize=2**14)
-def _word_edits(
-    before: _Words,
-    after: _Words,
-) -> dict[str, int]:
+def _word_edits(before: _Words, after: _Words) -> dict[str, int]:
     """Count how often each word is added (positive) or deleted (negative)."""
     # The official script splits at blanks: a question without words has one word, the empty string.
     net: dict[str, int] = {}

@@ -58,11 +58,7 @@ def lexemes(text: str) -> list[str]:
     return tokens
 
 
-def _add_longest(
-    text: str,
-    position: int,
-    tokens: list[str],
-) -> int:
+def _add_longest(text: str, position: int, tokens: list[str]) -> int:
     """Add the token of the rule that matches farthest; returns the position after it."""
     best_rule = best_match = None
     reach = position

@@ -36,11 +36,7 @@ def read_dump(feed: Feed) -> Iterator[Step]:
             else:
                 feed.report.rough += page.by_patterns
                 yield feed.document(
-                    _where(item),
-                    item.id,
-                    item.title,
-                    page.text,
-                    sections=page.sections,
+                    _where(item), item.id, item.title, page.text, sections=page.sections
                 )
 
 

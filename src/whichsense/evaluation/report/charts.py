@@ -48,10 +48,7 @@ def _bar_chart(chart: Bars, top: int) -> list[str]:
     highest = max((value for _, value in chart.bars), default=0.0) or 1.0
     room = _WIDTH - _BAR_LABELS - _BAR_NUMBERS
     note = f"{chart.unit}; {chart.note}" if chart.note else chart.unit
-    parts = [
-        _title(chart.title, top + 18),
-        _label(note, 0, top + 35),
-    ]
+    parts = [_title(chart.title, top + 18), _label(note, 0, top + 35)]
     y = top + _BAR_HEAD
     for label, value in chart.bars:
         length = room * value / highest
@@ -69,9 +66,7 @@ def _bar_chart(chart: Bars, top: int) -> list[str]:
 
 
 def interval_chart(
-    results: Sequence[Result],
-    names: Sequence[str],
-    metrics: Sequence[str],
+    results: Sequence[Result], names: Sequence[str], metrics: Sequence[str]
 ) -> str:
     """A dot and a line for each system and metric: the score and its 95% interval, on an axis from 0 to 1."""
     block = _ROW * len(results) + 14  # one metric, all systems
@@ -88,13 +83,7 @@ def interval_chart(
     return svg(_WIDTH, height, parts, "Scores with 95% intervals")
 
 
-def _interval(
-    result: Result,
-    metric: str,
-    title: str,
-    y: float,
-    column: int,
-) -> str:
+def _interval(result: Result, metric: str, title: str, y: float, column: int) -> str:
     value = result.metrics.get(metric)
     if value is None:
         return ""
@@ -169,40 +158,20 @@ def _shorten(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _title(
-    content: str,
-    y: float,
-    size: int = 14,
-) -> str:
+def _title(content: str, y: float, size: int = 14) -> str:
     return text(
         "text", content, x=0, y=y, font_size=size, font_weight=600, class_="ink"
     )
 
 
-def _label(
-    content: str,
-    x: float,
-    y: float,
-    anchor: str = "start",
-) -> str:
+def _label(content: str, x: float, y: float, anchor: str = "start") -> str:
     """Text that starts, ends or has its middle at x."""
     return text("text", content, x=x, y=y, text_anchor=anchor)
 
 
-def _line(
-    x1: float,
-    x2: float,
-    y1: float,
-    y2: float,
-    kind: str | None = None,
-) -> str:
+def _line(x1: float, x2: float, y1: float, y2: float, kind: str | None = None) -> str:
     return tag("line", class_=kind, x1=x1, x2=x2, y1=y1, y2=y2)
 
 
-def _box(
-    x: float,
-    y: float,
-    width: float,
-    height: float,
-) -> str:
+def _box(x: float, y: float, width: float, height: float) -> str:
     return tag("rect", x=x, y=y, width=width, height=height)

@@ -38,9 +38,7 @@ def text(name: str, content: object, **attributes: object) -> str:
 
 
 def table(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    caption: str = "",
+    columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str = ""
 ) -> str:
     """A table. Column names are plain text; rows hold `td` elements."""
     head = [text("th", column, scope="col") for column in columns]
@@ -51,12 +49,7 @@ def table(
     return tag("div", content, class_="scroll")
 
 
-def svg(
-    width: int,
-    height: float,
-    parts: Sequence[str],
-    label: str,
-) -> str:
+def svg(width: int, height: float, parts: Sequence[str], label: str) -> str:
     """A drawing, with a label for those who cannot see it."""
     return tag(
         "svg",

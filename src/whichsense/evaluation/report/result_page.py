@@ -25,9 +25,7 @@ _EQUAL = 1e-12  # scores that differ less are equal
 
 
 def build_page(
-    results: Sequence[Result],
-    title: str = "Results",
-    differences: int = 50,
+    results: Sequence[Result], title: str = "Results", differences: int = 50
 ) -> str:
     """The page, with at most `differences` questions for each pair of systems."""
     if not results:
@@ -44,11 +42,7 @@ def build_page(
     return page(title, *body)
 
 
-def _section(
-    dataset: str,
-    results: Sequence[Result],
-    differences: int,
-) -> str:
+def _section(dataset: str, results: Sequence[Result], differences: int) -> str:
     names = _distinct_names(results)
     metrics = []
     plotted = []
@@ -89,10 +83,7 @@ def _fits_axis(results: Sequence[Result], metric: str) -> bool:
     return False
 
 
-def _values(
-    results: Sequence[Result],
-    metric: str,
-) -> list[float | None]:
+def _values(results: Sequence[Result], metric: str) -> list[float | None]:
     return [result.metrics.get(metric) for result in results]
 
 
@@ -109,9 +100,7 @@ def _distinct_names(results: Sequence[Result]) -> list[str]:
 
 
 def _score_table(
-    results: Sequence[Result],
-    names: Sequence[str],
-    metrics: Sequence[str],
+    results: Sequence[Result], names: Sequence[str], metrics: Sequence[str]
 ) -> str:
     rows = []
     for metric in metrics:
@@ -132,9 +121,7 @@ def _score_table(
 
 
 def _score_cell(
-    value: float | None,
-    interval: tuple[float, float] | None,
-    is_best: bool,
+    value: float | None, interval: tuple[float, float] | None, is_best: bool
 ) -> str:
     if value is None:
         return tag("td", text("b", "–"))
@@ -153,11 +140,7 @@ def _legend(names: Sequence[str]) -> str:
     return tag("ul", *items, class_="key")
 
 
-def _distribution(
-    dataset: str,
-    results: Sequence[Result],
-    names: Sequence[str],
-) -> str:
+def _distribution(dataset: str, results: Sequence[Result], names: Sequence[str]) -> str:
     metric = _MAIN.get(dataset, "")
     scores: dict[str, list[float]] = {}
     for name, result in zip(names, results, strict=True):
@@ -177,11 +160,7 @@ def _notes(results: Sequence[Result]) -> list[str]:
     return [text("p", note) for note in notes]
 
 
-def _pair(
-    a: Result,
-    b: Result,
-    differences: int,
-) -> str:
+def _pair(a: Result, b: Result, differences: int) -> str:
     title = text("h3", f"{a.name} and {b.name}")
     try:
         comparison = compare(a, b)
@@ -210,12 +189,7 @@ def _test_table(comparison: Comparison) -> str:
     return table(["metric", difference, "p", "wins / losses", "verdict"], rows)
 
 
-def _differences(
-    a: Result,
-    b: Result,
-    metric: str,
-    most: int,
-) -> str:
+def _differences(a: Result, b: Result, metric: str, most: int) -> str:
     """The questions whose scores differ most, side by side."""
     gaps = []
     for key, scores in a.questions.items():
@@ -234,12 +208,7 @@ def _differences(
     return "".join(parts)
 
 
-def _question_card(
-    key: str,
-    a: Result,
-    b: Result,
-    metric: str,
-) -> str:
+def _question_card(key: str, a: Result, b: Result, metric: str) -> str:
     first = a.questions[key]
     second = b.questions[key]
     gold = "; ".join(map(str, first.get("gold", [])))
@@ -257,12 +226,7 @@ def _question_card(
     )
 
 
-def _side(
-    name: str,
-    scores: Mapping[str, Any],
-    metric: str,
-    is_better: bool,
-) -> str:
+def _side(name: str, scores: Mapping[str, Any], metric: str, is_better: bool) -> str:
     predictions = scores.get("predicted") or ["–"]
     items = [text("li", prediction) for prediction in predictions]
     kind = "up" if is_better else "down"

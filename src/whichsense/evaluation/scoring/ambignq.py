@@ -17,10 +17,7 @@ from whichsense.evaluation.scoring.inputs import (
     read_gold,
     result_name,
 )
-from whichsense.evaluation.scoring.predictions import (
-    align,
-    as_answers,
-)
+from whichsense.evaluation.scoring.predictions import align, as_answers
 from whichsense.evaluation.scoring.result import (
     Interval,
     Result,
@@ -76,8 +73,7 @@ def _read_official(source: Path | ParsedJson) -> Iterator[Question]:
 
 
 def _check_questions(
-    predictions: Mapping[str, metrics.Prediction | None],
-    where: str,
+    predictions: Mapping[str, metrics.Prediction | None], where: str
 ) -> bool:
     """Whether the predictions have questions: all must, or none."""
     given = set()
@@ -138,8 +134,7 @@ def _show_prediction(prediction: metrics.Prediction | None) -> list[str]:
 
 
 def _means(
-    questions: Mapping[str, _Scores],
-    has_questions: bool,
+    questions: Mapping[str, _Scores], has_questions: bool
 ) -> dict[str, float | None]:
     every = list(questions.values())
     multi = [scores for scores in every if scores["multi"]]
@@ -159,9 +154,7 @@ def _means(
 
 
 def _intervals(
-    questions: Mapping[str, _Scores],
-    with_pairs: bool,
-    has_multi: bool,
+    questions: Mapping[str, _Scores], with_pairs: bool, has_multi: bool
 ) -> dict[str, Interval]:
     rows = list(questions.values())
     columns: dict[str, list[float]] = {

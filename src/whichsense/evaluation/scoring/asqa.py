@@ -16,11 +16,7 @@ from whichsense.evaluation.scoring.inputs import (
     read_gold,
     result_name,
 )
-from whichsense.evaluation.scoring.predictions import (
-    align,
-    as_text,
-    read_predictions,
-)
+from whichsense.evaluation.scoring.predictions import align, as_text, read_predictions
 from whichsense.evaluation.scoring.result import (
     Interval,
     Result,
@@ -104,11 +100,7 @@ def _disambiguations(question: LongQuestion) -> _Pairs:
     return pairs
 
 
-def _score_question(
-    question: LongQuestion,
-    pairs: _Pairs,
-    prediction: str,
-) -> _Scores:
+def _score_question(question: LongQuestion, pairs: _Pairs, prediction: str) -> _Scores:
     by_reference = []
     for reference in question.long_answers:
         by_reference.append(rouge_l(reference.text, prediction))
@@ -126,8 +118,7 @@ def _score_question(
 
 
 def _score_answers(
-    pairs: Mapping[str, _Pairs],
-    reader_answers: PredictionInput,
+    pairs: Mapping[str, _Pairs], reader_answers: PredictionInput
 ) -> list[metrics.ReaderScores]:
     """Score the official reader's answers, keyed by the question's id, "_", and a number."""
     given = read_predictions(reader_answers)
@@ -152,8 +143,7 @@ def _score_answers(
 
 
 def _add_reader_scores(
-    questions: Sequence[_Scores],
-    scores: Sequence[metrics.ReaderScores],
+    questions: Sequence[_Scores], scores: Sequence[metrics.ReaderScores]
 ) -> None:
     for question, score in zip(questions, scores, strict=True):
         question["disambig_f1"] = score.disambig_f1
@@ -162,10 +152,7 @@ def _add_reader_scores(
         question["dr"] = metrics.dr(score.disambig_f1, question["rouge_l"])
 
 
-def _references(
-    rows: Sequence[_Scores],
-    variant: _Variant,
-) -> list[list[float]]:
+def _references(rows: Sequence[_Scores], variant: _Variant) -> list[list[float]]:
     """ROUGE-L columns, one list per question: the best reference, or every reference (the older rule)."""
     if variant == "best":
         return [[row["rouge_l"]] for row in rows]
@@ -203,9 +190,7 @@ def _means(
 
 
 def _intervals(
-    rows: Sequence[_Scores],
-    references: list[list[float]],
-    has_reader: bool,
+    rows: Sequence[_Scores], references: list[list[float]], has_reader: bool
 ) -> dict[str, Interval]:
     names = ["str_em", "length"]
     if has_reader:

@@ -15,10 +15,7 @@ from whichsense.evaluation.scoring.inputs import (
     read_gold,
     result_name,
 )
-from whichsense.evaluation.scoring.predictions import (
-    align,
-    as_text,
-)
+from whichsense.evaluation.scoring.predictions import align, as_text
 from whichsense.evaluation.scoring.result import (
     Interval,
     Result,
@@ -125,10 +122,7 @@ def _score_question(
     }
 
 
-def _corpus_scores(
-    rows: Sequence[_Scores],
-    corpus: _Corpus,
-) -> dict[str, float | None]:
+def _corpus_scores(rows: Sequence[_Scores], corpus: _Corpus) -> dict[str, float | None]:
     options = metrics.ratio(corpus.overlaps)
     category_bleu = corpus_bleu(corpus.gold_categories, corpus.categories, order=1)
     return {
@@ -144,9 +138,7 @@ def _corpus_scores(
 
 
 def _add_bert_scores(
-    rows: Sequence[_Scores],
-    corpus: _Corpus,
-    model: str | Path,
+    rows: Sequence[_Scores], corpus: _Corpus, model: str | Path
 ) -> float:
     from whichsense.metrics.bertscore import bert_score
     from whichsense.models.token_vectors import TokenVectors
@@ -157,10 +149,7 @@ def _add_bert_scores(
     return sum(scores) / len(scores)
 
 
-def _intervals(
-    rows: Sequence[_Scores],
-    corpus: _Corpus,
-) -> dict[str, Interval]:
+def _intervals(rows: Sequence[_Scores], corpus: _Corpus) -> dict[str, Interval]:
     overlaps = list(map(asdict, corpus.overlaps))
     # One sum for each part of a ratio: micro averages divide sums, not questions' scores.
     columns: dict[str, Sequence[float]] = {
@@ -196,10 +185,7 @@ def _option_f1(sums: Mapping[str, Array]) -> Array:
 
 
 def _bleu_columns(
-    text: str,
-    order: int,
-    golds: Sequence[str],
-    predictions: Sequence[str],
+    text: str, order: int, golds: Sequence[str], predictions: Sequence[str]
 ) -> dict[str, Sequence[float]]:
     """What `bleu_counts` counts in each pair, a column for each count."""
     counts = []

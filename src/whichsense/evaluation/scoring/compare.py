@@ -74,11 +74,7 @@ def compare(a: Result, b: Result) -> Comparison:
     return Comparison(a_name, b_name, a.dataset, len(a.questions), tests, means)
 
 
-def _scores(
-    result: Result,
-    metric: str,
-    keys: Iterable[str],
-) -> list[float]:
+def _scores(result: Result, metric: str, keys: Iterable[str]) -> list[float]:
     return [float(result.questions[key][metric]) for key in keys]
 
 
@@ -101,10 +97,7 @@ def _refuse_different_questions(a: Result, b: Result) -> None:
         )
 
 
-def _group_metrics(
-    a: Result,
-    b: Result,
-) -> dict[tuple[str, ...], list[str]]:
+def _group_metrics(a: Result, b: Result) -> dict[tuple[str, ...], list[str]]:
     """The metrics that both results have numbers for, by the ids of the questions that have them."""
     first = next(iter(a.questions.values()))
     groups: dict[tuple[str, ...], list[str]] = {}
@@ -119,21 +112,13 @@ def _group_metrics(
     return groups
 
 
-def _same_model(
-    a: Result,
-    b: Result,
-    metric: str,
-) -> bool:
+def _same_model(a: Result, b: Result, metric: str) -> bool:
     """Numbers by two different readers cannot be compared."""
     setting = BY_MODEL.get(metric, "")
     return a.settings.get(setting) == b.settings.get(setting)
 
 
-def _scored_ids(
-    result: Result,
-    metric: str,
-    ids: Iterable[str],
-) -> tuple[str, ...]:
+def _scored_ids(result: Result, metric: str, ids: Iterable[str]) -> tuple[str, ...]:
     """The questions over which a metric is reported: AmbigQA's question metrics leave single answers out."""
     multi_only = metric in QUESTION_METRICS
     scored = []

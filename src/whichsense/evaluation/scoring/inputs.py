@@ -74,8 +74,7 @@ def read_gold(
 
 
 def _gold_questions(
-    gold: GoldInput,
-    read: Callable[[Path | ParsedJson], Iterator[Question]],
+    gold: GoldInput, read: Callable[[Path | ParsedJson], Iterator[Question]]
 ) -> Iterable[Question]:
     if isinstance(gold, str | Path):
         return read(Path(gold))

@@ -16,10 +16,7 @@ from whichsense.evaluation.scoring.inputs import (
     read_gold,
     result_name,
 )
-from whichsense.evaluation.scoring.predictions import (
-    align,
-    as_answers,
-)
+from whichsense.evaluation.scoring.predictions import align, as_answers
 from whichsense.evaluation.scoring.result import (
     Result,
     bootstrap_intervals,
@@ -82,10 +79,7 @@ def _is_empty(prediction: Any) -> bool:
     return prediction in ([], "")
 
 
-def _score_question(
-    question: Question,
-    predicted: tuple[str, ...],
-) -> dict[str, Any]:
+def _score_question(question: Question, predicted: tuple[str, ...]) -> dict[str, Any]:
     aliases: list[str] = []
     for annotation in question.annotations:
         for answers in annotation.answers:

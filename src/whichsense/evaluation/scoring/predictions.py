@@ -88,10 +88,7 @@ def _as_json(prediction: Any, answers_only: bool) -> Any:
     return converted
 
 
-def _table_of_records(
-    body: Sequence[Any],
-    where: str,
-) -> dict[str, Any]:
+def _table_of_records(body: Sequence[Any], where: str) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for number, record in enumerate(body, 1):
         for key, value in _entries(record, where, number):
@@ -104,9 +101,7 @@ def _table_of_records(
 
 
 def _match_by_position(
-    values: Sequence[Any],
-    gold_ids: Sequence[str],
-    where: str,
+    values: Sequence[Any], gold_ids: Sequence[str], where: str
 ) -> dict[str, Any]:
     if len(values) != len(gold_ids):
         raise BadInput(
@@ -115,11 +110,7 @@ def _match_by_position(
     return dict(zip(gold_ids, values, strict=True))
 
 
-def _entries(
-    record: Any,
-    where: str,
-    number: int,
-) -> list[tuple[str, Any]]:
+def _entries(record: Any, where: str, number: int) -> list[tuple[str, Any]]:
     """The ids and predictions of one record."""
     if not isinstance(record, dict):
         raise BadInput(
@@ -178,11 +169,7 @@ def align(
     return checked
 
 
-def _reject_gaps(
-    where: str,
-    missing: Sequence[str],
-    empty: Sequence[str],
-) -> None:
+def _reject_gaps(where: str, missing: Sequence[str], empty: Sequence[str]) -> None:
     advice = "Add --allow-missing (in Python allow_missing=True) to score them as zero."
     if missing:
         raise BadInput(f"'{where}': missing ids: {describe_ids(missing)}. {advice}")

@@ -49,10 +49,7 @@ class Result:
             return metric
         return f"{metric} ({setting}: {self.settings[setting]})"
 
-    def as_dict(
-        self,
-        per_question: bool = False,
-    ) -> dict[str, Any]:
+    def as_dict(self, per_question: bool = False) -> dict[str, Any]:
         """The JSON form: metrics and counts by name, then intervals, settings and notes."""
         table: dict[str, Any] = {"dataset": self.dataset, "name": self.name}
         table |= self.settings
@@ -80,10 +77,7 @@ def load_result(path: str | Path) -> Result:
         raise BadInput(f"'{path}' is not a result. {advice}") from None
 
 
-def _parse_result(
-    table: dict[str, Any],
-    stem: str,
-) -> Result:
+def _parse_result(table: dict[str, Any], stem: str) -> Result:
     metrics: dict[str, float | None] = {}
     counts: dict[str, int] = {}
     settings: dict[str, Any] = {}
@@ -133,8 +127,7 @@ def ratio_of(numerator: str, denominator: str) -> Statistic:
 
 
 def bootstrap_intervals(
-    columns: Mapping[str, Sequence[float]],
-    statistics: Mapping[str, Statistic],
+    columns: Mapping[str, Sequence[float]], statistics: Mapping[str, Statistic]
 ) -> dict[str, Interval]:
     """95% bootstrap intervals of several statistics over the same resamples of the questions.
 
@@ -156,10 +149,7 @@ def bootstrap_intervals(
     return intervals
 
 
-def column(
-    rows: Iterable[Mapping[str, Any]],
-    name: str,
-) -> list[float]:
+def column(rows: Iterable[Mapping[str, Any]], name: str) -> list[float]:
     """One number of each question."""
     return [row[name] for row in rows]
 

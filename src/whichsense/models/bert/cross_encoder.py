@@ -59,12 +59,7 @@ class CrossEncoder(nn.Module):
             if self.span is None:
                 return CrossEncoderOutput(first, relevance)
             starts, ends = self.span(hidden).unbind(-1)
-        return CrossEncoderOutput(
-            first,
-            relevance,
-            starts,
-            ends,
-        )
+        return CrossEncoderOutput(first, relevance, starts, ends)
 
 
 def fitting(config: Any, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:

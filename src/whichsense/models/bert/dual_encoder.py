@@ -77,11 +77,7 @@ def encode(
 
 def _pad_passages(vectors: NDArray[np.float32], longest: float) -> NDArray[np.float32]:
     """Passages' vectors as unit vectors with the number that makes cosines rank as inner products."""
-    norms = np.linalg.norm(
-        vectors,
-        axis=1,
-        keepdims=True,
-    )
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     scaled = vectors * np.minimum(1.0, longest / np.maximum(norms, 1e-9)) / longest
     squares = np.square(scaled).sum(axis=1, keepdims=True)
     rest = np.sqrt(np.maximum(0.0, 1.0 - squares))
@@ -90,14 +86,7 @@ def _pad_passages(vectors: NDArray[np.float32], longest: float) -> NDArray[np.fl
 
 def _pad_questions(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Questions' vectors as unit vectors with a zero in that place."""
-    norms = np.maximum(
-        np.linalg.norm(
-            vectors,
-            axis=1,
-            keepdims=True,
-        ),
-        1e-9,
-    )
+    norms = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
     padded = np.concatenate([vectors / norms, np.zeros_like(norms)], axis=1)
     return padded.astype(np.float32)
 
@@ -125,23 +114,13 @@ class DPR:
             title, newline, body = text.partition("\n")
             passages.append((title, body) if newline else ("", title))
         rows = inputs.passages(passages)
-        vectors = encode(
-            model,
-            "passage",
-            rows,
-            inputs.tokenizer.pad_token_id,
-        )
+        vectors = encode(model, "passage", rows, inputs.tokenizer.pad_token_id)
         return _pad_passages(vectors, longest)
 
     def encode_questions(self, questions: Sequence[str]) -> NDArray[np.float32]:
         model, inputs, _ = self._parts
         rows = inputs.single(questions)
-        vectors = encode(
-            model,
-            "question",
-            rows,
-            inputs.tokenizer.pad_token_id,
-        )
+        vectors = encode(model, "question", rows, inputs.tokenizer.pad_token_id)
         return _pad_questions(vectors)
 
     @cached_property
@@ -171,12 +150,7 @@ def save(
 ) -> None:
     """Write a folder. The norm m is estimated from the vectors of `passages` (title and text)."""
     rows = inputs.passages(passages)
-    vectors = encode(
-        model,
-        "passage",
-        rows,
-        inputs.tokenizer.pad_token_id,
-    )
+    vectors = encode(model, "passage", rows, inputs.tokenizer.pad_token_id)
     longest = _ROOM * float(np.linalg.norm(vectors, axis=1).max())
     saved.save(
         folder,

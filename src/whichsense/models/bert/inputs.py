@@ -75,14 +75,7 @@ class Inputs:
                 head.append(self.tokenizer.sep_token_id)
             room = max(0, self.longest - len(head) - len(after))
             body = [*head, *ids[:room], *after]
-            rows.append(
-                self._row(
-                    body,
-                    len(lead),
-                    len(head),
-                    offsets[:room],
-                )
-            )
+            rows.append(self._row(body, len(lead), len(head), offsets[:room]))
         return rows
 
     def passages(self, texts: Sequence[tuple[str, str]]) -> list[InputRow]:
@@ -105,12 +98,7 @@ class Inputs:
         """A row whose second segment begins at token `first`, if the tokenizer has segments."""
         second = len(ids) - first if first and self._has_segments else 0
         segments = (0,) * (len(ids) - second) + (1,) * second
-        return InputRow(
-            tuple(ids),
-            segments,
-            text_start,
-            places,
-        )
+        return InputRow(tuple(ids), segments, text_start, places)
 
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
         if not texts:

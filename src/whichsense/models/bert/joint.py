@@ -23,13 +23,7 @@ from whichsense.types import Passage
 class PassagePointer(nn.Module):
     """A cross encoder, and a decoder that points at its passages."""
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        layers: int,
-        heads: int,
-        most: int,
-    ) -> None:
+    def __init__(self, encoder: nn.Module, layers: int, heads: int, most: int) -> None:
         super().__init__()
         self.reader = CrossEncoder(encoder, reads=False)
         width = int(self.reader.config.hidden_size)
@@ -126,25 +120,11 @@ def picked_order(
     if not passages:
         return []
     with inference(model):
-        vectors, relevance = _encode(
-            model,
-            inputs,
-            question,
-            passages,
-        )
+        vectors, relevance = _encode(model, inputs, question, passages)
         order: list[int] = []
-        present = torch.ones(
-            1,
-            len(passages),
-            dtype=torch.bool,
-            device=vectors.device,
-        )
+        present = torch.ones(1, len(passages), dtype=torch.bool, device=vectors.device)
         for _ in range(min(picks, len(passages), model.position.num_embeddings)):
-            picked = torch.tensor(
-                [order],
-                dtype=torch.long,
-                device=vectors.device,
-            )
+            picked = torch.tensor([order], dtype=torch.long, device=vectors.device)
             scores_by_step = model.next_scores(
                 vectors[None], relevance[None], present, picked
             )

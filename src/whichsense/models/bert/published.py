@@ -54,12 +54,7 @@ def import_retriever(
     model = dual_encoder.build(base)
     _fill(model, sources, _RETRIEVER)
     inputs = Inputs(load_tokenizer(base), longest)
-    dual_encoder.save(
-        Path(folder),
-        model.eval(),
-        inputs,
-        passages,
-    )
+    dual_encoder.save(Path(folder), model.eval(), inputs, passages)
     return Path(folder)
 
 
@@ -131,11 +126,7 @@ def _read_weights(source: Path) -> dict[str, Tensor]:
             from safetensors.torch import load_file
 
             return dict(load_file(source))
-        body: Any = torch.load(
-            source,
-            map_location="cpu",
-            weights_only=True,
-        )
+        body: Any = torch.load(source, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise BadInput(f"There is no file '{source}'. Check the path.") from None
     except Exception as error:

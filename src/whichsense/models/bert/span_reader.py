@@ -57,21 +57,11 @@ def find_answers(
             # Passages compete over all batches, so their log P is taken below.
             alone = output._replace(relevance=output.relevance.new_zeros(1))
             _, starts, ends = log_likelihoods(alone, mask)
-            best_spans = _best_spans(
-                starts,
-                ends,
-                own,
-                longest,
-            )
+            best_spans = _best_spans(starts, ends, own, longest)
             for place, best in zip(places, best_spans, strict=True):
                 spans[place] = best
     log_passages = relevance.log_softmax(-1).tolist()
-    return _merge_spans(
-        passages,
-        rows,
-        log_passages,
-        spans,
-    )
+    return _merge_spans(passages, rows, log_passages, spans)
 
 
 def _best_spans(
@@ -85,21 +75,11 @@ def _best_spans(
     values, flat = scores.topk(min(_BEST, scores.shape[1]))
     firsts = flat // longest
     lasts = firsts + flat % longest
-    columns = zip(
-        values.tolist(),
-        firsts.tolist(),
-        lasts.tolist(),
-        strict=True,
-    )
+    columns = zip(values.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
     for row, (row_values, row_firsts, row_lasts) in zip(rows, columns, strict=True):
         inside = range(row.text_start, row.text_start + len(row.places))
         spans = []
-        for span in zip(
-            row_values,
-            row_firsts,
-            row_lasts,
-            strict=True,
-        ):
+        for span in zip(row_values, row_firsts, row_lasts, strict=True):
             if span[1] in inside and span[2] in inside:
                 spans.append(span)
         yield spans
@@ -122,12 +102,7 @@ def _merge_spans(
             form = normalize(passage.text[start:end])
             if form:
                 likelihood = math.exp(score + log_passage)
-                span = Span(
-                    passage,
-                    start,
-                    end,
-                    likelihood,
-                )
+                span = Span(passage, start, end, likelihood)
                 by_form.setdefault(form, []).append(span)
     answers = []
     for alike in by_form.values():

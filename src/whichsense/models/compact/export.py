@@ -58,12 +58,7 @@ def export(
     folder.mkdir(parents=True, exist_ok=True)
     for name, build in GRAPHS.items():
         write_atomically(folder / name, build(floats, sizes, int8=int8))
-    _write_embeddings(
-        floats,
-        vocabulary,
-        folder / EMBEDDINGS,
-        int8=int8,
-    )
+    _write_embeddings(floats, vocabulary, folder / EMBEDDINGS, int8=int8)
     config = {"format": FORMAT, "shape": sizes, "int8": int8}
     for name, value in (settings or {}).items():
         config.setdefault(name, value)

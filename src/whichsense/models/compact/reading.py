@@ -56,10 +56,7 @@ def read_hits(
 
 
 def _rank_evidence(
-    question: str,
-    hits: Sequence[Hit],
-    pairs: Sequence[Pair],
-    late: Mapping[int, Late],
+    question: str, hits: Sequence[Hit], pairs: Sequence[Pair], late: Mapping[int, Late]
 ) -> Evidence:
     """The evidence of the hits with late outputs (by place among the hits), most relevant first."""
     order = sorted(late, key=lambda place: -late[place].relevance)

@@ -13,11 +13,7 @@ from pathlib import Path
 from whichsense.errors import WhichsenseError
 from whichsense.models.compact.encoder.inputs import answer_ids
 from whichsense.models.compact.encoder.lazy import once
-from whichsense.models.compact.encoder.runtime import (
-    WEIGHTS,
-    CompactModel,
-    Floats,
-)
+from whichsense.models.compact.encoder.runtime import WEIGHTS, CompactModel, Floats
 from whichsense.models.compact.reader import candidates
 from whichsense.models.compact.reader.candidates import Answer, Evidence
 from whichsense.models.compact.reading import (
@@ -27,7 +23,7 @@ from whichsense.models.compact.reading import (
 )
 from whichsense.models.compact.scorer import features
 from whichsense.models.compact.scorer.scorer import Judge, Scorer, chosen
-from whichsense.models.compact.scorer.views import Context
+from whichsense.models.compact.scorer.views import SceneView
 from whichsense.models.compact.writer.runtime import Writer
 from whichsense.types import Case, Hit, Policy
 
@@ -144,30 +140,12 @@ class Compact:
         self.model.prepare()  # a folder without a model is reported as such
         weight = self.scorer.search_weight
         bonuses = [weight * score for score in log_search_scores(hits)]
-        return Scene(
-            self,
-            *read_hits(
-                self.model,
-                question,
-                hits,
-                bonuses,
-                self.keep,
-            ),
-        )
+        return Scene(self, *read_hits(self.model, question, hits, bonuses, self.keep))
 
     def read_given(self, question: str, hits: Sequence[Hit]) -> Scene:
         """Read all hits through all layers. Their scores, which may be any reranker's, do not count."""
         bonuses = [0.0] * len(hits)
-        return Scene(
-            self,
-            *read_hits(
-                self.model,
-                question,
-                hits,
-                bonuses,
-                len(hits),
-            ),
-        )
+        return Scene(self, *read_hits(self.model, question, hits, bonuses, len(hits)))
 
 
 @dataclass(frozen=True)
@@ -200,8 +178,8 @@ class Scene:
         return candidates.gathered(judged, _CANDIDATES)
 
     @cached_property
-    def context(self) -> Context:
-        return Context(self.evidence, self.answers)
+    def context(self) -> SceneView:
+        return SceneView(self.evidence, self.answers)
 
     @cached_property
     def probabilities(self) -> list[float]:
@@ -269,12 +247,7 @@ class Scene:
         scorer = self.compact.scorer
         wording = scorer.wording(self.evidence.question)
         alone = scorer.impression(self.evidence.alone)
-        return features.of_question(
-            self.context,
-            self.probabilities,
-            wording,
-            alone,
-        )
+        return features.of_question(self.context, self.probabilities, wording, alone)
 
     def tokens(self, answer: str) -> list[int]:
         return answer_ids(self.compact.model.tokenizer, answer)

@@ -128,39 +128,20 @@ class CausalNetwork(Network):
         values: list[Tensor] = []
         for layer in memory.unbind(1):
             # (2, questions, heads, tokens, width)
-            both = (
-                questions.padded(layer)
-                .permute(
-                    2,
-                    0,
-                    3,
-                    1,
-                    4,
-                )
-                .contiguous()
-            )
+            both = questions.padded(layer).permute(2, 0, 3, 1, 4).contiguous()
             keys.append(both[0])
             values.append(both[1])
         mask = questions.mask()
         if mask is not None:
             mask = mask[:, None, None, :]
-        return EncodedInputs(
-            keys,
-            values,
-            mask,
-            questions.rows,
-        )
+        return EncodedInputs(keys, values, mask, questions.rows)
 
     def caches(
         self, hypotheses: int, length: int, dtype: torch.dtype
     ) -> list[tuple[Tensor, Tensor]]:
         heads, width = self._cache_shape()
         shape = (hypotheses, heads, length, width)
-        empty = torch.zeros(
-            shape,
-            dtype=dtype,
-            device=self.model.device,
-        )
+        empty = torch.zeros(shape, dtype=dtype, device=self.model.device)
         layers = self.model.config.num_hidden_layers
         return [(empty.clone(), empty.clone()) for _ in range(layers)]
 
@@ -179,29 +160,15 @@ class CausalNetwork(Network):
         is_input = memory.mask
         if is_input is None:
             shape = (memory.questions, 1, 1, input_length)
-            is_input = torch.ones(
-                shape,
-                dtype=torch.bool,
-                device=tokens.device,
-            )
+            is_input = torch.ones(shape, dtype=torch.bool, device=tokens.device)
         is_input = is_input.repeat_interleave(beams, 0)
         is_output = torch.arange(output_length, device=tokens.device) <= position
-        is_output = is_output.expand(
-            len(tokens),
-            1,
-            1,
-            output_length,
-        )
+        is_output = is_output.expand(len(tokens), 1, 1, output_length)
         result = self.model(
             input_ids=tokens[:, None],
             attention_mask=torch.cat([is_input, is_output], -1),
             position_ids=is_input.sum((1, 2, 3))[:, None] + position,
-            past_key_values=_SharedCache(
-                memory,
-                caches,
-                position,
-                beams,
-            ),
+            past_key_values=_SharedCache(memory, caches, position, beams),
             use_cache=True,
         )
         scores: Tensor = result.logits[:, -1].float()

@@ -76,12 +76,7 @@ class Codec:
         texts = self.all_ids([passage.text for passage in new])
         if len(self._bodies) + len(new) > _CACHE_SIZE:
             self._bodies.clear()
-        for passage, title, text in zip(
-            new,
-            titles,
-            texts,
-            strict=True,
-        ):
+        for passage, title, text in zip(new, titles, texts, strict=True):
             body = array("i", self._body(title, text))
             known[passage] = self._bodies[passage] = body
         return [known[passage] for passage in passages]
@@ -105,11 +100,7 @@ class Codec:
         if not texts:
             return []
         plain = [self._plain(text) for text in texts]
-        encoded = self.tokenizer(
-            plain,
-            add_special_tokens=False,
-            verbose=False,
-        )
+        encoded = self.tokenizer(plain, add_special_tokens=False, verbose=False)
         ids: list[list[int]] = encoded["input_ids"]
         return ids
 

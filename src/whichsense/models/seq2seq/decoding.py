@@ -12,11 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from whichsense.models.seq2seq.batch import (
-    EncodedInputs,
-    LayerWeights,
-    SpecialTokens,
-)
+from whichsense.models.seq2seq.batch import EncodedInputs, LayerWeights, SpecialTokens
 from whichsense.models.seq2seq.network import Network
 
 _FAR = -1e9  # below the score of any hypothesis

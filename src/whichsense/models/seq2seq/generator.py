@@ -104,13 +104,7 @@ class Generator:
             for place in places:
                 prefix = prefixes[place] if prefixes else ()
                 begins.append([*lead, *prefix])
-            batch = run_search(
-                self.network,
-                self._layers,
-                memory,
-                search,
-                begins,
-            )
+            batch = run_search(self.network, self._layers, memory, search, begins)
             for place, some in zip(places, batch, strict=True):
                 for output in some:
                     own = output.tokens[len(lead) :]
@@ -148,13 +142,7 @@ class Generator:
             for column, target in enumerate(several):
                 table[row, column, : len(target)] = torch.tensor(target)
         table = table.flatten(0, 1).to(device)
-        stepper = Stepper(
-            self.network,
-            self._layers,
-            memory,
-            most,
-            longest + 1,
-        )
+        stepper = Stepper(self.network, self._layers, memory, most, longest + 1)
         tokens = torch.full_like(table[:, 0], self.network.signs.start)
         totals = torch.zeros(len(table), device=device)
         for place in range(longest):

@@ -40,29 +40,12 @@ def composed(
         hits = _excerpts(hits[: form.passages], answer, form.around)
     passages = [hit.passage for hit in hits[: form.passages]]
     if form.fusion:
-        return _fused(
-            codec,
-            form,
-            lead[: form.question_tokens],
-            passages,
-        )
+        return _fused(codec, form, lead[: form.question_tokens], passages)
     tokens: list[int] = []
-    for body in _fitting(
-        codec,
-        form,
-        len(lead),
-        passages,
-    ):
+    for body in _fitting(codec, form, len(lead), passages):
         tokens += [*body, *_between(codec)]
     if codec.kind == "causal":
-        return [
-            _continued(
-                codec,
-                form,
-                lead,
-                tokens,
-            )
-        ]
+        return [_continued(codec, form, lead, tokens)]
     whole = _closed(codec, lead, tokens)
     if len(whole) > form.input_tokens:
         whole = [*whole[: form.input_tokens - 1], codec.end]
@@ -102,16 +85,7 @@ def read_by(
         return given
     lead = len(joined(codec, parts))
     passages = [hit.passage for hit in given]
-    count = len(
-        list(
-            _fitting(
-                codec,
-                form,
-                lead,
-                passages,
-            )
-        )
-    )
+    count = len(list(_fitting(codec, form, lead, passages)))
     return given[:count]
 
 
@@ -144,12 +118,7 @@ def _excerpts(hits: Sequence[Hit], answer: str, around: int) -> list[Hit]:
         text = hit.passage.text
         span = span_of.get(hit.passage.id)
         if span is not None:
-            body = _cut_around(
-                text,
-                span.start,
-                span.end,
-                around,
-            )
+            body = _cut_around(text, span.start, span.end, around)
             holding.append(Hit(replace(hit.passage, text=body), hit.score))
         else:
             body = " ".join(text.split()[: 2 * around])
@@ -157,12 +126,7 @@ def _excerpts(hits: Sequence[Hit], answer: str, around: int) -> list[Hit]:
     return [*holding, *others]
 
 
-def _cut_around(
-    text: str,
-    start: int,
-    end: int,
-    around: int,
-) -> str:
+def _cut_around(text: str, start: int, end: int, around: int) -> str:
     """A span with so many words on either side of it."""
     before = [word.start() for word in re.finditer(r"\S+", text[:start])]
     behind = [word.end() for word in re.finditer(r"\S+", text[end:])]

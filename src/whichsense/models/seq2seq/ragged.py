@@ -42,13 +42,7 @@ class RaggedRows(NamedTuple):
         row = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
         position = torch.arange(int(starts[-1])) - starts[row]
         place = row * longest + position
-        return cls(
-            starts.int(),
-            place,
-            position,
-            longest,
-            len(sizes),
-        )
+        return cls(starts.int(), place, position, longest, len(sizes))
 
     def to(self, device: torch.device) -> RaggedRows:
         return self._replace(

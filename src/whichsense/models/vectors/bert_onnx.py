@@ -110,13 +110,7 @@ def _build(
     mask = graph.one("Cast", "mask", to=graph.onnx.TensorProto.INT32)
     hidden = _embeddings(graph, shape)
     for layer in range(shape.layers):
-        hidden = _layer(
-            graph,
-            shape,
-            f"encoder.layer.{layer}",
-            hidden,
-            mask,
-        )
+        hidden = _layer(graph, shape, f"encoder.layer.{layer}", hidden, mask)
     graph.name(_pool(graph, hidden), "vectors")
     texts = ["batch", "length"]
     return graph.model(
@@ -133,12 +127,7 @@ def _embeddings(graph: _BertGraph, shape: BertShape) -> str:
     places = places + graph.array("embeddings.token_type_embeddings.weight")[0]
     length = graph.one("Gather", graph.one("Shape", "ids"), graph.numbers(1))
     table = graph.const("places", places)
-    used = graph.one(
-        "Slice",
-        table,
-        graph.numbers(0),
-        length,
-    )
+    used = graph.one("Slice", table, graph.numbers(0), length)
     placed = graph.one("Add", words, used)
     norm = graph.scale_and_shift("embeddings.LayerNorm")
     return graph.one(
@@ -160,29 +149,11 @@ def _word_vectors(graph: _BertGraph) -> str:
 def _layer(
     graph: _BertGraph, shape: BertShape, name: str, hidden: str, mask: str
 ) -> str:
-    context = _attention(
-        graph,
-        shape,
-        f"{name}.attention.self",
-        hidden,
-        mask,
-    )
-    hidden = _add_and_norm(
-        graph,
-        shape,
-        f"{name}.attention.output",
-        context,
-        hidden,
-    )
+    context = _attention(graph, shape, f"{name}.attention.self", hidden, mask)
+    hidden = _add_and_norm(graph, shape, f"{name}.attention.output", context, hidden)
     wide = _product(graph, f"{name}.intermediate.dense", hidden)
     wide = graph.one("BiasGelu", wide, graph.bias(f"{name}.intermediate.dense"))
-    return _add_and_norm(
-        graph,
-        shape,
-        f"{name}.output",
-        wide,
-        hidden,
-    )
+    return _add_and_norm(graph, shape, f"{name}.output", wide, hidden)
 
 
 def _attention(
@@ -219,18 +190,8 @@ def _pool(graph: _BertGraph, hidden: str) -> str:
     mask = graph.one("Cast", "mask", to=graph.onnx.TensorProto.FLOAT)
     column = graph.one("Unsqueeze", mask, graph.numbers(2))
     masked = graph.one("Mul", hidden, column)
-    total = graph.one(
-        "ReduceSum",
-        masked,
-        graph.numbers(1),
-        keepdims=0,
-    )
-    return graph.one(
-        "LpNormalization",
-        total,
-        axis=-1,
-        p=2,
-    )
+    total = graph.one("ReduceSum", masked, graph.numbers(1), keepdims=0)
+    return graph.one("LpNormalization", total, axis=-1, p=2)
 
 
 def serialize(folder: Path, *, int8: bool = True) -> bytes:

@@ -48,19 +48,9 @@ class QuestionNet:
         return self._linear("out", mean)
 
     def _attention(self, layer: str, value: Floats) -> Floats:
-        parts = self._linear(f"{layer}.qkv", value).reshape(
-            len(value),
-            3,
-            _HEADS,
-            -1,
-        )
+        parts = self._linear(f"{layer}.qkv", value).reshape(len(value), 3, _HEADS, -1)
         # Each heads × tokens × head width.
-        query, key, content = parts.transpose(
-            1,
-            2,
-            0,
-            3,
-        )
+        query, key, content = parts.transpose(1, 2, 0, 3)
         scores = query @ key.transpose(0, 2, 1) / np.sqrt(query.shape[-1])
         scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
         weights = scores / scores.sum(axis=-1, keepdims=True)

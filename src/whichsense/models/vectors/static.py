@@ -125,12 +125,7 @@ class WeightedVectors(dict[bytes, tuple[int, ...]]):
             tokens = self.tokens(text)
             rows = buffer[: len(tokens)]
             # Mode "raise" would copy once more.
-            self._vectors.take(
-                tokens,
-                axis=0,
-                out=rows,
-                mode="clip",
-            )
+            self._vectors.take(tokens, axis=0, out=rows, mode="clip")
             # A product with ones is a sum at twice the speed.
             np.dot(ones[: len(tokens)], rows, out=out)
         return _normalize(sums)

@@ -33,24 +33,13 @@ class _EncoderGraph(Graph):
         self.shape = shape
         self.int8 = int8
 
-    def codes(
-        self,
-        value: str,
-        layer: str,
-        *,
-        after_gelu: bool = False,
-    ) -> list[str]:
+    def codes(self, value: str, layer: str, *, after_gelu: bool = False) -> list[str]:
         """Quantize a value to uint8 with the step that its linear layer learned: codes, step and zero point."""
         step = step_of(self.array(f"{layer}.scale"))
         zero = round(float(GELU_FLOOR / step)) if after_gelu else 128
         step_name = self.const(f"{layer}.step", step)
         zero_name = self.const(f"{layer}.zero", np.array(zero, dtype=np.uint8))
-        codes = self.one(
-            "QuantizeLinear",
-            value,
-            step_name,
-            zero_name,
-        )
+        codes = self.one("QuantizeLinear", value, step_name, zero_name)
         return [codes, step_name, zero_name]
 
     def linear(
@@ -84,13 +73,7 @@ class _EncoderGraph(Graph):
         parts = self.linear(
             states, f"{attention}.query", f"{attention}.key", f"{attention}.value"
         )
-        query, key, value = self.op(
-            "Split",
-            parts,
-            outputs=3,
-            axis=-1,
-            num_outputs=3,
-        )
+        query, key, value = self.op("Split", parts, outputs=3, axis=-1, num_outputs=3)
         context = self.one(
             "MultiHeadAttention", query, key, value, num_heads=self.shape["heads"]
         )
@@ -106,19 +89,9 @@ class _EncoderGraph(Graph):
         """LayerNorm step by step: on ARM half the time of ONNX Runtime's own, which is not vectorized there."""
         axis = self.numbers(-1)
         scale, shift = self.scale_and_shift(name)
-        mean = self.one(
-            "ReduceMean",
-            value,
-            axis,
-            keepdims=1,
-        )
+        mean = self.one("ReduceMean", value, axis, keepdims=1)
         centred = self.one("Sub", value, mean)
-        squares = self.one(
-            "ReduceSumSquare",
-            centred,
-            axis,
-            keepdims=1,
-        )
+        squares = self.one("ReduceSumSquare", centred, axis, keepdims=1)
         by_width = self.const("one_by_width", np.float32(1 / self.shape["width"]))
         variance = self.one("Mul", squares, by_width)
         epsilon = self.const("epsilon", np.float32(self.shape["epsilon"]))
@@ -134,23 +107,12 @@ class _EncoderGraph(Graph):
     def first(self, states: str) -> str:
         """The [CLS] state (batch × width)."""
         zero = self.const("zero", np.array(0, dtype=np.int64))
-        return self.one(
-            "Gather",
-            states,
-            zero,
-            axis=1,
-        )
+        return self.one("Gather", states, zero, axis=1)
 
     def gemm(self, value: str, layer: str) -> str:
         weight = self.weight(f"{layer}.weight")
         bias = self.weight(f"{layer}.bias")
-        return self.one(
-            "Gemm",
-            value,
-            weight,
-            bias,
-            transB=1,
-        )
+        return self.one("Gemm", value, weight, bias, transB=1)
 
 
 def verdict(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:

@@ -54,12 +54,7 @@ class Attention(nn.Module):
         query = self.split(self.query(states))
         key = self.split(self.key(states))
         value = self.split(self.value(states))
-        context = F.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            mask,
-        )
+        context = F.scaled_dot_product_attention(query, key, value, mask)
         output: Tensor = self.output(context.transpose(-3, -2).flatten(-2))
         return output
 
@@ -107,12 +102,7 @@ class _Verdict(nn.Module):
         self.dense = nn.Linear(3 * width, inner)
         self.out = nn.Linear(inner, 1)
 
-    def forward(
-        self,
-        states: Tensor,
-        first: Tensor,
-        last: Tensor,
-    ) -> Tensor:
+    def forward(self, states: Tensor, first: Tensor, last: Tensor) -> Tensor:
         """The logits of spans (pairs × spans), given states (pairs × tokens × width) and the spans' first and last
         tokens (pairs × spans each)."""
         width = states.shape[-1]
@@ -141,35 +131,14 @@ class CompactEncoder(nn.Module):
         embedded: Tensor = self.norm(self.words(ids) + places + self.types(types))
         return embedded
 
-    def early(
-        self,
-        ids: Tensor,
-        types: Tensor,
-        mask: Tensor,
-    ) -> Tensor:
+    def early(self, ids: Tensor, types: Tensor, mask: Tensor) -> Tensor:
         embedded = self.embed(ids, types)
-        return self._run(
-            embedded,
-            mask,
-            0,
-            self.config.early,
-        )
+        return self._run(embedded, mask, 0, self.config.early)
 
     def late(self, states: Tensor, mask: Tensor) -> Tensor:
-        return self._run(
-            states,
-            mask,
-            self.config.early,
-            self.config.layers,
-        )
+        return self._run(states, mask, self.config.early, self.config.layers)
 
-    def _run(
-        self,
-        states: Tensor,
-        mask: Tensor,
-        first: int,
-        last: int,
-    ) -> Tensor:
+    def _run(self, states: Tensor, mask: Tensor, first: int, last: int) -> Tensor:
         for layer in self.layers[first:last]:
             states = layer(states, mask[:, None, None, :])
         return states
@@ -208,12 +177,7 @@ class CompactNet(nn.Module):
         for layer in self.encoder.layers:
             layer.compile(*arguments, **options)
 
-    def read(
-        self,
-        ids: Tensor,
-        types: Tensor,
-        mask: Tensor,
-    ) -> dict[str, Tensor]:
+    def read(self, ids: Tensor, types: Tensor, mask: Tensor) -> dict[str, Tensor]:
         """The output of every head for a batch of pairs (pairs × tokens each), all through both halves."""
         early = self.encoder.early(ids, types, mask)
         late = self.encoder.late(early, mask)

@@ -16,13 +16,7 @@ _LEVELS = 256
 class QuantizedLinear(nn.Linear):
     """A linear layer. `scale` is log(step) of its input's codes: learned, and fixed after training."""
 
-    def __init__(
-        self,
-        inputs: int,
-        outputs: int,
-        *,
-        after_gelu: bool = False,
-    ) -> None:
+    def __init__(self, inputs: int, outputs: int, *, after_gelu: bool = False) -> None:
         super().__init__(inputs, outputs)
         self.scale = nn.Parameter(torch.tensor(UNLEARNT))
         self.after_gelu = after_gelu

@@ -136,12 +136,7 @@ def mentions(evidence: Evidence, tokens: Sequence[str]) -> list[Mention]:
     shares, _ = passage_probabilities(evidence.read)
     all_mentions: list[Mention] = []
     for place, share in enumerate(shares.tolist()):
-        all_mentions += _passage_mentions(
-            evidence,
-            place,
-            share,
-            tokens,
-        )
+        all_mentions += _passage_mentions(evidence, place, share, tokens)
     return all_mentions
 
 
@@ -162,12 +157,7 @@ def _passage_mentions(
     for _ in range(_ROUNDS if share > _LEAST_SHARE else 1):
         left = float(whole[~taken].sum(axis=0).prod()) if taken.any() else 1.0
         probabilities = span_probabilities(pair, scores, taken)
-        spans = best_spans(
-            pair,
-            passage,
-            probabilities,
-            continues,
-        )
+        spans = best_spans(pair, passage, probabilities, continues)
         for span in spans:
             text = passage.title if span.in_title else passage.text
             by_tokens[span.tokens] = Mention(

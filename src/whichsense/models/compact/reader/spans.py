@@ -39,11 +39,7 @@ def best_spans(
 ) -> list[AnswerSpan]:
     """The likeliest spans that can be answers. `probabilities` come from `span_probabilities`; `continues` says of each
     token, and of the end, whether it continues a word."""
-    best = np.argsort(
-        -probabilities,
-        axis=None,
-        kind="stable",
-    )[:_TRIED]
+    best = np.argsort(-probabilities, axis=None, kind="stable")[:_TRIED]
     spans: list[AnswerSpan] = []
     for flat in best.tolist():
         first, length = divmod(flat, LONGEST_SPAN)
@@ -59,15 +55,7 @@ def best_spans(
         start = include_sign(text, start)
         if _can_answer(text, start, end):
             tokens = (first, last + 1)
-            spans.append(
-                AnswerSpan(
-                    tokens,
-                    in_title,
-                    start,
-                    end,
-                    probability,
-                )
-            )
+            spans.append(AnswerSpan(tokens, in_title, start, end, probability))
     return spans
 
 

@@ -14,6 +14,7 @@ from whichsense.models.compact.scene import Scene
 from whichsense.models.compact.scorer.choosing import Option, key
 from whichsense.models.compact.scorer.views import asked_for
 from whichsense.text.words import words
+from whichsense.types import Policy
 
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 # The qualifier of a title whose name several things have: Dune (1984 film); for readers also Springfield, Illinois,
@@ -42,15 +43,11 @@ _PHRASE_BONUS = 0.02
 
 
 def phrase_rewrites(
-    scene: Scene,
-    targets: Sequence[Target],
-    told: Sequence[Support],
-    *,
-    cautious: bool = False,
+    scene: Scene, targets: Sequence[Target], told: Sequence[Support], *, policy: Policy
 ) -> list[list[Option]]:
-    """For each answer the rewrites with phrases of its evidence, the most promising first. If `cautious`, titles may
-    have any qualifier, else brackets only."""
-    qualifier = _QUALIFIER if cautious else _BRACKETS
+    """For each answer the rewrites with phrases of its evidence, the most promising first. Under a careful policy
+    titles may have any qualifier, else brackets only."""
+    qualifier = _QUALIFIER if policy.careful else _BRACKETS
     around = [beside(scene, target) for target in targets]
     rewrites = []
     for place, supported in enumerate(told):
@@ -58,12 +55,7 @@ def phrase_rewrites(
         elsewhere = _spaced_words(" ".join(_flatten(others)))
         best: dict[str, tuple[float, Option]] = {}
         for phrase, worth in _phrases(scene, around[place], qualifier):
-            if not _is_usable(
-                scene,
-                phrase,
-                elsewhere,
-                supported,
-            ):
+            if not _is_usable(scene, phrase, elsewhere, supported):
                 continue
             option = _option(scene.evidence.question, phrase, qualifier)
             if option is not None:
@@ -103,12 +95,7 @@ def _phrases(
                 yield f"in {year}", worth["year"] - penalty
 
 
-def _is_usable(
-    scene: Scene,
-    phrase: str,
-    elsewhere: str,
-    supported: Support,
-) -> bool:
+def _is_usable(scene: Scene, phrase: str, elsewhere: str, supported: Support) -> bool:
     """Whether a phrase tells the answer from the others, adds to the question, and is supported."""
     return (
         _spaced_words(phrase) not in elsewhere
@@ -133,11 +120,7 @@ def _option(question: str, phrase: str, qualifier: re.Pattern[str]) -> Option | 
         bonus = _BRACKETS_BONUS
     elif qualifier.search(phrase):
         bonus = _NAME_BONUS
-    return Option(
-        rewrite,
-        phrase=True,
-        bonus=bonus,
-    )
+    return Option(rewrite, phrase=True, bonus=bonus)
 
 
 def insert_phrase(

@@ -104,10 +104,9 @@ def _choose_rewrites(
     scene: Scene, targets: Sequence[Target], policy: Policy
 ) -> list[Rewrite | None]:
     """The best set of rewrites, one for each answer; None where nothing fits."""
-    careful = policy.careful
-    supports = [support(scene, wanted, cautious=careful) for wanted in targets]
-    options = rewrites(scene, targets, supports, cautious=careful)
-    if not careful:
+    supports = [support(scene, wanted, policy=policy) for wanted in targets]
+    options = rewrites(scene, targets, supports, policy=policy)
+    if not policy.careful:
         return together(options)
     # First no two that add the same; then, for answers left over, any rewrite is better than none.
     apart = together(options, partial(added, scene.evidence.question))

@@ -21,6 +21,7 @@ from whichsense.models.compact.writer.edits import Edit, Surfaces, applied, chan
 from whichsense.models.compact.writer.prompts import Prompt, rewriting
 from whichsense.text.function_words import PHRASE_OPENERS
 from whichsense.text.words import words
+from whichsense.types import Policy
 
 _SPELLING_PASSAGES = 3  # passages that words take their spelling from
 # Samples for each answer, and for all answers together (fewer if somebody waits); _FEWEST even for very many answers.
@@ -49,33 +50,16 @@ class RewriteOptions:
 
 
 def rewrites(
-    scene: Scene,
-    targets: Sequence[Target],
-    told: Sequence[Support],
-    *,
-    cautious: bool = False,
+    scene: Scene, targets: Sequence[Target], told: Sequence[Support], *, policy: Policy
 ) -> list[list[Rewrite]]:
-    """Several rewrites for each answer, best first; none if nothing fits. `told` is the support of each answer. If
-    `cautious`, phrases of the evidence get a bonus: annotators, whom the scorer learnt from, seldom write them."""
+    """Several rewrites for each answer, best first; none if nothing fits. `told` is the support of each answer. Under a
+    careful policy phrases of the evidence get a bonus: annotators, whom the scorer learnt from, seldom write them."""
     ranked = []
     for own, some in zip(
-        told,
-        written(
-            scene,
-            targets,
-            told,
-            cautious=cautious,
-        ),
-        strict=True,
+        told, written(scene, targets, told, policy=policy), strict=True
     ):
         others = [other for other in told if other is not own]
-        scored = _score(
-            scene,
-            own,
-            others,
-            some,
-            cautious=cautious,
-        )
+        scored = _score(scene, own, others, some, policy=policy)
         scored.sort(key=lambda rewrite: -rewrite.score)
         ranked.append(scored[:_MOST_REWRITES])
     return ranked
@@ -87,67 +71,44 @@ def _score(
     others: Sequence[Support],
     some: RewriteOptions,
     *,
-    cautious: bool,
+    policy: Policy,
 ) -> list[Rewrite]:
     question = scene.evidence.question
     features = of_rewrites(question, some.options, some.drawn)
     scores = scene.compact.scorer.rewrite.values(features)
     scored = []
     for option, score in zip(some.options, scores, strict=True):
-        if cautious and _stumbles(option.question, question):
+        if policy.careful and _stumbles(option.question, question):
             continue
         # A phrase of the evidence has a bonus even if the writer wrote it too.
         is_phrase = option.phrase or option.bonus
         worth = np.inf if is_phrase else score
         apart = _APART_BONUS * own.tells_apart(option.question, others)
-        total = score + cautious * option.bonus + apart
+        total = score + policy.careful * option.bonus + apart
         scored.append(Rewrite(option.question, total, worth))
     return scored
 
 
 def written(
-    scene: Scene,
-    targets: Sequence[Target],
-    told: Sequence[Support],
-    *,
-    cautious: bool = False,
+    scene: Scene, targets: Sequence[Target], told: Sequence[Support], *, policy: Policy
 ) -> list[RewriteOptions]:
     """Everything that may be given for each answer."""
-    phrases = phrase_rewrites(
-        scene,
-        targets,
-        told,
-        cautious=cautious,
-    )
+    phrases = phrase_rewrites(scene, targets, told, policy=policy)
     question: list[int] = []
     for word in question_words(scene.evidence.question):
         question += scene.compact.model.tokenizer.ids(word)
     if not question or len(question) > LONGEST_QUESTION:
         return [RewriteOptions(tuple(some), ()) for some in phrases]
-    prompts = [
-        _prompt(
-            scene,
-            target,
-            targets,
-            question,
-        )
-        for target in targets
-    ]
+    prompts = [_prompt(scene, target, targets, question) for target in targets]
     pieces = [np.append(supported.pieces, question) for supported in told]
-    most = _MOST_FOR_READERS if cautious else _MOST_SAMPLES
+    most = _MOST_FOR_READERS if policy.careful else _MOST_SAMPLES
     count = max(_FEWEST_SAMPLES, min(_SAMPLES, most // len(prompts)))
     longest = len(question) + _LONGER
     samples = search.drawn(
         scene.compact.writer, prompts, pieces, count, longest=longest
     )
     options = []
-    for each in zip(
-        targets,
-        told,
-        phrases,
-        samples,
-        strict=True,
-    ):
+    for each in zip(targets, told, phrases, samples, strict=True):
         options.append(_collect_options(scene, *each))
     return options
 
@@ -157,12 +118,7 @@ def _prompt(
 ) -> Prompt:
     others = [scene.tokens(other.answer) for other in targets if other is not target]
     answer = scene.tokens(target.answer)
-    return rewriting(
-        question,
-        answer,
-        others,
-        windows(scene, target),
-    )
+    return rewriting(question, answer, others, windows(scene, target))
 
 
 def _collect_options(
@@ -189,11 +145,7 @@ def _collect_options(
             known = options.get(key(text))
             if known is None or known.phrase or known.likely < sample.each:
                 option = known or Option(text)
-                options[key(text)] = replace(
-                    option,
-                    likely=sample.each,
-                    phrase=False,
-                )
+                options[key(text)] = replace(option, likely=sample.each, phrase=False)
     options.pop(key(question), None)
     return RewriteOptions(tuple(options.values()), tuple(texts))
 
@@ -225,14 +177,7 @@ def _is_fluent(text: str, question: str) -> bool:
     before = words(question)
     if any(first == second for first, second in itertools.pairwise(after)):
         return False
-    trigrams = list(
-        zip(
-            after,
-            after[1:],
-            after[2:],
-            strict=False,
-        )
-    )
+    trigrams = list(zip(after, after[1:], after[2:], strict=False))
     if len(set(trigrams)) < len(trigrams):
         return False
     for sign in '"(':

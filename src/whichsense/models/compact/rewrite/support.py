@@ -10,15 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from whichsense.models.compact.scene import Scene
-from whichsense.models.compact.writer.edits import (
-    KINDS_OF_WORKS,
-)
+from whichsense.models.compact.writer.edits import KINDS_OF_WORKS
 from whichsense.models.compact.writer.runtime import Ints
 from whichsense.text.answers import same_answer
 from whichsense.text.function_words import NEUTRAL_WORDS, SMALL_WORDS
 from whichsense.text.porter import porter_stem
 from whichsense.text.sentences import sentence_spans
 from whichsense.text.words import words
+from whichsense.types import Policy
 
 Places = dict[int, list[tuple[int, int]]]
 """Passage → (first, last + 1) of its pair's tokens."""
@@ -71,10 +70,11 @@ class Support:
         return word in SMALL_WORDS or porter_stem(word) in self.stems
 
 
-def support(scene: Scene, target: Target, *, cautious: bool = True) -> Support:
-    """Collect the support of an answer: from the titles and sentences that hold it; if not `cautious`, from the whole
+def support(scene: Scene, target: Target, *, policy: Policy) -> Support:
+    """Collect the support of an answer: from the titles and sentences that hold it, or, under a policy that is not
+    careful, from the whole
     passages that hold it; from all passages if none does."""
-    texts = _supporting_texts(scene, target, cautious=cautious)
+    texts = _supporting_texts(scene, target, policy=policy)
     stems: set[str] = set()
     neighbours: set[tuple[str, str]] = set()
     numbers: set[str] = set()
@@ -102,11 +102,11 @@ def support(scene: Scene, target: Target, *, cautious: bool = True) -> Support:
     )
 
 
-def _supporting_texts(scene: Scene, target: Target, *, cautious: bool) -> list[str]:
+def _supporting_texts(scene: Scene, target: Target, *, policy: Policy) -> list[str]:
     texts: list[str] = []
     for around in beside(scene, target):
         texts += around
-    if not cautious:
+    if not policy.careful:
         for place in target.marked:
             texts.append(scene.evidence.passages[place].text)
     if not texts:

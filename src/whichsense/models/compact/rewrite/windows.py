@@ -60,10 +60,5 @@ def likelihoods(
         prompts.append(answering(ids, shared[:_PER_QUESTION]))
     outputs = [scene.tokens(target.answer) for target in targets]
     frequent = model.config.get("frequent", ())
-    scores = search.likelihoods(
-        scene.compact.writer,
-        prompts,
-        outputs,
-        frequent,
-    )
+    scores = search.likelihoods(scene.compact.writer, prompts, outputs, frequent)
     return np.array(scores, dtype=np.float32)

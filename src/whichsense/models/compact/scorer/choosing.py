@@ -155,11 +155,7 @@ def _choose_greedily(
     rewrites: list[Rewrite | None] = []
     for some in options:
         free = [one for one in some if alike(one.question) not in taken]
-        best = max(
-            free,
-            key=lambda one: one.score,
-            default=None,
-        )
+        best = max(free, key=lambda one: one.score, default=None)
         if best is not None:
             taken.add(alike(best.question))
         rewrites.append(best)

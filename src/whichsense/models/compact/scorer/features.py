@@ -18,39 +18,34 @@ from whichsense.models.compact.scorer.views import (
     LEAST,
     QUESTION_KINDS,
     AnswerView,
-    Context,
     QuestionView,
+    SceneView,
 )
 from whichsense.text.words import words
 
 _FEW = 6  # passages: even a small corpus has about this many on a question's topic
 
 
-def of_answer(place: int, context: Context) -> dict[str, float]:
+def of_answer(place: int, context: SceneView) -> dict[str, float]:
     """The features of the candidate at a place of the context's list."""
     view = AnswerView(place, context)
     return {name: feature(view) for name, feature in _ANSWER.items()}
 
 
-def of_corpus(context: Context) -> dict[str, float]:
+def of_corpus(context: SceneView) -> dict[str, float]:
     """The features of a corpus, from the passages retrieved for a question, independent of the candidates."""
     return {name: feature(context) for name, feature in _CORPUS.items()}
 
 
 def of_question(
-    context: Context,
+    context: SceneView,
     probabilities: Sequence[float],
     wording: float = 0.0,
     alone: float = 0.0,
 ) -> dict[str, float]:
     """The features of a question as a whole. `probabilities` are those of its candidates; `wording` and `alone` are the
     log odds of ambiguity by the n-gram probe and by the state probe."""
-    view = QuestionView(
-        context,
-        probabilities,
-        wording,
-        alone,
-    )
+    view = QuestionView(context, probabilities, wording, alone)
     question = {name: feature(view) for name, feature in _QUESTION.items()}
     return of_corpus(context) | question
 
@@ -71,13 +66,13 @@ def _share_in_question(view: AnswerView) -> float:
     return shared / max(len(view.words), 1)
 
 
-def _mean_search_score(context: Context) -> float:
+def _mean_search_score(context: SceneView) -> float:
     """The mean search score relative to the best. It is near 1 in a large corpus, where many passages fit."""
     scores = [score for _, score in context.evidence.found]
     return float(np.mean(scores)) / (max(scores) or 1.0)
 
 
-def _relevance_drop(context: Context) -> float:
+def _relevance_drop(context: SceneView) -> float:
     """How far relevance drops from the best passage to the sixth. It drops far where few are about the question."""
     relevance = sorted((one.relevance for one in context.evidence.read), reverse=True)
     last = min(_FEW, len(relevance)) - 1
@@ -144,7 +139,7 @@ for _asked in QUESTION_KINDS:
     for _kind in ANSWER_KINDS:
         _ANSWER[f"{_asked} asked, {_kind} given"] = partial(_is_kind, _asked, _kind)
 
-_CORPUS: dict[str, Callable[[Context], float]] = {
+_CORPUS: dict[str, Callable[[SceneView], float]] = {
     "null": lambda context: _log(context.null),
     "first_passage": lambda context: _log(float(context.shares.max())),
     "relevance": lambda context: max(one.relevance for one in context.evidence.read),

@@ -25,14 +25,7 @@ _LARGEST_LOGIT = 30.0  # further out exp would overflow
 _NETS = {"answerable": QUESTION_FEATURES, "large": CORPUS_FEATURES}
 _JUDGES = ("in_large", "in_small")
 _SETTINGS = ("decline_under", "search_weight", "holds_over")
-_UNREADABLE = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    IndexError,
-    AttributeError,
-)
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError)
 
 
 @dataclass(frozen=True)
@@ -56,13 +49,7 @@ class Net:
                 raise ValueError("the weights do not fit the features")
             arrays.append(array)
         mean, spread, weights = arrays
-        return cls(
-            names,
-            mean,
-            spread,
-            weights,
-            float(table["bias"]),
-        )
+        return cls(names, mean, spread, weights, float(table["bias"]))
 
     def to_table(self) -> dict[str, Any]:
         return {
@@ -94,20 +81,10 @@ def linear(**weights: float) -> Net:
     """A net that sums features times weights, without standardizing them."""
     zeros = np.zeros(len(weights), np.float32)
     values = np.array(list(weights.values()), np.float32)
-    return Net(
-        tuple(weights),
-        zeros,
-        zeros + 1,
-        values,
-        0.0,
-    )
+    return Net(tuple(weights), zeros, zeros + 1, values, 0.0)
 
 
-_AGREEMENT = linear(
-    edits=0.25,
-    order=0.2,
-    likely=0.015,
-)
+_AGREEMENT = linear(edits=0.25, order=0.2, likely=0.015)
 
 
 @dataclass(frozen=True)

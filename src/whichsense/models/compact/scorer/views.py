@@ -80,7 +80,7 @@ def _sentence_at(text: str, place: int) -> str:
 
 
 @dataclass(frozen=True)
-class Context:
+class SceneView:
     """A question's evidence and its candidates, most supported first."""
 
     evidence: Evidence
@@ -133,7 +133,7 @@ class Context:
 class AnswerView:
     """One candidate of a context."""
 
-    def __init__(self, place: int, context: Context) -> None:
+    def __init__(self, place: int, context: SceneView) -> None:
         self.place = place
         self.context = context
         self.evidence = context.evidence
@@ -198,7 +198,7 @@ class QuestionView:
 
     def __init__(
         self,
-        context: Context,
+        context: SceneView,
         probabilities: Sequence[float],
         wording: float,
         alone: float,

@@ -86,12 +86,7 @@ def _kept_words(
 def _align(question: Sequence[Sequence[int]], written: Sequence[int]) -> dict[int, int]:
     """Place of a piece in the question → its place in what was written, for pieces that match."""
     flat = list(itertools.chain.from_iterable(question))
-    matcher = SequenceMatcher(
-        None,
-        flat,
-        written,
-        autojunk=False,
-    )
+    matcher = SequenceMatcher(None, flat, written, autojunk=False)
     target_of: dict[int, int] = {}
     for source, target, size in matcher.get_matching_blocks():
         for ahead in range(size):

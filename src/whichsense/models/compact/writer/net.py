@@ -86,12 +86,7 @@ class _WriterLayer(nn.Module):
         if past is not None:
             key = torch.cat([past[0], key], 2)
             value = torch.cat([past[1], value], 2)
-        context = F.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            mask,
-        )
+        context = F.scaled_dot_product_attention(query, key, value, mask)
         return self._after(states, context), (key, value)
 
     def _parts(self, states: Tensor) -> list[Tensor]:
@@ -131,12 +126,7 @@ class WriterNet(nn.Module):
         self.out_bias = nn.Parameter(torch.zeros(config.vocabulary))
         self.dropout = nn.Dropout(config.dropout)
 
-    def embed(
-        self,
-        ids: Tensor,
-        kinds: Tensor,
-        first: int = 0,
-    ) -> Tensor:
+    def embed(self, ids: Tensor, kinds: Tensor, first: int = 0) -> Tensor:
         """`first` is the place of the first token."""
         # Tokens that are not signs get a row of zeros.
         signs = F.pad(self.signs, (0, 0, 0, 1))[ids.clamp(max=SIGNS)]
@@ -158,46 +148,18 @@ class WriterNet(nn.Module):
         ).tril()
         reach = torch.cat(
             [
-                is_token.expand(
-                    -1,
-                    1,
-                    count,
-                    -1,
-                ),
-                causal.expand(
-                    len(is_token),
-                    1,
-                    -1,
-                    -1,
-                ),
+                is_token.expand(-1, 1, count, -1),
+                causal.expand(len(is_token), 1, -1, -1),
             ],
             -1,
         )
-        prompt_mask = _additive(
-            is_token.expand(
-                -1,
-                1,
-                prompt,
-                -1,
-            ),
-            states.dtype,
-        )
+        prompt_mask = _additive(is_token.expand(-1, 1, prompt, -1), states.dtype)
         mask = _additive(reach, states.dtype)
         for layer in self.layers:
-            states = layer(
-                states,
-                prompt,
-                prompt_mask,
-                mask,
-            )
+            states = layer(states, prompt, prompt_mask, mask)
         return states[:, prompt:]
 
-    def begin(
-        self,
-        ids: Tensor,
-        kinds: Tensor,
-        mask: Tensor,
-    ) -> WriterCache:
+    def begin(self, ids: Tensor, kinds: Tensor, mask: Tensor) -> WriterCache:
         """Read prompts once; `extend` continues from the cache."""
         return self._step(self.embed(ids, kinds), None, mask)[1]
 

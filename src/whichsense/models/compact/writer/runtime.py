@@ -115,21 +115,12 @@ class Writer:
         )
         memory = {}
         for name in self._names:
-            by_head = outputs[f"new_{name}"].transpose(
-                1,
-                0,
-                2,
-                3,
-            )
+            by_head = outputs[f"new_{name}"].transpose(1, 0, 2, 3)
             memory[name] = np.ascontiguousarray(by_head[:, is_token])
         owner = np.repeat(np.arange(count), sizes)
         is_own = owner == np.arange(count)[:, None]
         mask = np.where(is_own, 0, HIDDEN).astype(np.float32)[:, None, None, :]
-        begun = replace(
-            empty,
-            memory=memory,
-            mask=mask,
-        )
+        begun = replace(empty, memory=memory, mask=mask)
         return self.extend(begun, np.full((count, 1), REWRITE))[0]
 
     def _embed(self, prompts: Sequence[Prompt], longest: int) -> Floats:
@@ -171,11 +162,7 @@ class Writer:
             past[name] = np.concatenate([part[f"new_{name}"] for part in parts])
         written = np.concatenate([part["written"] for part in parts])
         written = written.reshape(rows, new if every else 1, -1)
-        return replace(
-            old,
-            past=past,
-            following=written[:, -1],
-        ), written
+        return replace(old, past=past, following=written[:, -1]), written
 
     def _extend(
         self, old: WriterState, tokens: Ints, *, every: bool
@@ -191,12 +178,7 @@ class Writer:
         reach = np.broadcast_to(causal, (rows, 1, new, length))
         # Outputs are taken after every token, or after the last of each row.
         take = np.arange(rows * new) if every else np.arange(new - 1, rows * new, new)
-        return self._run(
-            old,
-            embedded,
-            np.ascontiguousarray(reach),
-            take,
-        )
+        return self._run(old, embedded, np.ascontiguousarray(reach), take)
 
     def _run(
         self, old: WriterState, embedded: Floats, reach: Floats, take: Ints

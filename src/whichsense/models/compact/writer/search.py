@@ -93,24 +93,12 @@ class _Live:
     """Whether it takes the likeliest token at every step."""
 
     @classmethod
-    def start(
-        cls,
-        state: WriterState,
-        prompts: int,
-        count: int,
-    ) -> _Live:
+    def start(cls, state: WriterState, prompts: int, count: int) -> _Live:
         """One greedy draw and `count` samples for each prompt, without tokens."""
         owner = np.repeat(np.arange(prompts), count + 1)
         greedy = np.tile(np.arange(count + 1) == 0, prompts)
         size = len(owner)
-        return cls(
-            state,
-            owner,
-            owner,
-            [()] * size,
-            np.zeros(size),
-            greedy,
-        )
+        return cls(state, owner, owner, [()] * size, np.zeros(size), greedy)
 
     @property
     def ended(self) -> _Flags:
@@ -123,11 +111,7 @@ class _Live:
         tokens = []
         for old, token in zip(self.tokens, new, strict=True):
             tokens.append((*old, token))
-        return replace(
-            self,
-            tokens=tokens,
-            score=self.score + gain,
-        )
+        return replace(self, tokens=tokens, score=self.score + gain)
 
     def drop_ended(self) -> _Live:
         draws = np.flatnonzero(~self.ended)
@@ -149,11 +133,7 @@ class _Live:
             row.append(place_of.setdefault(step, len(place_of)))
         old_rows, last = np.array(list(place_of), dtype=np.int64).T
         state, _ = writer.extend(self.state.select(old_rows), last[:, None])
-        return replace(
-            self,
-            state=state,
-            row=np.array(row),
-        )
+        return replace(self, state=state, row=np.array(row))
 
 
 def _next_columns(
@@ -199,12 +179,7 @@ def likelihoods(
     for output in outputs:
         vocabulary += output
     writable = writer.writable(vocabulary)
-    after = _distributions(
-        writer,
-        prompts,
-        outputs,
-        writable,
-    )
+    after = _distributions(writer, prompts, outputs, writable)
     totals = np.zeros((len(prompts), len(outputs)), np.float32)
     for number, output in enumerate(outputs):
         for place, column in enumerate(writable.columns([*output, END])):
@@ -234,9 +209,4 @@ def _distributions(
     _, later = writer.extend(repeated, all_tokens, every=True)
     first = np.repeat(state.following, len(outputs), axis=0)[:, None]
     after = np.concatenate([first, later], axis=1)
-    return after.reshape(
-        len(prompts),
-        len(outputs),
-        longest + 1,
-        -1,
-    )
+    return after.reshape(len(prompts), len(outputs), longest + 1, -1)

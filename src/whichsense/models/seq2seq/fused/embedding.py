@@ -26,24 +26,12 @@ class _Embedded(torch.autograd.Function):
         ctx: Any, words: Tensor, places: Tensor, weight: Tensor, bias: Tensor, at: _Places, w: Embedding, plan: Plan,
         dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-        seed = torch.randint(
-            0,
-            2**32,
-            (2,),
-            device=words.device,
-        )
+        seed = torch.randint(0, 2**32, (2,), device=words.device)
         y, total, mean, spread, bounds = kernels(words).embedding_forward(
             *at, words, places, weight, bias, seed, scale=w.scale, offset=w.offset, epsilon=plan.epsilon, dtype=dtype,
             **plan.norm,
         )  # fmt: skip
-        ctx.save_for_backward(
-            *at,
-            total,
-            mean,
-            spread,
-            weight,
-            seed,
-        )
+        ctx.save_for_backward(*at, total, mean, spread, weight, seed)
         ctx.sizes = (len(words), len(places))
         ctx.w = (w.scale, w.offset, w.unlearned)
         ctx.plan = plan
@@ -62,20 +50,8 @@ class _Embedded(torch.autograd.Function):
             dy[0], dy[1] if len(dy) > 1 else None, *kept, seed, dropped=ctx.plan.dropped
         )
         spread = torch.ops.aten.embedding_dense_backward
-        dwords = spread(
-            dtotal,
-            ids,
-            ctx.sizes[0],
-            unlearned,
-            False,
-        )
-        dplaces = spread(
-            dtotal,
-            position + offset,
-            ctx.sizes[1],
-            -1,
-            False,
-        )
+        dwords = spread(dtotal, ids, ctx.sizes[0], unlearned, False)
+        dplaces = spread(dtotal, position + offset, ctx.sizes[1], -1, False)
         return (
             dwords if scale == 1 else dwords * scale,
             dplaces,

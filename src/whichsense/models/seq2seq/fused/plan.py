@@ -41,12 +41,7 @@ def safe(bound: Tensor) -> Tensor:
     return bound.clamp_min(_LEAST)
 
 
-def product(
-    x: Operand,
-    weight: Operand,
-    bias: Tensor,
-    dtype: torch.dtype,
-) -> Tensor:
+def product(x: Operand, weight: Operand, bias: Tensor, dtype: torch.dtype) -> Tensor:
     """x Wᵀ + b."""
     if isinstance(x, Eight) and isinstance(weight, Eight):
         return torch._scaled_mm(
@@ -127,12 +122,7 @@ class Plan:
             "bounded": self.float8,
         }
 
-    def operand(
-        self,
-        x: Tensor,
-        bound: Tensor,
-        dtype: torch.dtype,
-    ) -> Operand:
+    def operand(self, x: Tensor, bound: Tensor, dtype: torch.dtype) -> Operand:
         """A tensor as an operand of a product. In float8, `bound` is the largest number that it may hold."""
         if not self.float8:
             return x.to(dtype)

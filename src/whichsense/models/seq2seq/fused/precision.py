@@ -35,18 +35,9 @@ class Eight(NamedTuple):
     """The factor of its numbers, float32."""
 
 
-def empty_eight(
-    rows: int,
-    columns: int,
-    bound: Tensor,
-    kind: torch.dtype,
-) -> Eight:
+def empty_eight(rows: int, columns: int, bound: Tensor, kind: torch.dtype) -> Eight:
     """An uninitialized matrix for numbers of at most `bound`."""
-    straight = torch.empty(
-        (rows, columns),
-        dtype=kind,
-        device=bound.device,
-    )
+    straight = torch.empty((rows, columns), dtype=kind, device=bound.device)
     turned = torch.empty(
         (columns, -(-rows // _ROWS) * _ROWS), dtype=kind, device=bound.device
     )
@@ -80,13 +71,7 @@ def _copy(wanted: list[tuple[Tensor, torch.dtype]]) -> list[Tensor]:
     tensors = [tensor for tensor, _ in wanted]
     copies = []
     for tensor, dtype in wanted:
-        copies.append(
-            torch.empty(
-                tensor.shape,
-                dtype=dtype,
-                device=tensor.device,
-            )
-        )
+        copies.append(torch.empty(tensor.shape, dtype=dtype, device=tensor.device))
     torch._foreach_copy_(copies, tensors)
     return copies
 

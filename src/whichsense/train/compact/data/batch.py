@@ -12,11 +12,7 @@ from torch import Tensor
 
 from whichsense.train.compact.data.list_builder import MAX_ANSWERS, MAX_SPANS
 from whichsense.train.compact.data.pack import Ints, Pack
-from whichsense.train.compact.data.pairs import (
-    PairTensors,
-    build_pairs,
-    to_pair_places,
-)
+from whichsense.train.compact.data.pairs import PairTensors, build_pairs, to_pair_places
 
 TEACHER_TOKENS = 6  # likeliest first and last tokens of a passage that have soft labels
 _POSITIVE_BONUS = 0.6  # of a passage that holds an answer, when slots are drawn
@@ -78,17 +74,12 @@ class TeacherScores(NamedTuple):
     def concatenate(cls, parts: Sequence[TeacherScores]) -> TeacherScores:
         relevance, places, chances = zip(*parts, strict=True)
         return cls(
-            np.concatenate(relevance),
-            np.concatenate(places),
-            np.concatenate(chances),
+            np.concatenate(relevance), np.concatenate(places), np.concatenate(chances)
         )
 
 
 def sample_slots(
-    pack: Pack,
-    number: int,
-    count: int,
-    rng: np.random.Generator,
+    pack: Pack, number: int, count: int, rng: np.random.Generator
 ) -> list[int]:
     """Some slots of a list in their order; slots that hold an answer are more likely."""
     slots = pack.slot_range(number)
@@ -132,12 +123,7 @@ def build_list_batch(
     return ListBatch(
         pairs,
         torch.from_numpy(table >= 0),
-        *_gold_spans(
-            pack,
-            table,
-            heads,
-            sizes,
-        ),
+        *_gold_spans(pack, table, heads, sizes),
         complete=torch.tensor([one.complete for one in questions]),
         ambiguous=torch.tensor([float(one.ambiguous) for one in questions]),
         taught=taught,
@@ -158,10 +144,7 @@ def _slot_table(slots: Sequence[Sequence[int]], *, alone: bool) -> NDArray[np.in
 
 
 def _gold_spans(
-    pack: Pack,
-    table: NDArray[np.int64],
-    heads: Ints,
-    sizes: Ints,
+    pack: Pack, table: NDArray[np.int64], heads: Ints, sizes: Ints
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Which answers each passage holds (lists × slots × answers); first tokens, last tokens and answers of the spans
     (lists × slots × spans)."""
@@ -193,10 +176,7 @@ def _gold_spans(
 
 
 def _soft_labels(
-    scores: TeacherScores,
-    table: NDArray[np.int64],
-    heads: Ints,
-    longest: int,
+    scores: TeacherScores, table: NDArray[np.int64], heads: Ints, longest: int
 ) -> SoftLabels:
     slots = np.maximum(table.reshape(-1), 0)
     places = scores.places[slots].astype(np.int64)

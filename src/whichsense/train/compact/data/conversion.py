@@ -84,11 +84,7 @@ def convert_ambiguous(question: Question, name: str) -> TrainingQuestion:
     if question.annotations and name.startswith(_LABELLED):
         label = int(not all(one.is_single for one in question.annotations))
     return TrainingQuestion(
-        question.text,
-        name,
-        question.answers,
-        tuple(rewritings),
-        label,
+        question.text, name, question.answers, tuple(rewritings), label
     )
 
 
@@ -133,12 +129,7 @@ def _convert_situated(
         pairs = pairs[:_MAX_REWRITES]
         if pairs:
             answers = merge_answers([aliases for _, aliases in pairs])
-            yield TrainingQuestion(
-                prompt,
-                name,
-                answers,
-                _situated_rewrites(pairs),
-            )
+            yield TrainingQuestion(prompt, name, answers, _situated_rewrites(pairs))
             rewrite, aliases = pairs[0]
             yield TrainingQuestion(rewrite, REWRITES + name, (aliases,))
 
@@ -172,21 +163,10 @@ def _convert_grounded(
         answers = question.answers
         if answers:
             own = tuple(passages[:1])
-            yield TrainingQuestion(
-                text,
-                name,
-                answers,
-                passages=own,
-            )
+            yield TrainingQuestion(text, name, answers, passages=own)
         elif passages:
             own = (passages[0], *_neighbours(passages[0], articles))
-            yield TrainingQuestion(
-                text,
-                name,
-                (),
-                passages=own,
-                searched=False,
-            )
+            yield TrainingQuestion(text, name, (), passages=own, searched=False)
 
 
 def _gold_passages(question: GroundedQuestion) -> list[Context]:

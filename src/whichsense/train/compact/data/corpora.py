@@ -32,11 +32,7 @@ class CorpusQuestions:
     questions: Sequence[Question]
     method: Method | None = None
 
-    def search(
-        self,
-        text: str,
-        depth: int,
-    ) -> list[Passage]:
+    def search(self, text: str, depth: int) -> list[Passage]:
         hits = self.index.search(text, depth, self.method)
         return [hit.passage for hit in hits]
 
@@ -80,9 +76,7 @@ def build_corpus(passages: Iterable[Passage]) -> Index:
 
 
 def _choose_passages(
-    question: Question,
-    large: CorpusQuestions,
-    rng: random.Random,
+    question: Question, large: CorpusQuestions, rng: random.Random
 ) -> list[Passage]:
     """Passages with the question's answers and a few others; sometimes only others. None if no answer is found."""
     passages = large.search(question.text, DEPTH)

@@ -55,21 +55,14 @@ class ListBuilder:
         return answers
 
     def find_spans(
-        self,
-        passage: TitledText,
-        answers: Sequence[Sequence[Ids]],
+        self, passage: TitledText, answers: Sequence[Sequence[Ids]]
     ) -> list[Span]:
         """Where answers occur in a passage."""
         title, text = self._tokenize(passage)
         spans = []
         for number, aliases in enumerate(answers):
             for alias in aliases:
-                places = find_in_passage(
-                    title,
-                    text,
-                    alias,
-                    self._continues,
-                )
+                places = find_in_passage(title, text, alias, self._continues)
                 spans += [(number, first, last) for first, last in places]
         return spans
 

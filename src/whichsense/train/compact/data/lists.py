@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from whichsense.files import read_json, sha256
-from whichsense.jobs.parts import Codec, Part, Parts
+from whichsense.jobs.parts import Part, PartCodec, Parts
 from whichsense.jobs.progress import show_progress
 from whichsense.jobs.workers import run_forked
 from whichsense.train.compact.data.config import DataConfig, ListConfig
@@ -25,30 +25,18 @@ _MIN_POSITIVES = 6  # if the search finds so many
 _TRAIN = "train"
 _DEV = "dev"
 _ADVICE = "Choose another lists.folder."
-_CODEC = Codec(".npz", Pack.to_bytes, Pack.from_bytes)
+_CODEC = PartCodec(".npz", Pack.to_bytes, Pack.from_bytes)
 _ListParts = Parts[TrainingQuestion, Pack]
 
 
 def load_lists(
-    data: DataConfig,
-    lists: ListConfig,
-    vocabulary: Sequence[str],
+    data: DataConfig, lists: ListConfig, vocabulary: Sequence[str]
 ) -> tuple[Pack, Pack]:
     """The lists to train on and those to evaluate on: built now, or read from where they were stored."""
     # Missing topics are an error of the first recipe, not, hours later, of the last.
     _ = data.topic_files
-    train = _Lists(
-        data,
-        lists,
-        vocabulary,
-        _TRAIN,
-    )
-    dev = _Lists(
-        data,
-        lists,
-        vocabulary,
-        _DEV,
-    )
+    train = _Lists(data, lists, vocabulary, _TRAIN)
+    dev = _Lists(data, lists, vocabulary, _DEV)
     return train.load(), dev.load()
 
 
@@ -116,10 +104,7 @@ class _Lists:
             )
 
     def _build(
-        self,
-        questions: Sequence[TrainingQuestion],
-        search: PassageSearch,
-        seed: str,
+        self, questions: Sequence[TrainingQuestion], search: PassageSearch, seed: str
     ) -> Pack:
         builder = ListBuilder(self.vocabulary)
         rng = random.Random(seed)
@@ -139,9 +124,7 @@ class _Lists:
         return builder.build()
 
     def _search(
-        self,
-        questions: Sequence[TrainingQuestion],
-        search: PassageSearch,
+        self, questions: Sequence[TrainingQuestion], search: PassageSearch
     ) -> list[list[TitledText]]:
         """The hits of each question; none for those that bring all their passages."""
         texts = [one.text for one in questions if one.searched]
@@ -202,10 +185,6 @@ def _read(finished: Path, written: int) -> Pack:
     """Complete lists, read once for all recipes that one command trains. `written`: when the file was."""
     fingerprint = read_json(finished)["about"]
     parts = _ListParts(
-        finished.parent,
-        finished.stem,
-        fingerprint,
-        size=1,
-        codec=_CODEC,
+        finished.parent, finished.stem, fingerprint, size=1, codec=_CODEC
     )
     return Pack.concatenate(parts)

@@ -27,10 +27,7 @@ class RaggedArray:
 
     @classmethod
     def from_rows(
-        cls,
-        rows: Sequence[Sequence[Any]],
-        dtype: Any,
-        width: int = 0,
+        cls, rows: Sequence[Sequence[Any]], dtype: Any, width: int = 0
     ) -> RaggedArray:
         """`width`: numbers of an item; 0 if items are single numbers."""
         # Row r is values[starts[r]:starts[r + 1]].
@@ -45,19 +42,13 @@ class RaggedArray:
 
     @classmethod
     def concatenate(
-        cls,
-        parts: Sequence[RaggedArray],
-        shifts: Sequence[int] | None = None,
+        cls, parts: Sequence[RaggedArray], shifts: Sequence[int] | None = None
     ) -> RaggedArray:
         """The rows of all parts; `shifts` are added to the values of each part."""
         values = []
         starts = []
         end = 0
-        for part, shift in zip(
-            parts,
-            shifts or [0] * len(parts),
-            strict=True,
-        ):
+        for part, shift in zip(parts, shifts or [0] * len(parts), strict=True):
             values.append(part.values + shift)
             starts.append(part.starts[:-1] + end)
             end += len(part.values)
@@ -86,11 +77,7 @@ class RaggedArray:
         sizes: Ints = self.starts[rows + 1] - self.starts[rows]
         return sizes
 
-    def padded(
-        self,
-        rows: Ints,
-        width: int,
-    ) -> Ints:
+    def padded(self, rows: Ints, width: int) -> Ints:
         """The first items of some rows side by side (rows × width). Behind a shorter row the values are arbitrary."""
         if not len(self.values):
             shape = (len(rows), width, *self.values.shape[1:])
@@ -194,11 +181,7 @@ class Pack:
         for name in _LIST_ARRAYS:
             parts = [getattr(self, name), getattr(other, name)]
             arrays[name] = RaggedArray.concatenate(parts)
-        return replace(
-            self,
-            **arrays,
-            asked=self.asked + other.asked,
-        )
+        return replace(self, **arrays, asked=self.asked + other.asked)
 
 
 _LIST_ARRAYS = ("questions", "slots", "spans")

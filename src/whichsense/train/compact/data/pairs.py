@@ -29,9 +29,7 @@ class PairTensors(NamedTuple):
 
 
 def to_pair_places(
-    places: NDArray[np.int64],
-    first: Any,
-    title: Any,
+    places: NDArray[np.int64], first: Any, title: Any
 ) -> NDArray[np.int64]:
     """Places counted from the title's first token, as places in a pair: a separator follows the title.
 
@@ -42,30 +40,18 @@ def to_pair_places(
     return moved
 
 
-def to_passage_places(
-    places: Tensor,
-    first: Tensor,
-    title: Tensor,
-) -> Tensor:
+def to_passage_places(places: Tensor, first: Tensor, title: Tensor) -> Tensor:
     """The inverse of `to_pair_places`."""
     moved = places - first
     return torch.where(moved >= title, moved - 1, moved)
 
 
 def build_pairs(
-    pack: Pack,
-    lists: Ints,
-    rows: Ints,
-    longest: int,
-    bare: NDArray[np.bool_],
+    pack: Pack, lists: Ints, rows: Ints, longest: int, bare: NDArray[np.bool_]
 ) -> tuple[PairTensors, Ints]:
     """The pairs of these lists and passages, as `inputs.pair` builds one, and the number of tokens of each."""
     question = pack.questions.sizes(lists)
-    title = np.where(
-        bare,
-        0,
-        pack.titles.sizes(rows),
-    )
+    title = np.where(bare, 0, pack.titles.sizes(rows))
     room = np.maximum(0, longest - question - title - _SPECIAL_TOKENS)
     text = np.minimum(pack.texts.sizes(rows), room)
     text = np.where(bare, 0, text)
@@ -98,11 +84,7 @@ def _enumerate_rows(sizes: Ints) -> tuple[Ints, Ints]:
     return row, np.arange(len(row)) - starts[row]
 
 
-def _mask_pairs(
-    ids: Ints,
-    sizes: Ints,
-    heads: Ints,
-) -> PairTensors:
+def _mask_pairs(ids: Ints, sizes: Ints, heads: Ints) -> PairTensors:
     at = np.arange(ids.shape[1])[None]
     mask = at < sizes[:, None]
     passage = (at >= heads[:, :1]) & mask

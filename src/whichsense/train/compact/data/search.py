@@ -18,10 +18,7 @@ from whichsense.types import Hit, Method
 
 class PassageSearch(Protocol):
     def search_many(
-        self,
-        questions: Sequence[str],
-        k: int,
-        method: Method | None,
+        self, questions: Sequence[str], k: int, method: Method | None
     ) -> list[list[Hit]]: ...
 
 
@@ -32,10 +29,7 @@ class _HitFiles:
     files: tuple[SavedHits, ...]
 
     def search_many(
-        self,
-        questions: Sequence[str],
-        k: int,
-        method: Method | None,
+        self, questions: Sequence[str], k: int, method: Method | None
     ) -> list[list[Hit]]:
         hits = []
         for question in questions:

@@ -75,11 +75,7 @@ class SyntheticQuestions:
     def texts(self, vocabulary: Sequence[str]) -> list[str]:
         return _decode(self.questions, vocabulary)
 
-    def save(
-        self,
-        folder: Path,
-        pack: Pack,
-    ) -> None:
+    def save(self, folder: Path, pack: Pack) -> None:
         """Write the questions with a checksum of the lists that they belong to."""
         arrays: dict[str, Ints] = {
             "lists": self.lists,
@@ -95,11 +91,7 @@ class SyntheticQuestions:
         write_atomically(folder / SYNTHETIC_FILE, body.getvalue())
 
     @classmethod
-    def load(
-        cls,
-        folder: Path,
-        pack: Pack,
-    ) -> SyntheticQuestions:
+    def load(cls, folder: Path, pack: Pack) -> SyntheticQuestions:
         """Read what `save` wrote for the same lists."""
         path = folder / SYNTHETIC_FILE
         try:
@@ -152,9 +144,7 @@ def _decode(rows: RaggedArray, vocabulary: Sequence[str]) -> list[str]:
 
 
 def build_synthetic_lists(
-    pack: Pack,
-    synthetic: SyntheticQuestions,
-    vocabulary: Sequence[str],
+    pack: Pack, synthetic: SyntheticQuestions, vocabulary: Sequence[str]
 ) -> Pack:
     """Each question with the passages of the list that its own comes from. Gold is every occurrence of its answer."""
     # An answer must not end inside a word.
@@ -164,14 +154,7 @@ def build_synthetic_lists(
     for number in range(len(synthetic)):
         answer = synthetic.answers[number]
         for row in slots[number].tolist():
-            spans.append(
-                _find_spans(
-                    pack,
-                    row,
-                    answer,
-                    inside,
-                )
-            )
+            spans.append(_find_spans(pack, row, answer, inside))
     texts = synthetic.texts(vocabulary)
     answers = _decode(synthetic.answers, vocabulary)
     asked = []
@@ -188,22 +171,14 @@ def build_synthetic_lists(
 
 
 def _find_spans(
-    pack: Pack,
-    row: int,
-    answer: Ints,
-    inside: NDArray[np.bool_],
+    pack: Pack, row: int, answer: Ints, inside: NDArray[np.bool_]
 ) -> list[Span]:
     title = pack.titles[row]
     text = pack.texts[row]
     # Most passages lack even the first piece, which is found out much faster.
     if answer[0] not in title and answer[0] not in text:
         return []
-    places = find_in_passage(
-        title.tolist(),
-        text.tolist(),
-        answer.tolist(),
-        inside,
-    )
+    places = find_in_passage(title.tolist(), text.tolist(), answer.tolist(), inside)
     return [(0, first, last) for first, last in places[:MAX_SPANS]]
 
 

@@ -21,11 +21,7 @@ class CachedTokenizer(Tokenizer):
     def of(cls, vocabulary: Sequence[str]) -> CachedTokenizer:
         return cls({piece: number for number, piece in enumerate(vocabulary)})
 
-    def ids(
-        self,
-        text: str,
-        most: int | None = None,
-    ) -> list[int]:
+    def ids(self, text: str, most: int | None = None) -> list[int]:
         # Lists are mutable, so the cache holds tuples.
         ids = self._ids.get((text, most))
         if ids is None:
@@ -40,9 +36,7 @@ def continuations(vocabulary: Sequence[str]) -> NDArray[np.bool_]:
 
 
 def _find_pieces(
-    text: Sequence[int],
-    wanted: Sequence[int],
-    continues: NDArray[np.bool_],
+    text: Sequence[int], wanted: Sequence[int], continues: NDArray[np.bool_]
 ) -> list[tuple[int, int]]:
     """Where pieces occur in a text as whole words: the first and the last piece of each occurrence.
 

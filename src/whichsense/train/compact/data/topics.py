@@ -38,11 +38,7 @@ class Topics:
     questions: tuple[Question, ...]
 
     @classmethod
-    def read(
-        cls,
-        passages: Path,
-        questions: Path,
-    ) -> Topics:
+    def read(cls, passages: Path, questions: Path) -> Topics:
         return cls(
             tuple(_read(passages, _parse_passage)),
             tuple(_read(questions, _parse_question)),
@@ -98,10 +94,7 @@ def build_topic_lists(
     for corpus in corpora:
         for question in corpus.questions:
             asked = TrainingQuestion(
-                question.text,
-                _SOURCE,
-                question.answers,
-                complete=True,
+                question.text, _SOURCE, question.answers, complete=True
             )
             answers = builder.answers(asked)
             passages = []

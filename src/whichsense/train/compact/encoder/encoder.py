@@ -97,10 +97,7 @@ class EncoderTask(Task[CompactNet, _EncoderBatch]):
             self.vocabulary = load_vocabulary(model.base)
         self.tokenizer = CachedTokenizer.of(self.vocabulary)
         lists, self.dev = load_training_lists(
-            options.data,
-            options.lists,
-            self.vocabulary,
-            model.longest,
+            options.data, options.lists, self.vocabulary, model.longest
         )
         self.groups = build_groups(options, lists, self.vocabulary)
         self.train = merge_lists(self.groups)
@@ -164,19 +161,10 @@ class EncoderTask(Task[CompactNet, _EncoderBatch]):
             calibrate(net, self.sample_batch(numbers.tolist(), rng).pairs)
         set_quantization(net, weights=True, activations=True)
 
-    def batches(
-        self,
-        epoch: int,
-        seed: int,
-    ) -> Any:
+    def batches(self, epoch: int, seed: int) -> Any:
         _ = self.scores  # computed before a thread or another process needs them
         size = self.options.draw.lists
-        numbers = draw_numbers(
-            self.probabilities,
-            size,
-            epoch,
-            seed,
-        )
+        numbers = draw_numbers(self.probabilities, size, epoch, seed)
 
         def build_batch(item: tuple[int, list[int]]) -> _EncoderBatch:
             number, lists = item
@@ -188,11 +176,7 @@ class EncoderTask(Task[CompactNet, _EncoderBatch]):
         return Lazy(numbers, build_batch)
 
     def sample_batch(
-        self,
-        numbers: Sequence[int],
-        rng: np.random.Generator,
-        *,
-        taught: bool = True,
+        self, numbers: Sequence[int], rng: np.random.Generator, *, taught: bool = True
     ) -> ListBatch:
         """A batch of some slots of each list; `taught`: with the teacher's scores, if there are any."""
         # All lists of a batch share one generator: their order matters.
@@ -206,18 +190,9 @@ class EncoderTask(Task[CompactNet, _EncoderBatch]):
             alone=True,
         )
 
-    def sample_slots(
-        self,
-        number: int,
-        rng: np.random.Generator,
-    ) -> list[int]:
+    def sample_slots(self, number: int, rng: np.random.Generator) -> list[int]:
         """The slots of a list that a batch holds."""
-        slots = sample_slots(
-            self.train,
-            number,
-            self.options.draw.passages,
-            rng,
-        )
+        slots = sample_slots(self.train, number, self.options.draw.passages, rng)
         return self._group_of(number).thin(slots, self.train, rng)
 
     def _group_of(self, number: int) -> ListGroup:
@@ -228,21 +203,14 @@ class EncoderTask(Task[CompactNet, _EncoderBatch]):
         raise IndexError(number)
 
     def loss(
-        self,
-        model: CompactNet,
-        batch: _EncoderBatch,
+        self, model: CompactNet, batch: _EncoderBatch
     ) -> tuple[Tensor, dict[str, float | Tensor]]:
         lists = self.with_own_labels(batch.lists) if batch.itself else batch.lists
         output = model.read(*lists.pairs[:3])
         # An answer with and without its article is the same.
         articles = torch.tensor(self._articles, device=lists.valid.device)
         parts = losses.read(output, lists)
-        parts["verdict"] = verdicts.loss(
-            model,
-            output,
-            lists,
-            articles,
-        )
+        parts["verdict"] = verdicts.loss(model, output, lists, articles)
         total = parts["relevance"].new_zeros(())
         for name, part in parts.items():
             total = total + _LOSS_WEIGHTS[name] * part
@@ -275,11 +243,7 @@ class EncoderTask(Task[CompactNet, _EncoderBatch]):
             model.span.weight.device,
         )
 
-    def save(
-        self,
-        model: CompactNet,
-        folder: Path,
-    ) -> None:
+    def save(self, model: CompactNet, folder: Path) -> None:
         """What the next recipe starts from."""
         kept = self.options.model.kept
         # Averaging keeps what training on new data would forget.

@@ -46,10 +46,7 @@ class ListGroup:
     """Whether the lists refer to the passages of the groups before."""
 
     def thin(
-        self,
-        slots: list[int],
-        lists: Pack,
-        rng: np.random.Generator,
+        self, slots: list[int], lists: Pack, rng: np.random.Generator
     ) -> list[int]:
         """Slots without some that hold an answer, unless no slot would be left."""
         if self.thinning is None or rng.random() >= self.thinning:
@@ -63,9 +60,7 @@ class ListGroup:
 
 
 def build_groups(
-    options: EncoderOptions,
-    lists: Pack,
-    vocabulary: Sequence[str],
+    options: EncoderOptions, lists: Pack, vocabulary: Sequence[str]
 ) -> list[ListGroup]:
     """The groups that a recipe learns from: lists of datasets, of synthetic questions, of topics."""
     made = options.made
@@ -76,12 +71,7 @@ def build_groups(
         if len(synthetic):
             groups = [
                 replace(groups[0], share=1 - made.share),
-                _synthetic_group(
-                    made,
-                    lists,
-                    synthetic,
-                    vocabulary,
-                ),
+                _synthetic_group(made, lists, synthetic, vocabulary),
             ]
     if topics.share:
         # The other groups share what topics leave.
@@ -135,9 +125,7 @@ def merge_lists(groups: Sequence[ListGroup]) -> Pack:
 
 
 def group_probabilities(
-    groups: Sequence[ListGroup],
-    lists: Pack,
-    weights: Mapping[str, float],
+    groups: Sequence[ListGroup], lists: Pack, weights: Mapping[str, float]
 ) -> NDArray[np.float64]:
     """How often each list is drawn: together the lists of a group have the group's share."""
     # Weights hold within a group; between groups, shares do.
@@ -150,9 +138,7 @@ def group_probabilities(
 
 
 def score_groups(
-    groups: Sequence[ListGroup],
-    teacher: Path,
-    longest: int,
+    groups: Sequence[ListGroup], teacher: Path, longest: int
 ) -> TeacherScores:
     """The teacher's scores of all slots; zeros where it is not asked.
 
@@ -164,12 +150,5 @@ def score_groups(
             parts.append(TeacherScores.zeros(len(group.lists.slots.values)))
         else:
             folder = group.score_folder
-            parts.append(
-                score_lists(
-                    teacher,
-                    group.lists,
-                    folder,
-                    longest,
-                )
-            )
+            parts.append(score_lists(teacher, group.lists, folder, longest))
     return TeacherScores.concatenate(parts)

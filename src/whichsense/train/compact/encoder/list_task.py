@@ -28,10 +28,7 @@ class ListDraw:
 
 
 def load_training_lists(
-    data: DataConfig,
-    lists: ListConfig,
-    vocabulary: Sequence[str],
-    longest: int,
+    data: DataConfig, lists: ListConfig, vocabulary: Sequence[str], longest: int
 ) -> tuple[Pack, Pack]:
     """The lists to train on and those to evaluate on. `longest`: tokens of a pair."""
     if longest < _SHORTEST:
@@ -47,10 +44,7 @@ def load_training_lists(
 
 
 def draw_numbers(
-    probabilities: NDArray[np.float64],
-    size: int,
-    epoch: int,
-    seed: int,
+    probabilities: NDArray[np.float64], size: int, epoch: int, seed: int
 ) -> list[tuple[int, list[int]]]:
     """An epoch's batches: the number of each and its lists. There are as many as would hold every list once."""
     rng = np.random.default_rng([seed, epoch])
@@ -59,11 +53,7 @@ def draw_numbers(
     return list(enumerate(drawn.tolist()))
 
 
-def batch_rng(
-    seed: int,
-    epoch: int,
-    number: int,
-) -> np.random.Generator:
+def batch_rng(seed: int, epoch: int, number: int) -> np.random.Generator:
     """A batch's own generator: batches are built in any order, by any thread or process."""
     # The last number keeps it apart from the generator of `draw_numbers`.
     return np.random.default_rng([seed, epoch, number, 1])

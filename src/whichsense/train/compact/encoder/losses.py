@@ -45,11 +45,7 @@ def _listwise(logs: Tensor, held: Tensor) -> Tensor:
     count = has_answer.sum(1).clamp(min=1)
     answered = -(mass * has_answer).sum(1) / count
     unanswered = -_NULL_WEIGHT * logs[:, -1]
-    each = torch.where(
-        has_answer.any(1),
-        answered,
-        unanswered,
-    )
+    each = torch.where(has_answer.any(1), answered, unanswered)
     return each.sum() / len(each)
 
 
@@ -60,12 +56,7 @@ def start_end(span: Tensor, region: Tensor) -> tuple[Tensor, Tensor]:
     return first, last
 
 
-def span_loss(
-    batch: ListBatch,
-    logs: Tensor,
-    first: Tensor,
-    last: Tensor,
-) -> Tensor:
+def span_loss(batch: ListBatch, logs: Tensor, first: Tensor, last: Tensor) -> Tensor:
     """Every answer in a passage should be likely, at any of its places; passages are weighted by their shares.
 
     If one answer were enough, the likelier of two would soon be the only one.
@@ -96,12 +87,7 @@ def read(output: Mapping[str, Tensor], batch: ListBatch) -> dict[str, Tensor]:
     first, last = start_end(output["span"], batch.pairs.region)
     parts = {
         "relevance": _listwise(logs, batch.held),
-        "span": span_loss(
-            batch,
-            logs,
-            first,
-            last,
-        ),
+        "span": span_loss(batch, logs, first, last),
     }
     early = None
     if "exit" in output:
@@ -118,13 +104,7 @@ def read(output: Mapping[str, Tensor], batch: ListBatch) -> dict[str, Tensor]:
     if early is not None:
         parts["taught_exit"] = _distillation(targets, early, open_lists)
     valid = batch.valid & open_lists[:, None]
-    parts["taught_span"] = _span_distillation(
-        batch.taught,
-        targets,
-        valid,
-        first,
-        last,
-    )
+    parts["taught_span"] = _span_distillation(batch.taught, targets, valid, first, last)
     return parts
 
 
@@ -135,22 +115,14 @@ def _teacher_shares(taught: SoftLabels, valid: Tensor) -> Tensor:
     return F.pad(scores, (0, 1)).softmax(1)
 
 
-def _distillation(
-    targets: Tensor,
-    logs: Tensor,
-    lists: Tensor,
-) -> Tensor:
+def _distillation(targets: Tensor, logs: Tensor, lists: Tensor) -> Tensor:
     """The cross-entropy between the teacher's shares and ours, over these lists."""
     each = -(targets * logs.clamp(min=_FLOOR)).sum(1)
     return _masked_mean(each, lists)
 
 
 def _span_distillation(
-    taught: SoftLabels,
-    targets: Tensor,
-    valid: Tensor,
-    first: Tensor,
-    last: Tensor,
+    taught: SoftLabels, targets: Tensor, valid: Tensor, first: Tensor, last: Tensor
 ) -> Tensor:
     weights = (targets[:, :-1] + _TEACHER_FLOOR) * valid
     total = weights.sum().clamp(min=1e-6)

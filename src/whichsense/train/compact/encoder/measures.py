@@ -52,13 +52,7 @@ def evaluate_lists(
             hits = answers[:, :depth].any(1)
             totals[name] += int(hits.sum())
         for row, number in enumerate(numbers):
-            best = _best_string(
-                span,
-                batch,
-                logs,
-                row,
-                articles,
-            )
+            best = _best_string(span, batch, logs, row, articles)
             totals["exact"] += best in _gold_strings(pack, number, tokenizer)
     return {name: total / len(pack) for name, total in totals.items()}
 
@@ -68,22 +62,10 @@ def _all_batches(pack: Pack, longest: int) -> Iterator[tuple[range, ListBatch]]:
     for start in range(0, len(pack), _BATCH):
         numbers = range(start, min(start + _BATCH, len(pack)))
         slots = [pack.slot_range(number) for number in numbers]
-        yield (
-            numbers,
-            build_list_batch(
-                pack,
-                numbers,
-                slots,
-                longest,
-            ),
-        )
+        yield (numbers, build_list_batch(pack, numbers, slots, longest))
 
 
-def _gold_strings(
-    pack: Pack,
-    number: int,
-    tokenizer: Tokenizer,
-) -> set[_Pieces]:
+def _gold_strings(pack: Pack, number: int, tokenizer: Tokenizer) -> set[_Pieces]:
     gold = set()
     for aliases in pack.asked[number].answers:
         for alias in aliases:
@@ -92,11 +74,7 @@ def _gold_strings(
 
 
 def _best_string(
-    span: Tensor,
-    batch: ListBatch,
-    logs: Tensor,
-    row: int,
-    articles: set[_Pieces],
+    span: Tensor, batch: ListBatch, logs: Tensor, row: int, articles: set[_Pieces]
 ) -> _Pieces:
     """The word pieces with most mass over all passages of a list; a leading article does not count."""
     slots = logs.shape[1]
@@ -114,11 +92,7 @@ def _best_string(
                     pieces = pieces[1:]
                 probability = math.exp(log + log_first + log_last)
                 mass[pieces] = mass.get(pieces, 0.0) + probability
-    return max(
-        mass,
-        key=mass.__getitem__,
-        default=(),
-    )
+    return max(mass, key=mass.__getitem__, default=())
 
 
 def _best_tokens(span: Tensor, region: Tensor) -> list[list[tuple[int, float]]]:
@@ -129,10 +103,6 @@ def _best_tokens(span: Tensor, region: Tensor) -> list[list[tuple[int, float]]]:
         count = min(TEACHER_TOKENS, logs.shape[1])
         best = logs[0].topk(count)
         places = best.indices.tolist()
-        tokens = zip(
-            places,
-            best.values.tolist(),
-            strict=True,
-        )
+        tokens = zip(places, best.values.tolist(), strict=True)
         best_tokens.append(list(tokens))
     return best_tokens

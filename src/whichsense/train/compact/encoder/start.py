@@ -81,11 +81,7 @@ class Start:
         net.load_state_dict(weights)
         return net
 
-    def averaged(
-        self,
-        net: CompactNet,
-        share: float,
-    ) -> CompactNet:
+    def averaged(self, net: CompactNet, share: float) -> CompactNet:
         """The mean of a network that was trained from this one and this one, which counts `share`."""
         # A network of its own: `net` may go on training.
         mean = CompactNet(net.config)
@@ -127,13 +123,7 @@ def _from_weights_folder(folder: Path) -> Start:
     for name, array in exported.weights.items():
         state[name] = torch.tensor(array)
     shape = CompactConfig(**sizes)
-    return Start(
-        folder,
-        shape,
-        exported.vocabulary,
-        state,
-        exported.config,
-    )
+    return Start(folder, shape, exported.vocabulary, state, exported.config)
 
 
 def _from_checkpoint(folder: Path) -> Start:
@@ -145,20 +135,10 @@ def _from_checkpoint(folder: Path) -> Start:
     if (folder / CONFIG).exists():
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     vocabulary = pieces.removesuffix("\n").split("\n")
-    return Start(
-        folder,
-        CompactConfig(**sizes),
-        vocabulary,
-        state,
-        config,
-    )
+    return Start(folder, CompactConfig(**sizes), vocabulary, state, config)
 
 
-def save_start(
-    net: CompactNet,
-    vocabulary: Sequence[str],
-    folder: Path,
-) -> None:
+def save_start(net: CompactNet, vocabulary: Sequence[str], folder: Path) -> None:
     """Write what `load_start` reads."""
     state = {}
     for name, value in net.state_dict().items():

@@ -75,10 +75,7 @@ class TeacherTask(Task[TeacherNet, ListBatch]):
         self.vocabulary = load_vocabulary(model.pieces)
         self.tokenizer = CachedTokenizer.of(self.vocabulary)
         self.train, self.dev = load_training_lists(
-            options.data,
-            options.lists,
-            self.vocabulary,
-            model.longest,
+            options.data, options.lists, self.vocabulary, model.longest
         )
         # Lists have BERT's ids; the teacher's tokenizer is saved beside its weights.
         self.own_tokenizer = load_tokenizer(located(model.base))
@@ -91,45 +88,21 @@ class TeacherTask(Task[TeacherNet, ListBatch]):
     def _probabilities(self) -> NDArray[np.float64]:
         return list_probabilities(self.train, self.options.data.weights)
 
-    def batches(
-        self,
-        epoch: int,
-        seed: int,
-    ) -> Any:
+    def batches(self, epoch: int, seed: int) -> Any:
         draw = self.options.draw
         longest = self.options.model.longest
-        numbers = draw_numbers(
-            self._probabilities,
-            draw.lists,
-            epoch,
-            seed,
-        )
+        numbers = draw_numbers(self._probabilities, draw.lists, epoch, seed)
 
         def build_batch(item: tuple[int, list[int]]) -> ListBatch:
             number, lists = item
             rng = batch_rng(seed, epoch, number)
-            slots = [
-                sample_slots(
-                    self.train,
-                    one,
-                    draw.passages,
-                    rng,
-                )
-                for one in lists
-            ]
-            return build_list_batch(
-                self.train,
-                lists,
-                slots,
-                longest,
-            )
+            slots = [sample_slots(self.train, one, draw.passages, rng) for one in lists]
+            return build_list_batch(self.train, lists, slots, longest)
 
         return Lazy(numbers, build_batch)
 
     def loss(
-        self,
-        model: TeacherNet,
-        batch: ListBatch,
+        self, model: TeacherNet, batch: ListBatch
     ) -> tuple[Tensor, dict[str, float | Tensor]]:
         # The teacher has no early exit and no head for ambiguity: it learns two parts.
         parts = losses.read(model(batch.pairs), batch)
@@ -148,11 +121,7 @@ class TeacherTask(Task[TeacherNet, ListBatch]):
             next(model.parameters()).device,
         )
 
-    def save(
-        self,
-        model: TeacherNet,
-        folder: Path,
-    ) -> None:
+    def save(self, model: TeacherNet, folder: Path) -> None:
         config: Any = model.encoder.config
         saved.save(
             folder,

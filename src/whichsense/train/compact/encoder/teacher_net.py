@@ -25,11 +25,7 @@ _MAX_UNKNOWN = 0.01  # the share of word pieces that a teacher may lack
 class TeacherNet(nn.Module):
     """`numbers` maps ids of BERT's uncased word pieces to the teacher's own ids."""
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        numbers: Tensor,
-    ) -> None:
+    def __init__(self, encoder: nn.Module, numbers: Tensor) -> None:
         super().__init__()
         config: Any = encoder.config
         self.encoder = encoder

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from whichsense.files import sha256
-from whichsense.jobs.parts import Codec, Part, Parts
+from whichsense.jobs.parts import Part, PartCodec, Parts
 from whichsense.jobs.progress import show_progress
 from whichsense.models.bert.running import best_device
 from whichsense.models.bert.saved import WEIGHTS
@@ -35,12 +35,7 @@ _BATCH = 1024  # slots
 _LEAST_LOG = -30.0  # log probabilities are stored as float16
 
 
-def score_lists(
-    teacher: Path,
-    pack: Pack,
-    folder: str,
-    longest: int,
-) -> TeacherScores:
+def score_lists(teacher: Path, pack: Pack, folder: str, longest: int) -> TeacherScores:
     """Scores of all slots; parts that were stored before are read. `longest`: tokens of a pair.
 
     `folder` belongs to these lists: stored scores of another teacher or length are kept apart in it.
@@ -55,19 +50,14 @@ def score_lists(
         "lists",
         {"teacher": weights, "longest": longest, "lists": len(pack)},
         size=_PART,
-        codec=Codec(".npz", _encode, _decode),
+        codec=PartCodec(".npz", _encode, _decode),
     )
 
     def work(part: Part[int]) -> TeacherScores:
         return scoring.score(part.items)
 
     with show_progress("asking the teacher", "lists") as progress:
-        parts.complete(
-            numbers,
-            work,
-            progress=progress,
-            wait=True,
-        )
+        parts.complete(numbers, work, progress=progress, wait=True)
     return TeacherScores.concatenate(list(parts))
 
 
@@ -100,12 +90,7 @@ class _Scoring:
 
         def build_batch(part: slice) -> ListBatch:
             single = [[slot] for slot in slots[part]]
-            return build_list_batch(
-                pack,
-                lists[part].tolist(),
-                single,
-                self.longest,
-            )
+            return build_list_batch(pack, lists[part].tolist(), single, self.longest)
 
         device = next(self.net.parameters()).device
         batches = prefetch(Lazy(parts, build_batch))

@@ -31,28 +31,16 @@ _INCOMPLETE_WEIGHTS = {"right or wrong": 0.5, "overlapping": 0.0}
 
 
 def loss(
-    model: CompactNet,
-    output: Mapping[str, Tensor],
-    batch: ListBatch,
-    articles: Tensor,
+    model: CompactNet, output: Mapping[str, Tensor], batch: ListBatch, articles: Tensor
 ) -> Tensor:
     """The weighted mean of the verdicts' log loss. `articles`: word pieces that an answer may begin with or not."""
     with torch.no_grad():
         first, last, counted = _candidate_spans(output["span"], batch)
-        right, overlapping = _label_spans(
-            first,
-            last,
-            batch,
-            articles,
-        )
+        right, overlapping = _label_spans(first, last, batch, articles)
         weights = _passage_weights(output["relevance"], batch) * counted
         weights = weights * _span_weights(overlapping, batch)
     logits = model.verdict(output["states"], first, last).float()
-    each = F.binary_cross_entropy_with_logits(
-        logits,
-        right.float(),
-        reduction="none",
-    )
+    each = F.binary_cross_entropy_with_logits(logits, right.float(), reduction="none")
     total = weights.sum().clamp(min=1e-3)
     return (each * weights).sum() / total
 
@@ -77,11 +65,7 @@ def _span_weights(overlapping: Tensor, batch: ListBatch) -> Tensor:
 
 
 def _weigh(overlapping: Tensor, weights: Mapping[str, float]) -> Tensor:
-    return torch.where(
-        overlapping,
-        weights["overlapping"],
-        weights["right or wrong"],
-    )
+    return torch.where(overlapping, weights["overlapping"], weights["right or wrong"])
 
 
 def _candidate_spans(span: Tensor, batch: ListBatch) -> tuple[Tensor, Tensor, Tensor]:
@@ -112,10 +96,7 @@ def _gold_spans(batch: ListBatch) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _label_spans(
-    first: Tensor,
-    last: Tensor,
-    batch: ListBatch,
-    articles: Tensor,
+    first: Tensor, last: Tensor, batch: ListBatch, articles: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Which spans are answers, and which only overlap one (pairs × spans)."""
     gold_first, gold_last, is_gold = _gold_spans(batch)
@@ -166,11 +147,7 @@ def _best_spans(span: Tensor, free: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     begins, ends = losses.start_end(span, free)
     size = begins.shape[1]
     # Pairs × first tokens × lengths
-    padded = F.pad(
-        ends,
-        (0, LONGEST_SPAN),
-        value=losses.NONE,
-    )
+    padded = F.pad(ends, (0, LONGEST_SPAN), value=losses.NONE)
     ends = padded.unfold(1, LONGEST_SPAN, 1)[:, :size]
     padded_free = F.pad(free, (0, LONGEST_SPAN))
     windows = padded_free.unfold(1, LONGEST_SPAN, 1)[:, :size]

@@ -32,11 +32,7 @@ class AmbiguityProbes:
     wording: NgramProbe = field(default_factory=NgramProbe)
     impression: StateProbe = field(default_factory=StateProbe)
 
-    def features(
-        self,
-        question: str,
-        states: Floats,
-    ) -> dict[str, float]:
+    def features(self, question: str, states: Floats) -> dict[str, float]:
         return {"wording": self.wording(question), "alone": self.impression(states)}
 
 
@@ -65,13 +61,7 @@ def fit_ngram_probe(questions: Sequence[Question], fewest: int = _FEWEST) -> Ngr
         (len(questions), len(known)),
     )
     weights = fit_sparse_logistic(matrix, _labels(questions), _NGRAM_RIDGE)
-    by_ngram = dict(
-        zip(
-            known,
-            weights[:-1].tolist(),
-            strict=True,
-        )
-    )
+    by_ngram = dict(zip(known, weights[:-1].tolist(), strict=True))
     return NgramProbe(by_ngram, float(weights[-1]))
 
 

@@ -64,12 +64,7 @@ def fit_scorer(
     questions = list(scorer_questions(held_out, topics))
     with tempfile.TemporaryDirectory() as temporary:
         parts = parts_folder or Path(temporary)
-        data = read_questions(
-            QuestionReader(folder),
-            questions,
-            parts,
-            progress,
-        )
+        data = read_questions(QuestionReader(folder), questions, parts, progress)
     # A question without a candidate has no features.
     with_candidates = [one for one in data.read if one.context.answers]
     scorer = fit_nets(with_candidates, probes)
@@ -77,9 +72,7 @@ def fit_scorer(
 
 
 def scorer_questions(
-    held_out: CorpusQuestions,
-    topics: Topics | None,
-    enough: int = _ENOUGH,
+    held_out: CorpusQuestions, topics: Topics | None, enough: int = _ENOUGH
 ) -> Iterator[ScorerQuestion]:
     """The questions that the scorer is fitted on, about `enough` of each kind; the same in each run."""
     by_kind: dict[CorpusKind, Iterable[CorpusQuestions]] = {

@@ -24,11 +24,7 @@ _GRADIENT_STEPS = 300
 def fit(rows: Sequence[_FeatureRow], labels: Sequence[float]) -> Net:
     """A logistic regression: the net's probabilities are calibrated as they are."""
     features = _standardize(rows)
-    weights = fit_logistic(
-        features.values,
-        np.array(labels),
-        _RIDGE,
-    )
+    weights = fit_logistic(features.values, np.array(labels), _RIDGE)
     return features.net(weights[:-1], weights[-1])
 
 
@@ -89,19 +85,9 @@ class _Standardized:
     spread: _Floats
     values: _Doubles
 
-    def net(
-        self,
-        weights: _Doubles,
-        bias: float,
-    ) -> Net:
+    def net(self, weights: _Doubles, bias: float) -> Net:
         weights32 = weights.astype(np.float32)
-        return Net(
-            self.names,
-            self.mean,
-            self.spread,
-            weights32,
-            float(bias),
-        )
+        return Net(self.names, self.mean, self.spread, weights32, float(bias))
 
 
 def _standardize(rows: Sequence[_FeatureRow]) -> _Standardized:
@@ -114,24 +100,11 @@ def _standardize(rows: Sequence[_FeatureRow]) -> _Standardized:
     spread = values.std(axis=0)
     # A feature that hardly varies is not blown up.
     spread = np.where(spread < 1e-3, 1.0, spread).astype(np.float32)
-    scaled = np.clip(
-        (values - mean) / spread,
-        -FAR,
-        FAR,
-    )
-    return _Standardized(
-        names,
-        mean,
-        spread,
-        scaled.astype(np.float64),
-    )
+    scaled = np.clip((values - mean) / spread, -FAR, FAR)
+    return _Standardized(names, mean, spread, scaled.astype(np.float64))
 
 
-def fit_logistic(
-    values: _Doubles,
-    labels: _Doubles,
-    ridge: float,
-) -> _Doubles:
+def fit_logistic(values: _Doubles, labels: _Doubles, ridge: float) -> _Doubles:
     """The weights of a logistic regression, and last its bias, by Newton's method. `values`: rows × features."""
     values = np.c_[values, np.ones(len(values))]
     ridges = np.full(values.shape[1], ridge)
@@ -173,25 +146,15 @@ class SparseMatrix:
 
     def times(self, vector: _Doubles) -> _Doubles:
         products = self.values * vector[self.columns]
-        return np.bincount(
-            self.rows,
-            products,
-            self.shape[0],
-        ).astype(np.float64)
+        return np.bincount(self.rows, products, self.shape[0]).astype(np.float64)
 
     def transposed_times(self, vector: _Doubles) -> _Doubles:
         products = self.values * vector[self.rows]
-        return np.bincount(
-            self.columns,
-            products,
-            self.shape[1],
-        ).astype(np.float64)
+        return np.bincount(self.columns, products, self.shape[1]).astype(np.float64)
 
 
 def fit_sparse_logistic(
-    matrix: SparseMatrix,
-    labels: _Doubles,
-    ridge: float,
+    matrix: SparseMatrix, labels: _Doubles, ridge: float
 ) -> _Doubles:
     """The same over thousands of sparse features, whose Hessian would not fit: Nesterov's accelerated gradient.
 
@@ -229,9 +192,7 @@ def _sigmoid(logits: _Doubles) -> _Doubles:
 
 
 def expected_calibration_error(
-    probabilities: Sequence[float],
-    labels: Sequence[float],
-    bins: int = 10,
+    probabilities: Sequence[float], labels: Sequence[float], bins: int = 10
 ) -> float:
     """How far confidence is from accuracy, over bins of equal width, weighted by how many fall into each.
 

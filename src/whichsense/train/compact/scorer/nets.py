@@ -11,7 +11,7 @@ from whichsense.datasets import Question
 from whichsense.models.compact.reader.candidates import Answer
 from whichsense.models.compact.scorer import features
 from whichsense.models.compact.scorer.scorer import Judge, Net, Scorer
-from whichsense.models.compact.scorer.views import Context
+from whichsense.models.compact.scorer.views import SceneView
 from whichsense.text.words import normalize
 from whichsense.train.compact.scorer.ambiguity_probes import AmbiguityProbes
 from whichsense.train.compact.scorer.linear import cross_fit, fit
@@ -43,7 +43,7 @@ class ReadQuestion:
     """A question, its candidates with their evidence, and the kind of corpus."""
 
     question: Question
-    context: Context
+    context: SceneView
     kind: CorpusKind
 
     @property
@@ -109,13 +109,7 @@ def fit_nets(read: Sequence[ReadQuestion], probes: AmbiguityProbes) -> Scorer:
         _fit_answerable([*with_answers, *scored_emptied]),
         _fit_large(with_answers),
         Judge(in_large, _fit_ambiguous_alone(scored_large, probes)),
-        Judge(
-            in_small,
-            _fit_ambiguous(with_answers),
-            None,
-            _MISSING,
-            _JOIN_OVER,
-        ),
+        Judge(in_small, _fit_ambiguous(with_answers), None, _MISSING, _JOIN_OVER),
         wording=probes.wording,
         impression=probes.impression,
         decline_under=_DECLINE_UNDER,

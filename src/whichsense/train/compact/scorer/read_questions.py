@@ -18,12 +18,12 @@ import numpy as np
 
 from whichsense.datasets import Question
 from whichsense.files import sha256
-from whichsense.jobs.parts import Codec, Part, Parts
+from whichsense.jobs.parts import Part, PartCodec, Parts
 from whichsense.jobs.progress import Progress, silent
 from whichsense.jobs.workers import run_forked, usable_processes
 from whichsense.models.compact.scene import Compact, Scene
 from whichsense.models.compact.scorer.scorer import Judge, Scorer, linear
-from whichsense.models.compact.scorer.views import Context
+from whichsense.models.compact.scorer.views import SceneView
 from whichsense.train.compact.data.corpora import (
     DEPTH,
     CorpusQuestions,
@@ -45,12 +45,7 @@ class UnfittedCompact(Compact):
         # Nets without features: every probability is one half.
         nothing = linear()
         judge = Judge(nothing, nothing)
-        return Scorer(
-            nothing,
-            nothing,
-            judge,
-            judge,
-        )
+        return Scorer(nothing, nothing, judge, judge)
 
 
 @dataclass(frozen=True)
@@ -69,11 +64,7 @@ class ScorerData:
     read: list[ReadQuestion] = field(default_factory=list)
     rewrites: RewriteData = field(default_factory=RewriteData)
 
-    def add(
-        self,
-        asked: ScorerQuestion,
-        scene: Scene,
-    ) -> None:
+    def add(self, asked: ScorerQuestion, scene: Scene) -> None:
         question = asked.question
         # The choice of rewrites is learnt over the large corpus alone.
         if asked.kind is CorpusKind.LARGE:
@@ -128,7 +119,7 @@ def read_questions(
         "questions",
         fingerprint,
         size=part,
-        codec=Codec(".pickle", pickle.dumps, pickle.loads),
+        codec=PartCodec(".pickle", pickle.dumps, pickle.loads),
     )
     # One index that cannot be searched in a fork is enough to stay here.
     shareable = all(can_fork(one.corpus.index) for one in asked)
@@ -149,9 +140,7 @@ def read_questions(
 
 
 def _fingerprint(
-    folder: Path,
-    asked: Sequence[ScorerQuestion],
-    part: int,
+    folder: Path, asked: Sequence[ScorerQuestion], part: int
 ) -> dict[str, object]:
     """The model, the questions, the sizes of their corpora and the version: results of others are not used."""
     questions = []
@@ -167,11 +156,7 @@ def _fingerprint(
     }
 
 
-def read_scene(
-    compact: Compact,
-    corpus: CorpusQuestions,
-    question: Question,
-) -> Scene:
+def read_scene(compact: Compact, corpus: CorpusQuestions, question: Question) -> Scene:
     hits = corpus.index.search(question.text, DEPTH, corpus.method)
     return compact.read_search(question.text, hits)
 
@@ -185,7 +170,7 @@ def without_answers(scene: Scene, question: Question) -> Scene:
     return replace(scene, evidence=scene.evidence.only(others))
 
 
-def _context(scene: Scene) -> Context:
+def _context(scene: Scene) -> SceneView:
     """What features are computed from. Encoder states, 25 MB a question, are dropped."""
     nothing = np.zeros(0, np.float32)
     read = []

@@ -14,7 +14,7 @@ from whichsense.models.compact.scene import Scene
 from whichsense.models.compact.scorer.choosing import of_rewrites
 from whichsense.models.compact.scorer.scorer import Net
 from whichsense.train.compact.scorer.linear import fit_within
-from whichsense.types import Candidate
+from whichsense.types import FOR_BENCHMARKS, Candidate
 
 _BLEU_WEIGHT = 0.5  # of BLEU-4; EDIT-F1 counts 1
 
@@ -27,11 +27,7 @@ class RewriteData:
     values: list[float] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
 
-    def add(
-        self,
-        scene: Scene,
-        question: Question,
-    ) -> None:
+    def add(self, scene: Scene, question: Question) -> None:
         """Add all rewrites for the gold answers of a question with several readings; ignore any other question."""
         annotation = question.several
         if annotation is None:
@@ -40,21 +36,15 @@ class RewriteData:
         for pair in annotation.pairs:
             candidate = Candidate(pair.answers[0], 1.0)
             targets.append(locate(scene, candidate))
-        supports = [support(scene, one, cautious=False) for one in targets]
-        by_answer = written(scene, targets, supports)
+        supports = [support(scene, one, policy=FOR_BENCHMARKS) for one in targets]
+        by_answer = written(scene, targets, supports, policy=FOR_BENCHMARKS)
         for pair, rewrites in zip(annotation.pairs, by_answer, strict=True):
             # Rewrites are compared within an answer only.
             answer = self._next_answer()
-            self.rows += of_rewrites(
-                question.text,
-                rewrites.options,
-                rewrites.drawn,
-            )
+            self.rows += of_rewrites(question.text, rewrites.options, rewrites.drawn)
             for option in rewrites.options:
                 quality = _rewrite_quality(
-                    question.text,
-                    pair.questions,
-                    option.question,
+                    question.text, pair.questions, option.question
                 )
                 self.values.append(quality)
                 self.answers.append(answer)
@@ -73,22 +63,10 @@ class RewriteData:
         """None if there is nothing to learn from."""
         if not self.rows:
             return None
-        return fit_within(
-            self.rows,
-            self.values,
-            self.answers,
-        )
+        return fit_within(self.rows, self.values, self.answers)
 
 
-def _rewrite_quality(
-    question: str,
-    references: Sequence[str],
-    rewrite: str,
-) -> float:
+def _rewrite_quality(question: str, references: Sequence[str], rewrite: str) -> float:
     """EDIT-F1 with some BLEU-4, between 0 and 1."""
-    *bleu, edit_f1 = question_scores(
-        question,
-        "|".join(references),
-        rewrite,
-    )
+    *bleu, edit_f1 = question_scores(question, "|".join(references), rewrite)
     return (edit_f1 + _BLEU_WEIGHT * bleu[3]) / (1 + _BLEU_WEIGHT)

@@ -124,11 +124,7 @@ class AskerTask(BaseWriterTask):
                 ways.append(way)
         return ways
 
-    def batches(
-        self,
-        epoch: int,
-        seed: int,
-    ) -> Any:
+    def batches(self, epoch: int, seed: int) -> Any:
         # As many batches as would hold every span once.
         size = self.options.draw.batch
         count = max(1, len(self.examples.spans) // size)
@@ -174,12 +170,7 @@ class AskerTask(BaseWriterTask):
         net.load_state_dict(weights)
         net = net.to(best_device()).eval()
         pack = self.examples.pack
-        synthetic = generate_questions(
-            net,
-            pack,
-            self.options.made,
-            self.ways,
-        )
+        synthetic = generate_questions(net, pack, self.options.made, self.ways)
         self.filter(synthetic).save(folder, pack)
 
     def filter(self, synthetic: SyntheticQuestions) -> SyntheticQuestions:

@@ -62,25 +62,12 @@ class AskerExamples:
         title, text = self.pack.passage(self.pack.passage_of(span.slot))
         first = span.first - len(title)
         end = span.last + 1 - len(title)
-        window = (
-            Window(
-                title,
-                text,
-                first,
-                end,
-            )
-            if first >= 0
-            else Window(title, text)
-        )
+        window = Window(title, text, first, end) if first >= 0 else Window(title, text)
         answer = [*title, *text][span.first : span.last + 1]
         question = self.pack.questions[span.number].tolist()
         output = [*answer, BAR, *question, END]
         prompt = asking(WAYS[span.way], window)
-        return Example(
-            prompt,
-            output,
-            [1.0] * len(output),
-        )
+        return Example(prompt, output, [1.0] * len(output))
 
     def _spans_of(self, number: int) -> list[_AskedSpan]:
         """One span for each answer in the passage with most support, if that is enough."""
@@ -100,22 +87,10 @@ class AskerExamples:
         for answer in answers.tolist():
             first, last = self._best_place(best, answer)
             if last - first < _LONGEST_ANSWER:
-                spans.append(
-                    _AskedSpan(
-                        way,
-                        number,
-                        best,
-                        first,
-                        last,
-                    )
-                )
+                spans.append(_AskedSpan(way, number, best, first, last))
         return spans
 
-    def _support(
-        self,
-        number: int,
-        slot: int,
-    ) -> float:
+    def _support(self, number: int, slot: int) -> float:
         """The share of a question's word pieces, weighted by rarity, that the passage contains."""
         row = self.pack.passage_of(slot)
         passage = np.concatenate([self.pack.titles[row], self.pack.texts[row]])
@@ -124,11 +99,7 @@ class AskerExamples:
         total = max(self._rarity[pieces].sum(), 1e-6)
         return float(self._rarity[contained].sum() / total)
 
-    def _best_place(
-        self,
-        slot: int,
-        answer: int,
-    ) -> tuple[int, int]:
+    def _best_place(self, slot: int, answer: int) -> tuple[int, int]:
         """First and last token of an answer: in the text rather than the title, and the longest alias."""
         title = len(self.pack.titles[self.pack.passage_of(slot)])
         places = []

@@ -99,26 +99,15 @@ class BaseWriterTask(Task[WriterNet, WriterBatch]):
                 "There is no writer to start from: give model.layers, those of the base to begin with."
             )
         base = load_base(located(model.base)).state_dict()
-        return from_bert(
-            base,
-            model.layers,
-            self.shape,
-            words,
-        )
+        return from_bert(base, model.layers, self.shape, words)
 
     def loss(
-        self,
-        model: WriterNet,
-        batch: WriterBatch,
+        self, model: WriterNet, batch: WriterBatch
     ) -> tuple[Tensor, dict[str, float | Tensor]]:
         loss, total, count = model.loss(batch)
         return loss, {"each": total / count.clamp(min=1)}
 
-    def save(
-        self,
-        model: WriterNet,
-        folder: Path,
-    ) -> None:
+    def save(self, model: WriterNet, folder: Path) -> None:
         state = model.state_dict()
         weights = {}
         for name, value in state.items():
@@ -139,12 +128,7 @@ def _untrained(base: str) -> Start:
     """A base as the compact encoder that it would become."""
     shape = encoder_shape(base, early=1)
     net = encoder_from_bert(load_base(located(base)).state_dict(), shape)
-    return Start(
-        Path(base),
-        shape,
-        load_vocabulary(base),
-        net.state_dict(),
-    )
+    return Start(Path(base), shape, load_vocabulary(base), net.state_dict())
 
 
 def _load_writer(folder: Path) -> dict[str, Tensor]:

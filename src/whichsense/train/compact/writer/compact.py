@@ -86,13 +86,7 @@ class CompactTask(WriterTask):
         settings = self.start.config
         if settings is None:
             settings = {"name": "compact", "frequent": self._frequent_pieces()}
-        export(
-            weights,
-            shape,
-            self.start.vocabulary,
-            folder,
-            settings=settings,
-        )
+        export(weights, shape, self.start.vocabulary, folder, settings=settings)
 
     def _frequent_pieces(self) -> list[int]:
         """The most frequent word pieces of answers and rewrites."""

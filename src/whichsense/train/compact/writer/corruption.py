@@ -24,10 +24,7 @@ class _CutText:
 
 
 def cut_words(
-    text: Sequence[int],
-    rng: random.Random,
-    *,
-    nearly_all: float,
+    text: Sequence[int], rng: random.Random, *, nearly_all: float
 ) -> _CutText | None:
     """Take tokens out of a text; with probability `nearly_all`, all but the first few.
 

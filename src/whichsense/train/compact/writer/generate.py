@@ -60,10 +60,7 @@ class _Place:
 
 
 def generate_questions(
-    net: WriterNet,
-    pack: Pack,
-    generation: QuestionGeneration,
-    ways: Sequence[str],
+    net: WriterNet, pack: Pack, generation: QuestionGeneration, ways: Sequence[str]
 ) -> SyntheticQuestions:
     """Questions for passages drawn at random, each once in a list. The same network writes the same questions again."""
     shares = {}
@@ -78,12 +75,7 @@ def generate_questions(
         for start in range(0, len(places), generation.at_once):
             part = places[start : start + generation.at_once]
             prompts = [_prompt(pack, place) for place in part]
-            outputs = sample_outputs(
-                net,
-                prompts,
-                generation,
-                rng,
-            )
+            outputs = sample_outputs(net, prompts, generation, rng)
             for place, tokens in zip(part, outputs, strict=True):
                 parts = split_output(tokens)
                 if parts is not None:
@@ -98,9 +90,7 @@ def generate_questions(
 
 
 def _draw_places(
-    pack: Pack,
-    count: int,
-    shares: Mapping[str, float],
+    pack: Pack, count: int, shares: Mapping[str, float]
 ) -> Iterator[_Place]:
     """Each passage at most once in a way of asking."""
     rng = random.Random(0)
@@ -115,12 +105,7 @@ def _draw_places(
         rows = pack.slots[number]
         slot = int(len(rows) * rng.random() ** _RANK_POWER)
         way = rng.choices(ways, weights)[0]
-        place = _Place(
-            number,
-            slot,
-            int(rows[slot]),
-            way,
-        )
+        place = _Place(number, slot, int(rows[slot]), way)
         # A passage may be in many lists.
         if (place.row, way) not in seen:
             seen.add((place.row, way))
@@ -182,9 +167,7 @@ def sample_outputs(
 
 
 def _sample_tokens(
-    scores: Tensor,
-    generation: QuestionGeneration,
-    rng: torch.Generator,
+    scores: Tensor, generation: QuestionGeneration, rng: torch.Generator
 ) -> Tensor:
     """A token for each row (rows × vocabulary), by nucleus sampling."""
     scores[:, :END] = float("-inf")  # special tokens

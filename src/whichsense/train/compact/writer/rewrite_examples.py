@@ -81,9 +81,7 @@ class RewriteExamples:
                 yield ListReading(number, reading, answer)
 
     def rewrite(
-        self,
-        reading: ListReading,
-        rng: random.Random | None,
+        self, reading: ListReading, rng: random.Random | None
     ) -> Example | None:
         """A rewrite. Without `rng`: the first, for the first alias of the answer."""
         asked = self.pack.asked[reading.number]
@@ -116,11 +114,7 @@ class RewriteExamples:
             weights.append(1.0 + self.inserted * inserted)
         return Example(prompt, [*output, END], [*weights, 1.0])
 
-    def restored_question(
-        self,
-        number: int,
-        rng: random.Random,
-    ) -> Example | None:
+    def restored_question(self, number: int, rng: random.Random) -> Example | None:
         """A question of which some words were taken out, or nearly all."""
         asked = self.pack.asked[number]
         question = self.question(asked.text)
@@ -135,20 +129,10 @@ class RewriteExamples:
         if rng.random() >= 0.85:
             answer = []
         windows = self.windows(number, 0)[:2]
-        prompt = rewriting(
-            cut.remaining,
-            answer,
-            [],
-            windows,
-            RESTORE,
-        )
+        prompt = rewriting(cut.remaining, answer, [], windows, RESTORE)
         return Example(prompt, [*question, END], cut.weights)
 
-    def restored_sentence(
-        self,
-        row: int,
-        rng: random.Random,
-    ) -> Example | None:
+    def restored_sentence(self, row: int, rng: random.Random) -> Example | None:
         """A sentence of a passage, to be restored beside its context."""
         title, text = self.pack.passage(row)
         stop = self.tokenizer.vocabulary["."]
@@ -170,20 +154,10 @@ class RewriteExamples:
         left = text[max(0, first - _CONTEXT) : first]
         right = text[end + 1 : end + _CONTEXT]
         context = Window(title, [*left, *right])
-        prompt = rewriting(
-            cut.remaining,
-            [],
-            [],
-            [context],
-            RESTORE,
-        )
+        prompt = rewriting(cut.remaining, [], [], [context], RESTORE)
         return Example(prompt, [*sentence, END], cut.weights)
 
-    def answer(
-        self,
-        number: int,
-        rng: random.Random,
-    ) -> Example | None:
+    def answer(self, number: int, rng: random.Random) -> Example | None:
         """The answer to one of a question's rewrites, or to a question that has no rewrites."""
         asked = self.pack.asked[number]
         readings = list(self._readings_of(number))
@@ -211,10 +185,7 @@ class RewriteExamples:
         return Example(prompt, output, [1.0] * len(output))
 
     def _contrasting_windows(
-        self,
-        reading: ListReading,
-        readings: Sequence[ListReading],
-        rng: random.Random,
+        self, reading: ListReading, readings: Sequence[ListReading], rng: random.Random
     ) -> list[Window]:
         """A window of the reading's answer, one of each of some other readings, then the rest of its own."""
         others = [other for other in readings if other is not reading]
@@ -228,11 +199,7 @@ class RewriteExamples:
     def question(self, text: str) -> list[int]:
         return self.tokenizer.ids(" ".join(question_words(text)))
 
-    def windows(
-        self,
-        number: int,
-        answer: int,
-    ) -> list[Window]:
+    def windows(self, number: int, answer: int) -> list[Window]:
         """Windows of passages that hold the answer, then of the list's first passages."""
         own: list[Window] = []
         others: list[Window] = []
@@ -248,14 +215,7 @@ class RewriteExamples:
                     begin = first - len(title)
                     end = last + 1 - len(title)
                     break
-            (own if spans else others).append(
-                Window(
-                    title,
-                    text,
-                    begin,
-                    end,
-                )
-            )
+            (own if spans else others).append(Window(title, text, begin, end))
             # Slots are in the order of the search: the best passages come first.
             if len(own) == _ANSWER_WINDOWS:
                 break
@@ -276,12 +236,7 @@ def _inserted_tokens(
 ) -> tuple[bool, ...]:
     """Which tokens of a rewrite are not in the question, in the question's order."""
     inserted = [True] * len(rewrite)
-    matcher = SequenceMatcher(
-        None,
-        question,
-        rewrite,
-        autojunk=False,
-    )
+    matcher = SequenceMatcher(None, question, rewrite, autojunk=False)
     for _, first, size in matcher.get_matching_blocks():
         inserted[first : first + size] = [False] * size
     return tuple(inserted)

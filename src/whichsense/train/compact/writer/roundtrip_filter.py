@@ -41,12 +41,7 @@ def teacher_agrees(
 
     def build_batch(part: range) -> ListBatch:
         single = [[slot] for slot in slots[list(part)]]
-        return build_list_batch(
-            lists,
-            part,
-            single,
-            longest,
-        )
+        return build_list_batch(lists, part, single, longest)
 
     device = next(net.parameters()).device
     agrees = np.zeros(len(lists), bool)

@@ -85,16 +85,8 @@ class WriterTask(BaseWriterTask):
                 f"draw.kinds are shares of {', '.join(_KINDS)}, and not all are 0."
             )
         super().__init__(options.model)
-        train, dev = load_lists(
-            options.data,
-            options.lists,
-            self.start.vocabulary,
-        )
-        self.examples = RewriteExamples(
-            train,
-            self.tokenizer,
-            options.draw.inserted,
-        )
+        train, dev = load_lists(options.data, options.lists, self.start.vocabulary)
+        self.examples = RewriteExamples(train, self.tokenizer, options.draw.inserted)
         self.dev_examples = RewriteExamples(dev, self.tokenizer)
         if not self.examples.readings or not self.dev_examples.readings:
             raise BadInput(
@@ -114,11 +106,7 @@ class WriterTask(BaseWriterTask):
         each = [shares.get(key, 1.0) / counts[key] for key in keys]
         return list(accumulate(each))
 
-    def batches(
-        self,
-        epoch: int,
-        seed: int,
-    ) -> Any:
+    def batches(self, epoch: int, seed: int) -> Any:
         # As many batches as would hold an example of every list.
         size = self.options.draw.batch
         count = max(1, len(self.examples.pack) // size)
@@ -145,11 +133,7 @@ class WriterTask(BaseWriterTask):
                 return examples
         raise BadInput("The lists hold too little that the writer could learn from.")
 
-    def _draw_example(
-        self,
-        kind: str,
-        rng: random.Random,
-    ) -> Example | None:
+    def _draw_example(self, kind: str, rng: random.Random) -> Example | None:
         examples = self.examples
         if kind == "rewrites":
             weights = self.cumulative_shares
@@ -187,9 +171,7 @@ class WriterTask(BaseWriterTask):
         return {"edit_f1": edit_f1, "bleu4": bleu4, "rewrites": loss_of_token}
 
     def _score_rewrite(
-        self,
-        reading: ListReading,
-        tokens: list[int],
+        self, reading: ListReading, tokens: list[int]
     ) -> tuple[float, ...]:
         rewrite = joined([self.start.vocabulary[token] for token in tokens])
         question = self.dev_examples.pack.asked[reading.number].text

@@ -29,7 +29,7 @@ _TASK = "ambiguity-detector"
 
 
 @dataclass(frozen=True, slots=True)
-class DetectorSettings:
+class DetectorTraining:
     """A recipe's `[detecting]`."""
 
     batch: int = 16
@@ -41,7 +41,7 @@ class DetectorSettings:
 class _AmbiguityDetectorOptions:
     model: EncoderModel = field(default_factory=EncoderModel)
     data: TrainingData = field(default_factory=TrainingData)
-    detecting: DetectorSettings = field(default_factory=DetectorSettings)
+    detecting: DetectorTraining = field(default_factory=DetectorTraining)
 
 
 class _AmbiguityDetectorTask(Task[AmbiguityClassifier, dict[str, Any]]):

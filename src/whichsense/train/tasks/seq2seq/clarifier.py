@@ -41,7 +41,7 @@ from whichsense.train.tasks.seq2seq.generation import (
 
 
 @dataclass(frozen=True, slots=True)
-class ClarifierSettings:
+class ClarifierTraining:
     """A recipe's `[clarifying]`."""
 
     answers: Literal["none", "predicted", "gold"] = "none"
@@ -58,7 +58,7 @@ class _ClarifierOptions:
     data: TrainingData = field(
         default_factory=lambda: TrainingData(train="cambignq/train", dev="cambignq/dev")
     )
-    clarifying: ClarifierSettings = field(default_factory=ClarifierSettings)
+    clarifying: ClarifierTraining = field(default_factory=ClarifierTraining)
 
 
 def build_task(options: _ClarifierOptions) -> Generation[ClarificationExample]:
@@ -110,7 +110,7 @@ def _measure(
     generator: Generator,
     examples: Sequence[ClarificationExample],
     evidence: EvidenceSearch,
-    settings: ClarifierSettings,
+    settings: ClarifierTraining,
     beams: int,
 ) -> Mapping[str, float]:
     """BLEU-4 of the whole question, by which the paper selects; its category; its options."""

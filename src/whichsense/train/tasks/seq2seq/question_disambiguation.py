@@ -168,11 +168,7 @@ def _encode_rewrite(
     answer = rng.choice(example.answers)
     with_prompt = settings.prompt and bool(prompt)
     parts = rewriter_parts(
-        prompt,
-        answer,
-        example.others,
-        prompt=with_prompt,
-        with_others=settings.others,
+        prompt, answer, example.others, prompt=with_prompt, with_others=settings.others
     )
     target = codec.target([rewrite], form.output_tokens)
     weights = None
