@@ -35,7 +35,7 @@ from whichsense.models.compact.reader.spans import (
 from whichsense.models.compact.scorer import features
 from whichsense.models.compact.scorer.probes import NgramProbe, StateProbe
 from whichsense.models.compact.scorer.scorer import Judge, Net, Scorer, chosen
-from whichsense.models.compact.scorer.views import Context
+from whichsense.models.compact.scorer.views import SceneView
 from whichsense.testing import passage_hit
 from whichsense.types import Hit
 
@@ -146,7 +146,7 @@ def test_an_answer_that_another_one_hides_shows_when_that_is_gone() -> None:
 def test_a_hidden_answer_comes_before_what_surrounds_the_first() -> None:
     found = gathered(mentions(evidence((SECOND, 1.0, HIDING)), VOCABULARY))
     assert [answer.text for answer in found[:2]] == ["1953", "1980"]
-    made = Context(evidence((SECOND, 1.0, HIDING)), found)
+    made = SceneView(evidence((SECOND, 1.0, HIDING)), found)
     first, hidden = (features.of_answer(place, made) for place in (0, 1))
     assert first["left"] == 0 > hidden["left"]
     assert (
@@ -236,11 +236,11 @@ def test_trimming_stays_inside(text: str, data: st.DataObject) -> None:
     assert trimmed(text, first, last) == (first, last)
 
 
-def context() -> Context:
+def context() -> SceneView:
     given = evidence(
         (FIRST, 2.0, {"29 May 1953": 5.0}), (SECOND, 1.5, {"1953": 4.0, "1980": 3.0})
     )
-    return Context(given, gathered(mentions(given, VOCABULARY)))
+    return SceneView(given, gathered(mentions(given, VOCABULARY)))
 
 
 def test_features_say_what_they_are_called() -> None:

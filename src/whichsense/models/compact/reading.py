@@ -60,13 +60,21 @@ def _rank_evidence(
 ) -> Evidence:
     """The evidence of the hits with late outputs (by place among the hits), most relevant first."""
     order = sorted(late, key=lambda place: -late[place].relevance)
-    ranked = [Hit(hits[place].passage, late[place].relevance) for place in order]
+    ranked = []
+    ranked_pairs = []
+    read = []
+    found = []  # rank and score in the search
+    for place in order:
+        ranked.append(Hit(hits[place].passage, late[place].relevance))
+        ranked_pairs.append(pairs[place])
+        read.append(late[place])
+        found.append((place, hits[place].score))
     return Evidence(
         question=question,
         hits=tuple(ranked),
-        pairs=tuple(pairs[place] for place in order),
-        read=tuple(late[place] for place in order),
-        found=tuple((place, hits[place].score) for place in order),
+        pairs=tuple(ranked_pairs),
+        read=tuple(read),
+        found=tuple(found),
     )
 
 
@@ -91,4 +99,8 @@ def log_search_scores(hits: Sequence[Hit]) -> list[float]:
     top = max((hit.score for hit in hits), default=0.0)
     if top <= 0:
         return [0.0] * len(hits)
-    return [math.log(max(hit.score / top, _LEAST_SCORE)) for hit in hits]
+    logs = []
+    for hit in hits:
+        share = max(hit.score / top, _LEAST_SCORE)
+        logs.append(math.log(share))
+    return logs

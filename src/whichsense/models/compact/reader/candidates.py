@@ -114,18 +114,28 @@ class Evidence:
 
     def only(self, places: Sequence[int]) -> Evidence:
         """The evidence restricted to some of its passages."""
+        hits = []
+        pairs = []
+        read = []
+        found = []
+        for place in places:
+            hits.append(self.hits[place])
+            pairs.append(self.pairs[place])
+            read.append(self.read[place])
+            found.append(self.found[place])
         return replace(
             self,
-            hits=tuple(self.hits[place] for place in places),
-            pairs=tuple(self.pairs[place] for place in places),
-            read=tuple(self.read[place] for place in places),
-            found=tuple(self.found[place] for place in places),
+            hits=tuple(hits),
+            pairs=tuple(pairs),
+            read=tuple(read),
+            found=tuple(found),
         )
 
 
 def passage_probabilities(read: Sequence[Late]) -> tuple[Floats, float]:
     """The probability of each passage to hold the answer, and of none: a softmax with a null passage of score 0."""
-    scores = np.array([*(one.relevance for one in read), 0.0])
+    relevance = [one.relevance for one in read]
+    scores = np.array([*relevance, 0.0])
     weights = np.exp(scores - scores.max())
     probabilities = weights / weights.sum()
     return probabilities[:-1].astype(np.float32), float(probabilities[-1])
@@ -152,7 +162,11 @@ def _passage_mentions(
     scores = evidence.read[place].span
     whole = edge_probabilities(scores, free_tokens(pair))
     taken = np.zeros(len(pair), dtype=bool)
-    continues = [tokens[number].startswith("##") for number in pair.ids] + [False]
+    # Whether each token goes on with a word; one more for the end of the pair.
+    continues = []
+    for number in pair.ids:
+        continues.append(tokens[number].startswith("##"))
+    continues.append(False)
     by_tokens: dict[tuple[int, int], Mention] = {}
     for _ in range(_ROUNDS if share > _LEAST_SHARE else 1):
         left = float(whole[~taken].sum(axis=0).prod()) if taken.any() else 1.0
@@ -196,10 +210,14 @@ def gathered(found: Sequence[Mention], most: int = 16) -> list[Answer]:
     supports = [totals[surface] for surface in surfaces]
     answers = []
     for group in group_answers(surfaces, supports)[:most]:
-        names = [surfaces[place] for place in group]
+        names = []
+        weights = []
+        for place in group:
+            names.append(surfaces[place])
+            weights.append(supports[place])
         own = [mention for mention in found if mention.surface in names]
         own.sort(key=lambda mention: -mention.support)
-        text = fullest_form(names, [totals[name] for name in names])
+        text = fullest_form(names, weights)
         answers.append(Answer(text, tuple(own)))
     return answers
 

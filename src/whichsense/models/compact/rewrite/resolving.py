@@ -56,10 +56,16 @@ def rewrite_answers(
         return []
     if len(answers) == 1:
         return [_rewrite_only_answer(scene, answers[0], policy)]
-    targets = [locate(scene, answer, told=policy.careful) for answer in answers]
+    targets = []
+    names = []
+    for answer in answers:
+        targets.append(locate(scene, answer, told=policy.careful))
+        names.append(normalize(answer.answer))
     chosen = _choose_rewrites(scene, targets, policy)
-    used = {key(rewrite.question) for rewrite in chosen if rewrite is not None}
-    names = [normalize(answer.answer) for answer in answers]
+    used = set()
+    for rewrite in chosen:
+        if rewrite is not None:
+            used.add(key(rewrite.question))
     readings = []
     for answer, wanted, rewrite in zip(answers, targets, chosen, strict=True):
         if rewrite is None:  # better any title than no reading at all
@@ -93,7 +99,9 @@ def _rewrite_only_answer(scene: Scene, answer: Candidate, policy: Policy) -> Rea
         if not same_answer(scene.answers[place].text, answer.answer):
             others.append(place)
     rivals = candidates_of(scene, others[:_RIVALS])
-    targets = [locate(scene, one, told=policy.careful) for one in (answer, *rivals)]
+    targets = []
+    for candidate in (answer, *rivals):
+        targets.append(locate(scene, candidate, told=policy.careful))
     best = _choose_rewrites(scene, targets, policy)[0]
     if best is not None and _is_well_put(scene, best, policy):
         question = best.question
@@ -125,7 +133,8 @@ def _by_title(
     for place in wanted.marked:
         title = scene.evidence.passages[place].title
         written = f"{question}, according to “{title}”?"
-        has_name = any(name in normalize(title) for name in named)
+        normal_title = normalize(title)
+        has_name = any(name in normal_title for name in named)
         if title and not has_name and key(written) not in used:
             return written
     # Only an answer that is nowhere in the evidence may leave the question unchanged.
@@ -144,7 +153,7 @@ def verify_readings(
     held, joining = ask_again(scene, readings, least)
     current = list(readings)
     if joining:
-        given = [_candidate(reading) for reading in readings]
+        given = list(map(_candidate, readings))
         newcomers = candidates_of(scene, joining)
         current = rewrite_answers(scene, [*given, *newcomers], policy)
         held, _ = ask_again(scene, current, least)
@@ -158,7 +167,11 @@ def verify_readings(
     if policy.careful and len(verified) == 1 and not scene.is_ambiguous:
         verified = [replace(verified[0], question=scene.evidence.question)]
     verified.sort(key=lambda reading: -reading.confidence)
-    return [replace(one, evidence=telling(one.evidence)) for one in verified]
+    supported = []
+    for reading in verified:
+        spans = telling(reading.evidence)
+        supported.append(replace(reading, evidence=spans))
+    return supported
 
 
 def _candidate(reading: Reading) -> Candidate:
@@ -176,21 +189,26 @@ def ask_again(
     question brings no new answers: what it prefers is known already.
     """
     question = scene.evidence.question
-    known = {normalize(reading.answer) for reading in readings}
+    known = set()
+    questions = []
+    is_rewritten = []
+    for reading in readings:
+        known.add(normalize(reading.answer))
+        questions.append(reading.question)
+        is_rewritten.append(reading.question != question)
     newcomers = []
     for place in scene.apart:
         is_new = normalize(scene.answers[place].text) not in known
         if is_new and scene.probabilities[place] >= least:
             newcomers.append(place)
-    rewritten = np.array([reading.question != question for reading in readings])
+    rewritten = np.array(is_rewritten)
     if len(readings) == 1 and not (newcomers and rewritten[0]):
         return [True], []  # no other outcome is possible
-    questions = [*(reading.question for reading in readings), question]
-    answers = [_candidate(reading) for reading in readings]
+    answers = list(map(_candidate, readings))
     answers += candidates_of(scene, newcomers)
     targets = [locate(scene, answer) for answer in answers]
     # Log likelihoods: (readings and the question itself) × (given answers and newcomers).
-    *rows, before = likelihoods(scene, questions, targets)
+    *rows, before = likelihoods(scene, [*questions, question], targets)
     after, count = np.stack(rows), len(readings)
     held = _holds_own_answer(after[:, :count], before[:count], scene)
     joins = _is_preferred(after[:, :count], after[:, count:], rewritten)

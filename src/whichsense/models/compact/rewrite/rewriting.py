@@ -55,9 +55,8 @@ def rewrites(
     """Several rewrites for each answer, best first; none if nothing fits. `told` is the support of each answer. Under a
     careful policy phrases of the evidence get a bonus: annotators, whom the scorer learnt from, seldom write them."""
     ranked = []
-    for own, some in zip(
-        told, written(scene, targets, told, policy=policy), strict=True
-    ):
+    options = written(scene, targets, told, policy=policy)
+    for own, some in zip(told, options, strict=True):
         others = [other for other in told if other is not own]
         scored = _score(scene, own, others, some, policy=policy)
         scored.sort(key=lambda rewrite: -rewrite.score)
@@ -99,8 +98,11 @@ def written(
         question += scene.compact.model.tokenizer.ids(word)
     if not question or len(question) > LONGEST_QUESTION:
         return [RewriteOptions(tuple(some), ()) for some in phrases]
-    prompts = [_prompt(scene, target, targets, question) for target in targets]
-    pieces = [np.append(supported.pieces, question) for supported in told]
+    prompts = []
+    pieces = []  # what may be written for each answer
+    for target, supported in zip(targets, told, strict=True):
+        prompts.append(_prompt(scene, target, targets, question))
+        pieces.append(np.append(supported.pieces, question))
     most = _MOST_FOR_READERS if policy.careful else _MOST_SAMPLES
     count = max(_FEWEST_SAMPLES, min(_SAMPLES, most // len(prompts)))
     longest = len(question) + _LONGER
@@ -116,7 +118,10 @@ def written(
 def _prompt(
     scene: Scene, target: Target, targets: Sequence[Target], question: Sequence[int]
 ) -> Prompt:
-    others = [scene.tokens(other.answer) for other in targets if other is not target]
+    others = []
+    for other in targets:
+        if other is not target:
+            others.append(scene.tokens(other.answer))
     answer = scene.tokens(target.answer)
     return rewriting(question, answer, others, windows(scene, target))
 
@@ -156,12 +161,14 @@ def _supported_rewrites(
     """The question with all edits, and with each alone, which often suffices: those that are fluent and supported."""
     choices = [edits]
     if len(edits) > 1:
-        choices += [[edit] for edit in edits]
+        for edit in edits:
+            choices.append([edit])
     for some in choices:
         text = applied(question_words(question), some)
         if not _is_fluent(text, question):
             continue
-        if all(supported.holds(inserted) for _, inserted in some):
+        is_supported = all(supported.holds(inserted) for _, inserted in some)
+        if is_supported:
             yield text
 
 
@@ -175,8 +182,9 @@ def _is_fluent(text: str, question: str) -> bool:
     """
     after = words(text)
     before = words(question)
-    if any(first == second for first, second in itertools.pairwise(after)):
-        return False
+    for first, second in itertools.pairwise(after):
+        if first == second:
+            return False
     trigrams = list(zip(after, after[1:], after[2:], strict=False))
     if len(set(trigrams)) < len(trigrams):
         return False

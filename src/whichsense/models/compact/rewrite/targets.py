@@ -48,7 +48,10 @@ def locate(scene: Scene, candidate: Candidate, *, told: bool = False) -> Target:
     # Mentions come by support: of a passage's the first, and best, is written last.
     mass_of = {mention.passage: mention.mass for mention in reversed(mentions)}
     order = sorted(marked, key=lambda place: (-mass_of.get(place, 0.0), place))
-    return Target(candidate.answer, {place: marked[place] for place in order})
+    ordered: Places = {}
+    for place in order:
+        ordered[place] = marked[place]
+    return Target(candidate.answer, ordered)
 
 
 def _token_spellings(
@@ -62,8 +65,12 @@ def _token_spellings(
         if mention.probability > _LEAST_PROBABLE:
             texts.add(mention.surface)
     texts.discard("")
-    spellings = [scene.tokens(text) for text in texts]
-    return [tokens for tokens in spellings if tokens]
+    spellings = []
+    for text in texts:
+        tokens = scene.tokens(text)
+        if tokens:
+            spellings.append(tokens)
+    return spellings
 
 
 def places_read(marked: Places, mentions: Sequence[Mention]) -> Places:
@@ -79,7 +86,10 @@ def places_read(marked: Places, mentions: Sequence[Mention]) -> Places:
             overlaps = span[0] < end and first < span[1]
             if mention.in_title or overlaps:
                 read.setdefault(mention.passage, set()).add(span)
-    return {place: sorted(spans) for place, spans in read.items()}
+    places: Places = {}
+    for place, spans in read.items():
+        places[place] = sorted(spans)
+    return places
 
 
 def _spans_of(

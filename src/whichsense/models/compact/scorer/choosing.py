@@ -80,13 +80,17 @@ def of_rewrites(
     (True, 1.0, 0.0)
     """
     before = compared(question)
-    samples = [compared(text) for text in drawn]
-    counts = Counter(key(text) for text in drawn)
+    samples = list(map(compared, drawn))
+    counts = Counter(map(key, drawn))
     features = []
     for option in options:
         own = compared(option.question)
-        edits = [edit_f1(before, sample, own) for sample in samples]
-        order = [sentence_bleu((sample,), own)[3] for sample in samples]
+        # Agreement with each sample: on the edits, and on the order of words (BLEU-4).
+        edits = []
+        order = []
+        for sample in samples:
+            edits.append(edit_f1(before, sample, own))
+            order.append(sentence_bleu((sample,), own)[3])
         row = {
             "edits": float(np.mean(edits)) if edits else 0.0,
             "order": float(np.mean(order)) if order else 0.0,
@@ -129,15 +133,20 @@ def together(
     Two rewrites are alike if `alike` maps them to the same value; by default, if they have the same words.
     """
     alike = alike or key
-    ways = [[*some, None] for some in options]
-    combinations = math.prod(float(len(way)) for way in ways)
+    # The ways of each answer: one of its rewrites, or none.
+    ways = []
+    combinations = 1.0
+    for some in options:
+        ways.append([*some, None])
+        combinations *= len(some) + 1
     if combinations > _MOST_COMBINATIONS:
         return _choose_greedily(options, alike)
     best: list[Rewrite | None] = [None] * len(options)
     best_value = -math.inf
     for way in itertools.product(*ways):
         given = [one for one in way if one is not None]
-        if len({alike(one.question) for one in given}) < len(given):
+        names = {alike(one.question) for one in given}
+        if len(names) < len(given):
             continue
         missing = len(way) - len(given)
         value = sum(one.score for one in given) - _UNANSWERED * missing
@@ -171,7 +180,10 @@ def added(question: str, rewrite: str) -> frozenset[str]:
     [['2014', 'fifa'], ['2014', 'fifa'], ['2018', 'fifa']]
     """
     before = set(map(porter_stem, words(question)))
-    after = {porter_stem(word) for word in words(rewrite) if word not in GENERIC_WORDS}
+    after = set()
+    for word in words(rewrite):
+        if word not in GENERIC_WORDS:
+            after.add(porter_stem(word))
     return frozenset(after - before)
 
 

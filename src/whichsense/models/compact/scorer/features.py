@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,18 +25,18 @@ from whichsense.models.compact.scorer.views import (
 )
 from whichsense.text.words import words
 
+_View = TypeVar("_View")
 _FEW = 6  # passages: even a small corpus has about this many on a question's topic
 
 
 def of_answer(place: int, context: SceneView) -> dict[str, float]:
     """The features of the candidate at a place of the context's list."""
-    view = AnswerView(place, context)
-    return {name: feature(view) for name, feature in _ANSWER.items()}
+    return _evaluate(_ANSWER, AnswerView(place, context))
 
 
 def of_corpus(context: SceneView) -> dict[str, float]:
     """The features of a corpus, from the passages retrieved for a question, independent of the candidates."""
-    return {name: feature(context) for name, feature in _CORPUS.items()}
+    return _evaluate(_CORPUS, context)
 
 
 def of_question(
@@ -46,8 +48,17 @@ def of_question(
     """The features of a question as a whole. `probabilities` are those of its candidates; `wording` and `alone` are the
     log odds of ambiguity by the n-gram probe and by the state probe."""
     view = QuestionView(context, probabilities, wording, alone)
-    question = {name: feature(view) for name, feature in _QUESTION.items()}
-    return of_corpus(context) | question
+    return of_corpus(context) | _evaluate(_QUESTION, view)
+
+
+def _evaluate(
+    features: Mapping[str, Callable[[_View], float]], view: _View
+) -> dict[str, float]:
+    """The value of each feature of a table, in the table's order."""
+    values = {}
+    for name, feature in features.items():
+        values[name] = feature(view)
+    return values
 
 
 def _log(value: float) -> float:
@@ -62,7 +73,10 @@ def _search_score(view: AnswerView) -> float:
 
 def _share_in_question(view: AnswerView) -> float:
     """The share of the answer's words that the question has."""
-    shared = sum(word in view.question_words for word in view.words)
+    shared = 0
+    for word in view.words:
+        if word in view.question_words:
+            shared += 1
     return shared / max(len(view.words), 1)
 
 
@@ -81,9 +95,14 @@ def _relevance_drop(context: SceneView) -> float:
 
 def _namesakes(view: QuestionView) -> int:
     """The number of titles that another title equals up to its brackets, such as Dune (1984 film)."""
-    titles = {passage.title for passage in view.evidence.passages}
-    bare = [re.sub(r"\s*\(.*\)$", "", title).lower() for title in titles]
-    return sum(bare.count(title) > 1 for title in bare)
+    counts: Counter[str] = Counter()
+    for title in view.context.titles:
+        counts[re.sub(r"\s*\(.*\)$", "", title).lower()] += 1
+    namesakes = 0
+    for count in counts.values():
+        if count > 1:
+            namesakes += count
+    return namesakes
 
 
 def _has_year(view: QuestionView) -> bool:

@@ -68,7 +68,9 @@ class Net:
 
     def values(self, features: Sequence[Mapping[str, float]]) -> list[float]:
         """The logit of each item, given its features."""
-        rows = [[one[name] for name in self.names] for one in features]
+        rows = []
+        for item in features:
+            rows.append([item[name] for name in self.names])
         matrix = np.array(rows, dtype=np.float32)
         # An empty list has no second axis yet: items × features.
         matrix = matrix.reshape(len(features), len(self.names))
@@ -182,7 +184,10 @@ class Scorer:
         table: dict[str, Any] = {}
         for name in (*_NETS, *_JUDGES, "rewrite", "wording", "impression"):
             table[name] = getattr(self, name).to_table()
-        table["settings"] = {name: getattr(self, name) for name in _SETTINGS}
+        settings: dict[str, float] = {}
+        for name in _SETTINGS:
+            settings[name] = getattr(self, name)
+        table["settings"] = settings
         path.write_text(json.dumps(table) + "\n", encoding="utf-8")
 
 

@@ -124,10 +124,19 @@ class SceneView:
     @cached_property
     def texts(self) -> list[str]:
         """Each passage's text as its words, with a space before, between and behind them."""
-        return [f" {' '.join(words(one.text))} " for one in self.evidence.passages]
+        texts = []
+        for passage in self.evidence.passages:
+            spaced = " ".join(words(passage.text))
+            texts.append(f" {spaced} ")
+        return texts
+
+    @cached_property
+    def titles(self) -> set[str]:
+        """The distinct titles of the passages."""
+        return {passage.title for passage in self.evidence.passages}
 
     def count_titles(self) -> int:
-        return len({passage.title for passage in self.evidence.passages})
+        return len(self.titles)
 
 
 class AnswerView:
@@ -149,7 +158,9 @@ class AnswerView:
         self.searched = [self.evidence.found[place] for place in self.passages]
 
     def count_titles(self) -> int:
-        titles = {self.evidence.passages[place].title for place in self.passages}
+        titles = set()
+        for place in self.passages:
+            titles.add(self.evidence.passages[place].title)
         return len(titles)
 
     def best_relevance(self) -> float:
@@ -158,7 +169,11 @@ class AnswerView:
     def count_holding(self) -> int:
         """The number of passages whose text contains the answer's words in a row."""
         answer = f" {' '.join(self.words)} "
-        return sum(answer in text for text in self.context.texts)
+        count = 0
+        for text in self.context.texts:
+            if answer in text:
+                count += 1
+        return count
 
     def shares_sentence(self) -> bool:
         """Whether the best mention shares its sentence with that of a better candidate, without overlap."""
@@ -177,7 +192,8 @@ class AnswerView:
     def question_overlap(self) -> tuple[float, float]:
         """The share of the question's stems in a mention's sentence and title, and of a title's stems in the question:
         the highest of each over the best mentions."""
-        question = {porter_stem(word) for word in self.question_words} or {""}
+        # Without a content word the question counts as one stem that no text has.
+        question = set(map(porter_stem, self.question_words)) or {""}
         in_sentence = 0.0
         in_title = 0.0
         for mention in self.mentions[:_MENTIONS]:

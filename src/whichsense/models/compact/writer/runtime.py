@@ -88,7 +88,11 @@ class Writer:
     def _names(self) -> list[str]:
         """Keys and values of each layer."""
         layers = self.model.config["shape"]["writer_layers"]
-        return [f"{kind}_{layer}" for layer in range(layers) for kind in _KINDS]
+        names = []
+        for layer in range(layers):
+            for kind in _KINDS:
+                names.append(f"{kind}_{layer}")
+        return names
 
     def writable(self, tokens: Sequence[int]) -> Writable:
         ids = np.array(sorted({*tokens, END}), dtype=np.int64)
@@ -195,6 +199,8 @@ class Writer:
         }
         for name, array in old.past.items():
             inputs[f"past_{name}"] = array
-        names = ["written", *(f"new_{name}" for name in self._names)]
+        names = ["written"]
+        for name in self._names:
+            names.append(f"new_{name}")
         outputs = self._session.run(names, inputs)
         return dict(zip(names, outputs, strict=True))
