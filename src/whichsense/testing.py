@@ -74,8 +74,12 @@ class FakeRetriever:
     asked: list[str] = field(default_factory=list)
 
     def retrieve(self, cases: Sequence[Case], k: int) -> list[Case]:
-        self.asked.extend(case.question for case in cases)
-        return [replace(case, hits=tuple(self.hits[:k])) for case in cases]
+        hits = tuple(self.hits[:k])
+        retrieved = []
+        for case in cases:
+            self.asked.append(case.question)
+            retrieved.append(replace(case, hits=hits))
+        return retrieved
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,10 @@ class FakeReranker:
     """Orders hits by how many words they share with the question."""
 
     def rerank(self, cases: Sequence[Case]) -> list[Case]:
-        return [replace(case, hits=self._order(case)) for case in cases]
+        reranked = []
+        for case in cases:
+            reranked.append(replace(case, hits=self._order(case)))
+        return reranked
 
     @staticmethod
     def _order(case: Case) -> tuple[Hit, ...]:
@@ -102,7 +109,10 @@ class FakeReader:
     answers: Mapping[str, str]
 
     def read(self, cases: Sequence[Case]) -> list[Case]:
-        return [replace(case, answers=self._find(case.hits)) for case in cases]
+        read = []
+        for case in cases:
+            read.append(replace(case, answers=self._find(case.hits)))
+        return read
 
     def _find(self, hits: Sequence[Hit]) -> tuple[Candidate, ...]:
         candidates = []
@@ -124,7 +134,11 @@ class FakeDetector:
     """A question is ambiguous if it has more than one answer."""
 
     def detect(self, cases: Sequence[Case]) -> list[Case]:
-        return [replace(case, is_ambiguous=len(case.answers) > 1) for case in cases]
+        detected = []
+        for case in cases:
+            is_ambiguous = len(case.answers) > 1
+            detected.append(replace(case, is_ambiguous=is_ambiguous))
+        return detected
 
 
 @dataclass(frozen=True)
@@ -132,7 +146,10 @@ class FakeDisambiguator:
     """Appends the title of the evidence to the question: "Who wrote it (Dune)?"."""
 
     def disambiguate(self, cases: Sequence[Case]) -> list[Case]:
-        return [replace(case, readings=self._rewrite(case)) for case in cases]
+        rewritten = []
+        for case in cases:
+            rewritten.append(replace(case, readings=self._rewrite(case)))
+        return rewritten
 
     def _rewrite(self, case: Case) -> tuple[Reading, ...]:
         readings = []
@@ -179,7 +196,10 @@ class FakeSummarizer:
     """One sentence for each reading, citing its evidence."""
 
     def summarize(self, cases: Sequence[Case]) -> list[Case]:
-        return [replace(case, long_answer=self._write(case)) for case in cases]
+        summarized = []
+        for case in cases:
+            summarized.append(replace(case, long_answer=self._write(case)))
+        return summarized
 
     @staticmethod
     def _write(case: Case) -> LongAnswer:

@@ -252,7 +252,7 @@ def test_clarification_questions_fit(tmp_path: Path) -> None:
     asked = SeqClarifier(trained.model, beams=2).write(
         [example.question.text], [[aliases[0] for aliases in example.answers]], [hits]
     )
-    assert asked == [example.asks]
+    assert asked == [example.clarification]
     readings = tuple(Reading(pair.question, pair.answers[0]) for pair in pairs)
     case = Case(example.question.text, readings=readings)
     (clarified,) = SeqClarifier(trained.model, beams=2).clarify([case])

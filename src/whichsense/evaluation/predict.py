@@ -82,11 +82,11 @@ def predict(
                 )
     done = journal.records()
     taken = sum(one["seconds"] for one in done) / len(questions)
-    where = provenance([path]) | {key: about[key] for key in ("system", "dataset")}
-    predictions = {
-        question.id: one["prediction"]
-        for question, one in zip(questions, done, strict=True)
-    }
+    where = provenance([path])
+    where |= {"system": about["system"], "dataset": about["dataset"]}
+    predictions = {}
+    for question, record in zip(questions, done, strict=True):
+        predictions[question.id] = record["prediction"]
     write_atomically(out, as_json(predictions))
     facts = {
         "questions": len(questions),
@@ -108,7 +108,7 @@ def is_of(out: Path, system: Mapping[str, Any], dataset: str) -> bool:
     if not out.exists() or not beside(out).exists():
         return False
     where = read_json(beside(out))["provenance"]
-    written = {key: where[key] for key in ("system", "dataset")}
+    written = {"system": where["system"], "dataset": where["dataset"]}
     return same_fingerprint(written, {"system": system, "dataset": dataset})
 
 
@@ -117,10 +117,11 @@ def _official(readings: Sequence[Reading], rewrites: bool) -> list[Any]:
     script passes over it."""
     if not rewrites:
         return [reading.answer for reading in readings]
-    return [
-        {"question": one.question, "answer": one.answer} | _confidence(one)
-        for one in readings
-    ]
+    pairs = []
+    for reading in readings:
+        pair = {"question": reading.question, "answer": reading.answer}
+        pairs.append(pair | _confidence(reading))
+    return pairs
 
 
 def _confidence(reading: Reading) -> dict[str, float]:

@@ -117,12 +117,13 @@ def _rank_answers(
     cases = retriever.retrieve(cases, depth)
     if reranker is not None:
         cases = reranker.rerank(cases)
-    hits = [case.hits for case in cases]
     seconds = (perf_counter() - start) / len(questions)
     records = []
-    for question, own in zip(questions, hits, strict=True):
+    for question, case in zip(questions, cases, strict=True):
         # An answer in a passage's title counts, too.
-        texts = [f"{hit.passage.title} {hit.passage.text}" for hit in own]
+        texts = []
+        for hit in case.hits:
+            texts.append(f"{hit.passage.title} {hit.passage.text}")
         annotated: list[tuple[str, ...]] = []
         for answers in question.answer_sets:
             annotated.extend(answers)
@@ -142,10 +143,13 @@ def _summarize(
     cutoffs: Sequence[int],
     origin: dict[str, Any],
 ) -> RetrievalResult:
-    ranks: list[list[int | None]] = [record["ranks"] for record in records]
+    ranks: list[list[int | None]] = []  # by question
     distinct: list[int | None] = []
     annotated: list[int | None] = []
+    seconds: list[float] = []
     for record in records:
+        ranks.append(record["ranks"])
+        seconds.append(record["seconds"])
         distinct += record["ranks"]
         annotated += record["annotated"]
     distinct_recall = {}
@@ -157,7 +161,6 @@ def _summarize(
         # 1 or 0 for each question
         hits = [any_answer_recall(own, k) for own in ranks]
         any_recall[k] = sum(hits) / len(records)
-    seconds = [record["seconds"] for record in records]
     return RetrievalResult(
         dataset=dataset,
         method=method,

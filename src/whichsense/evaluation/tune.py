@@ -42,8 +42,10 @@ def tune(
     for start in range(0, len(questions), _BATCH):
         batch = questions[start : start + _BATCH]
         cases = unverified.run([question.text for question in batch])
-        answered += [case.readings for case in cases]
-        scored += [case.readings for case in verifier.score(cases)]
+        for case in cases:
+            answered.append(case.readings)
+        for case in verifier.score(cases):
+            scored.append(case.readings)
         progress(len(answered) / len(questions), len(answered))
     threshold, score = tuned_threshold(scored, questions, _f1)
     given = [above(readings, verifier.threshold) for readings in scored]

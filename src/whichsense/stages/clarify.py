@@ -23,9 +23,13 @@ class SeqClarifier(GeneratorStage):
 
     def clarify(self, cases: Sequence[Case]) -> list[Case]:
         """What the model asks; where that is not a list of options, the rewrites themselves are offered."""
-        questions = [case.question for case in cases]
-        answers = [[one.answer for one in case.readings] for case in cases]
-        hits = [evidence_of(case.readings) for case in cases]
+        questions = []
+        answers = []
+        hits = []
+        for case in cases:
+            questions.append(case.question)
+            answers.append([reading.answer for reading in case.readings])
+            hits.append(evidence_of(case.readings))
         texts = self.write(questions, answers, hits)
         clarified_cases = []
         for case, text in zip(cases, texts, strict=True):
@@ -50,7 +54,11 @@ class SeqClarifier(GeneratorStage):
             parts = clarifier_parts(question, own if with_answers else ())
             inputs.append(composed(codec, form, parts, seen))
         beams = self.generator.generate(inputs, Search(self.beams, form.output_tokens))
-        return [codec.text(beam[0].tokens) if beam else "" for beam in beams]
+        texts = []
+        for beam in beams:
+            # An input may have no output at all.
+            texts.append(codec.text(beam[0].tokens) if beam else "")
+        return texts
 
 
 def _bound_to_readings(text: str, case: Case) -> Clarification:
@@ -87,14 +95,19 @@ def matched(
         return parsed
     table = []  # options × readings
     for i, row in enumerate(rows):
-        shares = [len(row & column) / max(1, len(row)) for column in columns]
+        shares = []
+        for column in columns:
+            shares.append(len(row & column) / max(1, len(row)))
         if i < len(shares):
             # A small share for the order: models list options as they were given the answers.
             shares[i] += 0.01
         table.append(shares)
-    pairs = sorted(best_assignment(table))
-    options = tuple(parsed.options[i] for i, _ in pairs)
-    return Clarification(parsed.category, options, tuple(readings[j] for _, j in pairs))
+    options = []
+    assigned = []
+    for i, j in sorted(best_assignment(table)):
+        options.append(parsed.options[i])
+        assigned.append(readings[j])
+    return Clarification(parsed.category, tuple(options), tuple(assigned))
 
 
 @dataclass(frozen=True)

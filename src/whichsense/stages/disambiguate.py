@@ -26,7 +26,8 @@ class SeqDisambiguator(GeneratorStage):
         inputs = []
         for case in cases:
             if len(case.answers) > 1:
-                inputs += [self._input(case, answer) for answer in case.answers]
+                for answer in case.answers:
+                    inputs.append(self._input(case, answer))
         beams = iter(self._generate(inputs))
         disambiguated = []
         for case in cases:
@@ -41,7 +42,10 @@ class SeqDisambiguator(GeneratorStage):
         from whichsense.models.seq2seq.inputs import composed, rewriter_parts
 
         options = self.generator.options
-        others = [other.answer for other in case.answers if other is not answer]
+        others = []
+        for other in case.answers:
+            if other is not answer:
+                others.append(other.answer)
         parts = rewriter_parts(
             case.question,
             answer.answer,
@@ -91,7 +95,9 @@ def distinct(
     """
     ranked = []
     for place, texts in enumerate(choices):
-        ranked += [(-score, place, text) for text, score in texts if text]
+        for text, score in texts:
+            if text:
+                ranked.append((-score, place, text))
     taken, chosen = {_plain(question)}, dict[int, str]()
     for _, place, text in sorted(ranked):
         if place not in chosen and _plain(text) not in taken:
@@ -132,7 +138,9 @@ class FirstRewriter(GeneratorStage):
         from whichsense.models.seq2seq.inputs import composed
 
         codec, form = self.generator.codec, self.generator.form
-        inputs = [composed(codec, form, [question], ()) for question in questions]
+        inputs = []
+        for question in questions:
+            inputs.append(composed(codec, form, [question], ()))
         beams = self.generator.generate(inputs, Search(self.beams, form.output_tokens))
         rewrites = []
         for question, beam in zip(questions, beams, strict=True):

@@ -49,8 +49,11 @@ class SeqReader(GeneratorStage):
         from whichsense.models.seq2seq.inputs import composed
 
         codec, form = self.generator.codec, self.generator.form
-        inputs = [composed(codec, form, [case.question], case.hits) for case in cases]
-        prefixes = None if known is None else [codec.ids(answer) for answer in known]
+        inputs = []
+        for case in cases:
+            inputs.append(composed(codec, form, [case.question], case.hits))
+        # The tokens that each output must begin with.
+        prefixes = None if known is None else list(map(codec.ids, known))
         search = Search(self.beams, form.output_tokens)
         beams = self.generator.generate(inputs, search, prefixes)
         read = []
@@ -109,7 +112,10 @@ class ExtractiveReader:
 
     def read(self, cases: Sequence[Case]) -> list[Case]:
         """One by one: a question's passages fill a batch."""
-        return [replace(case, answers=self._answers(case)) for case in cases]
+        read = []
+        for case in cases:
+            read.append(replace(case, answers=self._answers(case)))
+        return read
 
     def _answers(self, case: Case) -> tuple[Candidate, ...]:
         from whichsense.models.bert.span_reader import (
@@ -145,10 +151,12 @@ class VotingReader:
         first: dict[str, Candidate] = {}
         for ballot in ballots:
             # A reader has one vote for an answer, however often it gives it.
-            for form in {normalize(candidate.answer) for candidate in ballot}:
-                votes[form] += 1
+            forms = set()
             for candidate in ballot:
-                first.setdefault(normalize(candidate.answer), candidate)
+                form = normalize(candidate.answer)
+                forms.add(form)
+                first.setdefault(form, candidate)
+            votes.update(forms)
         most = max(votes.values(), default=0)
         elected = []
         for form, candidate in first.items():

@@ -66,13 +66,13 @@ class RoundTrip:
             case = current[place]
             merged = tuple(_merge(case.answers, read.answers, self.most))
             current[place] = replace(case, answers=merged)
-        grown = [
-            place
-            for place in before
-            if len(current[place].answers) > len(before[place])
-        ]
+        grown = []
+        for place, answers in before.items():
+            if len(current[place].answers) > len(answers):
+                grown.append(place)
         # All answers go in, as a rewrite must set its answer apart from every other.
-        rewritten = self.disambiguator.disambiguate([current[place] for place in grown])
+        cases = [current[place] for place in grown]
+        rewritten = self.disambiguator.disambiguate(cases)
         for place, case in zip(grown, rewritten, strict=True):
             current[place] = _add_readings(current[place], case, before[place])
 

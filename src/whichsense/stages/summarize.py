@@ -40,7 +40,11 @@ class SeqSummarizer(GeneratorStage):
         codec, form = self.generator.codec, self.generator.form
         tokens = [plain(codec, text, form.input_tokens) for text in inputs]
         beams = self.generator.generate(tokens, Search(self.beams, form.output_tokens))
-        return [codec.text(beam[0].tokens) if beam else "" for beam in beams]
+        texts = []
+        for beam in beams:
+            # An input may have no output at all.
+            texts.append(codec.text(beam[0].tokens) if beam else "")
+        return texts
 
     def _input(self, case: Case) -> str:
         from whichsense.models.seq2seq import formats
@@ -54,12 +58,14 @@ class SeqSummarizer(GeneratorStage):
         if mode == "open":
             return formats.open_book(case.question, sources)
         contexts = []
+        answers = []
+        rewrites = []
         for reading in case.readings:
+            answers.append(reading.answer)
+            rewrites.append(reading.question)
             if reading.evidence:
                 passage = reading.evidence[0].passage
                 contexts.append(formats.SourceText(passage.text, passage.title))
-        answers = [reading.answer for reading in case.readings]
-        rewrites = [reading.question for reading in case.readings]
         return formats.oracle(case.question, answers, rewrites, contexts, sources)
 
 
@@ -85,12 +91,16 @@ def supporting(
     sentence: str, passages: Sequence[Passage], most: int = 2, least: float = 0.5
 ) -> tuple[Passage, ...]:
     """The passages that hold most of a sentence's words, best first; none where all hold less than `least` of them."""
-    said = {word for word in words(sentence) if word not in SUMMARY_STOP_WORDS}
-    if not said:
+    content_words = set(words(sentence)) - SUMMARY_STOP_WORDS
+    if not content_words:
         return ()
-    shares = [
-        len(said & set(words(f"{one.title} {one.text}"))) / len(said)
-        for one in passages
-    ]
+    shares = []
+    for passage in passages:
+        shared = content_words & set(words(f"{passage.title} {passage.text}"))
+        shares.append(len(shared) / len(content_words))
     ranked = sorted(range(len(passages)), key=lambda place: -shares[place])
-    return tuple(passages[place] for place in ranked[:most] if shares[place] >= least)
+    supporters = []
+    for place in ranked[:most]:
+        if shares[place] >= least:
+            supporters.append(passages[place])
+    return tuple(supporters)

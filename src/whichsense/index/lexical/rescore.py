@@ -141,15 +141,14 @@ def _word_signs(
     weights: Weights,
 ) -> list[float]:
     """What coverage, pairs, title and lead add to each text."""
-    rare = [(_prefix(word), rarity(word)) for word in content_words(words)]
-    total = sum(value for _, value in rare) or 1.0
-    keys = [(prefix, weights.coverage * value / total) for prefix, value in rare]
+    keys = _content_keys(words, rarity, weights.coverage)
     pairs = []
     for first, second in itertools.pairwise(words):
         if not QUESTION_WORDS & {first, second}:
             pairs.append(f"{first} {second}".encode())
     per_pair = weights.pairs / (len(pairs) or 1)
-    known = {word.encode() for word in (*words, *map(stem, words))}
+    # A title's word is known by the form that the question has, or by its stem.
+    known = set(map(str.encode, (*words, *map(stem, words))))
     signs = []
     # The hot loop of a search: plain statements, no generators.
     for title, text in texts:
@@ -169,6 +168,19 @@ def _word_signs(
                 sign += weights.lead
         signs.append(sign)
     return signs
+
+
+def _content_keys(
+    words: Sequence[str], rarity: Callable[[str], float], coverage: float
+) -> list[tuple[bytes, float]]:
+    """The prefix of each content word, and what it adds to a text that has it: its share of `coverage`."""
+    content = content_words(words)
+    rarities = [rarity(word) for word in content]
+    total = sum(rarities) or 1.0
+    keys = []
+    for word, value in zip(content, rarities, strict=True):
+        keys.append((_prefix(word), coverage * value / total))
+    return keys
 
 
 def _title_sign(title: bytes, known: set[bytes], weights: Weights) -> float:

@@ -59,8 +59,12 @@ class Inputs:
         """Rows of the question with each passage; character offsets only if `places`."""
         longest_question = min(_LONGEST_QUESTION, self.longest // 2)
         asked = self._tokens([question])[0][:longest_question]
-        titles = self._tokens([passage.title for passage in passages])
-        bodies = [passage.text for passage in passages]
+        passage_titles = []
+        bodies = []
+        for passage in passages:
+            passage_titles.append(passage.title)
+            bodies.append(passage.text)
+        titles = self._tokens(passage_titles)
         texts: Iterable[tuple[list[int], Places]]
         if places:
             texts = self._with_places(bodies)
@@ -81,13 +85,18 @@ class Inputs:
     def passages(self, texts: Sequence[tuple[str, str]]) -> list[InputRow]:
         """Rows of titles and texts for a dual encoder: `[CLS] title [SEP] text [SEP]`."""
         before, between, after = self._pair_frame
-        titles = self._tokens([title for title, _ in texts])
-        bodies = self._tokens([text for _, text in texts])
+        titles = []
+        bodies = []
+        for title, text in texts:
+            titles.append(title)
+            bodies.append(text)
         rows = []
-        for title, body in zip(titles, bodies, strict=True):
+        for title_ids, body in zip(
+            self._tokens(titles), self._tokens(bodies), strict=True
+        ):
             head = list(before)
-            if title:
-                head += [*title[: self.longest // 4], *between]
+            if title_ids:
+                head += [*title_ids[: self.longest // 4], *between]
             room = max(0, self.longest - len(head) - len(after))
             rows.append(self._row([*head, *body[:room], *after], len(head)))
         return rows
@@ -123,8 +132,10 @@ class Inputs:
             for text, ids, offsets in zip(
                 new, encoded["input_ids"], encoded["offset_mapping"], strict=True
             ):
-                places = tuple((int(start), int(end)) for start, end in offsets)
-                known[text] = self._cache[text] = (ids, places)
+                places = []
+                for start, end in offsets:
+                    places.append((int(start), int(end)))
+                known[text] = self._cache[text] = (ids, tuple(places))
         for text in texts:
             yield known[text]
 

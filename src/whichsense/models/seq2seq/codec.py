@@ -72,8 +72,13 @@ class Codec:
                 new.append(passage)
             else:
                 known[passage] = body
-        titles = self.all_ids([passage.title for passage in new])
-        texts = self.all_ids([passage.text for passage in new])
+        new_titles = []
+        new_texts = []
+        for passage in new:
+            new_titles.append(passage.title)
+            new_texts.append(passage.text)
+        titles = self.all_ids(new_titles)
+        texts = self.all_ids(new_texts)
         if len(self._bodies) + len(new) > _CACHE_SIZE:
             self._bodies.clear()
         for passage, title, text in zip(new, titles, texts, strict=True):
@@ -99,7 +104,7 @@ class Codec:
         """The same for many, in one call of the tokenizer."""
         if not texts:
             return []
-        plain = [self._plain(text) for text in texts]
+        plain = list(map(self._plain, texts))
         encoded = self.tokenizer(plain, add_special_tokens=False, verbose=False)
         ids: list[list[int]] = encoded["input_ids"]
         return ids
@@ -147,8 +152,9 @@ class Codec:
         """The first tokens of every input. Of decoder-only models, only some tokenizers add one."""
         if self.kind != "causal" or self.tokenizer.bos_token_id is None:
             return self.lead
+        start = self.tokenizer.bos_token_id
         first = self.tokenizer("a")["input_ids"][:1]
-        return [int(one) for one in first if one == self.tokenizer.bos_token_id]
+        return [int(start)] if start in first else []
 
     @property
     def end(self) -> int:

@@ -117,11 +117,22 @@ class Generator:
         """The summed log probability of each target (with its end), given its input, which is encoded once."""
         torch = require("torch", "train")
         scores: list[list[float]] = [[] for _ in inputs]
-        wanted = [place for place, several in enumerate(targets) if several]
-        for some, memory in self._batches([inputs[place] for place in wanted]):
-            places = [wanted[number] for number in some]
+        # Inputs without a target are not encoded.
+        wanted = []
+        wanted_inputs = []
+        for place, several in enumerate(targets):
+            if several:
+                wanted.append(place)
+                wanted_inputs.append(inputs[place])
+        for some, memory in self._batches(wanted_inputs):
+            places = []
+            own_targets = []
+            for number in some:
+                place = wanted[number]
+                places.append(place)
+                own_targets.append(targets[place])
             with torch.inference_mode():
-                rows = self._score(memory, [targets[place] for place in places])
+                rows = self._score(memory, own_targets)
             for place, row in zip(places, rows, strict=True):
                 scores[place] = row[: len(targets[place])]
         return scores
@@ -135,7 +146,7 @@ class Generator:
 
         device = memory.keys[0].device
         most = max(map(len, targets))
-        longest = max(len(target) for target in chain.from_iterable(targets))
+        longest = max(map(len, chain.from_iterable(targets)))
         # -1 is padding.
         table = torch.full((len(targets), most, longest), -1, dtype=torch.int64)
         for row, several in enumerate(targets):
@@ -162,7 +173,8 @@ class Generator:
         sizes = [sum(map(len, sequences)) for sequences in inputs]
         for places in plan_batches(sizes, self.tokens or self._room()):
             check_limits()
-            yield places, self._encode([inputs[place] for place in places])
+            batch = [inputs[place] for place in places]
+            yield places, self._encode(batch)
 
     def _encode(self, inputs: Sequence[TokenSequences]) -> EncodedInputs:
         torch = require("torch", "train")
@@ -176,7 +188,7 @@ class Generator:
                 sequences: TokenSequences = []
                 for place in some:
                     sequences += inputs[place]
-                rows = RaggedRows.of([len(one) for one in sequences]).to(device)
+                rows = RaggedRows.of(list(map(len, sequences))).to(device)
                 ids = _to_device(sequences, device)
                 parts.append(self.network.encode(ids, rows, self._layers))
             memory = parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -69,11 +69,16 @@ def _collect_votes(
             questions.append(question)
     questions = questions[: settings.partial_limit or None]
     evidence = data.evidence(options.form.passages)
-    texts = [question.text for question in questions]
-    evidence.search(texts)
-    cases = [Case(text, tuple(evidence.hits(text))) for text in texts]
-    all_votes = [QuestionVotes(question) for question in questions]
-    known = [votes.known for votes in all_votes]
+    evidence.search([question.text for question in questions])
+    cases = []
+    all_votes = []
+    known = []
+    for question in questions:
+        hits = tuple(evidence.hits(question.text))
+        votes = QuestionVotes(question)
+        cases.append(Case(question.text, hits))
+        all_votes.append(votes)
+        known.append(votes.known)
     for model in models:
         reader = SeqReader(model, beams=options.model.beams)
         continued = reader.read_after(cases, known)
@@ -95,7 +100,10 @@ def _decide(votes: QuestionVotes) -> list[list[str]] | None:
     aliases = votes.question.answers[0]
     more = majority_answers(aliases, votes.continued)
     if more:
-        return [[votes.known], *([answer] for answer in more)]
+        agreed = [[votes.known]]
+        for answer in more:
+            agreed.append([answer])
+        return agreed
     for answers in votes.single:
         # One model that gives another answer is enough to leave the question out.
         if majority_answers([votes.known], [answers]):

@@ -23,11 +23,14 @@ def majority_answers(
     >>> majority_answers(["1962"], [["1962", "1964"], ["1962", "1964", "1965"], ["1962"]])
     ['1964']
     """
-    known_forms = {normalize(alias) for alias in known}
+    known_forms = set(map(normalize, known))
     votes: Counter[str] = Counter()
     written: dict[str, str] = {}  # normal form → the answer as it was written first
     for answers in predictions:
-        own = {normalize(answer): answer for answer in answers}
+        # Of answers with one form the last is kept: a model has one vote for each.
+        own = {}
+        for answer in answers:
+            own[normalize(answer)] = answer
         for form, answer in own.items():
             if form and form not in known_forms:
                 votes[form] += 1
@@ -49,12 +52,18 @@ def _voted_answers(predictions: Sequence[Sequence[str]]) -> list[str]:
     written: dict[str, str] = {}  # normal form → the answer as it was written first
     for answers in predictions:
         # Of answers with one form the first is kept.
-        own = {normalize(answer): answer for answer in reversed(answers)}
+        own = {}
+        for answer in reversed(answers):
+            own[normalize(answer)] = answer
         for form, answer in own.items():
             votes[form] += 1
             written.setdefault(form, answer)
     most = max(votes.values(), default=0)
-    return [answer for form, answer in written.items() if votes[form] == most]
+    voted = []
+    for form, answer in written.items():
+        if votes[form] == most:
+            voted.append(answer)
+    return voted
 
 
 def best_ensemble(
@@ -89,5 +98,7 @@ def _voted_f1(
     for place, question in enumerate(questions):
         ballots = [own[place] for own in predictions]
         answers = _voted_answers(ballots) or [""]
-        scores.append(max(f1_answers(gold, answers) for gold in question.answer_sets))
+        # Of several annotations the one that fits best counts.
+        best = max(f1_answers(gold, answers) for gold in question.answer_sets)
+        scores.append(best)
     return mean(scores)

@@ -45,9 +45,12 @@ def build_optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimiz
 
 
 def _matching_prefixes(name: str, settings: Settings) -> list[str]:
-    return [
-        prefix for prefix in settings.learning_rates if fnmatchcase(name, f"{prefix}*")
-    ]
+    """The prefixes with a learning rate of their own that a parameter's name begins with."""
+    prefixes = []
+    for prefix in settings.learning_rates:
+        if fnmatchcase(name, f"{prefix}*"):
+            prefixes.append(prefix)
+    return prefixes
 
 
 def prepare_model(model: nn.Module, settings: Settings) -> None:

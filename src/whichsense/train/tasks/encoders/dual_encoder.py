@@ -82,7 +82,8 @@ class _DualEncoderTask(Task[DualEncoder, dict[str, Any]]):
         passages that answer each question, [questions, most], -1 where there are fewer."""
         positives, negatives = draw_pairs(lists, self.options.pairs.hard, seed)
         passages = [*positives, *negatives]
-        most = max(len(one.good) for one in lists)
+        good_counts = [len(one.good) for one in lists]
+        most = max(good_counts)
         good = torch.full((len(lists), most), -1)
         for row, one in enumerate(lists):
             good[row, : len(one.good)] = _passage_numbers(one.good)

@@ -121,7 +121,8 @@ class _ExtractiveReaderTask(Task[CrossEncoder, dict[str, Any]]):
         _, starts, ends = log_likelihoods(outputs, batch["mask"])
         # Log likelihoods: of a passage among those of its question, then of start and end in it.
         relevance = torch.split(outputs.relevance, batch["sizes"])
-        passages = torch.cat([scores.log_softmax(-1) for scores in relevance])
+        by_question = [scores.log_softmax(-1) for scores in relevance]
+        passages = torch.cat(by_question)
         row, start, end, answer = batch["spans"].unbind(-1)
         spans = passages[row] + starts[row, start] + ends[row, end]
         if self.options.reading.objective == "any":
@@ -144,9 +145,11 @@ class _ExtractiveReaderTask(Task[CrossEncoder, dict[str, Any]]):
         longest = self.options.reading.longest_answer
         predictions = []
         for question in self.dev:
-            passages = [hit.passage for hit in self.dev_evidence.hits(question.text)]
+            hits = self.dev_evidence.hits(question.text)
+            passages = [hit.passage for hit in hits]
             answers = find_answers(model, self.inputs, question.text, passages, longest)
             predictions.append(answers[:_CANDIDATES])
+        first_answers = [answers[:1] for answers in predictions]
         scores = {}
         for gamma in _GAMMAS:
             answers_over = [over_threshold(one, gamma) for one in predictions]
@@ -156,7 +159,7 @@ class _ExtractiveReaderTask(Task[CrossEncoder, dict[str, Any]]):
         metrics = {
             "f1_ans": scores[self._gamma],
             "gamma": self._gamma,
-            "f1_ans_one": mean_f1(self.dev, [one[:1] for one in predictions]),
+            "f1_ans_one": mean_f1(self.dev, first_answers),
         }
         ambiguous = []
         their_answers = []
@@ -189,9 +192,10 @@ def mean_f1(
         if candidates:
             answers = [candidate.answer for candidate in candidates]
             # Of several annotations the one that fits best counts.
-            total += max(
-                ambignq.f1_answers(gold, answers) for gold in question.answer_sets
-            )
+            scores = []
+            for gold in question.answer_sets:
+                scores.append(ambignq.f1_answers(gold, answers))
+            total += max(scores)
     return total / len(questions)
 
 

@@ -126,7 +126,9 @@ class _JointRerankerTask(Task[PassagePointer, dict[str, Any]]):
 
             picked = self._roll_out(score_next, held, steps)
         logits = model.next_scores(vectors, relevance, present, picked[:, :-1])
-        right = [_uncovered(held, picked[:, :step]) for step in range(steps)]
+        right = []  # for each step: [questions, passages]
+        for step in range(steps):
+            right.append(_uncovered(held, picked[:, :step]))
         wanted = torch.stack(right, dim=1) & logits.isfinite()
         # Once all answers are covered there is nothing to learn.
         counts = wanted.any(-1)
@@ -157,7 +159,8 @@ class _JointRerankerTask(Task[PassagePointer, dict[str, Any]]):
         orders = []
         covered = []
         for question in self.dev:
-            passages = [hit.passage for hit in self.dev_evidence.hits(question.text)]
+            hits = self.dev_evidence.hits(question.text)
+            passages = [hit.passage for hit in hits]
             ranked = picked_order(model, self.inputs, question.text, passages, picks)
             order = [passages[place] for place, _ in ranked]
             ranks = answer_ranks(question.answers, passage_texts(order[:keep]))

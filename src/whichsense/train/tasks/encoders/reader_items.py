@@ -53,7 +53,8 @@ class ReaderItem:
         spans = []
         answers = zip(self.question.answers, self.homes, strict=True)
         for number, (aliases, home) in enumerate(answers):
-            if all(passage.id != other.id for other in home):
+            home_ids = {other.id for other in home}
+            if passage.id not in home_ids:
                 continue
             for start, end in _find_answer(aliases, passage.text):
                 first = first_tokens.get(start)
@@ -71,7 +72,9 @@ def build_items(
     evidence.search([question.text for question in questions])
     items = []
     for question in questions:
-        passages = {hit.passage.id: hit.passage for hit in evidence.hits(question.text)}
+        passages = {}
+        for hit in evidence.hits(question.text):
+            passages[hit.passage.id] = hit.passage
         variants = [question]
         if rewrites:
             variants += rewrites_as_questions(question)
@@ -105,7 +108,10 @@ def _build_item(
                 home.append(passage)
                 at_home.add(passage.id)
         homes.append(tuple(home))
-    others = [other for other in passages.values() if other.id not in at_home]
+    others = []
+    for passage in passages.values():
+        if passage.id not in at_home:
+            others.append(passage)
     return ReaderItem(question, tuple(homes), tuple(others))
 
 
@@ -113,24 +119,27 @@ def _candidate_passages(
     aliases: Sequence[str], passages: Mapping[str, Passage], annotated: Set[str]
 ) -> Iterator[Passage]:
     """Passages with all words of some alias, of those that annotators named, if they did: a cheap first test."""
-    alias_words = [words(alias) for alias in aliases]
+    alias_words = list(map(words, aliases))
     for key, passage in passages.items():
         if annotated and key not in annotated:
             continue
         text = passage.text.lower()
-        if any(all(word in text for word in own) for own in alias_words):
-            yield passage
+        for own in alias_words:
+            if all(word in text for word in own):
+                yield passage
+                break
 
 
 def _annotated_passages(question: Question) -> list[set[str]]:
     """For each distinct answer the ids of the passages that annotators named for it."""
     annotated = []
     for aliases in question.answers:
-        forms = {normal_form(alias) for alias in aliases}
+        forms = set(map(normal_form, aliases))
         keys: set[str] = set()
         for annotation in question.annotations:
             for pair in annotation.pairs:
-                if any(normal_form(answer) in forms for answer in pair.answers):
+                pair_forms = set(map(normal_form, pair.answers))
+                if forms & pair_forms:
                     keys |= set(pair.evidence)
         annotated.append(keys)
     return annotated

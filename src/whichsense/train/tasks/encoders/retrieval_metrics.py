@@ -39,7 +39,10 @@ def ranking_metrics(
 
 def passage_texts(passages: Sequence[Passage]) -> list[str]:
     """Titles and texts, as answers are looked for in them."""
-    return [f"{passage.title} {passage.text}" for passage in passages]
+    texts = []
+    for passage in passages:
+        texts.append(f"{passage.title} {passage.text}")
+    return texts
 
 
 def passage_pool(lists: Sequence[PassageList]) -> dict[str, Passage]:
@@ -56,14 +59,19 @@ def pool_metrics(
 ) -> dict[str, float]:
     """`scores`: [questions, passages of the pool, in its order]. The best passage with an answer counts."""
     columns = {key: column for column, key in enumerate(pool)}
-    ranks = []
+    reciprocal = []
+    at_1 = []
+    at_20 = []
     for one, row in zip(lists, scores, strict=True):
         good = [columns[passage.id] for passage in one.good]
         higher = int((row > row[good].max()).sum())
-        ranks.append(1 + higher)
-    count = len(ranks)
+        rank = 1 + higher
+        reciprocal.append(1 / rank)
+        at_1.append(rank == 1)
+        at_20.append(rank <= 20)
+    count = len(reciprocal)
     return {
-        "pool_mrr": sum(1 / rank for rank in ranks) / count,
-        "pool_at_1": sum(rank == 1 for rank in ranks) / count,
-        "pool_at_20": sum(rank <= 20 for rank in ranks) / count,
+        "pool_mrr": sum(reciprocal) / count,
+        "pool_at_1": sum(at_1) / count,
+        "pool_at_20": sum(at_20) / count,
     }

@@ -168,20 +168,27 @@ class StaticTask(Task[StaticNet, dict[str, Any]]):
             rows = range(self.evidence.index.manifest.next_row)
             count = len(lists) * (1 + objective.hard)
             passages = self.evidence.index.at(rng.choices(rows, k=count))
-        numbers = {passage.id: number for number, passage in enumerate(passages)}
+        texts = []
+        titles = []
+        numbers: dict[str, int] = {}
+        for number, passage in enumerate(passages):
+            texts.append(passage.text)
+            titles.append(passage.title)
+            numbers[passage.id] = number
+        # Equal numbers mark the same passage.
         same = [numbers[passage.id] for passage in passages]
         questions = [one.question.text for one in lists]
         return {
             "questions": self._bag_tokens(questions),
-            "texts": self._bag_tokens([passage.text for passage in passages]),
-            "titles": self._bag_tokens([passage.title for passage in passages]),
+            "texts": self._bag_tokens(texts),
+            "titles": self._bag_tokens(titles),
             "same": torch.tensor(same),
             "teacher_questions": self.teacher.collate(questions),
             "teacher_passages": self.teacher.collate(_titled_texts(passages)),
         }
 
     def _bag_tokens(self, texts: Sequence[str]) -> TokenBags:
-        return TokenBags.of([self.words.tokens(text) for text in texts])
+        return TokenBags.of(list(map(self.words.tokens, texts)))
 
     def loss(
         self, model: StaticNet, batch: dict[str, Any]

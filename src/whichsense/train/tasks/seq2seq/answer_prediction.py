@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, product
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import Literal
 
@@ -120,7 +120,7 @@ def read_examples(
     those of all its answers."""
     answer_sets: Sequence[Sequence[Aliases]] = question.answer_sets
     if settings.single:
-        answer_sets = [[_all_aliases(question)]]
+        answer_sets = [[all_aliases(question)]]
     for answers in answer_sets:
         held = []
         for aliases in answers:
@@ -130,8 +130,9 @@ def read_examples(
             yield ReadExample(question.text, hits, tuple(held or answers))
 
 
-def _all_aliases(question: Question) -> Aliases:
-    return tuple(alias for aliases in question.answers for alias in aliases)
+def all_aliases(question: Question) -> Aliases:
+    """The aliases of all answers of a question, in order."""
+    return tuple(chain.from_iterable(question.answers))
 
 
 def held_aliases(aliases: Aliases, hits: Sequence[Hit]) -> Aliases:
@@ -157,7 +158,10 @@ def encode_reading(
     if order == "found":
         texts = [hit.passage.text for hit in example.hits[: form.passages]]
         text = " ".join(texts).lower()
-        in_order = [one for one in combinations if _is_in_order(one, text)]
+        in_order = []
+        for combination in combinations:
+            if _is_in_order(combination, text):
+                in_order.append(combination)
         combinations = in_order or combinations
     target = codec.target(rng.choice(combinations), form.output_tokens)
     return EncodedExample(inputs, target)
@@ -194,7 +198,7 @@ def _measure(
         scores.append(score)
         if question.is_ambiguous:
             ambiguous_scores.append(score)
-        exact.append(exact_match(answers[0], _all_aliases(question)))
+        exact.append(exact_match(answers[0], all_aliases(question)))
         counts.append(float(len(answers)))
     return {
         "f1_ans": mean(scores),

@@ -114,15 +114,19 @@ def _measure(
     beams: int,
 ) -> Mapping[str, float]:
     """BLEU-4 of the whole question, by which the paper selects; its category; its options."""
-    questions = [example.question.text for example in examples]
-    hits = [evidence.hits(question) for question in questions]
+    questions = []
+    references = []
+    hits = []
+    for example in examples:
+        questions.append(example.question.text)
+        references.append(example.clarification)
+        hits.append(evidence.hits(example.question.text))
     if settings.answers == "predicted":
         reader = SeqReader(settings.reader, beams=beams)
         answers = read_answers(reader, questions, evidence)
     else:
-        answers = [_first_aliases(example) for example in examples]
+        answers = list(map(_first_aliases, examples))
     predictions = SeqClarifier(generator, beams=beams).write(questions, answers, hits)
-    references = [example.clarification for example in examples]
     overlaps = []
     categories = []
     for reference, prediction in zip(references, predictions, strict=True):

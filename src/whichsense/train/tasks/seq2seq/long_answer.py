@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from whichsense.datasets import LongQuestion, Question
+from whichsense.datasets import LongQuestion, QAPair, Question
 from whichsense.errors import BadInput
 from whichsense.metrics.asqa import rouge_l_best, str_em
 from whichsense.models.seq2seq import formats
@@ -133,7 +133,9 @@ def write_example(
         text = formats.closed_book(question.text)
     else:
         hits = evidence.hits(question.text)[: form.passages]
-        sources = [SourceText(hit.passage.text, hit.passage.title) for hit in hits]
+        sources = []
+        for hit in hits:
+            sources.append(SourceText(hit.passage.text, hit.passage.title))
         text = formats.open_book(question.text, sources)
     return _WriteExample(question, text, references, references)
 
@@ -144,26 +146,43 @@ def _oracle(
     """Everything that the annotators saw, with the added knowledge of the one who wrote most; and the long answers of
     the other annotators."""
     pairs = question.annotations[0].pairs
-    answers = [pair.answers[0] for pair in pairs]
-    rewrites = [pair.question for pair in pairs]
-    contexts: list[SourceText] = []
+    answers = []
+    rewrites = []
+    for pair in pairs:
+        answers.append(pair.answers[0])
+        rewrites.append(pair.question)
     if not isinstance(question, LongQuestion):
-        passages: dict[Passage, None] = {}
-        for pair in pairs:
-            for key in pair.evidence[:1]:
-                passages[evidence.passage(key)] = None
-        contexts = [SourceText(passage.text, passage.title) for passage in passages]
+        contexts = _annotated_contexts(pairs, evidence)
         return formats.oracle(question.text, answers, rewrites, contexts, []), ()
+    contexts = []
     pages = zip(question.contexts, question.context_pages, strict=True)
-    contexts = [SourceText(text, page) for text, page in pages if text]
+    for context, page in pages:
+        if context:
+            contexts.append(SourceText(context, page))
     longest = max(question.long_answers, key=lambda answer: len(answer.text))
-    knowledge = [SourceText(piece.text, piece.title) for piece in longest.knowledge]
+    knowledge = []
+    for piece in longest.knowledge:
+        knowledge.append(SourceText(piece.text, piece.title))
     others = []
     for answer in question.long_answers:
         if answer is not longest:
             others.append(answer.text)
     text = formats.oracle(question.text, answers, rewrites, contexts, knowledge)
     return text, tuple(others)
+
+
+def _annotated_contexts(
+    pairs: Sequence[QAPair], evidence: EvidenceSearch
+) -> list[SourceText]:
+    """The first annotated passage of each pair, each passage once."""
+    passages: dict[Passage, None] = {}
+    for pair in pairs:
+        for key in pair.evidence[:1]:
+            passages[evidence.passage(key)] = None
+    contexts = []
+    for passage in passages:
+        contexts.append(SourceText(passage.text, passage.title))
+    return contexts
 
 
 def _derive_reference(question: Question, evidence: EvidenceSearch) -> tuple[str, ...]:

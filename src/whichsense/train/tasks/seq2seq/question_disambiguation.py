@@ -31,7 +31,7 @@ from whichsense.stages.disambiguate import SeqDisambiguator
 from whichsense.train.loop.task import TaskSpec
 from whichsense.train.tasks.data import TrainingData
 from whichsense.train.tasks.evidence import EvidenceSearch
-from whichsense.train.tasks.seq2seq.answer_prediction import held_aliases
+from whichsense.train.tasks.seq2seq.answer_prediction import all_aliases, held_aliases
 from whichsense.train.tasks.seq2seq.generation import (
     EncodedExample,
     Generation,
@@ -152,7 +152,7 @@ def _single_examples(
 ) -> Iterator[_RewriteExample]:
     """A question as its own rewrite: what the prompt lacks of it is decided when it is drawn."""
     hits = evidence.hits(question.text)
-    aliases = tuple(alias for answer in question.answers for alias in answer)
+    aliases = all_aliases(question)
     answers = held_aliases(aliases, hits) or aliases
     yield _RewriteExample(question.text, answers, (), (question.text,), hits)
 
@@ -242,13 +242,18 @@ def _measure_rewrites(
 def _score_readings(
     question: Question, readings: Sequence[Reading]
 ) -> Mapping[str, float]:
-    answers = tuple(reading.answer for reading in readings)
-    rewrites = tuple(reading.question for reading in readings)
+    answers = []
+    rewrites = []
+    for reading in readings:
+        answers.append(reading.answer)
+        rewrites.append(reading.question)
+    prediction = Prediction(tuple(answers), tuple(rewrites))
     golds = []
     for annotation in question.annotations:
+        # The metric takes alternative rewrites of one reading as one string.
         gold_rewrites = tuple("|".join(pair.questions) for pair in annotation.pairs)
         golds.append(Annotation(annotation.answers, gold_rewrites))
-    return score_question(question.text, golds, Prediction(answers, rewrites))
+    return score_question(question.text, golds, prediction)
 
 
 def _measure_restored(
