@@ -53,6 +53,15 @@ def _matching_prefixes(name: str, settings: Settings) -> list[str]:
     return prefixes
 
 
+def _checkpoint_activations(part: Any) -> None:
+    """Newer releases of transformers have another name for it; our own networks have the older one."""
+    options = {"use_reentrant": False}
+    if hasattr(part, "activation_checkpointing_enable"):
+        part.activation_checkpointing_enable(options)
+    else:
+        part.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options)
+
+
 def prepare_model(model: nn.Module, settings: Settings) -> None:
     """Turn on gradient checkpointing, float8 products and compilation, in place, where the settings ask for them."""
     if settings.gradient_checkpointing:
@@ -62,9 +71,7 @@ def prepare_model(model: nn.Module, settings: Settings) -> None:
                 "This model cannot trade time for memory: leave train.gradient_checkpointing out."
             )
         for part in parts:
-            part.gradient_checkpointing_enable(
-                gradient_checkpointing_kwargs={"use_reentrant": False}
-            )
+            _checkpoint_activations(part)
     if settings.float8:
         parts = _parts_with(model, "float8_enable")
         if not parts:
