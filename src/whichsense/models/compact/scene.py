@@ -137,7 +137,7 @@ class Compact:
 
     def read_search(self, question: str, hits: Sequence[Hit]) -> Scene:
         """Read hits of a search: all through the first layers, the best `keep` through all. Their scores count."""
-        self.model.prepare()  # a folder without a model is reported as such
+        self.model.require_config()  # a folder without a model is reported as such
         weight = self.scorer.search_weight
         bonuses = [weight * score for score in log_search_scores(hits)]
         return Scene(self, *read_hits(self.model, question, hits, bonuses, self.keep))

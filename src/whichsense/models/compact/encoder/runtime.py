@@ -165,7 +165,7 @@ class CompactModel:
 
     @once
     def words(self) -> Embeddings:
-        self._require_config()
+        self.require_config()
         path = self.folder / "embeddings.npz"
         try:
             return Embeddings.load(path)
@@ -177,7 +177,7 @@ class CompactModel:
         vocabulary = self.words.vocabulary
         return Tokenizer({token: number for number, token in enumerate(vocabulary)})
 
-    def _require_config(self) -> None:
+    def require_config(self) -> None:
         """Raise the error of a folder that holds no model, before a file in it is missed."""
         _ = self.config
 

@@ -1,0 +1,142 @@
+"""The rewrites that ship with the topics: their form, which a program can check. Truth is judged by reading."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from whichsense.datasets import find_near_duplicates, load
+from whichsense.text.words import words
+
+TOPICS = Path(__file__).parents[2] / "recipes" / "topics"
+KINDS = {
+    "other",
+    "near",
+    "edge",
+    "kind",
+    "role",
+    "part",
+    "place",
+    "shift",
+    "empty",
+    "broken",
+}
+MOST_ADDED = 12  # words
+
+
+def read_lines(name: str) -> list[dict[str, Any]]:
+    with open(TOPICS / name, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+@pytest.fixture(scope="module")
+def rewrites() -> list[dict[str, Any]]:
+    return read_lines("rewrites.jsonl")
+
+
+@pytest.fixture(scope="module")
+def questions() -> dict[str, dict[str, Any]]:
+    return {row["id"]: row for row in read_lines("questions.jsonl")}
+
+
+@pytest.fixture(scope="module")
+def passages() -> dict[str, dict[str, Any]]:
+    return {row["id"]: row for row in read_lines("passages.jsonl")}
+
+
+def plain(text: str) -> str:
+    return " ".join(words(text))
+
+
+def holds(text: str, phrase: str) -> bool:
+    return f" {plain(phrase)} " in f" {plain(text)} "
+
+
+def test_every_answer_is_rewritten_or_merged(
+    rewrites: list[dict[str, Any]], questions: dict[str, dict[str, Any]]
+) -> None:
+    seen = Counter(row["id"] for row in rewrites)
+    assert max(seen.values()) == 1
+    for row in rewrites:
+        answers = questions[row["id"]]["answers"]
+        merged = {place for group in row.get("same", []) for place in group}
+        rewritten = {one["answer"] for one in row["true"]}
+        assert merged | rewritten == set(range(len(answers))), row["id"]
+
+
+def test_support_is_copied_from_the_passage(
+    rewrites: list[dict[str, Any]], passages: dict[str, dict[str, Any]]
+) -> None:
+    for row in rewrites:
+        for one in row["true"]:
+            passage = passages[one["passage"]]
+            assert one["passage"].rpartition("-")[0] == row["id"].rpartition("-")[0]
+            texts = (passage["title"], passage["text"])
+            assert any(one["support"] in text for text in texts), (row["id"], one)
+
+
+def test_true_rewrites_are_short_and_do_not_hold_their_answer(
+    rewrites: list[dict[str, Any]], questions: dict[str, dict[str, Any]]
+) -> None:
+    for row in rewrites:
+        question = questions[row["id"]]
+        asked = question["question"]
+        for one in row["true"]:
+            rewrite = one["question"]
+            assert plain(rewrite) != plain(asked), row["id"]
+            assert len(words(rewrite)) <= len(words(asked)) + MOST_ADDED, rewrite
+            assert rewrite.endswith("?") == asked.rstrip().endswith("?"), rewrite
+            for name in question["answers"][one["answer"]]:
+                if len(plain(name)) > 2 and not holds(asked, name):
+                    assert not holds(rewrite, name), (row["id"], rewrite)
+
+
+def test_rewrites_of_different_answers_differ(rewrites: list[dict[str, Any]]) -> None:
+    for row in rewrites:
+        groups = row.get("same", [])
+        owner: dict[str, int] = {}
+        for one in row["true"]:
+            place = one["answer"]
+            other = owner.setdefault(plain(one["question"]), place)
+            merged = any(place in group and other in group for group in groups)
+            assert other == place or merged, row["id"]
+
+
+def test_false_rewrites_name_their_kind(rewrites: list[dict[str, Any]]) -> None:
+    kinds: Counter[str] = Counter()
+    for row in rewrites:
+        true = {(one["answer"], plain(one["question"])) for one in row["true"]}
+        for one in row["false"]:
+            kinds[one["kind"]] += 1
+            assert (one["answer"], plain(one["question"])) not in true, row["id"]
+    assert set(kinds) == KINDS
+    assert kinds["other"] < sum(kinds.values()) / 4
+
+
+def test_nothing_that_is_measured_is_learnt(rewrites: list[dict[str, Any]]) -> None:
+    """Neither the sample's questions and rewrites nor near copies of them."""
+    written = []
+    for row in rewrites:
+        written += [one["question"] for one in (*row["true"], *row["false"])]
+    measured = []
+    for question in load("sample/questions"):
+        measured.append(question.text)
+        for annotation in question.annotations:
+            for pair in annotation.pairs:
+                measured += pair.questions
+    assert not find_near_duplicates(written, measured)
+
+
+def test_the_readme_counts_them(rewrites: list[dict[str, Any]]) -> None:
+    text = (TOPICS / "README.md").read_text(encoding="utf-8")
+    true = sum(len(row["true"]) for row in rewrites)
+    false = sum(len(row["false"]) for row in rewrites)
+    counts = re.search(r"([\d,]+) questions, ([\d,]+) true and ([\d,]+) false", text)
+    assert counts is not None
+    numbers = [int(number.replace(",", "")) for number in counts.groups()]
+    assert numbers == [len(rewrites), true, false]
