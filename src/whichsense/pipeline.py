@@ -185,6 +185,7 @@ def _listed(questions: Sequence[str]) -> Sequence[str]:
 def _given(stage: Stage | None, name: str) -> Stage:
     if stage is None:
         raise MissingStage(
-            f"This needs a {name}, and the pipeline has none. Give one: Pipeline(…, {name}=…)."
+            f"This needs a {name}, and the pipeline has none. Give one: Pipeline(…, {name}=…), "
+            f"or [{name}] in the system's file."
         )
     return stage

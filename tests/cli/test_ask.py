@@ -259,3 +259,4 @@ def test_a_system_may_be_asked(run: Run, tmp_path: Path) -> None:
 def test_a_question_that_gets_no_time(run: Run) -> None:
     status, out, _ = run(QUESTION, "--timeout", "0.000001")
     assert status == 0 and "(stopped: deadline)" in out
+    assert "Stopped before it was answered" in out and "No answer" not in out

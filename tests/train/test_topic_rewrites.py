@@ -1,4 +1,4 @@
-"""The rewrites that ship with the topics: their form, which a program can check. Truth is judged by reading."""
+"""Rewrites that ship with topics and documents: their form, which a program can check. Truth is judged by reading."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from whichsense.datasets import find_near_duplicates, load
-from whichsense.text.words import words
+from whichsense.text.words import normalize, words
 
-TOPICS = Path(__file__).parents[2] / "recipes" / "topics"
+RECIPES = Path(__file__).parents[2] / "recipes"
 KINDS = {
     "other",
     "near",
@@ -29,24 +29,29 @@ KINDS = {
 MOST_ADDED = 12  # words
 
 
-def read_lines(name: str) -> list[dict[str, Any]]:
-    with open(TOPICS / name, encoding="utf-8") as file:
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    with open(path, encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 
 
-@pytest.fixture(scope="module")
-def rewrites() -> list[dict[str, Any]]:
-    return read_lines("rewrites.jsonl")
+@pytest.fixture(scope="module", params=["topics", "documents"])
+def folder(request: pytest.FixtureRequest) -> Path:
+    return RECIPES / str(request.param)
 
 
 @pytest.fixture(scope="module")
-def questions() -> dict[str, dict[str, Any]]:
-    return {row["id"]: row for row in read_lines("questions.jsonl")}
+def rewrites(folder: Path) -> list[dict[str, Any]]:
+    return read_lines(folder / "rewrites.jsonl")
 
 
 @pytest.fixture(scope="module")
-def passages() -> dict[str, dict[str, Any]]:
-    return {row["id"]: row for row in read_lines("passages.jsonl")}
+def questions(folder: Path) -> dict[str, dict[str, Any]]:
+    return {row["id"]: row for row in read_lines(folder / "questions.jsonl")}
+
+
+@pytest.fixture(scope="module")
+def passages(folder: Path) -> dict[str, dict[str, Any]]:
+    return {row["id"]: row for row in read_lines(folder / "passages.jsonl")}
 
 
 def plain(text: str) -> str:
@@ -55,6 +60,19 @@ def plain(text: str) -> str:
 
 def holds(text: str, phrase: str) -> bool:
     return f" {plain(phrase)} " in f" {plain(text)} "
+
+
+def test_an_alias_of_every_answer_stands_in_its_topic(
+    questions: dict[str, dict[str, Any]], passages: dict[str, dict[str, Any]]
+) -> None:
+    texts: dict[str, str] = {}
+    for name, passage in passages.items():
+        topic = name.rpartition("-")[0]
+        texts[topic] = f"{texts.get(topic, '')} {passage['title']} {passage['text']}"
+    for name, question in questions.items():
+        for aliases in question["answers"]:
+            text = texts[name.rpartition("-")[0]]
+            assert any(normalize(alias) in normalize(text) for alias in aliases), name
 
 
 def test_every_answer_is_rewritten_or_merged(
@@ -132,8 +150,8 @@ def test_nothing_that_is_measured_is_learnt(rewrites: list[dict[str, Any]]) -> N
     assert not find_near_duplicates(written, measured)
 
 
-def test_the_readme_counts_them(rewrites: list[dict[str, Any]]) -> None:
-    text = (TOPICS / "README.md").read_text(encoding="utf-8")
+def test_the_readme_counts_them(folder: Path, rewrites: list[dict[str, Any]]) -> None:
+    text = (folder / "README.md").read_text(encoding="utf-8")
     true = sum(len(row["true"]) for row in rewrites)
     false = sum(len(row["false"]) for row in rewrites)
     counts = re.search(r"([\d,]+) questions, ([\d,]+) true and ([\d,]+) false", text)

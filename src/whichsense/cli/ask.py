@@ -215,7 +215,8 @@ def format_case(case: Case, k: int | None, as_json: bool, by_threshold: bool) ->
 
 def _nearest(case: Case) -> list[str]:
     """Lines for a case without an answer: the passages that came nearest."""
-    lines = ["No answer found." + " Nearest passages:" * bool(case.hits)]
+    told = "Stopped before it was answered." if case.stopped else "No answer found."
+    lines = [told + " Nearest passages:" * bool(case.hits)]
     for hit in case.hits[:_NEAREST]:
         title = printable(hit.passage.title)
         lines.append(_indented(f"{title}: {_beginning(hit.passage.text)}"))

@@ -68,9 +68,10 @@ class RecordCorpus:
             count_record(report, step)
             yield step
         if not usable:
-            raise BadInput(
-                f"None of {report.broken:,} records could be used. First: {report.named[0]}"
-            )
+            # A report names a place as "file, line"; in memory there is no file.
+            first = str(report.named[0]).replace("record, ", "record ", 1)
+            count = report.broken
+            raise BadInput(f"None of {count:,} records could be used. First: {first}")
 
 
 def make_corpus(

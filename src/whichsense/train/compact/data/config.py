@@ -11,7 +11,7 @@ from whichsense.errors import BadConfig
 from whichsense.train.recipes.files import HOMES
 from whichsense.types import Method
 
-TOPICS_FIX = "Give a folder with both files as recipes/topics has them, or 'topics', which ships."
+TOPICS_FIX = "Give a folder with both files as recipes/topics has them, or 'topics' or 'documents', which ship."
 _TOPIC_FILES = ("passages.jsonl", "questions.jsonl")
 
 
