@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from whichsense.jobs.limits import check_limits
 from whichsense.models.seq2seq.batch import EncodedInputs, LayerWeights, SpecialTokens
 from whichsense.models.seq2seq.network import Network
 
@@ -162,6 +163,7 @@ def _greedy(
     totals = torch.zeros(questions, device=device)
     done = torch.zeros(questions, dtype=torch.bool, device=device)
     for place in range(length):
+        check_limits()
         scores = stepper.step(tokens, place)[:, None, :]
         scores = _constrained(scores, forced, place, end, settings)[:, 0]
         best, tokens = scores.max(-1)
@@ -219,6 +221,7 @@ class _Beams:
         shape = (self.first.shape[0], self.settings.beams)
         last = self.tokens.new_full(shape, self.start)
         for place in range(self.length):
+            check_limits()
             last = self._step(last, place)
             self.over |= self._is_over(place + 1)
             if _checks_end(place, last.device) and bool(self.over.all()):
