@@ -9,7 +9,7 @@ from typing import Any, Literal
 from whichsense import records
 from whichsense.errors import BadInput
 
-_SCHEMA = 1
+_SCHEMA = 2
 """Of a case in JSON; another number is refused."""
 
 
@@ -87,6 +87,18 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class AskedAgain:
+    """What a rewrite gives when it is read, in the question's place, with the evidence of all listed answers."""
+
+    own: float
+    """The probability of the reading's own answer."""
+    other: float
+    """The probability of the likeliest other answer."""
+    fluent: float
+    """The probability that a person could have written the rewrite."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """One unambiguous reading of a question: the rewrite, its answer, where it was found."""
 
@@ -94,6 +106,10 @@ class Reading:
     answer: str
     evidence: tuple[Span, ...] = ()
     confidence: float = 0.0
+    source: str = ""
+    """Where the answer comes from, if no true and distinct rewrite was found: `question` is then as it was asked."""
+    asked_again: AskedAgain | None = None
+    """What a provider that asks again has read; None from others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +186,9 @@ class Case:
     hits: tuple[Hit, ...] = ()
     answers: tuple[Candidate, ...] = ()
     readings: tuple[Reading, ...] = ()
+    """What is probable: it is shown."""
+    possible: tuple[Reading, ...] = ()
+    """What is merely possible: kept apart, and shown on demand."""
     answerable: float | None = None
     """The probability that the evidence holds an answer, where a provider gives it."""
     ambiguous: float | None = None
