@@ -29,7 +29,7 @@ DATA = DataConfig(train="sample/questions", topics="topics")
 
 @pytest.fixture(scope="module")
 def shipped() -> Topics:
-    return Topics.read(*DATA.topic_files)
+    return Topics.read(DATA.topic_folders)
 
 
 def test_every_answer_stands_in_its_topic(shipped: Topics) -> None:
@@ -98,7 +98,7 @@ def test_corpora_hold_what_their_questions_ask() -> None:
 def test_answers_stand_in_passages_of_the_topic_alone(tmp_path: Path) -> None:
     folder = written(tmp_path / "topics")
     vocabulary = Embeddings.load(WEIGHTS / "embeddings.npz").vocabulary
-    topics = Topics.read(*replace(DATA, topics=str(folder)).topic_files)
+    topics = Topics.read(replace(DATA, topics=str(folder)).topic_folders)
     pack = build_topic_lists(topics.corpora(), vocabulary)
     spans = {one.text: [] for one in pack.asked}
     for number, one in enumerate(pack.asked):

@@ -44,6 +44,8 @@ class ListBatch(NamedTuple):
     """The number of the span's answer; -1 where there is no span."""
     complete: Tensor
     """Lists: whether the answers are all that the passages give."""
+    refuted: Tensor
+    """Lists: whether the answers are wrong."""
     ambiguous: Tensor
     """Lists: 1 if the question has several readings, 0 if it has not, -1 without a label."""
     taught: SoftLabels | None = None
@@ -125,6 +127,7 @@ def build_list_batch(
         torch.from_numpy(table >= 0),
         *_gold_spans(pack, table, heads, sizes),
         complete=torch.tensor([one.complete for one in questions]),
+        refuted=torch.tensor([one.refuted for one in questions]),
         ambiguous=torch.tensor([float(one.ambiguous) for one in questions]),
         taught=taught,
         alone=alone,

@@ -13,6 +13,7 @@ from whichsense.types import Method
 
 TOPICS_FIX = "Give a folder with both files as recipes/topics has them, or 'topics' or 'documents', which ship."
 _TOPIC_FILES = ("passages.jsonl", "questions.jsonl")
+_MORE_TOPIC_FILES = ("relations.jsonl", "rewrites.jsonl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +32,9 @@ class DataConfig:
     weights: dict[str, float] = field(default_factory=dict)
     """How often questions are drawn, by a prefix of the dataset's name; 1 for all others. Rewrites that are asked as
     questions have the prefix `rewrites of `."""
-    topics: str = ""
-    """A folder with topics whose gold answers are complete (`topics.py`), or the name of one that ships with the
-    recipes: compact-topics learns from most of them, and the scorer is fitted on the others, too."""
+    topics: str | tuple[str, ...] = ()
+    """Folders with topics whose gold answers are complete (`topics.py`), or names of those that ship with the
+    recipes: compact-topics learns from most topics, and the scorer is fitted on the others, too."""
     index: str = ""
     """The folder of an index; empty: the embedded sample."""
     hits: str | tuple[str, ...] = ()
@@ -60,19 +61,20 @@ class DataConfig:
         return [*files, sample.PASSAGES]
 
     @property
+    def topic_folders(self) -> list[Path]:
+        """The folders of `topics`. Raise BadConfig for one without passages and questions."""
+        names = [self.topics] if isinstance(self.topics, str) else self.topics
+        return [_find_topics(name) for name in names if name]
+
+    @property
     def topic_files(self) -> list[Path]:
-        """The passages and the questions of `topics`; empty if there are no topics."""
-        if not self.topics:
-            return []
-        # A folder of one's own comes first, then those of the recipes.
-        for home in (Path(), *HOMES):
-            folder = home / self.topics
-            files = [folder / name for name in _TOPIC_FILES]
-            if all(file.is_file() for file in files):
-                return files
-        raise BadConfig(
-            f"data.topics: '{self.topics}' lacks {' or '.join(_TOPIC_FILES)}. {TOPICS_FIX}"
-        )
+        """All files of `topics`."""
+        files = []
+        for folder in self.topic_folders:
+            for name in (*_TOPIC_FILES, *_MORE_TOPIC_FILES):
+                if (folder / name).is_file():
+                    files.append(folder / name)
+        return files
 
     @property
     def hit_files(self) -> list[Path]:
@@ -82,6 +84,17 @@ class DataConfig:
     def read(self, name: str) -> list[Question]:
         """The questions of a dataset or a file."""
         return load_questions(name, self.folder or None)[0]
+
+
+def _find_topics(name: str) -> Path:
+    # A folder of one's own comes first, then those of the recipes.
+    for home in (Path(), *HOMES):
+        folder = home / name
+        if all((folder / file).is_file() for file in _TOPIC_FILES):
+            return folder
+    raise BadConfig(
+        f"data.topics: '{name}' lacks {' or '.join(_TOPIC_FILES)}. {TOPICS_FIX}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

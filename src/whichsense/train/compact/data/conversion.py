@@ -54,6 +54,8 @@ class TrainingQuestion:
     """Whether an index is searched for more passages."""
     complete: bool = False
     """Whether the answers are all that the passages give: any other string in them is wrong."""
+    refuted: bool = False
+    """Whether the answers are wrong: what the question adds is not true of them. It may have other answers or none."""
 
 
 def convert(questions: Sequence[Question], name: str) -> Iterator[TrainingQuestion]:

@@ -204,4 +204,5 @@ def _question(table: dict[str, Any]) -> TrainingQuestion:
         tuple(rewritings),
         table["ambiguous"],
         complete=table["complete"],
+        refuted=table.get("refuted", False),
     )

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,19 +30,40 @@ _SLOTS = 24  # of a list
 Row = TypeVar("Row")
 
 
+@dataclass(frozen=True, slots=True)
+class TopicRewrite:
+    """A rewrite of a topic's question for one of its answers."""
+
+    question: str
+    answer: int
+    """The number of the answer, from 0 on."""
+    kind: str = ""
+    """The way in which it is false; empty: it is true."""
+
+
 @dataclass(frozen=True)
 class Topics:
     """Passages and questions, whose ids are a topic's name, a dash, and anything without a dash."""
 
     passages: tuple[Passage, ...]
     questions: tuple[Question, ...]
+    rewrites: Mapping[str, tuple[TopicRewrite, ...]] = field(default_factory=dict)
+    """By the question's id: true ones and false ones."""
 
     @classmethod
-    def read(cls, passages: Path, questions: Path) -> Topics:
-        return cls(
-            tuple(_read(passages, _parse_passage)),
-            tuple(_read(questions, _parse_question)),
-        )
+    def read(cls, folders: Iterable[Path]) -> Topics:
+        """All topics of some folders. Questions about relations and rewrites are read where there are any."""
+        passages: list[Passage] = []
+        questions: list[Question] = []
+        rewrites: dict[str, tuple[TopicRewrite, ...]] = {}
+        for folder in folders:
+            passages += _read(folder / "passages.jsonl", _parse_passage)
+            questions += _read(folder / "questions.jsonl", _parse_question)
+            if (folder / "relations.jsonl").exists():
+                questions += _read(folder / "relations.jsonl", _parse_question)
+            if (folder / "rewrites.jsonl").exists():
+                rewrites |= dict(_read(folder / "rewrites.jsonl", _parse_rewrites))
+        return cls(tuple(passages), tuple(questions), rewrites)
 
     @property
     def names(self) -> list[str]:
@@ -62,7 +83,7 @@ class Topics:
         for question in self.questions:
             if topic_of(question.id) in names:
                 questions.append(question)
-        return Topics(tuple(passages), tuple(questions))
+        return replace(self, passages=tuple(passages), questions=tuple(questions))
 
     def corpora(self, seed: int = 5) -> Iterator[CorpusQuestions]:
         """Small corpora of some topics each, with the questions of these topics."""
@@ -110,7 +131,7 @@ def build_topic_lists(
 
 def split_topics(data: DataConfig) -> tuple[Topics, Topics]:
     """The topics of `data.topics` to train on, and those held out; without questions reserved for measuring."""
-    topics = Topics.read(*data.topic_files)
+    topics = Topics.read(data.topic_folders)
     copies = find_copies([one.text for one in topics.questions], data)
     questions = []
     for number, question in enumerate(topics.questions):
@@ -141,6 +162,14 @@ def _parse_question(row: dict[str, Any]) -> Question:
     elif pairs:
         annotations = (Annotation("multipleQAs", pairs),)
     return Question(row["id"], row["question"], annotations)
+
+
+def _parse_rewrites(row: dict[str, Any]) -> tuple[str, tuple[TopicRewrite, ...]]:
+    rewrites = []
+    for line in (*row["true"], *row["false"]):
+        kind = line.get("kind", "")
+        rewrites.append(TopicRewrite(line["question"], line["answer"], kind))
+    return row["id"], tuple(rewrites)
 
 
 def _read(path: Path, parse: Callable[[dict[str, Any]], Row]) -> Iterator[Row]:

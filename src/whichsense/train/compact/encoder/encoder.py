@@ -34,6 +34,7 @@ from whichsense.train.compact.data.batch import (
     build_list_batch,
     sample_slots,
 )
+from whichsense.train.compact.data.pack import Pack
 from whichsense.train.compact.data.tokenizer import CachedTokenizer
 from whichsense.train.compact.encoder import losses, verdicts
 from whichsense.train.compact.encoder.base import encoder_shape, load_vocabulary
@@ -60,6 +61,7 @@ from whichsense.train.tiny.encoders import located
 _LOSS_WEIGHTS = {
     "relevance": 0.4,
     "span": 0.4,
+    "refuted": 0.6,
     "verdict": 1.0,
     "exit": 0.3,
     "ambiguity": 0.15,
@@ -71,14 +73,14 @@ _LOSS_WEIGHTS = {
 _CALIBRATION_LISTS = 16
 
 
-class _EncoderBatch(NamedTuple):
+class EncoderBatch(NamedTuple):
     """Lists, and whether their soft labels come from the model that training started from."""
 
     lists: ListBatch
     itself: bool = False
 
 
-class EncoderTask(Task[CompactNet, _EncoderBatch]):
+class EncoderTask(Task[CompactNet, EncoderBatch]):
     """The best model is the one whose best string of a list is most often a gold answer."""
 
     metric = "exact"
@@ -99,9 +101,13 @@ class EncoderTask(Task[CompactNet, _EncoderBatch]):
         lists, self.dev = load_training_lists(
             options.data, options.lists, self.vocabulary, model.longest
         )
-        self.groups = build_groups(options, lists, self.vocabulary)
+        self.groups = self.build_groups(lists)
         self.train = merge_lists(self.groups)
         self._start_net: CompactNet | None = None  # set by `build`
+
+    def build_groups(self, lists: Pack) -> list[ListGroup]:
+        """The groups of lists that a batch is drawn from."""
+        return build_groups(self.options, lists, self.vocabulary)
 
     @cached_property
     def scores(self) -> TeacherScores | None:
@@ -166,12 +172,12 @@ class EncoderTask(Task[CompactNet, _EncoderBatch]):
         size = self.options.draw.lists
         numbers = draw_numbers(self.probabilities, size, epoch, seed)
 
-        def build_batch(item: tuple[int, list[int]]) -> _EncoderBatch:
+        def build_batch(item: tuple[int, list[int]]) -> EncoderBatch:
             number, lists = item
             rng = batch_rng(seed, epoch, number)
             batch = self.sample_batch(lists, rng)
             itself = bool(rng.random() < self.options.teacher.itself)
-            return _EncoderBatch(batch, itself)
+            return EncoderBatch(batch, itself)
 
         return Lazy(numbers, build_batch)
 
@@ -203,7 +209,7 @@ class EncoderTask(Task[CompactNet, _EncoderBatch]):
         raise IndexError(number)
 
     def loss(
-        self, model: CompactNet, batch: _EncoderBatch
+        self, model: CompactNet, batch: EncoderBatch
     ) -> tuple[Tensor, dict[str, float | Tensor]]:
         lists = self.with_own_labels(batch.lists) if batch.itself else batch.lists
         output = model.read(*lists.pairs[:3])

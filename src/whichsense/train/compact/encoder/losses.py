@@ -17,6 +17,7 @@ _FLOOR = (
 _LEAST_MASS = -30.0  # the same of an answer in a passage
 _INVALID_RELEVANCE = -20.0  # of the teacher, for a slot without a passage
 _NULL_WEIGHT = 0.5  # of a list without an answer
+_MOST_REFUTED = 0.999  # the probability of a refuted answer that still counts: the loss stays finite
 _TEACHER_FLOOR = 0.01  # added to the teacher's share of every passage
 
 
@@ -33,11 +34,12 @@ def shares(scores: Tensor, valid: Tensor) -> Tensor:
     return F.log_softmax(with_null, dim=1)
 
 
-def _listwise(logs: Tensor, held: Tensor) -> Tensor:
+def _listwise(logs: Tensor, batch: ListBatch) -> Tensor:
     """Every answer's passages should be likely; the null passage where there is no answer.
 
-    `logs`: lists × slots + 1. `held`: lists × slots × answers.
+    `logs`: lists × slots + 1. Lists whose answers are refuted may have other answers: they do not count.
     """
+    held = batch.held
     # Lists × answers: the log probability of all passages that hold an answer.
     passages = logs[:, :-1, None].masked_fill(~held, NONE)
     mass = passages.logsumexp(1)
@@ -46,7 +48,7 @@ def _listwise(logs: Tensor, held: Tensor) -> Tensor:
     answered = -(mass * has_answer).sum(1) / count
     unanswered = -_NULL_WEIGHT * logs[:, -1]
     each = torch.where(has_answer.any(1), answered, unanswered)
-    return each.sum() / len(each)
+    return _masked_mean(each, ~batch.refuted)
 
 
 def start_end(span: Tensor, region: Tensor) -> tuple[Tensor, Tensor]:
@@ -74,6 +76,7 @@ def span_loss(batch: ListBatch, logs: Tensor, first: Tensor, last: Tensor) -> Te
     count = has_answer.sum(1).clamp(min=1)
     scores = (mass * has_answer).sum(1) / count
     answers = has_answer.any(1).view_as(batch.valid)  # lists × slots
+    answers = answers & ~batch.refuted[:, None]
     # Shares among the passages that hold an answer; without one, all are 0.
     weights = logs[:, :-1].detach().masked_fill(~answers, NONE)
     weights = weights.softmax(1) * answers
@@ -81,18 +84,36 @@ def span_loss(batch: ListBatch, logs: Tensor, first: Tensor, last: Tensor) -> Te
     return total / answers.any(1).sum().clamp(min=1)
 
 
+def answer_mass(batch: ListBatch, logs: Tensor, first: Tensor, last: Tensor) -> Tensor:
+    """The probability of each list's gold answers together, over all of its passages (lists)."""
+    starts = first.gather(1, batch.first.flatten(0, 1))
+    ends = last.gather(1, batch.last.flatten(0, 1))
+    is_gold = batch.answer.flatten(0, 1) >= 0
+    spans = (starts + ends).exp() * is_gold  # pairs × spans
+    of_passage = spans.sum(1).view_as(batch.valid)
+    return (logs[:, :-1].exp() * of_passage).sum(1)
+
+
+def refutation(batch: ListBatch, logs: Tensor, first: Tensor, last: Tensor) -> Tensor:
+    """Refuted answers should be unlikely, whatever is likely in their place."""
+    mass = answer_mass(batch, logs, first, last)
+    each = -torch.log1p(-mass.clamp(max=_MOST_REFUTED))
+    return _masked_mean(each, batch.refuted)
+
+
 def read(output: Mapping[str, Tensor], batch: ListBatch) -> dict[str, Tensor]:
     """Each part of a reader's loss; with soft labels, if the batch has any, those of the teacher too."""
     logs = shares(output["relevance"], batch.valid)
     first, last = start_end(output["span"], batch.pairs.region)
     parts = {
-        "relevance": _listwise(logs, batch.held),
+        "relevance": _listwise(logs, batch),
         "span": span_loss(batch, logs, first, last),
+        "refuted": refutation(batch, logs, first, last),
     }
     early = None
     if "exit" in output:
         early = shares(output["exit"], batch.valid)
-        parts["exit"] = _listwise(early, batch.held)
+        parts["exit"] = _listwise(early, batch)
     if "ambiguity" in output:
         parts |= _ambiguity(output["ambiguity"], batch)
     if batch.taught is None:

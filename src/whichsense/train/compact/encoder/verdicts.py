@@ -39,6 +39,10 @@ def loss(
         right, overlapping = _label_spans(first, last, batch, articles)
         weights = _passage_weights(output["relevance"], batch) * counted
         weights = weights * _span_weights(overlapping, batch)
+        # Of a refuted list only its answers are known, as wrong ones.
+        refuted = batch.refuted.repeat_interleave(batch.valid.shape[1])[:, None]
+        weights = torch.where(refuted, weights * right, weights)
+        right = right & ~refuted
     logits = model.verdict(output["states"], first, last).float()
     each = F.binary_cross_entropy_with_logits(logits, right.float(), reduction="none")
     total = weights.sum().clamp(min=1e-3)
