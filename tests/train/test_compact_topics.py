@@ -99,7 +99,7 @@ def test_answers_stand_in_passages_of_the_topic_alone(tmp_path: Path) -> None:
     folder = written(tmp_path / "topics")
     vocabulary = Embeddings.load(WEIGHTS / "embeddings.npz").vocabulary
     topics = Topics.read(replace(DATA, topics=str(folder)).topic_folders)
-    pack = build_topic_lists(topics.corpora(), vocabulary)
+    pack = build_topic_lists(topics, vocabulary)
     spans = {one.text: [] for one in pack.asked}
     for number, one in enumerate(pack.asked):
         assert one.complete and one.source == "topics"

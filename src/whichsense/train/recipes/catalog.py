@@ -30,6 +30,7 @@ TASKS = {
     "compact-encoder": "compact.encoder.encoder",
     "compact-writer": "compact.writer.writer",
     "compact-asker": "compact.writer.asker",
+    "compact-people": "compact.writer.people",
     "compact-verifier": "compact.verifier.task",
     "compact": "compact.writer.compact",
 }

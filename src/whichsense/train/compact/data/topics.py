@@ -16,14 +16,14 @@ from typing import Any, TypeVar
 from whichsense.datasets import Annotation, QAPair, Question
 from whichsense.errors import BadConfig
 from whichsense.train.compact.data.config import TOPICS_FIX, DataConfig
-from whichsense.train.compact.data.conversion import TrainingQuestion
+from whichsense.train.compact.data.conversion import GoldRewrite, TrainingQuestion
 from whichsense.train.compact.data.corpora import CorpusQuestions, build_corpus
 from whichsense.train.compact.data.list_builder import ListBuilder
 from whichsense.train.compact.data.pack import Pack
 from whichsense.train.compact.data.questions import find_copies, is_held_out
 from whichsense.types import Passage
 
-_SOURCE = "topics"
+SOURCE = "topics"
 _HELD_OUT = 5  # one topic in so many is held out: the scorer is fitted on them
 _CORPUS_SIZES = (30, 60, 100)  # topics
 _SLOTS = 24  # of a list
@@ -107,15 +107,17 @@ def topic_of(name: str) -> str:
     return name.rpartition("-")[0]
 
 
-def build_topic_lists(
-    corpora: Iterable[CorpusQuestions], vocabulary: Sequence[str]
-) -> Pack:
+def build_topic_lists(topics: Topics, vocabulary: Sequence[str]) -> Pack:
     """Each question with the first passages of a search; answers are marked only in passages of its own topic."""
     builder = ListBuilder(vocabulary)
-    for corpus in corpora:
+    for corpus in topics.corpora():
         for question in corpus.questions:
             asked = TrainingQuestion(
-                question.text, _SOURCE, question.answers, complete=True
+                question.text,
+                SOURCE,
+                question.answers,
+                tuple(_gold_rewrites(question, topics.rewrites.get(question.id, ()))),
+                complete=True,
             )
             answers = builder.answers(asked)
             passages = []
@@ -127,6 +129,23 @@ def build_topic_lists(
                 spans.append(builder.find_spans(titled, answers) if own_topic else [])
             builder.add(asked, passages, spans)
     return builder.build()
+
+
+def _gold_rewrites(
+    question: Question, rewrites: Sequence[TopicRewrite]
+) -> Iterator[GoldRewrite]:
+    """The true rewrites of a question, each beside the question's other answers."""
+    if not question.annotations:
+        return
+    answers = question.annotations[0].answers
+    for rewrite in rewrites:
+        if rewrite.kind:
+            continue
+        others = []
+        for number, aliases in enumerate(answers):
+            if number != rewrite.answer:
+                others.append(aliases[0])
+        yield GoldRewrite((rewrite.question,), answers[rewrite.answer], tuple(others))
 
 
 def split_topics(data: DataConfig) -> tuple[Topics, Topics]:

@@ -102,7 +102,7 @@ def _synthetic_group(
 def _topic_group(options: EncoderOptions, vocabulary: Sequence[str]) -> ListGroup:
     """Topics, whose gold answers are complete: the teacher is not asked."""
     topics, _ = split_topics(options.data)
-    lists = build_topic_lists(topics.corpora(), vocabulary)
+    lists = build_topic_lists(topics, vocabulary)
     return ListGroup(
         lists,
         share=options.topics.share,

@@ -25,6 +25,7 @@ from whichsense.models.compact.writer.net import WriterBatch, WriterNet
 from whichsense.models.compact.writer.prompts import LONGEST_OUTPUT, REWRITE
 from whichsense.train.compact.data.config import DataConfig, ListConfig
 from whichsense.train.compact.data.lists import load_lists
+from whichsense.train.compact.data.pack import Pack
 from whichsense.train.compact.encoder.list_task import longest_prefix
 from whichsense.train.compact.writer.base_task import (
     BaseWriterTask,
@@ -85,13 +86,18 @@ class WriterTask(BaseWriterTask):
                 f"draw.kinds are shares of {', '.join(_KINDS)}, and not all are 0."
             )
         super().__init__(options.model)
-        train, dev = load_lists(options.data, options.lists, self.start.vocabulary)
+        train, dev = self.load_lists()
         self.examples = RewriteExamples(train, self.tokenizer, options.draw.inserted)
         self.dev_examples = RewriteExamples(dev, self.tokenizer)
         if not self.examples.readings or not self.dev_examples.readings:
             raise BadInput(
                 "No question to learn from, or none of data.dev, has a rewrite with an answer."
             )
+
+    def load_lists(self) -> tuple[Pack, Pack]:
+        """The lists whose rewrites are learnt, and those to evaluate on."""
+        options = self.options
+        return load_lists(options.data, options.lists, self.start.vocabulary)
 
     @cached_property
     def cumulative_shares(self) -> list[float]:
