@@ -137,6 +137,17 @@ def test_options_find_their_readings() -> None:
     assert len(fewer.options) == len(fewer.readings) == 2
 
 
+def test_options_find_readings_that_have_no_rewrite_by_their_source() -> None:
+    question = "who stars in king kong"
+    readings = [
+        Reading(question, "Naomi Watts", source="King Kong (2005 film)"),
+        Reading(question, "Fay Wray", source="King Kong (1933 film)"),
+    ]
+    parsed = Clarification("year", ("1933", "2005"))
+    found = matched(parsed, question, readings)
+    assert [one.answer for one in found.readings] == ["Fay Wray", "Naomi Watts"]
+
+
 def test_evidence_of_readings() -> None:
     first, second = (Span(hit.passage, 0, 3) for hit in (FILM, REMAKE))
     readings = [Reading("a", "x", (first, second)), Reading("b", "y", (second,))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import pickle
+from collections.abc import Sequence
 
 import pytest
 
@@ -23,6 +24,7 @@ from whichsense.testing import (
     FakeVerifier,
     passage_hit,
 )
+from whichsense.types import FOR_BENCHMARKS, FOR_PEOPLE, AskedAgain, Reading
 
 HITS = [
     passage_hit("The film Dune of 1984 was made by David Lynch.", "Dune (1984 film)"),
@@ -116,13 +118,13 @@ def test_a_case_survives_json() -> None:
         case, long_answer=WHOLE.summarize(case), scratch=object()
     )
     written = json.loads(json.dumps(case.to_json()))
-    assert written["schema"] == 1 and "scratch" not in written
+    assert written["schema"] == 2 and "scratch" not in written
     assert (
         Case.from_json(written) == case
         and pickle.loads(pickle.dumps(written)) == written
     )
     wrong = [
-        ({**written, "schema": 2}, "schema"),
+        ({**written, "schema": 1}, "schema"),
         ({key: value for key, value in written.items() if key != "hits"}, "hits"),
         ({**written, "question": 3}, "question"),
         ({**written, "colour": 3}, "colour"),
@@ -135,6 +137,70 @@ def test_a_case_survives_json() -> None:
     for value, named in wrong:
         with pytest.raises(BadInput, match=named):
             Case.from_json(value)  # type: ignore[arg-type]
+
+
+def test_possible_readings_survive_json() -> None:
+    asked_again = AskedAgain(own=0.9, other=0.05, fluent=0.8)
+    probable = Reading("Who made Dune?", "David Lynch", source="Dune (1984 film)")
+    possible = Reading("Who made it?", "Frank Herbert", asked_again=asked_again)
+    case = Case("Who made Dune?", readings=(probable,), possible=(possible,))
+    written = json.loads(json.dumps(case.to_json()))
+    assert written["readings"][0]["source"] == "Dune (1984 film)"
+    assert written["readings"][0]["asked_again"] is None
+    assert written["possible"][0]["asked_again"] == {
+        "own": 0.9,
+        "other": 0.05,
+        "fluent": 0.8,
+    }
+    assert Case.from_json(written) == case
+    del written["possible"][0]["asked_again"]["other"]
+    with pytest.raises(BadInput, match=r"possible\[0\].asked_again: .*'other'"):
+        Case.from_json(written)
+
+
+def test_what_is_merely_possible_is_kept_apart_for_people_alone() -> None:
+    """Two passages say Lynch, one says Villeneuve. Later stages see what is probable."""
+    more = passage_hit("In 1984 David Lynch made a film.", "David Lynch")
+    careful = dataclasses.replace(
+        WHOLE, retriever=FakeRetriever([*HITS, more]), verifier=FakeVerifier(0.5)
+    )
+    question = "Who made the film Dune?"
+    case = careful.ask(question)
+    assert answers_of(case.readings) == ["David Lynch"]
+    assert answers_of(case.possible) == ["Denis Villeneuve"]
+    assert case.confidence == case.readings[0].confidence > 0.5
+    assert not case.has_several_readings
+    (clarified,) = careful.run([question], "clarification")
+    assert clarified.clarification is not None
+    assert clarified.clarification.readings == case.readings
+    assert clarified.possible == case.possible
+    (summarized,) = careful.run([question], "long answer")
+    assert summarized.long_answer is not None
+    assert "Villeneuve" not in summarized.long_answer.text
+    assert summarized.possible == case.possible
+    by_threshold = dataclasses.replace(FOR_PEOPLE, threshold=0.2)
+    for policy in (FOR_BENCHMARKS, by_threshold):
+        everything = dataclasses.replace(careful, policy=policy).ask(question)
+        assert answers_of(everything.readings) == ["David Lynch", "Denis Villeneuve"]
+        assert everything.possible == ()
+
+
+def answers_of(readings: Sequence[Reading]) -> list[str]:
+    return [reading.answer for reading in readings]
+
+
+def test_without_a_probable_reading_the_confidence_is_that_of_an_answer() -> None:
+    possible = (Reading("Who?", "Ann", confidence=0.2),) * 2
+    case = Case("Who?", possible=possible, answerable=0.4, is_ambiguous=True)
+    assert case.confidence == 0.4 and not case.has_several_readings
+
+
+def test_a_reading_without_a_rewrite_says_where_it_is_from() -> None:
+    """A title does not tell two answers of one text apart: they keep the question."""
+    both = passage_hit("In 1984 David Lynch, in 2021 Denis Villeneuve.", "Dune")
+    pipeline = dataclasses.replace(WHOLE, retriever=FakeRetriever([both]))
+    for reading in pipeline.readings("Who made it?"):
+        assert (reading.question, reading.source) == ("Who made it?", "Dune")
 
 
 @pytest.mark.parametrize(

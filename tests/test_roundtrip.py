@@ -163,6 +163,45 @@ def test_one_answer_needs_no_round() -> None:
     )
 
 
+@dataclass
+class DoubtfulRewriter(ScriptedRewriter):
+    """Keeps apart the answers that are merely possible, as long as there are fewer than `enough`."""
+
+    possible: Sequence[str] = ()
+    enough: int = 99
+
+    def disambiguate(self, cases: Sequence[Case]) -> list[Case]:
+        split = []
+        for case in super().disambiguate(cases):
+            probable, doubtful = [], []
+            for reading in case.readings:
+                is_doubtful = reading.answer in self.possible
+                is_doubtful = is_doubtful and len(case.answers) < self.enough
+                (doubtful if is_doubtful else probable).append(reading)
+            apart = replace(case, readings=tuple(probable), possible=tuple(doubtful))
+            split.append(apart)
+        return split
+
+
+def test_what_is_merely_possible_is_neither_lost_nor_doubled() -> None:
+    script = {PROMPT: ["370", "186", "99"], f"{PROMPT} (370)": ["100", "98"]}
+    stays = DoubtfulRewriter(possible=["99", "98"])
+    joins = DoubtfulRewriter(possible=["99", "98"], enough=4)
+    expected = [
+        (stays, 5, ["370", "186", "100"], ["99", "98"]),
+        (joins, 5, ["370", "186", "99", "100", "98"], []),
+        (stays, 0, ["370", "186"], ["99"]),
+    ]
+    for rewriter, rounds, readings, possible in expected:
+        reader = ScriptedReader(script)
+        case = Pipeline(
+            FakeRetriever(HITS), reader=reader, disambiguator=rewriter, rounds=rounds
+        ).ask(PROMPT)
+        assert answers(case.readings) == readings
+        assert answers(case.possible) == possible
+        assert f"{PROMPT} (99)" not in reader.asked or not possible
+
+
 def test_the_pipeline_takes_rounds() -> None:
     reader = ScriptedReader({PROMPT: ["370", "186"]})
     pipeline = Pipeline(

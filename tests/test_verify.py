@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -41,6 +42,15 @@ def test_em_verification() -> None:
         cases.append(Case("who?", tuple(HITS), readings=own))
     kept = [[one.answer for one in case.readings] for case in verifier.verify(cases)]
     assert kept == [["ann"], ["Bob"], []]
+
+
+def test_verification_leaves_alone_what_is_merely_possible() -> None:
+    possible = tuple(readings(("Ann", 0.1)))
+    case = Case("who?", tuple(HITS), readings=tuple(readings(("Bob", 0.4))))
+    case = replace(case, possible=possible)
+    (verified,) = EMVerifier(FakeReader({"Bob": "Bob"})).verify([case])
+    assert [one.answer for one in verified.readings] == ["Bob"]
+    assert verified.possible == possible
 
 
 def f1(gold: Sequence[Sequence[str]], kept: Sequence[Reading]) -> float:

@@ -82,11 +82,11 @@ class Pipeline:
         limits: Limits | None = None,
         on_stage: _StageHook = _ignore,
     ) -> Case:
-        """One question with every reading of it, best first."""
+        """One question with every reading of it, best first; those that are merely possible are kept apart."""
         return self.run([question], limits=limits, on_stage=on_stage)[0]
 
     def readings(self, question: str) -> tuple[Reading, ...]:
-        """Every reading of a question, best first."""
+        """Every probable reading of a question, best first."""
         return self.ask(question).readings
 
     def clarify(self, question: str | Case) -> Clarification | None:

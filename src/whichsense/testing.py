@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -143,7 +144,11 @@ class FakeDetector:
 
 @dataclass(frozen=True)
 class FakeDisambiguator:
-    """Appends the title of the evidence to the question: "Who wrote it (Dune)?"."""
+    """Appends the title of the evidence to the question: "Who wrote it (Dune)?".
+
+    Answers that share a title keep the question, and give the title as their source. An answer's confidence is its
+    share of all spans.
+    """
 
     def disambiguate(self, cases: Sequence[Case]) -> list[Case]:
         rewritten = []
@@ -152,41 +157,68 @@ class FakeDisambiguator:
         return rewritten
 
     def _rewrite(self, case: Case) -> tuple[Reading, ...]:
+        hints = Counter(self._hint(answer) for answer in case.answers)
+        total = sum(self._weight(answer) for answer in case.answers)
         readings = []
         for answer in case.answers:
-            question = case.question
-            if len(case.answers) > 1:
-                question = f"{question.rstrip('?')} ({self._hint(answer)})?"
-            confidence = 1 / len(case.answers)
-            readings.append(Reading(question, answer.answer, answer.spans, confidence))
+            question, hint, source = case.question, self._hint(answer), ""
+            if hints[hint] > 1:
+                source = hint
+            elif len(case.answers) > 1:
+                question = f"{question.rstrip('?')} ({hint})?"
+            confidence = self._weight(answer) / total
+            readings.append(
+                Reading(question, answer.answer, answer.spans, confidence, source)
+            )
         return tuple(readings)
 
     @staticmethod
     def _hint(answer: Candidate) -> str:
         return answer.spans[0].passage.title if answer.spans else answer.answer
 
+    @staticmethod
+    def _weight(answer: Candidate) -> int:
+        return max(1, len(answer.spans))
+
 
 @dataclass(frozen=True)
 class FakeVerifier:
-    """Keeps readings that have evidence."""
+    """Keeps readings that have evidence. For people, those with less confidence than `probable` are merely possible.
+
+    A threshold of the user's takes the place of `probable`, and what is below it goes.
+    """
+
+    probable: float = 0.0
 
     def verify(self, cases: Sequence[Case]) -> list[Case]:
-        verified = []
-        for case in cases:
-            kept = tuple(reading for reading in case.readings if reading.evidence)
-            verified.append(replace(case, readings=kept))
-        return verified
+        return [self._split(case) for case in cases]
+
+    def _split(self, case: Case) -> Case:
+        policy = case.policy
+        least = policy.threshold
+        if least is None:
+            least = self.probable if policy.careful else 0.0
+        readings = []
+        possible = list(case.possible)
+        for reading in case.readings:
+            if reading.evidence and reading.confidence >= least:
+                readings.append(reading)
+            elif reading.evidence and policy.threshold is None:
+                possible.append(reading)
+        return replace(case, readings=tuple(readings), possible=tuple(possible))
 
 
 @dataclass(frozen=True)
 class FakeClarifier:
-    """Offers the rewrites themselves as options."""
+    """Offers the rewrites themselves as options; the source of a reading that has no rewrite."""
 
     def clarify(self, cases: Sequence[Case]) -> list[Case]:
         clarified = []
         for case in cases:
-            options = tuple(reading.question for reading in case.readings)
-            question = Clarification("Which reading", options, case.readings)
+            options = []
+            for reading in case.readings:
+                options.append(reading.source or reading.question)
+            question = Clarification("Which reading", tuple(options), case.readings)
             clarified.append(replace(case, clarification=question))
         return clarified
 

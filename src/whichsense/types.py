@@ -151,11 +151,13 @@ class Policy:
     name: str
     careful: bool
     """Give no answer where the evidence hardly holds one, a single one where the
-    question is hardly ambiguous, and no rewrite that is not well put. Benchmarks count
-    a missing answer as wrong and compare every rewrite, so they want none of this."""
+    question is hardly ambiguous, and no rewrite that is not well put. Split what is
+    probable (`Case.readings`) from what is merely possible (`Case.possible`); where the
+    line lies is the provider's own. Benchmarks count a missing answer as wrong and
+    compare every rewrite, so they want none of this."""
     threshold: float | None = None
-    """Give every answer that is at least this probable. None: the set of answers with
-    the highest expected F1."""
+    """Give every answer that is at least this probable: none that reaches it is kept
+    apart as merely possible. None: the provider chooses."""
 
 
 FOR_PEOPLE = Policy("people", careful=True)
@@ -186,9 +188,9 @@ class Case:
     hits: tuple[Hit, ...] = ()
     answers: tuple[Candidate, ...] = ()
     readings: tuple[Reading, ...] = ()
-    """What is probable: it is shown."""
+    """What is probable, best first: it is shown, predicted, clarified and summarized."""
     possible: tuple[Reading, ...] = ()
-    """What is merely possible: kept apart, and shown on demand."""
+    """What is merely possible, best first: kept apart, and shown on demand. No answer is in both."""
     answerable: float | None = None
     """The probability that the evidence holds an answer, where a provider gives it."""
     ambiguous: float | None = None
@@ -210,14 +212,14 @@ class Case:
     @property
     def confidence(self) -> float:
         """The probability that the first answer is right; without readings, that there
-        is an answer at all."""
+        is an answer at all. What is merely possible does not count."""
         if self.readings:
             return self.readings[0].confidence
         return self.answerable or 0.0
 
     @property
     def has_several_readings(self) -> bool:
-        """Whether several readings are answered, or one of a question that has more."""
+        """Whether several readings are probable, or one of a question that has more."""
         if len(self.readings) > 1:
             return True
         return bool(self.readings) and bool(self.is_ambiguous)
@@ -231,6 +233,12 @@ class Case:
         before = self.spent.get(stage, Cost())
         after = before + Cost(seconds, tokens)
         return replace(self, spent={**self.spent, stage: after})
+
+    def with_question(self, question: str) -> Case:
+        """The same evidence for another question, of which nothing is answered yet."""
+        return replace(
+            self, question=question, answers=(), readings=(), possible=(), scratch=None
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The case as JSON values; `from_json` gives an equal case back."""

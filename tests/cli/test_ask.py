@@ -14,7 +14,8 @@ import pytest
 from small_corpora import Corpus
 from tiny_compact import exported, scored
 from whichsense import index
-from whichsense.cli import ask, main
+from whichsense.cli import main
+from whichsense.cli.ask.screen import format_case
 from whichsense.types import Case, Reading
 
 for needed in ("onnx", "onnxruntime", "torch"):
@@ -87,11 +88,7 @@ def test_one_reading_says_whether_it_is_all_that_could_be_meant(run: Run) -> Non
     ):
         reading = Reading(QUESTION, "David Lynch", confidence=0.5)
         case = Case(QUESTION, readings=(reading,), is_ambiguous=ambiguous)
-        assert (
-            ask.format_case(case, None, as_json=False, by_threshold=False)
-            .splitlines()[0]
-            .endswith(said)
-        )
+        assert format_case(case).splitlines()[0].endswith(said)
     status, out, _ = run(
         QUESTION, "--threshold", "1"
     )  # others may be answered, too, if less surely
@@ -106,7 +103,7 @@ def test_json(run: Run) -> None:
     status, out, _ = run(QUESTION, "--threshold", "0", "--json")
     told = json.loads(out)
     case = Case.from_json(told)
-    assert status == 0 and case.readings and told["schema"] == 1
+    assert status == 0 and case.readings and told["schema"] == 2
     for reading in told["readings"]:
         for span in reading["evidence"]:
             start, end = span["start"], span["end"]

@@ -64,8 +64,11 @@ class SeqClarifier(GeneratorStage):
 def _bound_to_readings(text: str, case: Case) -> Clarification:
     parsed = parse_clarification(text, expected=len(case.readings) or None)
     if parsed is None:
-        rewrites = tuple(reading.question for reading in case.readings)
-        return Clarification("one", rewrites, case.readings)
+        options = []
+        for reading in case.readings:
+            # A reading without a rewrite is told apart by its source alone.
+            options.append(reading.source or reading.question)
+        return Clarification("one", tuple(options), case.readings)
     return matched(parsed, case.question, case.readings)
 
 
@@ -84,12 +87,13 @@ def evidence_of(readings: Sequence[Reading]) -> list[Hit]:
 def matched(
     parsed: Clarification, question: str, readings: Sequence[Reading]
 ) -> Clarification:
-    """Each option with the reading whose rewrite and answer share most words with it; what fits no reading goes."""
+    """Each option with the reading whose rewrite or source, and answer, share most words with it; what fits no reading
+    goes."""
     asked = set(words(question))
     rows = [set(words(option)) for option in parsed.options]
     columns = []
     for reading in readings:
-        added = set(words(reading.question)) - asked
+        added = set(words(f"{reading.question} {reading.source}")) - asked
         columns.append(added | set(words(reading.answer)))
     if not rows or not columns:
         return parsed

@@ -59,8 +59,7 @@ class RoundTrip:
         """Read the rewrites, and rewrite the cases that got a new answer, in place."""
         questions = []
         for place, rewrite in rewrites:
-            empty = replace(current[place], answers=(), readings=(), scratch=None)
-            questions.append(replace(empty, question=rewrite))
+            questions.append(current[place].with_question(rewrite))
         before = {place: current[place].answers for place, _ in rewrites}
         for (place, _), read in zip(rewrites, self.reader.read(questions), strict=True):
             case = current[place]
@@ -79,8 +78,9 @@ class RoundTrip:
 
 def _add_readings(case: Case, rewritten: Case, before: Sequence[Candidate]) -> Case:
     """The readings that were there, and those of the new answers. What was the only answer is rewritten as well: it is
-    no longer the question."""
+    no longer the question. What was merely possible joins the readings if it is probable now."""
     known = {normalize(candidate.answer) for candidate in before}
+    known -= {normalize(reading.answer) for reading in case.possible}
     old: list[Reading] = []
     new: list[Reading] = []
     for reading in rewritten.readings:
@@ -89,7 +89,13 @@ def _add_readings(case: Case, rewritten: Case, before: Sequence[Candidate]) -> C
     stay = list(case.readings)
     if len(stay) == 1:
         stay = old or stay
-    return replace(rewritten, readings=(*stay, *new))
+    readings = (*stay, *new)
+    given = {normalize(reading.answer) for reading in readings}
+    possible = []
+    for reading in rewritten.possible:
+        if normalize(reading.answer) not in given:
+            possible.append(reading)
+    return replace(rewritten, readings=readings, possible=tuple(possible))
 
 
 def _unasked(case: Case, asked: set[str]) -> list[str]:

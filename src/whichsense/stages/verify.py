@@ -95,9 +95,8 @@ class EMVerifier:
     def verify(self, cases: Sequence[Case]) -> list[Case]:
         questions = []
         for case in cases:
-            empty = replace(case, answers=(), readings=(), scratch=None)
             for reading in case.readings:
-                questions.append(replace(empty, question=reading.question))
+                questions.append(case.with_question(reading.question))
         read = iter(self.reader.read(questions))
         verified = []
         for case in cases:

@@ -56,9 +56,9 @@ def load(
     """A pipeline over an index (without one, the embedded sample). Models load with the first question.
 
     `system` is a system's file, or a provider: "compact", the embedded default. `depth` passages are searched for, the
-    best `keep` are read. With a `threshold` every answer that is at least that probable is given, and the best one,
-    instead of the set with the highest expected F1. `threads`, `weights` and `model` are the embedded model's: how many
-    cores it uses, another weights folder, or a `Compact` that is already there.
+    best `keep` are read. With a `threshold` every answer that is at least that probable is given, and the best one;
+    none that reaches it is kept apart as merely possible. `threads`, `weights` and `model` are the embedded model's:
+    how many cores it uses, another weights folder, or a `Compact` that is already there.
     """
     settings = load_settings(system)
     settings = replace(

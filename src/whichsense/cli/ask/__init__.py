@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import textwrap
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,17 +11,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from whichsense.cli.ask.screen import format_case
 from whichsense.cli.evidence import evidence_options, open_evidence
-from whichsense.cli.search import printable, utf8
+from whichsense.cli.search import utf8
 from whichsense.errors import BadInput
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
-    from whichsense.types import Case, Reading, Span
-
-_WIDTH = 100
-_NEAREST = 3  # passages that are shown where there is no answer
-_LONGEST_SENTENCE = 300
 
 
 @click.command(
@@ -46,10 +41,17 @@ _LONGEST_SENTENCE = 300
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1),
-    help="Give every answer that is at least this probable, and the best one in any case.",
+    help="Give every answer that is at least this probable, and the best one in any case. "
+    "No answer that reaches it is kept apart as merely possible.",
 )
 @click.option(
     "--k", type=click.IntRange(1, 100), help="Show at most this many readings."
+)
+@click.option(
+    "--all",
+    "show_possible",
+    is_flag=True,
+    help="Show the readings that are merely possible, too.",
 )
 @click.option(
     "--depth",
@@ -91,6 +93,7 @@ def command(
     system: Path | None,
     threshold: float | None,
     k: int | None,
+    show_possible: bool,
     depth: int | None,
     keep: int | None,
     threads: int,
@@ -100,8 +103,9 @@ def command(
 ) -> None:
     """Find every reading of QUESTION: its answers, a rewrite for each, how sure each is, and where it was found.
 
-    A '-' reads questions from standard input, one a line. Without --threshold the answers are given that together have
-    the highest expected F1; a low threshold finds more of them, a high one only the surest.
+    A '-' reads questions from standard input, one a line. Without --threshold the probable answers are given, and
+    those that are merely possible are kept apart: --all shows them. A low threshold finds more answers, a high one only
+    the surest.
     """
     if (
         question and question.startswith("--") and len(question.split()) == 1
@@ -134,7 +138,11 @@ def command(
         model.load()  # damaged weights are reported now, not after hours
     for asked in questions:
         case = pipeline.ask(asked, limits=Limits.of(timeout))
-        click.echo(format_case(case, k, as_json, by_threshold=threshold is not None))
+        if as_json:
+            shown = replace(case, readings=case.readings[:k])
+            click.echo(json.dumps(shown.to_json(), ensure_ascii=not utf8()))
+        else:
+            click.echo(format_case(case, k, show_possible))
 
 
 def _begin_loading(weights: Path | None, threads: int) -> Compact:
@@ -188,82 +196,3 @@ def _usable(lines: Mapping[int, str], path: Path | None) -> list[str]:
 
 def _name(path: Path | None) -> str:
     return f"'{path}'" if path else "standard input"
-
-
-def format_case(case: Case, k: int | None, as_json: bool, by_threshold: bool) -> str:
-    """At most k readings of a case; `by_threshold`: the user chose which answers are given."""
-    shown = replace(case, readings=case.readings[:k])
-    if as_json:
-        return json.dumps(shown.to_json(), ensure_ascii=not utf8())
-    head = click.style(printable(case.question), bold=True)
-    if case.stopped:
-        head += f"  (stopped: {case.stopped})"
-    if not case.readings:
-        return "\n".join([head, *_nearest(case), ""])
-    if len(case.readings) == 1:
-        only_one_answered = case.has_several_readings and not by_threshold
-        head += (
-            "  (the only reading that is answered here)"
-            if only_one_answered
-            else "  (one reading)"
-        )
-    readings = []
-    for rank, reading in enumerate(shown.readings, 1):
-        readings.append(_reading(rank, reading))
-    return "\n".join([head, *readings])
-
-
-def _nearest(case: Case) -> list[str]:
-    """Lines for a case without an answer: the passages that came nearest."""
-    told = "Stopped before it was answered." if case.stopped else "No answer found."
-    lines = [told + " Nearest passages:" * bool(case.hits)]
-    for hit in case.hits[:_NEAREST]:
-        title = printable(hit.passage.title)
-        lines.append(_indented(f"{title}: {_beginning(hit.passage.text)}"))
-    return lines
-
-
-def _reading(rank: int, reading: Reading) -> str:
-    answer = click.style(printable(reading.answer), bold=True)
-    lines = [
-        f"{rank:>3}. {answer}  {reading.confidence:.0%}",
-        _indented(printable(reading.question)),
-    ]
-    if reading.evidence:
-        best = reading.evidence[0]
-        lines.append(_indented(f"{_marked(best)}  [{printable(best.passage.title)}]"))
-    return "\n".join(lines) + "\n"
-
-
-def _marked(span: Span) -> str:
-    """The sentence in which an answer stands, with the answer between stars."""
-    from whichsense.text.sentences import sentence_spans
-
-    text = span.passage.text
-    if span.start == span.end:  # the answer is the title
-        return _beginning(text)
-    for start, end in sentence_spans(text):
-        if start <= span.start < end:
-            before, answer = text[start : span.start], text[span.start : span.end]
-            after = text[span.end : max(end, span.end)]
-            room = max(_LONGEST_SENTENCE - len(answer), 40) // 2
-            before = before if len(before) <= room else "…" + before[-room:]
-            after = after if len(after) <= room else after[:room] + "…"
-            return printable(" ".join(f"{before}*{answer}*{after}".split()))
-    return _beginning(text)
-
-
-def _beginning(text: str) -> str:
-    return printable(
-        textwrap.shorten(" ".join(text.split()), _LONGEST_SENTENCE, placeholder=" …")
-    )
-
-
-def _indented(text: str) -> str:
-    return textwrap.fill(
-        text,
-        _WIDTH,
-        initial_indent="     ",
-        subsequent_indent="     ",
-        break_long_words=False,
-    )
