@@ -32,7 +32,9 @@ class Echo:
         cases = []
         for question in questions:
             first = Reading(f"{question} (long)", str(len(question)))
-            cases.append(Case(question, readings=(first, Reading(question, "é"))))
+            readings = (first, Reading(question, "é"))
+            possible = (Reading(question, "never predicted"),)
+            cases.append(Case(question, readings=readings, possible=possible))
         return cases
 
 
