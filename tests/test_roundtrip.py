@@ -173,7 +173,8 @@ class DoubtfulRewriter(ScriptedRewriter):
     def disambiguate(self, cases: Sequence[Case]) -> list[Case]:
         split = []
         for case in super().disambiguate(cases):
-            probable, doubtful = [], []
+            probable: list[Reading] = []
+            doubtful: list[Reading] = []
             for reading in case.readings:
                 is_doubtful = reading.answer in self.possible
                 is_doubtful = is_doubtful and len(case.answers) < self.enough
