@@ -157,10 +157,15 @@ class VerifierTask(EncoderTask):
             types[row, :size] = bare.types
             mask[row, :size] = True
         fluent = torch.tensor([float(label) for _, label in texts])
-        arrays = map(torch.from_numpy, (ids, types, mask))
-        return FluencyBatch(*arrays, fluent=fluent)
+        return FluencyBatch(
+            torch.from_numpy(ids),
+            torch.from_numpy(types),
+            torch.from_numpy(mask),
+            fluent,
+        )
 
-    def loss(
+    # `batches` gives batches of this task's own type, which hold the encoder's.
+    def loss(  # type: ignore[override]
         self, model: CompactNet, batch: VerifierBatch
     ) -> tuple[Tensor, dict[str, float | Tensor]]:
         total, logged = super().loss(model, batch.lists)
