@@ -73,6 +73,12 @@ class Journal:
         """One for each question, in their order, once all are done."""
         return [self._records[question.id] for question in self.questions]
 
+    def answered(self) -> Iterator[tuple[Question, dict[str, Any]]]:
+        """The questions that have a record, in their order, each with it."""
+        for question in self.questions:
+            if question.id in self._records:
+                yield question, self._records[question.id]
+
     def finish(self) -> None:
         """Remove the journal: its result is written."""
         if self.path:

@@ -38,6 +38,18 @@ def sentences(text: str) -> list[str]:
     return [text[start:end] for start, end in sentence_spans(text)]
 
 
+def sentence_at(text: str, place: int) -> tuple[int, int]:
+    """The start and end of the sentence that holds the character at a place; the whole text if none does.
+
+    >>> sentence_at("It rained. It poured.", 13)
+    (11, 21)
+    """
+    for start, end in sentence_spans(text):
+        if start <= place < end:
+            return start, end
+    return 0, len(text)
+
+
 def _is_abbreviation(text: str, start: int, mark: int) -> bool:
     """Whether the mark at `mark` is the dot of an abbreviation; the sentence began at `start`."""
     if text[mark] != ".":

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 
+_VOID = ("input", "meta")  # elements without content and without an end tag
 
-def tag(name: str, *content: str, **attributes: object) -> str:
+
+def tag(name: str, /, *content: str, **attributes: object) -> str:
     """An element. Content is markup already; attribute values are escaped, floats rounded to a tenth.
 
     In attribute names "_" stands for "-", and a trailing "_" is dropped. An attribute that is None is left out.
@@ -16,6 +18,8 @@ def tag(name: str, *content: str, **attributes: object) -> str:
     '<text x="1.2" text-anchor="end" class="ink">a &lt; b</text>'
     >>> tag("rect", width=3)
     '<rect width="3"></rect>'
+    >>> tag("input", type="radio")
+    '<input type="radio">'
     """
     parts = [name]
     for key, value in attributes.items():
@@ -25,10 +29,11 @@ def tag(name: str, *content: str, **attributes: object) -> str:
         shown = f"{value:.1f}" if isinstance(value, float) else str(value)
         attribute = key.removesuffix("_").replace("_", "-")
         parts.append(f'{attribute}="{escape(shown)}"')
-    return f"<{' '.join(parts)}>{''.join(content)}</{name}>"
+    start = f"<{' '.join(parts)}>"
+    return start if name in _VOID else f"{start}{''.join(content)}</{name}>"
 
 
-def text(name: str, content: object, **attributes: object) -> str:
+def text(name: str, content: object, /, **attributes: object) -> str:
     """An element that holds plain text.
 
     >>> text("b", "a < b")
@@ -67,16 +72,17 @@ def style() -> str:
     return tag("style", sheet.read_text(encoding="utf-8"))
 
 
-def page(title: str, *body: str) -> str:
-    """A whole page under a heading."""
-    head = (
-        '<meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    )
+def page(title: str, *body: str, head: str = "") -> str:
+    """A whole page under a heading. `head` is added to what every page has in its head."""
+    screen = "width=device-width, initial-scale=1"
+    parts = [
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content=screen),
+        text("title", title),
+        style(),
+        head,
+    ]
     html = tag(
-        "html",
-        tag("head", head, text("title", title), style()),
-        tag("body", text("h1", title), *body),
-        lang="en",
+        "html", tag("head", *parts), tag("body", text("h1", title), *body), lang="en"
     )
     return f"<!doctype html>{html}\n"

@@ -22,7 +22,7 @@ from whichsense.models.compact.reader.candidates import (
 from whichsense.text.answers import parse_answer
 from whichsense.text.function_words import SURROUNDING_WORDS
 from whichsense.text.porter import porter_stem
-from whichsense.text.sentences import sentence_spans
+from whichsense.text.sentences import sentence_at
 from whichsense.text.words import words
 
 LEAST = 1e-6  # of a probability, so that its logarithm is finite
@@ -69,14 +69,6 @@ def asked_for(question: str) -> str:
             best = kind
             first = match.start()
     return best
-
-
-def _sentence_at(text: str, place: int) -> str:
-    """The sentence that holds the character at a place, or the whole text if none does."""
-    for start, end in sentence_spans(text):
-        if start <= place < end:
-            return text[start:end]
-    return text
 
 
 @dataclass(frozen=True)
@@ -206,7 +198,9 @@ class AnswerView:
         return in_sentence, in_title
 
     def _sentence(self, mention: Mention) -> str:
-        return _sentence_at(self.evidence.passages[mention.passage].text, mention.start)
+        text = self.evidence.passages[mention.passage].text
+        start, end = sentence_at(text, mention.start)
+        return text[start:end]
 
 
 class QuestionView:

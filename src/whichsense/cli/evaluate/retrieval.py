@@ -1,4 +1,4 @@
-"""whichsense evaluate: measure systems over a dataset."""
+"""whichsense evaluate retrieval: how many gold answers a search finds."""
 
 from __future__ import annotations
 
@@ -9,114 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from whichsense.cli.evaluate.options import (
+    PATH,
+    data_dir_option,
+    json_option,
+    limit_option,
+)
 from whichsense.cli.evidence import evidence_options, open_evidence
 from whichsense.errors import BadInput
 from whichsense.jobs.progress import show_progress
 
 if TYPE_CHECKING:
-    from whichsense.evaluation.leaderboard import Leaderboard
     from whichsense.evaluation.retrieval import RetrievalResult
     from whichsense.index import Index
     from whichsense.protocols import Reranker
 
 # Passages of a hundred that compact reads to the end. With 20, its first layers alone would choose the 20 best.
 _KEEP = 40
-_PATH = click.Path(path_type=Path)
-_DATA_DIR = click.option(
-    "--data-dir",
-    type=_PATH,
-    metavar="DIR",
-    help="The data folder. [default: WHICHSENSE_DATA, or the user's cache]",
-)
-_LIMIT = click.option(
-    "--limit",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Use only the first N questions.",
-)
-_JSON = click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print the result as JSON, with the provenance of its numbers.",
-)
-# Metrics that the table shows, in percent, and their titles.
-_COLUMNS = {
-    "f1_ans": "F1ans",
-    "f1_ans_multi": "(multi)",
-    "f1_bleu4": "F1BLEU",
-    "f1_edit": "F1EDIT",
-}
 
 
-class _FileOrCommand(click.Group):
-    """`evaluate systems.toml` is short for `evaluate systems systems.toml`."""
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name.endswith(".toml"):
-            cmd_name = "systems"
-        return super().get_command(ctx, cmd_name)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0].endswith(".toml"):
-            args = ["systems", *args]
-        return super().resolve_command(ctx, args)
-
-
-@click.group(cls=_FileOrCommand)
-def command() -> None:
-    """Measure systems over a dataset.
-
-    whichsense evaluate SYSTEMS.toml compares systems in one table.
-    """
-
-
-@command.command()
-@click.argument("file", type=_PATH, metavar="SYSTEMS.toml")
-@_DATA_DIR
-@_LIMIT
-@_JSON
-def systems(
-    file: Path, data_dir: Path | None, limit: int | None, as_json: bool
-) -> None:
-    """Compare systems: answers, rewrites, seconds per question.
-
-    A system with predictions is not run again; a stopped one resumes.
-    """
-    from whichsense.evaluation.leaderboard import evaluate_systems
-
-    leaderboard = evaluate_systems(
-        file,
-        data_dir=data_dir,
-        limit=limit,
-        progress=lambda name: show_progress(name, "questions"),
-    )
-    if as_json:
-        print(json.dumps(leaderboard.as_dict()))
-    else:
-        _print_leaderboard(leaderboard)
-
-
-def _print_leaderboard(leaderboard: Leaderboard) -> None:
-    counts = f"{leaderboard.questions:,} questions, {leaderboard.multi:,} of them"
-    print(f"{leaderboard.dataset}: {counts} with several answers")
-    width = max(6, *(len(system.name) for system in leaderboard.systems))
-    titles = "".join(f"{title:>10}" for title in (*_COLUMNS.values(), "s each"))
-    print(f"{'':<{width}}{titles}")
-    for system in leaderboard.systems:
-        cells = []
-        for metric in _COLUMNS:
-            value = system.metrics.get(metric)
-            cells.append("–" if value is None else f"{100 * value:.1f}")
-        seconds = system.seconds_per_question
-        cells.append("–" if seconds is None else f"{seconds:.3f}")
-        row = "".join(f"{cell:>10}" for cell in cells)
-        print(f"{system.name:<{width}}{row}")
-
-
-@command.command()
+@click.command()
 @click.option(
     "--dataset",
     required=True,
@@ -135,12 +47,12 @@ def _print_leaderboard(leaderboard: Leaderboard) -> None:
     metavar="N",
     help="With --rerank compact: read N passages to the end. [default: 40]",
 )
-@_DATA_DIR
-@_LIMIT
+@data_dir_option
+@limit_option
 @click.option(
-    "--out", type=_PATH, metavar="FILE", help="Write the result to this JSON file, too."
+    "--out", type=PATH, metavar="FILE", help="Write the result to this JSON file, too."
 )
-@_JSON
+@json_option
 def retrieval(
     dataset: str,
     folder: Path | None,

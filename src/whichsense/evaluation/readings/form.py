@@ -1,0 +1,147 @@
+"""The form that people fill in: questions, the readings that were shown for them, and four marks for each reading."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from whichsense import records
+from whichsense.errors import BadInput
+from whichsense.files import read_json
+from whichsense.types import AskedAgain
+
+_SCHEMA = 1
+"""Of a form in JSON; another number is refused."""
+
+RUBRIC = {
+    "answer": "The answer is right for the question as asked, under at least one plausible reading, and the evidence "
+    "supports it.",
+    "true": "Whoever asks exactly the rewrite would rightly be given exactly this answer: what the rewrite adds (year, "
+    "work, place, sport, role) belongs to this answer.",
+    "apart": "The rewrite does not equally call for another listed answer.",
+    "fluent": "A person could have written the rewrite. A trailing “, according to …” is not fluent; lower-case names "
+    "are no fault.",
+}
+"""When a mark is yes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What one reader says about a reading; None where nothing was said yet."""
+
+    answer: bool | None = None
+    true: bool | None = None
+    apart: bool | None = None
+    fluent: bool | None = None
+
+    @property
+    def missing(self) -> list[str]:
+        """The marks that were not given."""
+        return [mark for mark in RUBRIC if getattr(self, mark) is None]
+
+    def verdicts(self) -> dict[str, bool]:
+        """The four marks, and what follows from them.
+
+        >>> Marks(answer=True, true=True, apart=True, fluent=False).verdicts()["good"]
+        False
+        """
+        verdicts = {mark: bool(getattr(self, mark)) for mark in RUBRIC}
+        correct = verdicts["answer"] and verdicts["true"] and verdicts["apart"]
+        verdicts["correct"] = correct
+        verdicts["good"] = correct and verdicts["fluent"]
+        return verdicts
+
+
+VERDICTS = tuple(Marks().verdicts())
+"""The names of all verdicts, in the order of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownReading:
+    """A reading as a person sees it, with the system's own opinion of it and the person's marks."""
+
+    rewrite: str
+    answer: str
+    source: str
+    """Where the answer comes from, if there is no rewrite."""
+    title: str
+    sentence: str
+    """The sentence of the evidence that holds the answer; empty where there is no evidence."""
+    start: int
+    end: int
+    """Where the answer stands in the sentence; the same number twice if it does not."""
+    confidence: float
+    asked_again: AskedAgain | None
+    marks: Marks = Marks()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedQuestion:
+    """A question of the form."""
+
+    id: str
+    question: str
+    gold: tuple[tuple[str, ...], ...]
+    """The dataset's answers with their aliases, for later analysis; the page does not show them."""
+    readings: tuple[ShownReading, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form: empty as it is drawn, or filled in by one reader."""
+
+    dataset: str
+    seed: int
+    several: bool
+    """Whether only questions that got several readings are in the form."""
+    available: int
+    """Questions of the dataset."""
+    asked: int
+    """Questions that were drawn and asked, in the form or not."""
+    one_reading: int
+    no_reading: int
+    """How many of the asked questions got a single reading, and how many none."""
+    questions: tuple[JudgedQuestion, ...]
+    reader: str = ""
+    """Who filled it in."""
+    provenance: Mapping[str, Any] = field(
+        default_factory=dict, metadata={"json": False}
+    )
+
+    @property
+    def shown(self) -> int:
+        """How many readings are to be marked."""
+        return sum(len(question.readings) for question in self.questions)
+
+    def to_json(self) -> dict[str, Any]:
+        """The form as JSON values, with the rubric for those who fill it in by hand."""
+        head = {"schema": _SCHEMA, "reader": self.reader, "rubric": RUBRIC}
+        return head | records.encode(self) | {"provenance": dict(self.provenance)}
+
+    @classmethod
+    def from_json(cls, value: Any) -> Form:
+        """Read what `to_json` wrote. Raises `BadInput` where a field is missing or wrong."""
+        schema = value.get("schema") if isinstance(value, Mapping) else None
+        if schema != _SCHEMA:
+            raise BadInput(
+                f"This is not a form of schema {_SCHEMA} (its schema: {schema!r})."
+            )
+        fields = dict(value)
+        provenance = fields.pop("provenance", {})
+        for name in ("schema", "rubric"):
+            fields.pop(name, None)
+        return replace(records.decode(cls, fields), provenance=provenance)
+
+
+def load_form(path: str | Path) -> Form:
+    """Read a form, filled in or not."""
+    value = read_json(path)
+    try:
+        return Form.from_json(value)
+    except BadInput as error:
+        raise BadInput(
+            f"'{path}' is not a form. {error} Draw one with: whichsense evaluate readings --dataset NAME --out {path}; "
+            "a mark is true or false."
+        ) from None

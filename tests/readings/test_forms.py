@@ -1,0 +1,156 @@
+"""A form is drawn by its seed, resumes, survives the way to disk and back, and its page says everything in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from small_forms import HOSTILE, Numbered, write_dataset
+
+from whichsense.cli.evaluate import command
+from whichsense.errors import BadInput
+from whichsense.evaluation.readings.drawing import draw_form
+from whichsense.evaluation.readings.form import Form, load_form
+
+
+def draw(folder: Path, name: str = "form.json", **options: int) -> Form:
+    dataset = write_dataset(folder / "questions.json", 40)
+    return draw_form(Numbered(), str(dataset), folder / name, **options)
+
+
+def ids(form: Form) -> list[str]:
+    return [question.id for question in form.questions]
+
+
+def test_the_seed_decides_what_is_drawn(tmp_path: Path) -> None:
+    one = draw(tmp_path, "one.json", seed=1, questions=5)
+    again = draw(tmp_path, "again.json", seed=1, questions=5)
+    more = draw(tmp_path, "more.json", seed=1, questions=9)
+    other = draw(tmp_path, "other.json", seed=2, questions=5)
+    assert one.questions == again.questions == more.questions[:5]
+    assert ids(one) != ids(other)
+    assert ids(one) != sorted(ids(one))
+
+
+def test_only_questions_with_several_readings_are_taken_and_all_are_counted(
+    tmp_path: Path,
+) -> None:
+    form = draw(tmp_path, questions=6)
+    assert len(form.questions) == 6
+    assert all(len(question.readings) > 1 for question in form.questions)
+    assert form.asked == 6 + form.one_reading + form.no_reading
+    everything = draw(tmp_path, "everything.json", questions=100)
+    counts = (everything.asked, everything.one_reading, everything.no_reading)
+    assert (len(everything.questions), *counts) == (20, 40, 10, 10)
+
+
+def test_all_questions_are_taken_whatever_they_get(tmp_path: Path) -> None:
+    form = draw(tmp_path, questions=12, several=False)
+    assert len(form.questions) == form.asked == 12
+    assert {len(question.readings) for question in form.questions} == {0, 1, 2, 3}
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    form = draw(tmp_path, questions=4, seed=3)
+    assert load_form(tmp_path / "form.json") == form
+    question = form.questions[0]
+    shown = question.readings[1]
+    assert question.gold == ((f"a{question.id[1:]}",),)
+    assert shown.sentence == "It was Ann 1 who came."
+    assert shown.sentence[shown.start : shown.end] == shown.answer == "Ann 1"
+    assert shown.asked_again is not None and shown.asked_again.own == 0.9
+    assert question.readings[0].asked_again is None
+    assert shown.marks.missing == ["answer", "true", "apart", "fluent"]
+    assert form.provenance["seed"] == 3
+    assert list(form.provenance["data"]) == ["questions.json"]
+
+
+def test_a_run_that_failed_resumes_and_asks_nothing_twice(tmp_path: Path) -> None:
+    dataset = str(write_dataset(tmp_path / "questions.json", 40))
+    out = tmp_path / "form.json"
+    first, second = Numbered(fails_after=7), Numbered()
+    with pytest.raises(RuntimeError):
+        draw_form(first, dataset, out, questions=8, system={"name": "a"})
+    assert not out.exists()
+    with pytest.raises(BadInput, match="begun by another system"):
+        draw_form(second, dataset, out, questions=8, system={"name": "b"})
+    resumed = draw_form(second, dataset, out, questions=8, system={"name": "a"})
+    whole = draw(tmp_path, "whole.json", questions=8)
+    assert len(first.asked) == 7 and not set(first.asked) & set(second.asked)
+    assert len(first.asked) + len(second.asked) == whole.asked
+    assert replace(resumed, provenance={}) == replace(whole, provenance={})
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_a_form_that_is_there_is_not_written_over(tmp_path: Path) -> None:
+    draw(tmp_path, questions=2)
+    with pytest.raises(BadInput, match="may hold marks"):
+        draw(tmp_path, questions=2)
+    with pytest.raises(BadInput, match=r"Give --out FORM\.json"):
+        draw(tmp_path, "form.html", questions=2)
+
+
+class PageReader(HTMLParser):
+    """The texts of a page by the element that they are in, and the buttons of the marks."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.buttons: list[tuple[str, str]] = []
+        self.texts: dict[str, list[str]] = {}
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.texts.setdefault(tag, []).append("")
+        values = dict(attrs)
+        if values.get("type") == "radio":
+            self.buttons.append((str(values["name"]), str(values["value"])))
+
+    def handle_data(self, data: str) -> None:
+        if self.tags:
+            self.texts[self.tags[-1]][-1] += data
+
+
+def test_the_page_shows_every_reading_and_runs_nothing_of_a_passage(
+    tmp_path: Path,
+) -> None:
+    form = draw(tmp_path, questions=3)
+    page = PageReader((tmp_path / "form.html").read_text(encoding="utf-8"))
+    readings = [one for question in form.questions for one in question.readings]
+    rewrites = [one.rewrite.replace("\ud800", "?") for one in readings]
+    assert page.texts["h3"] == rewrites
+    assert page.texts["mark"] == [one.answer for one in readings]
+    assert [text[1:-1] for text in page.texts["cite"]] == [
+        one.title for one in readings
+    ]
+    # The form and the page's own script; nothing of the passages became an element.
+    assert page.tags.count("script") == 2 and "i" not in page.tags
+    assert len(page.buttons) == 8 * len(readings)
+    assert page.buttons[:2] == [("0/0/answer", "yes"), ("0/0/answer", "no")]
+    data, script = page.texts["script"]
+    assert Form.from_json(json.loads(data)) == form
+    assert HOSTILE[:9] not in data and "http" not in script
+    shown = "".join(
+        text for tag, all in page.texts.items() for text in all if tag != "script"
+    )
+    assert "0.12" not in shown and not re.search(r"\ba\d", shown)
+
+
+def test_the_command_draws_from_the_sample(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    out = tmp_path / "form.json"
+    arguments = ["readings", "--dataset", "sample/questions", "--questions", "1"]
+    done = CliRunner().invoke(
+        command, [*arguments, "--out", str(out), "--json"], catch_exceptions=False
+    )
+    printed = json.loads(done.stdout.splitlines()[-1])
+    form = load_form(out)
+    assert printed["readings"] == form.shown > 1
+    assert form.provenance["system"]["name"] == "compact"
+    assert Path(printed["page"]).is_file()
