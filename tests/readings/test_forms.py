@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -18,7 +19,7 @@ from whichsense.evaluation.readings.drawing import draw_form
 from whichsense.evaluation.readings.form import Form, load_form
 
 
-def draw(folder: Path, name: str = "form.json", **options: int) -> Form:
+def draw(folder: Path, name: str = "form.json", **options: Any) -> Form:
     dataset = write_dataset(folder / "questions.json", 40)
     return draw_form(Numbered(), str(dataset), folder / name, **options)
 

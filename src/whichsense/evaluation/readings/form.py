@@ -117,8 +117,14 @@ class Form:
 
     def to_json(self) -> dict[str, Any]:
         """The form as JSON values, with the rubric for those who fill it in by hand."""
-        head = {"schema": _SCHEMA, "reader": self.reader, "rubric": RUBRIC}
-        return head | records.encode(self) | {"provenance": dict(self.provenance)}
+        fields: dict[str, Any] = {
+            "schema": _SCHEMA,
+            "reader": self.reader,
+            "rubric": RUBRIC,
+            **records.encode(self),
+            "provenance": dict(self.provenance),
+        }
+        return fields
 
     @classmethod
     def from_json(cls, value: Any) -> Form:
