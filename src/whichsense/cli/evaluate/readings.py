@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,21 @@ from whichsense.jobs.progress import show_progress
 
 if TYPE_CHECKING:
     from whichsense.evaluation.readings.form import Form
+    from whichsense.evaluation.readings.result import Band, ReadingsResult, Row
+
+_PER_QUESTION = "correct_per_question"
+_COLUMN = 11  # characters
 
 
 @click.command()
+@click.argument("forms", nargs=-1, type=PATH, metavar="[FILLED.json…]")
+@click.option(
+    "--filled",
+    is_flag=True,
+    help="Count the marks of filled forms: --filled ann.json ben.json",
+)
 @click.option(
     "--dataset",
-    required=True,
     metavar="NAME|FILE",
     help="Draw the questions from this dataset, or from a file in AmbigNQ's form.",
 )
@@ -60,14 +70,15 @@ if TYPE_CHECKING:
 @data_dir_option
 @click.option(
     "--out",
-    required=True,
     type=PATH,
-    metavar="FORM.json",
-    help="The form; its page is FORM.html.",
+    metavar="FILE.json",
+    help="The form to write, with its page FILE.html beside it; with --filled, the result.",
 )
 @json_option
 def readings(
-    dataset: str,
+    forms: tuple[Path, ...],
+    filled: bool,
+    dataset: str | None,
     folder: Path | None,
     method: str | None,
     seed: int,
@@ -76,13 +87,25 @@ def readings(
     system: Path | None,
     weights: Path | None,
     data_dir: Path | None,
-    out: Path,
+    out: Path | None,
     as_json: bool,
 ) -> None:
-    """Draw questions, ask them as people would, and write a form: four marks for every reading that is shown.
+    """Have people judge the readings that whichsense ask shows.
 
-    A run that was stopped resumes when the same command is given again.
+    First, --dataset NAME --out FORM.json draws questions, asks them and writes a form with the rubric, as JSON and as a
+    page. A stopped run resumes when the same command is given again. Then, with one form or more filled in, --filled
+    prints the table: the share of readings that are right, true, apart, fluent, correct and good, with 95% bootstrap
+    intervals over questions, the readers' agreement, and how well the confidence predicts a correct reading.
     """
+    if filled:
+        if dataset:
+            raise click.UsageError("Give either --dataset NAME or --filled FORMS.")
+        _count_marks(forms, out, as_json)
+        return
+    if forms or dataset is None or out is None:
+        raise click.UsageError(
+            "Give --dataset NAME --out FORM.json to draw a form, or --filled FORMS to count its marks."
+        )
     from whichsense.evaluation.readings.drawing import draw_form
     from whichsense.systems.build import build
     from whichsense.systems.settings import describe, load_settings
@@ -131,3 +154,84 @@ def _print_form(form: Form, out: Path, as_json: bool) -> None:
         f"Asked {form.asked:,} of {form.available:,} questions: {form.one_reading:,} got one reading, "
         f"{form.no_reading:,} none."
     )
+
+
+def _count_marks(forms: Sequence[Path], out: Path | None, as_json: bool) -> None:
+    from whichsense.evaluation.readings.result import evaluate_forms
+    from whichsense.files import as_json as to_json
+    from whichsense.files import write_atomically
+
+    if out and out.exists() and any(map(out.samefile, forms)):
+        raise click.UsageError(f"'{out}' is a filled form. Give another --out.")
+    result = evaluate_forms(forms)
+    if out:
+        write_atomically(out, to_json(result.as_dict(), indent=2))
+    if as_json:
+        print(json.dumps(result.as_dict()))
+    else:
+        _print_result(result)
+
+
+def _print_result(result: ReadingsResult) -> None:
+    drawn = f"{result.questions:,} questions of {result.asked:,} asked"
+    counts = f"{result.one_reading:,} got one reading, {result.no_reading:,} none"
+    print(f"{result.dataset}, seed {result.seed}: {drawn} ({counts})")
+    verdicts = [name for name in result.mean.metrics if name != _PER_QUESTION]
+    rows = list(result.readers)
+    if len(rows) > 1:
+        rows.append(result.mean)
+    _print_line("", ["shown", *verdicts, "correct/q"])
+    for row in rows:
+        _print_row(row)
+    print("Below each number: its 95% bootstrap interval over questions.")
+    print("correct/q: correct readings a question.")
+    print()
+    _print_line("confidence", ["shown", *verdicts])
+    for band in result.bands:
+        cells = [f"{band.shown:,}", *_shares(band.metrics)]
+        _print_line(_name_band(band), cells)
+    if result.agreement:
+        print()
+        _print_line("agreement", ["", *verdicts])
+        pairs = result.agreement.values()
+        _print_line("same verdict", ["", *(f"{pair.equal:.2f}" for pair in pairs)])
+        _print_line("kappa", ["", *(f"{pair.kappa:.2f}" for pair in pairs)])
+    _print_areas(result)
+
+
+def _name_band(band: Band) -> str:
+    if band.high is None:
+        return f"{band.low:.2f} or more"
+    if not band.low:
+        return f"below {band.high:.2f}"
+    return f"{band.low:.2f} to {band.high:.2f}"
+
+
+def _print_areas(result: ReadingsResult) -> None:
+    print("\nPredicting a correct reading: area under the curve")
+    _print_line("by", ["readings", "all", "answer ok"])
+    for name, area in result.areas.items():
+        if area.readings:
+            values = [area.all, area.right_answer]
+            cells = ["–" if value is None else f"{value:.2f}" for value in values]
+            _print_line(name, [f"{area.readings:,}", *cells])
+    print("answer ok: only readings whose answer is right.")
+
+
+def _print_row(row: Row) -> None:
+    _print_line(row.name, [f"{row.shown:,}", *_shares(row.metrics)])
+    _print_line("", ["", *map(_range, row.intervals.values())])
+
+
+def _shares(metrics: Mapping[str, float]) -> list[str]:
+    return [f"{value:.2f}" for value in metrics.values()]
+
+
+def _range(interval: tuple[float, float]) -> str:
+    low, high = interval
+    return f"{low:.2f}–{high:.2f}"
+
+
+def _print_line(name: str, cells: Sequence[str]) -> None:
+    """A name of any length, then cells of equal width."""
+    print(f"{name:<14}" + "".join(f"{cell:>{_COLUMN}}" for cell in cells))

@@ -1,0 +1,256 @@
+"""From the readers' marks to numbers: shares with intervals, agreement, and how well scores predict the marks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from whichsense.evaluation.readings.form import VERDICTS, ShownReading
+from whichsense.evaluation.readings.marks import Judged, Verdicts, load_judged
+from whichsense.evaluation.scoring.result import Interval, bootstrap_intervals, ratio_of
+from whichsense.metrics.agreement import kappa
+from whichsense.metrics.detection import area_under_curve
+from whichsense.provenance import provenance
+
+PER_QUESTION = "correct_per_question"
+_BANDS = (0.5, 0.3, 0.15, 0.0)
+"""The lowest confidence of each band."""
+
+Columns = dict[str, list[float]]
+"""Numbers to sum, one for each question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The share of the shown readings that have each verdict, by one reader or by the mean of all."""
+
+    name: str
+    shown: int
+    metrics: Mapping[str, float]
+    """By verdict; and the correct readings of a question."""
+    intervals: Mapping[str, Interval]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Of two readers; of more, the mean over every two."""
+
+    equal: float
+    """The share of readings with the same verdict."""
+    kappa: float
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """How well a score predicts that a reading is correct: areas under the curve over all readers' verdicts."""
+
+    readings: int
+    """Readings that have the score."""
+    all: float | None
+    right_answer: float | None
+    """Only where the reader finds the answer right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The readings whose confidence lies between two bounds; shares are the mean over readers."""
+
+    low: float
+    high: float | None
+    shown: int
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingsResult:
+    """The table of a human evaluation."""
+
+    dataset: str
+    seed: int
+    questions: int
+    shown: int
+    asked: int
+    one_reading: int
+    no_reading: int
+    readers: tuple[Row, ...]
+    mean: Row
+    agreement: Mapping[str, Agreement]
+    """By verdict; empty with a single reader."""
+    areas: Mapping[str, Area]
+    """By score: confidence; asked_again, the own answer's probability when the rewrite is asked."""
+    bands: tuple[Band, ...]
+    provenance: Mapping[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def evaluate_forms(paths: Sequence[str | Path]) -> ReadingsResult:
+    """The table of one or several readers' filled forms of the same form."""
+    files = [Path(path) for path in paths]
+    judged = load_judged(files)
+    form = judged.form
+    by_reader = []
+    rows = []
+    for name, verdicts in zip(judged.readers, judged.verdicts, strict=True):
+        columns = _sum_by_question(verdicts)
+        by_reader.append(columns)
+        rows.append(_make_row(name, columns))
+    return ReadingsResult(
+        dataset=form.dataset,
+        seed=form.seed,
+        questions=len(form.questions),
+        shown=form.shown,
+        asked=form.asked,
+        one_reading=form.one_reading,
+        no_reading=form.no_reading,
+        readers=tuple(rows),
+        mean=_make_row("mean", _mean_columns(by_reader)),
+        agreement=_agreement(judged),
+        areas=_areas(judged),
+        bands=tuple(_bands(judged)),
+        provenance=provenance(files, form.seed) | {"form": dict(form.provenance)},
+    )
+
+
+def _sum_by_question(verdicts: Sequence[Sequence[Verdicts]]) -> Columns:
+    """For each question how many readings have each verdict, and how many were shown."""
+    columns: Columns = {"questions": [], "shown": []}
+    for name in VERDICTS:
+        columns[name] = []
+    for readings in verdicts:
+        columns["questions"].append(1.0)
+        columns["shown"].append(float(len(readings)))
+        for name in VERDICTS:
+            count = sum(reading[name] for reading in readings)
+            columns[name].append(float(count))
+    return columns
+
+
+def _mean_columns(by_reader: Sequence[Columns]) -> Columns:
+    columns: Columns = {}
+    for name in by_reader[0]:
+        numbers = zip(*(reader[name] for reader in by_reader), strict=True)
+        columns[name] = [sum(own) / len(by_reader) for own in numbers]
+    return columns
+
+
+def _make_row(name: str, columns: Columns) -> Row:
+    ratios = {verdict: (verdict, "shown") for verdict in VERDICTS}
+    ratios[PER_QUESTION] = ("correct", "questions")
+    metrics = {}
+    statistics = {}
+    for metric, (numerator, denominator) in ratios.items():
+        metrics[metric] = sum(columns[numerator]) / sum(columns[denominator])
+        statistics[metric] = ratio_of(numerator, denominator)
+    intervals = bootstrap_intervals(columns, statistics)
+    return Row(name, int(sum(columns["shown"])), metrics, intervals)
+
+
+def _flatten(judged: Judged) -> list[list[Verdicts]]:
+    """By reader, the verdicts on all readings of the form, one after the other."""
+    flat = []
+    for verdicts in judged.verdicts:
+        own: list[Verdicts] = []
+        for readings in verdicts:
+            own.extend(readings)
+        flat.append(own)
+    return flat
+
+
+def _agreement(judged: Judged) -> dict[str, Agreement]:
+    pairs = list(combinations(_flatten(judged), 2))
+    table = {}
+    for name in VERDICTS:
+        shares = []
+        kappas = []
+        for one, other in pairs:
+            labels = [verdicts[name] for verdicts in one]
+            other_labels = [verdicts[name] for verdicts in other]
+            equal = sum(map(bool.__eq__, labels, other_labels))
+            shares.append(equal / len(labels))
+            kappas.append(kappa(labels, other_labels))
+        if pairs:
+            mean_share = sum(shares) / len(pairs)
+            table[name] = Agreement(mean_share, sum(kappas) / len(pairs))
+    return table
+
+
+def _areas(judged: Judged) -> dict[str, Area]:
+    scores: dict[str, Callable[[ShownReading], float | None]] = {
+        "confidence": lambda reading: reading.confidence,
+        "asked_again": lambda reading: (
+            reading.asked_again.own if reading.asked_again else None
+        ),
+    }
+    readings = _shown_readings(judged)
+    areas = {}
+    for name, score_of in scores.items():
+        own = list(map(score_of, readings))
+        areas[name] = _area(own, _flatten(judged))
+    return areas
+
+
+def _area(scores: Sequence[float | None], flat: Sequence[Sequence[Verdicts]]) -> Area:
+    """The areas of one score over the readings that have it, each once for every reader."""
+    labels: list[bool] = []
+    values: list[float] = []
+    right_labels: list[bool] = []
+    right_values: list[float] = []
+    for verdicts in flat:
+        for own, score in zip(verdicts, scores, strict=True):
+            if score is None:
+                continue
+            labels.append(own["correct"])
+            values.append(score)
+            if own["answer"]:
+                right_labels.append(own["correct"])
+                right_values.append(score)
+    return Area(
+        readings=len(values) // len(flat),
+        all=area_under_curve(labels, values),
+        right_answer=area_under_curve(right_labels, right_values),
+    )
+
+
+def _shown_readings(judged: Judged) -> list[ShownReading]:
+    readings: list[ShownReading] = []
+    for question in judged.form.questions:
+        readings.extend(question.readings)
+    return readings
+
+
+def _bands(judged: Judged) -> list[Band]:
+    """Bands of confidence that hold a reading, the surest first."""
+    readings = _shown_readings(judged)
+    flat = _flatten(judged)
+    bands = []
+    high: float | None = None
+    for low in _BANDS:
+        inside = []
+        for place, reading in enumerate(readings):
+            is_below = high is None or reading.confidence < high
+            # The lowest band has no lower bound: some verifiers score by log probabilities.
+            is_above = reading.confidence >= low or low == _BANDS[-1]
+            if is_below and is_above:
+                inside.append(place)
+        if inside:
+            bands.append(Band(low, high, len(inside), _mean_shares(flat, inside)))
+        high = low
+    return bands
+
+
+def _mean_shares(
+    flat: Sequence[Sequence[Verdicts]], places: Sequence[int]
+) -> dict[str, float]:
+    """The share of these readings with each verdict, over all readers."""
+    shares = {}
+    for name in VERDICTS:
+        count = 0
+        for verdicts in flat:
+            count += sum(verdicts[place][name] for place in places)
+        shares[name] = count / (len(places) * len(flat))
+    return shares
