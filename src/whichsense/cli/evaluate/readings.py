@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from whichsense.evaluation.readings.form import Form
     from whichsense.evaluation.readings.result import Band, ReadingsResult, Row
 
-_PER_QUESTION = "correct_per_question"
 _COLUMN = 11  # characters
 
 
@@ -173,28 +172,29 @@ def _count_marks(forms: Sequence[Path], out: Path | None, as_json: bool) -> None
 
 
 def _print_result(result: ReadingsResult) -> None:
+    from whichsense.evaluation.readings.form import LABELS
+
     drawn = f"{result.questions:,} questions of {result.asked:,} asked"
     counts = f"{result.one_reading:,} got one reading, {result.no_reading:,} none"
     print(f"{result.dataset}, seed {result.seed}: {drawn} ({counts})")
-    verdicts = [name for name in result.mean.metrics if name != _PER_QUESTION]
     rows = list(result.readers)
     if len(rows) > 1:
         rows.append(result.mean)
-    _print_line("", ["shown", *verdicts, "correct/q"])
+    _print_line("", ["shown", *LABELS, "correct/q"])
     for row in rows:
         _print_row(row)
     print("Below each number: its 95% bootstrap interval over questions.")
     print("correct/q: correct readings a question.")
     print()
-    _print_line("confidence", ["shown", *verdicts])
+    _print_line("confidence", ["shown", *LABELS])
     for band in result.bands:
         cells = [f"{band.shown:,}", *_shares(band.metrics)]
         _print_line(_name_band(band), cells)
     if result.agreement:
         print()
-        _print_line("agreement", ["", *verdicts])
+        _print_line("agreement", ["", *LABELS])
         pairs = result.agreement.values()
-        _print_line("same verdict", ["", *(f"{pair.equal:.2f}" for pair in pairs)])
+        _print_line("same mark", ["", *(f"{pair.equal:.2f}" for pair in pairs)])
         _print_line("kappa", ["", *(f"{pair.kappa:.2f}" for pair in pairs)])
     _print_areas(result)
 

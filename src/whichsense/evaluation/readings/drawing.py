@@ -22,9 +22,6 @@ from whichsense.provenance import provenance
 from whichsense.text.sentences import sentence_at
 from whichsense.types import Reading, Span
 
-SEED = 13
-QUESTIONS = 60
-
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
@@ -43,8 +40,8 @@ def draw_form(
     dataset: str,
     out: str | Path,
     *,
-    seed: int = SEED,
-    questions: int = QUESTIONS,
+    seed: int,
+    questions: int,
     several: bool = True,
     system: Mapping[str, Any] | None = None,
     data_dir: str | Path | None = None,

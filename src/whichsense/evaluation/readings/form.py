@@ -41,21 +41,21 @@ class Marks:
         """The marks that were not given."""
         return [mark for mark in RUBRIC if getattr(self, mark) is None]
 
-    def verdicts(self) -> dict[str, bool]:
+    def labels(self) -> dict[str, bool]:
         """The four marks, and what follows from them.
 
-        >>> Marks(answer=True, true=True, apart=True, fluent=False).verdicts()["good"]
+        >>> Marks(answer=True, true=True, apart=True, fluent=False).labels()["good"]
         False
         """
-        verdicts = {mark: bool(getattr(self, mark)) for mark in RUBRIC}
-        correct = verdicts["answer"] and verdicts["true"] and verdicts["apart"]
-        verdicts["correct"] = correct
-        verdicts["good"] = correct and verdicts["fluent"]
-        return verdicts
+        labels = {mark: bool(getattr(self, mark)) for mark in RUBRIC}
+        correct = labels["answer"] and labels["true"] and labels["apart"]
+        labels["correct"] = correct
+        labels["good"] = correct and labels["fluent"]
+        return labels
 
 
-VERDICTS = tuple(Marks().verdicts())
-"""The names of all verdicts, in the order of the table."""
+LABELS = tuple(Marks().labels())
+"""The names of all labels, in the order of the table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,17 +15,17 @@ from whichsense.evaluation.readings.form import (
     load_form,
 )
 
-Verdicts = dict[str, bool]
-"""Of one reader about one reading: by the name of the verdict."""
+Labels = dict[str, bool]
+"""Of one reader about one reading: by the name of the label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One form with the verdicts of every reader."""
+    """One form with the labels of every reader."""
 
     form: Form
     readers: tuple[str, ...]
-    verdicts: tuple[tuple[tuple[Verdicts, ...], ...], ...]
+    labels: tuple[tuple[tuple[Labels, ...], ...], ...]
     """By reader, question and reading, in the order of the form."""
 
 
@@ -37,14 +37,14 @@ def load_judged(paths: Sequence[Path]) -> Judged:
     for path, form in zip(paths, forms, strict=True):
         _refuse_another_form(forms[0], paths[0], form, path)
         _refuse_missing_marks(form, path)
-    verdicts = []
+    labels = []
     for form in forms:
-        verdicts.append(tuple(map(_give_verdicts, form.questions)))
-    return Judged(forms[0], _name_readers(forms, paths), tuple(verdicts))
+        labels.append(tuple(map(_label_readings, form.questions)))
+    return Judged(forms[0], _name_readers(forms, paths), tuple(labels))
 
 
-def _give_verdicts(question: JudgedQuestion) -> tuple[Verdicts, ...]:
-    return tuple(reading.marks.verdicts() for reading in question.readings)
+def _label_readings(question: JudgedQuestion) -> tuple[Labels, ...]:
+    return tuple(reading.marks.labels() for reading in question.readings)
 
 
 def _refuse_another_form(first: Form, first_path: Path, form: Form, path: Path) -> None:

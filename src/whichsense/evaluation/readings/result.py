@@ -8,14 +8,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from whichsense.evaluation.readings.form import VERDICTS, ShownReading
-from whichsense.evaluation.readings.marks import Judged, Verdicts, load_judged
+from whichsense.evaluation.readings.form import LABELS, ShownReading
+from whichsense.evaluation.readings.marks import Judged, Labels, load_judged
 from whichsense.evaluation.scoring.result import Interval, bootstrap_intervals, ratio_of
 from whichsense.metrics.agreement import kappa
 from whichsense.metrics.detection import area_under_curve
 from whichsense.provenance import provenance
 
-PER_QUESTION = "correct_per_question"
 _BANDS = (0.5, 0.3, 0.15, 0.0)
 """The lowest confidence of each band."""
 
@@ -25,12 +24,12 @@ Columns = dict[str, list[float]]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The share of the shown readings that have each verdict, by one reader or by the mean of all."""
+    """The share of the shown readings that have each label, by one reader or by the mean of all."""
 
     name: str
     shown: int
     metrics: Mapping[str, float]
-    """By verdict; and the correct readings of a question."""
+    """By label; and the correct readings of a question."""
     intervals: Mapping[str, Interval]
 
 
@@ -39,13 +38,13 @@ class Agreement:
     """Of two readers; of more, the mean over every two."""
 
     equal: float
-    """The share of readings with the same verdict."""
+    """The share of readings with the same label."""
     kappa: float
 
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """How well a score predicts that a reading is correct: areas under the curve over all readers' verdicts."""
+    """How well a score predicts that a reading is correct: areas under the curve over all readers' marks."""
 
     readings: int
     """Readings that have the score."""
@@ -78,7 +77,7 @@ class ReadingsResult:
     readers: tuple[Row, ...]
     mean: Row
     agreement: Mapping[str, Agreement]
-    """By verdict; empty with a single reader."""
+    """By label; empty with a single reader."""
     areas: Mapping[str, Area]
     """By score: confidence; asked_again, the own answer's probability when the rewrite is asked."""
     bands: tuple[Band, ...]
@@ -95,8 +94,8 @@ def evaluate_forms(paths: Sequence[str | Path]) -> ReadingsResult:
     form = judged.form
     by_reader = []
     rows = []
-    for name, verdicts in zip(judged.readers, judged.verdicts, strict=True):
-        columns = _sum_by_question(verdicts)
+    for name, labels in zip(judged.readers, judged.labels, strict=True):
+        columns = _sum_by_question(labels)
         by_reader.append(columns)
         rows.append(_make_row(name, columns))
     return ReadingsResult(
@@ -116,15 +115,15 @@ def evaluate_forms(paths: Sequence[str | Path]) -> ReadingsResult:
     )
 
 
-def _sum_by_question(verdicts: Sequence[Sequence[Verdicts]]) -> Columns:
-    """For each question how many readings have each verdict, and how many were shown."""
+def _sum_by_question(labels: Sequence[Sequence[Labels]]) -> Columns:
+    """For each question how many readings have each label, and how many were shown."""
     columns: Columns = {"questions": [], "shown": []}
-    for name in VERDICTS:
+    for name in LABELS:
         columns[name] = []
-    for readings in verdicts:
+    for readings in labels:
         columns["questions"].append(1.0)
         columns["shown"].append(float(len(readings)))
-        for name in VERDICTS:
+        for name in LABELS:
             count = sum(reading[name] for reading in readings)
             columns[name].append(float(count))
     return columns
@@ -139,8 +138,8 @@ def _mean_columns(by_reader: Sequence[Columns]) -> Columns:
 
 
 def _make_row(name: str, columns: Columns) -> Row:
-    ratios = {verdict: (verdict, "shown") for verdict in VERDICTS}
-    ratios[PER_QUESTION] = ("correct", "questions")
+    ratios = {label: (label, "shown") for label in LABELS}
+    ratios["correct_per_question"] = ("correct", "questions")
     metrics = {}
     statistics = {}
     for metric, (numerator, denominator) in ratios.items():
@@ -150,12 +149,12 @@ def _make_row(name: str, columns: Columns) -> Row:
     return Row(name, int(sum(columns["shown"])), metrics, intervals)
 
 
-def _flatten(judged: Judged) -> list[list[Verdicts]]:
-    """By reader, the verdicts on all readings of the form, one after the other."""
+def _flatten(judged: Judged) -> list[list[Labels]]:
+    """By reader, the labels on all readings of the form, one after the other."""
     flat = []
-    for verdicts in judged.verdicts:
-        own: list[Verdicts] = []
-        for readings in verdicts:
+    for labels in judged.labels:
+        own: list[Labels] = []
+        for readings in labels:
             own.extend(readings)
         flat.append(own)
     return flat
@@ -163,19 +162,20 @@ def _flatten(judged: Judged) -> list[list[Verdicts]]:
 
 def _agreement(judged: Judged) -> dict[str, Agreement]:
     pairs = list(combinations(_flatten(judged), 2))
+    if not pairs:
+        return {}
     table = {}
-    for name in VERDICTS:
+    for name in LABELS:
         shares = []
         kappas = []
-        for one, other in pairs:
-            labels = [verdicts[name] for verdicts in one]
-            other_labels = [verdicts[name] for verdicts in other]
-            equal = sum(map(bool.__eq__, labels, other_labels))
-            shares.append(equal / len(labels))
-            kappas.append(kappa(labels, other_labels))
-        if pairs:
-            mean_share = sum(shares) / len(pairs)
-            table[name] = Agreement(mean_share, sum(kappas) / len(pairs))
+        for first, second in pairs:
+            ones = [labels[name] for labels in first]
+            others = [labels[name] for labels in second]
+            equal = sum(map(bool.__eq__, ones, others))
+            shares.append(equal / len(ones))
+            kappas.append(kappa(ones, others))
+        mean_share = sum(shares) / len(pairs)
+        table[name] = Agreement(mean_share, sum(kappas) / len(pairs))
     return table
 
 
@@ -194,25 +194,26 @@ def _areas(judged: Judged) -> dict[str, Area]:
     return areas
 
 
-def _area(scores: Sequence[float | None], flat: Sequence[Sequence[Verdicts]]) -> Area:
+def _area(scores: Sequence[float | None], flat: Sequence[Sequence[Labels]]) -> Area:
     """The areas of one score over the readings that have it, each once for every reader."""
-    labels: list[bool] = []
+    is_correct: list[bool] = []
     values: list[float] = []
-    right_labels: list[bool] = []
+    # The same where the answer is right.
+    right_is_correct: list[bool] = []
     right_values: list[float] = []
-    for verdicts in flat:
-        for own, score in zip(verdicts, scores, strict=True):
+    for reader in flat:
+        for labels, score in zip(reader, scores, strict=True):
             if score is None:
                 continue
-            labels.append(own["correct"])
+            is_correct.append(labels["correct"])
             values.append(score)
-            if own["answer"]:
-                right_labels.append(own["correct"])
+            if labels["answer"]:
+                right_is_correct.append(labels["correct"])
                 right_values.append(score)
     return Area(
         readings=len(values) // len(flat),
-        all=area_under_curve(labels, values),
-        right_answer=area_under_curve(right_labels, right_values),
+        all=area_under_curve(is_correct, values),
+        right_answer=area_under_curve(right_is_correct, right_values),
     )
 
 
@@ -244,13 +245,13 @@ def _bands(judged: Judged) -> list[Band]:
 
 
 def _mean_shares(
-    flat: Sequence[Sequence[Verdicts]], places: Sequence[int]
+    flat: Sequence[Sequence[Labels]], places: Sequence[int]
 ) -> dict[str, float]:
-    """The share of these readings with each verdict, over all readers."""
+    """The share of these readings with each label, over all readers."""
     shares = {}
-    for name in VERDICTS:
+    for name in LABELS:
         count = 0
-        for verdicts in flat:
-            count += sum(verdicts[place][name] for place in places)
+        for labels in flat:
+            count += sum(labels[place][name] for place in places)
         shares[name] = count / (len(places) * len(flat))
     return shares
