@@ -52,3 +52,66 @@ def has_doubled_word(text: str) -> bool:
     (True, False)
     """
     return _DOUBLED.search(text) is not None
+
+
+_PAST_OF_AUXILIARY = {
+    "is": "was",
+    "are": "were",
+    "does": "did",
+    "do": "did",
+    "has": "had",
+    "have": "had",
+}
+# Verbs that questions ask with in the third person of the present, and their past.
+_PAST_OF_VERB = {
+    "hosts": "hosted",
+    "plays": "played",
+    "presents": "presented",
+    "owns": "owned",
+    "leads": "led",
+    "runs": "ran",
+    "holds": "held",
+    "chairs": "chaired",
+    "manages": "managed",
+    "coaches": "coached",
+    "sings": "sang",
+    "heads": "headed",
+    "conducts": "conducted",
+    "edits": "edited",
+    "represents": "represented",
+    "voices": "voiced",
+    "sponsors": "sponsored",
+    "teaches": "taught",
+    "supplies": "supplied",
+}
+_FINITE = re.compile(
+    rf"\b(?:{'|'.join([*_PAST_OF_AUXILIARY, *_PAST_OF_VERB])})\b(?! been\b| not\b)"
+)
+_CLAUSE_START = re.compile(r"\b(?:that|who|which|when|where|while|if|because)\b")
+
+
+def put_in_past(question: str) -> str:
+    """A question in the past tense, if its first clause has a finite verb that this knows; else as it is.
+
+    >>> put_in_past("Who hosts Jeopardy?"), put_in_past("what is the fee")
+    ('Who hosted Jeopardy?', 'what was the fee')
+    >>> put_in_past("Who won the prize that is given today?")
+    'Who won the prize that is given today?'
+    """
+    verb = _FINITE.search(question)
+    if verb is None or _CLAUSE_START.search(question, 1, verb.start()):
+        return question
+    # A finite verb stands near the beginning: "who", "how many X", "which X of Y" come before it.
+    if re.search(r"\b(?:was|were|did|had|will|can|should|would|could)\b", question):
+        return question
+    past = _PAST_OF_AUXILIARY.get(verb[0]) or _PAST_OF_VERB[verb[0]]
+    return f"{question[: verb.start()]}{past}{question[verb.end() :]}"
+
+
+def make_possessive(name: str) -> str:
+    """The possessive of a name.
+
+    >>> make_possessive("Verdi"), make_possessive("Pet Shop Boys")
+    ("Verdi's", "Pet Shop Boys'")
+    """
+    return f"{name}'" if name.endswith("s") else f"{name}'s"
