@@ -1,0 +1,216 @@
+"""Phrases of a clause that say when, where, for whom or on which condition it holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from whichsense.models.compact.rewrite.forms import vocabulary
+from whichsense.models.compact.rewrite.forms.clauses import Clause
+from whichsense.models.compact.rewrite.forms.times import is_time_phrase
+from whichsense.models.compact.rewrite.forms.verbs import TOKEN, is_finite
+from whichsense.text.words import words
+
+_MOST_WORDS = 9  # of a phrase
+_CONDITION = re.compile(r"\b(?:if|unless|where|when)\b [^,;:]+")
+_RATE = re.compile(r"\b(?:a|an|per|each) \w+$")
+# A list inside one phrase: "in May, June and September".
+_LIST = re.compile(
+    rf"\b(?:{'|'.join(sorted(vocabulary.MONTHS))})(?:, (?:{'|'.join(sorted(vocabulary.MONTHS))}))+ (?:and|or) \w+"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Adjunct:
+    """A phrase that can stand at the end of a question."""
+
+    text: str
+    opening: str  # its preposition, "if", or "adverb"
+    is_time: bool
+    is_near: bool  # whether it stands directly behind the answer
+
+
+def find_adjuncts(clause: Clause) -> list[Adjunct]:
+    """The phrases of an answer's clause, those behind the answer first.
+
+    >>> from whichsense.models.compact.rewrite.forms.snippets import Snippet
+    >>> from whichsense.models.compact.rewrite.forms.clauses import find_clause
+    >>> text = "The hall costs 420 on weekdays and 690 at weekends."
+    >>> [phrase.text for phrase in find_adjuncts(find_clause(Snippet("Hall", text, 15, 18), [(35, 38)]))]
+    ['on weekdays']
+    """
+    phrases: list[Adjunct] = []
+    for part in (clause.after, clause.lead, clause.middle):
+        phrases.extend(_phrases(part, near=part is clause.after))
+    for phrase in _phrases(clause.label, near=False):
+        if phrase.is_time:
+            phrases.append(phrase)
+    if not clause.verb:
+        phrases.extend(_phrases(clause.subject, near=True))
+    unique: dict[str, Adjunct] = {}
+    for phrase in phrases:
+        unique.setdefault(phrase.text.lower(), phrase)
+    return list(unique.values())
+
+
+def _phrases(part: str, *, near: bool) -> Iterator[Adjunct]:
+    """All phrases of one part of a clause."""
+    condition = _CONDITION.search(part)
+    if condition and _is_whole_condition(condition[0], part):
+        text = _lower_first(condition[0].strip())
+        yield Adjunct(text, "if", is_time=False, is_near=near)
+        part = part[: condition.start()]
+    tokens = TOKEN.findall(_LIST.sub(lambda match: match[0].replace(",", "\x1f"), part))
+    starts = [place for place in range(len(tokens)) if _opens(tokens, place)]
+    end_of_last = 0
+    for start in starts:
+        if start < end_of_last or _repeats(tokens, start):
+            continue
+        stop = _clause_end(tokens, start, _phrase_end(tokens, start))
+        if tokens[start].lower() in ("from", "between", "up"):
+            end_of_last = stop
+        text = _join(tokens[start:stop])
+        if not _is_phrase(text):
+            continue
+        is_near = near and "," not in tokens[:start]
+        yield Adjunct(text, tokens[start].lower(), is_time_phrase(text), is_near)
+        longer = _longer(tokens, start, stop)
+        if longer:
+            yield Adjunct(
+                longer, tokens[start].lower(), is_time_phrase(longer), is_near
+            )
+    for token in tokens:
+        if token in vocabulary.ADVERBS:
+            yield Adjunct(token, "adverb", is_time=False, is_near=near)
+
+
+def _repeats(tokens: Sequence[str], start: int) -> bool:
+    """Whether a list goes on behind a comma with a preposition that it had: "for a week in May, for two in June"."""
+    if "," not in tokens[:start]:
+        return False
+    comma = tokens.index(",")
+    earlier = {token.lower() for token in tokens[:comma]}
+    behind = [token.lower() for token in tokens[comma + 1 : start + 1]]
+    return any(token in earlier & vocabulary.PREPOSITIONS for token in behind)
+
+
+def _clause_end(tokens: Sequence[str], start: int, stop: int) -> int:
+    """The end of a phrase that has a verb of its own: "after a plan ends", "for staff who marry"."""
+    if stop >= len(tokens):
+        return stop
+    opens_clause = tokens[start].lower() in ("after", "before", "until", "since")
+    has_verb = opens_clause and is_finite(tokens[stop], tokens[stop - 1])
+    is_relative = tokens[stop].lower() in ("who", "that", "which", "whose")
+    if not has_verb and not is_relative:
+        return stop
+    while stop < len(tokens) and tokens[stop] not in ",;:":
+        stop += 1
+    return stop
+
+
+def _longer(tokens: Sequence[str], start: int, stop: int) -> str:
+    """A phrase with the one that follows it directly: "for the first 5,000 miles in a year"."""
+    if stop >= len(tokens) or not _opens(tokens, stop) or tokens[stop] == "by":
+        return ""
+    text = _join(tokens[start : _phrase_end(tokens, stop)])
+    return text if _is_phrase(text) else ""
+
+
+def _join(tokens: Sequence[str]) -> str:
+    text = _lower_first(" ".join(tokens).replace("\x1f", ","))
+    return re.sub(r"(?:’s|'s|s’|s')?[.]?$", lambda match: match[0].rstrip("."), text)
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _opens(tokens: Sequence[str], place: int) -> bool:
+    """Whether a phrase may open at a token."""
+    word = tokens[place].lower()
+    if word not in vocabulary.CONDITION_PREPOSITIONS and word not in ("until", "since"):
+        return False
+    if word == "to":  # only as the second half of "from A to B" and "up to"
+        return False
+    # "those under 16" is one phrase.
+    if place and tokens[place - 1].lower() in vocabulary.PRONOUNS:
+        return False
+    # Particles of verbs: "brought in", "made up of"
+    return place + 1 < len(tokens) and tokens[place + 1].lower() not in ("of", "which")
+
+
+def _phrase_end(tokens: Sequence[str], start: int) -> int:
+    """Where the phrase that opens at `start` ends."""
+    opening = tokens[start].lower()
+    joins = {"of", "than"}
+    if opening in ("from", "up", "between"):
+        joins |= {"to", "and", "until"}
+    place = start + 1
+    if opening == "up":
+        place += 1
+    while place < len(tokens):
+        word = tokens[place]
+        lowered = word.lower()
+        previous = tokens[place - 1]
+        if word in ",;:" or lowered in vocabulary.WH_WORDS:
+            break
+        if lowered in vocabulary.CONJUNCTIONS and lowered not in joins:
+            if not _continues(tokens, place):
+                break
+        elif lowered in vocabulary.PREPOSITIONS and lowered not in joins:
+            if previous.lower() != "those":
+                break
+        elif is_finite(word, previous) and previous.lower() != opening:
+            break
+        place += 1
+    return place
+
+
+def _continues(tokens: Sequence[str], place: int) -> bool:
+    """Whether a conjunction joins two nouns of one phrase: no verb follows it before the next mark."""
+    if tokens[place].lower() not in ("and", "or"):
+        return False
+    joined = 0
+    previous = "and"
+    for word in tokens[place + 1 :]:
+        if word in ",;:" or word.lower() in vocabulary.PREPOSITIONS:
+            break
+        if joined and is_finite(word, previous):
+            return False
+        joined += 1
+        previous = word
+    return 1 <= joined <= 4
+
+
+def _is_phrase(text: str) -> bool:
+    """Whether a phrase is whole: a noun behind its preposition, of a fair length, without a pronoun."""
+    parts = text.split()
+    if not 2 <= len(parts) <= _MOST_WORDS:
+        return False
+    last = parts[-1].lower()
+    if last in vocabulary.DETERMINERS or last in vocabulary.PREPOSITIONS:
+        return False
+    if last in vocabulary.CONJUNCTIONS or last in vocabulary.VAGUE:
+        return False
+    inner = {word.lower() for word in parts[1:]} - {"those"}
+    return not inner & (vocabulary.PRONOUNS | vocabulary.POSSESSIVES)
+
+
+def _is_whole_condition(condition: str, part: str) -> bool:
+    """Whether an "if" clause can stand alone: it names its subject, or has none."""
+    inner = words(condition)[1:]
+    behind = part.split(condition, 1)[-1].strip()
+    opens_with_when = condition.split(maxsplit=1)[0] in (
+        "when",
+        "where",
+    ) and not part.startswith(condition)
+    if opens_with_when and len(inner) < 2:
+        return False
+    is_vague = bool(set(inner) & (vocabulary.PRONOUNS | vocabulary.POSSESSIVES))
+    return (
+        1 <= len(inner) <= _MOST_WORDS
+        and not is_vague
+        and inner != ["not"]
+        and (not behind or behind.startswith(","))
+    )
