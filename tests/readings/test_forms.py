@@ -15,8 +15,9 @@ from small_forms import HOSTILE, Numbered, write_dataset
 
 from whichsense.cli.evaluate import command
 from whichsense.errors import BadInput
-from whichsense.evaluation.readings.drawing import draw_form
+from whichsense.evaluation.readings.drawing import draw_form, show_reading
 from whichsense.evaluation.readings.form import Form, load_form
+from whichsense.types import Passage, Reading, Span
 
 
 def draw(folder: Path, name: str = "form.json", seed: int = 13, **options: Any) -> Form:
@@ -69,6 +70,22 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert shown.marks.missing == ["answer", "true", "apart", "fluent"]
     assert form.provenance["seed"] == 3
     assert list(form.provenance["data"]) == ["questions.json"]
+
+
+def test_a_title_that_is_the_answer_is_shown_with_its_passage() -> None:
+    passage = Passage("p", "Dune", "It is a novel. It won a prize.")
+    shown = show_reading(Reading("Which?", "Dune", (Span(passage, 0, 0),)))
+    assert (shown.title, shown.sentence) == ("Dune", passage.text)
+    assert shown.start == shown.end
+    without = show_reading(Reading("Which?", "Dune", source="A list"))
+    assert (without.title, without.sentence, without.source) == ("", "", "A list")
+
+
+def test_progress_is_the_share_of_the_form(tmp_path: Path) -> None:
+    shares: list[float | None] = []
+    form = draw(tmp_path, questions=3, progress=lambda done, _: shares.append(done))
+    assert shares == sorted(shares, key=lambda share: share or 0)
+    assert shares[-1] == 1.0 and len(shares) == form.asked
 
 
 def test_a_run_that_failed_resumes_and_asks_nothing_twice(tmp_path: Path) -> None:

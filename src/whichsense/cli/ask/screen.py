@@ -98,20 +98,18 @@ def _reading(number: int, reading: Reading) -> str:
 
 def _marked(span: Span) -> str:
     """The sentence in which an answer stands, with the answer between stars."""
-    from whichsense.text.sentences import sentence_spans
+    from whichsense.text.sentences import sentence_at
 
     text = span.passage.text
     if span.start == span.end:  # the answer is the title
         return _beginning(text)
-    for start, end in sentence_spans(text):
-        if start <= span.start < end:
-            before, answer = text[start : span.start], text[span.start : span.end]
-            after = text[span.end : max(end, span.end)]
-            room = max(_LONGEST_SENTENCE - len(answer), 40) // 2
-            before = before if len(before) <= room else "…" + before[-room:]
-            after = after if len(after) <= room else after[:room] + "…"
-            return printable(" ".join(f"{before}*{answer}*{after}".split()))
-    return _beginning(text)
+    start, end = sentence_at(text, span.start)
+    before, answer = text[start : span.start], text[span.start : span.end]
+    after = text[span.end : max(end, span.end)]
+    room = max(_LONGEST_SENTENCE - len(answer), 40) // 2
+    before = before if len(before) <= room else "…" + before[-room:]
+    after = after if len(after) <= room else after[:room] + "…"
+    return printable(" ".join(f"{before}*{answer}*{after}".split()))
 
 
 def _beginning(text: str) -> str:

@@ -112,7 +112,8 @@ def _ask_until(
         journal.add(question, {"readings": records.encode(readings)})
         taken += goal.takes(len(readings))
         if taken >= goal.questions:
-            return
+            break
+    report(1.0, sum(1 for _ in journal.answered()))
 
 
 def _choose(
@@ -158,8 +159,10 @@ def show_reading(reading: Reading) -> ShownReading:
 
 
 def _cut_sentence(span: Span) -> tuple[str, int, int]:
-    """The sentence that holds a span, and where the span stands in it."""
+    """The sentence that holds a span, and where the span stands in it; the whole passage if the answer is its title."""
     text = span.passage.text
+    if span.start == span.end:
+        return text, 0, 0
     start, end = sentence_at(text, span.start)
     # A span may go on over the end of its sentence.
     end = max(end, span.end)

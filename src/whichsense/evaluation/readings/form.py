@@ -68,7 +68,8 @@ class ShownReading:
     """Where the answer comes from, if there is no rewrite."""
     title: str
     sentence: str
-    """The sentence of the evidence that holds the answer; empty where there is no evidence."""
+    """The sentence of the evidence that holds the answer, or the passage whose title is the answer; empty where there
+    is no evidence."""
     start: int
     end: int
     """Where the answer stands in the sentence; the same number twice if it does not."""
