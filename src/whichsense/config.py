@@ -21,7 +21,7 @@ _FILE = "whichsense.toml"
 
 @dataclass(frozen=True, slots=True)
 class RetrieveConfig:
-    """Where evidence comes from. Without an index the embedded sample is searched."""
+    """Where evidence comes from. Without an index the embedded sample is searched; "handbook" is the other one."""
 
     index: str = ""
     method: Method | None = None

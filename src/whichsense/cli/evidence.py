@@ -21,7 +21,7 @@ def evidence_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "folder",
         type=click.Path(path_type=Path),
         metavar="DIR",
-        help="Index folder to search. [default: the embedded sample]",
+        help="Index folder to search, or handbook, the embedded documents. [default: the embedded sample]",
     )
     method = click.option(
         "--method",
@@ -34,11 +34,9 @@ def evidence_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def open_evidence(folder: Path | None, method: str | None) -> tuple[Index, Method]:
     """The index and the method: as given, as whichsense.toml says, or the embedded sample and the best it has."""
     from whichsense import config, sample
-    from whichsense.index import Index
 
     settings = config.find_config().retrieve
-    chosen = folder or (Path(settings.index) if settings.index else None)
-    index = Index.open(chosen) if chosen else sample.index()
+    index = sample.open_index(folder or settings.index or None)
     return index, index.method(cast("Method | None", method) or settings.method)
 
 

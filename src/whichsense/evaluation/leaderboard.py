@@ -43,7 +43,7 @@ class LeaderboardConfig:
     dataset: str
     systems: tuple[LeaderboardEntry, ...] = ()
     index: str = ""
-    """Empty: the embedded sample."""
+    """A folder, or "handbook", the embedded one. Empty: the embedded sample."""
     out: str = "predictions"
     """The folder of the prediction files. A system with predictions is not run again; a stopped one resumes."""
     limit: int = 0
@@ -99,7 +99,7 @@ def evaluate_systems(
     out.mkdir(parents=True, exist_ok=True)
     limit = limit or config.limit or None
     questions, source = questions_of(config.dataset, data_dir, limit)
-    index = Index.open(config.index) if config.index else sample.index()
+    index = sample.open_index(config.index or None)
     rows = []
     for entry, table in zip(config.systems, tables, strict=True):
         if table is None:  # predictions of a system that is not ours

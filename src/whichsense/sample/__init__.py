@@ -1,6 +1,7 @@
-"""The embedded sample: a small corpus of our own, full of real ambiguity, and questions over it with gold readings.
+"""The embedded corpora, written for the project, with questions over them and gold readings.
 
-It serves the first minute (`whichsense search` without an index), the tests and the pages.
+The sample is full of real ambiguity. It serves the first minute (`whichsense search` without an index), the tests and
+the pages. The handbook is a firm's dry documents: policies, data sheets, price lists. Nothing is trained on it.
 """
 
 from __future__ import annotations
@@ -23,25 +24,38 @@ PASSAGES, QUESTIONS, UNANSWERABLE = (
     HERE / "questions.jsonl",
     HERE / "unanswerable.jsonl",
 )
+HANDBOOK = HERE / "handbook"  # the folder of documents, questions, unanswerable
+_CORPORA = {"sample": PASSAGES, "handbook": HANDBOOK / "documents.jsonl"}
+
+
+def open_index(place: str | Path | None = None) -> indexes.Index:
+    """The index in a folder, or the embedded one of that name: "sample", the default, or "handbook".
+
+    A folder of that name wins over the embedded index.
+    """
+    if place is None:
+        return index()
+    if str(place) in _CORPORA and not Path(place).exists():
+        return index(str(place))
+    return indexes.Index.open(place)
 
 
 @cache
-def index() -> indexes.Index:
-    """The sample's index, built in a second on first use and kept in the user's cache."""
-    folder = (
-        cache_folder()
-        / f"sample-{FORMAT}-{hashlib.sha256(PASSAGES.read_bytes()).hexdigest()[:12]}"
-    )
+def index(name: str = "sample") -> indexes.Index:
+    """An embedded corpus's index, built in a second on first use and kept in the user's cache."""
+    corpus = _CORPORA[name]
+    checksum = hashlib.sha256(corpus.read_bytes()).hexdigest()
+    folder = cache_folder() / f"{name}-{FORMAT}-{checksum[:12]}"
     try:
         return indexes.Index.open(folder)
     except IndexFault:
         pass  # not there yet, or damaged: it costs nothing to build
     try:
-        return indexes.Index.build(PASSAGES, folder)
+        return indexes.Index.build(corpus, folder)
     except (
         IndexBusy,
         OSError,
     ):  # another process builds it in this moment, or the home cannot be written to
-        temporary = Path(tempfile.mkdtemp(prefix="whichsense-sample-"))
+        temporary = Path(tempfile.mkdtemp(prefix=f"whichsense-{name}-"))
         atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-        return indexes.Index.build(PASSAGES, temporary)
+        return indexes.Index.build(corpus, temporary)

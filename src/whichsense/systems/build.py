@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from whichsense import sample
 from whichsense.errors import BadConfig, BadInput, MissingStage
-from whichsense.index import Index
 from whichsense.pipeline import Pipeline
 from whichsense.protocols import Answerer, Reranker, Searchable
 from whichsense.providers import COMPACT, BuildContext, build_stage
@@ -55,10 +54,11 @@ def load(
 ) -> Pipeline:
     """A pipeline over an index (without one, the embedded sample). Models load with the first question.
 
-    `system` is a system's file, or a provider: "compact", the embedded default. `depth` passages are searched for, the
-    best `keep` are read. With a `threshold` every answer that is at least that probable is given, and the best one;
-    none that reaches it is kept apart as merely possible. `threads`, `weights` and `model` are the embedded model's:
-    how many cores it uses, another weights folder, or a `Compact` that is already there.
+    `system` is a system's file, or a provider: "compact", the embedded default. `index` is open, a folder, or
+    "handbook", the other embedded corpus. `depth` passages are searched for, the best `keep` are read. With a
+    `threshold` every answer that is at least that probable is given, and the best one; none that reaches it is kept
+    apart as merely possible. `threads`, `weights` and `model` are the embedded model's: how many cores it uses,
+    another weights folder, or a `Compact` that is already there.
     """
     settings = load_settings(system)
     settings = replace(
@@ -85,11 +85,9 @@ def load(
 
 
 def _open_index(index: Searchable | str | Path | None) -> Searchable:
-    """An index that is open, one in a folder, or without any the embedded sample."""
-    if index is None:
-        return sample.index()
-    if isinstance(index, str | Path):
-        return Index.open(index)
+    """An index that is open, one in a folder, or an embedded one."""
+    if index is None or isinstance(index, str | Path):
+        return sample.open_index(index)
     return index
 
 
