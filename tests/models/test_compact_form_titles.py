@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -237,21 +238,21 @@ def test_put_in_past(question: str, past: str) -> None:
     assert put_in_past(question) == past
 
 
-def read_lines(name: str) -> list[dict[str, object]]:
+def read_lines(name: str) -> list[dict[str, Any]]:
     with (TOPICS / name).open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 def topic_cases() -> Iterator[tuple[str, list[AnswerEvidence]]]:
     """Questions of the topics with several answers, each with the first passages of its topic that hold it."""
-    passages: dict[str, list[dict[str, str]]] = {}
+    passages: dict[str, list[dict[str, Any]]] = {}
     for passage in read_lines("passages.jsonl"):
         topic = str(passage["id"]).rpartition("-")[0]
-        passages.setdefault(topic, []).append(passage)  # type: ignore[arg-type]
+        passages.setdefault(topic, []).append(passage)
     for record in read_lines("questions.jsonl"):
         topic = str(record["id"]).rpartition("-")[0]
         answers = []
-        for aliases in record["answers"]:  # type: ignore[attr-defined]
+        for aliases in record["answers"]:
             snippets = []
             for passage in passages[topic]:
                 start = passage["text"].find(aliases[0])

@@ -5,29 +5,37 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from whichsense.models.compact.rewrite.forms.brackets import Proposal, bracket_rewrites
-from whichsense.models.compact.rewrite.forms.documents import (
-    document_rewrites,
-    is_document,
-)
 from whichsense.models.compact.rewrite.forms.grammar import has_doubled_word
-from whichsense.models.compact.rewrite.forms.mentions import find_mention
 from whichsense.models.compact.rewrite.forms.snippets import (
     AnswerEvidence,
     FormRewrite,
     Snippet,
 )
-from whichsense.models.compact.rewrite.forms.title_parts import (
+from whichsense.models.compact.rewrite.forms.title_forms.brackets import (
+    bracket_rewrites,
+)
+from whichsense.models.compact.rewrite.forms.title_forms.documents import (
+    document_rewrites,
+    is_document,
+)
+from whichsense.models.compact.rewrite.forms.title_forms.inserting import Proposal
+from whichsense.models.compact.rewrite.forms.title_forms.mentions import find_mention
+from whichsense.models.compact.rewrite.forms.title_forms.parts import (
     read_qualifier,
     split_title,
 )
-from whichsense.models.compact.rewrite.forms.unnamed import unnamed_rewrites
-from whichsense.models.compact.rewrite.forms.widening import widened_rewrites
+from whichsense.models.compact.rewrite.forms.title_forms.phrases import phrase_rewrites
+from whichsense.models.compact.rewrite.forms.title_forms.runs import find_part
+from whichsense.models.compact.rewrite.forms.title_forms.unnamed import unnamed_rewrites
+from whichsense.models.compact.rewrite.forms.title_forms.widening import (
+    widened_rewrites,
+)
 from whichsense.text.function_words import QUESTION_WORDS
 from whichsense.text.words import words
 
 _MOST_TITLES = 3  # of an answer's passages, best first
 _MOST = 6  # rewrites of an answer
+_EMPTY_WORDS = QUESTION_WORDS - {"one"}  # One World Trade Center
 
 
 def title_rewrites(
@@ -71,16 +79,16 @@ def _proposals(
     name, _ = split_title(snippet.title)
     qualifier = read_qualifier(snippet.title, snippet.text)
     mention = find_mention(name, question)
+    if mention is None and qualifier is not None:
+        mention = find_part(name, question)
     if mention is not None and qualifier is not None:
         yield from bracket_rewrites(mention, name, qualifier)
+    elif mention is None and is_document(name):
+        yield from document_rewrites(question, name, snippet.text, rivals)
     elif mention is None:
-        if is_document(name):
-            yield from document_rewrites(question, name, snippet.text, rivals)
-            return
         unnamed = list(unnamed_rewrites(question, name, qualifier, snippet.text))
-        yield from unnamed
-        if not unnamed:
-            yield from widened_rewrites(question, name, snippet.text)
+        yield from unnamed or widened_rewrites(question, name, snippet.text)
+        yield from phrase_rewrites(question, snippet.title)
 
 
 def _is_allowed(
@@ -89,7 +97,7 @@ def _is_allowed(
     """Whether a rewrite adds a word that no rival's title has, does not give the answer away and is well formed."""
     before = words(question)
     added = [word for word in words(rewrite) if word not in before]
-    content = [word for word in added if word not in QUESTION_WORDS]
+    content = [word for word in added if word not in _EMPTY_WORDS]
     if not content or (has_doubled_word(rewrite) and not has_doubled_word(question)):
         return False
     if any(mark in rewrite and mark not in question for mark in "()[]"):

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from whichsense.models.compact.rewrite.forms.brackets import Proposal
 from whichsense.models.compact.rewrite.forms.grammar import (
     append_phrase,
     in_register,
     put_in_past,
 )
-from whichsense.models.compact.rewrite.forms.title_words import (
+from whichsense.models.compact.rewrite.forms.title_forms.inserting import Proposal
+from whichsense.models.compact.rewrite.forms.title_forms.words import (
     DOCUMENT_NOUNS,
     GROUP_NOUNS,
+    LOOSE_DOCUMENT_NOUNS,
     MONTHS,
     PAST_DOCUMENTS,
     PRODUCT_DOCUMENTS,
@@ -33,6 +34,9 @@ _SEASON = re.compile(
 )
 _SPORT_SEASON = re.compile(r"\bseason (?P<year>\d{4}/\d\d)\b", re.IGNORECASE)
 _YEAR = re.compile(r"(?<![\w/])(?:1[5-9]|20)\d\d(?:/\d\d)?\b")
+_DOCUMENT_PAIRS = re.compile(
+    r"\b(?:price|parts|staff) list\b|\bannual report\b", re.IGNORECASE
+)
 _SMALL = frozenset("of and the for in to on at from de".split())
 _COUNTRY_SHEET = re.compile(
     r"^(?:country sheet |supplement |annex |appendix )(?P<place>[A-Z].*)$"
@@ -46,10 +50,14 @@ _ASKS_TIME = re.compile(
 def is_document(title: str) -> bool:
     """Whether a title names a kind of document: a data sheet, a policy, minutes.
 
-    >>> is_document("Norlin X200 Data Sheet"), is_document("Old Norlin Bridge")
+    >>> is_document("Norlin X200 Data Sheet"), is_document("Third Amendment")
     (True, False)
     """
-    return any(word in DOCUMENT_NOUNS for word in words(title))
+    nouns = set(words(title)) & DOCUMENT_NOUNS
+    if len(_SEPARATORS.split(title)) > 1 or _DOCUMENT_PAIRS.search(title):
+        return bool(nouns)
+    bare = words(_YEAR.sub("", title))
+    return bool(bare) and bool({bare[0], bare[-1]} & (nouns - LOOSE_DOCUMENT_NOUNS))
 
 
 def document_rewrites(

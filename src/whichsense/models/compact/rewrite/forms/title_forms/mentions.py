@@ -6,7 +6,15 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from whichsense.models.compact.rewrite.forms.title_words import AUXILIARIES, PHRASE_ENDS
+from whichsense.models.compact.rewrite.forms.title_forms.words import (
+    AUXILIARIES,
+    MAKING_VERBS,
+    NOUN_ENDINGS,
+    ORDER_WORDS,
+    PHRASE_ENDS,
+    PREPOSITIONS,
+    VERBS_LIKE_NOUNS,
+)
 
 _WORD = re.compile(r"\w+|&")
 _ARTICLES = ("the", "a", "an")
@@ -82,14 +90,35 @@ class Mention:
             return True
         if self.following in PHRASE_ENDS or self.following.endswith("ly"):
             return True
+        if _is_noun(self.following):
+            return False
         left = self.left.lower().split()
-        if left and left[-1] in ("the", "a", "an"):
-            left = left[:-1]
+        if self.following in MAKING_VERBS and left and left[-1] in PREPOSITIONS:
+            return True
+        while left and left[-1] in ORDER_WORDS.union(_ARTICLES):
+            left.pop()
         return bool(left) and left[-1] in AUXILIARIES
+
+    @property
+    def last_word_as_written(self) -> str:
+        """The last word of the mention."""
+        return self.text.rsplit(maxsplit=1)[-1]
+
+    @property
+    def last_word(self) -> str:
+        """The last word of the mention in lower case."""
+        return self.last_word_as_written.lower()
 
     def widen(self, start: int) -> Mention:
         """The mention with what stands before it from a character on."""
         return Mention(self.question, start, self.end)
+
+
+def _is_noun(word: str) -> bool:
+    """Whether a word behind a name is a noun or a number by its form, so that the phrase goes on."""
+    if re.fullmatch(r"[ivx]+|\d+", word):
+        return True
+    return word.endswith(NOUN_ENDINGS) and word not in VERBS_LIKE_NOUNS
 
 
 def split_words(text: str) -> list[Word]:

@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from whichsense.models.compact.rewrite.forms.brackets import Proposal
 from whichsense.models.compact.rewrite.forms.grammar import in_register
-from whichsense.models.compact.rewrite.forms.mentions import (
+from whichsense.models.compact.rewrite.forms.title_forms.inserting import Proposal
+from whichsense.models.compact.rewrite.forms.title_forms.mentions import (
     Mention,
-    Word,
     is_same_word,
     split_words,
 )
-from whichsense.models.compact.rewrite.forms.title_words import (
+from whichsense.models.compact.rewrite.forms.title_forms.runs import (
+    EDGE_WORDS,
+    find_gapped_mention,
+    find_longest_run,
+)
+from whichsense.models.compact.rewrite.forms.title_forms.words import (
     AUXILIARIES,
     MAKING_VERBS,
     ORDER_WORDS,
     PLAYING_VERBS,
+    PREPOSITION_OF_WORK,
     PREPOSITIONS,
+    SECTION_WORDS,
 )
-from whichsense.text.function_words import QUESTION_WORDS
 
 _LINKS = re.compile(
     r"(?:.*\b(?:of|in|for|on|at|and|by|to|from|with)|.*[:–,])\s+(?:the |The )?"
 )
 _YEAR = re.compile(r"^(?:1\d|20)\d\d(?:[-–/]\d\d+)?$")
-_NO_MENTIONS = QUESTION_WORDS | MAKING_VERBS | PLAYING_VERBS | ORDER_WORDS
-# A mention neither begins nor ends with one of these.
-_EDGES = PREPOSITIONS | {"the", "a", "an", "and", "or"}
 _WH_DETERMINERS = ("which", "what", "many", "much", "whose")
 _PLACE = re.compile(r"^[A-Z][\w’'.-]*(?: (?:of |and )?(?:the )?[A-Z][\w’'.-]*){0,3}$")
+_PLURAL_WORKS = frozenset(f"{work}s" for work in PREPOSITION_OF_WORK)
 # Owners that are no persons: the women's final keeps its article.
 _COMMON_OWNERS = (
     "Women",
@@ -50,12 +53,12 @@ _APPOSITION = re.compile(
 def widened_rewrites(question: str, name: str, text: str) -> Iterator[Proposal]:
     """Rewrites in which a mention grows to the name of a title, best first."""
     name = re.split(r":\s| – ", name)[0]
-    gapped = _gapped_mention(question, name)
-    if gapped is not None:
+    gapped = find_gapped_mention(question, name)
+    if gapped is not None and _is_name_like(gapped, name):
         yield _proposal(gapped, name, "widen:middle")
         return
     head, comma, tail = name.partition(", ")
-    run = _longest_run(question, name)
+    run = find_longest_run(question, name)
     if run is None:
         return
     mention, first, last = run
@@ -69,58 +72,8 @@ def widened_rewrites(question: str, name: str, text: str) -> Iterator[Proposal]:
         yield from _with_beginning(mention, before, name, text)
     elif behind and not before and not comma:
         yield from _with_ending(mention, behind)
-
-
-def _gapped_mention(question: str, name: str) -> Mention | None:
-    """A run of the question that is the whole name but for words in its middle: William Bragg."""
-    asked = split_words(question)
-    named = split_words(name)
-    for length in range(len(named) - 1, 1, -1):
-        for first in range(len(asked) - length + 1):
-            run = asked[first : first + length]
-            front = _shared_length(run, 0, named, 0)
-            back = _shared_length(run[::-1], 0, named[::-1], 0)
-            ends = {run[0].form, run[-1].form}
-            if front and back and front + back >= length and not ends & _NO_MENTIONS:
-                mention = Mention(question, run[0].start, run[-1].end)
-                in_title = name[named[0].start : named[-1].end]
-                return mention if _is_name_like(mention, in_title) else None
-    return None
-
-
-def _longest_run(question: str, name: str) -> tuple[Mention, Word, Word] | None:
-    """The run with most content words that question and name share: the mention, its first and last word in the name.
-
-    Of equally long runs the last of the name is taken, which is its head.
-    """
-    asked = split_words(question)
-    named = split_words(name)
-    best: tuple[int, int, int] = (0, 0, 0)  # length, first in question, first in name
-    for i in range(len(asked)):
-        for j in range(len(named)):
-            length = _shared_length(asked, i, named, j)
-            while length and asked[i + length - 1].form in _EDGES:
-                length -= 1
-            if length >= max(best[0], 1) and asked[i].form not in _EDGES:
-                best = (length, i, j)
-    length, i, j = best
-    if length in (0, len(named)):
-        return None
-    run = asked[i : i + length]
-    if all(word.form in _NO_MENTIONS or word.form.isdigit() for word in run):
-        return None
-    mention = Mention(question, run[0].start, run[-1].end)
-    return mention, named[j], named[j + length - 1]
-
-
-def _shared_length(asked: Sequence[Word], i: int, named: Sequence[Word], j: int) -> int:
-    """How many words are the same from these two places on."""
-    length = 0
-    while i + length < len(asked) and j + length < len(named):
-        if not is_same_word(asked[i + length].form, named[j + length].form):
-            break
-        length += 1
-    return length
+    elif behind.startswith("of ") and mention.is_complete and not mention.following:
+        yield from _with_article(mention, name, text)
 
 
 def _is_name_like(mention: Mention, in_title: str) -> bool:
@@ -157,22 +110,51 @@ def _with_beginning(
     added = re.sub(r"^(?:The|the|A|An)\b\s*", "", added)
     if not added or mention.is_inside_name or not before[-1].isspace():
         return
+    if added.split(maxsplit=1)[0].lower() in SECTION_WORDS:
+        return
+    head = name[len(before) :]
+    if head[0].islower() and _is_compound(mention):
+        return
     if _is_owner(added) and mention.previous in ORDER_WORDS:
         return
-    if _is_sentence_case(name) and not _is_owner(added):
-        added = _lower_first(added, text)
+    mention = _take_in(mention, added)
+    if not _is_owner(added):
+        added = _lower_first(added, head, text)
     words = _drop_asked(added.split(), mention)
     if not words:
         return
-    yield _with_article(mention, f"{' '.join(words)} {mention.text}", text)
+    yield from _with_article(mention, f"{' '.join(words)} {head}", text)
     if _YEAR.match(words[0]) and len(words) > 1:
         shorter = " ".join(words[1:])
-        yield _with_article(mention, f"{shorter} {mention.text}", text)
+        yield from _with_article(mention, f"{shorter} {head}", text)
+
+
+def _is_compound(mention: Mention) -> bool:
+    """Whether a common noun is the end of a compound: "match" in "the tennis match"."""
+    previous = mention.previous
+    if (
+        previous
+        in EDGE_WORDS | AUXILIARIES | MAKING_VERBS | ORDER_WORDS | PLAYING_VERBS
+    ):
+        return False
+    return not previous.endswith(("'s", "’s", "est"))
+
+
+def _take_in(mention: Mention, added: str) -> Mention:
+    """The mention with words of the addition that stand before it: the women's world cup."""
+    known = {word.form for word in split_words(added)}
+    start = mention.start
+    for word in reversed(split_words(mention.question[: mention.start])):
+        if word.form not in known:
+            break
+        start = word.start
+    return mention.widen(start)
 
 
 def _drop_asked(words: list[str], mention: Mention) -> list[str]:
     """Added words without those at the beginning that the question has, and without a year behind "first"."""
-    asked = set(re.findall(r"[\w/–-]+", mention.question.lower()))
+    beside = f"{mention.left} {mention.right}".lower()
+    asked = set(re.findall(r"[\w/–-]+", beside))
     first = 0
     while first < len(words):
         is_year = _YEAR.match(words[first]) and mention.previous in ORDER_WORDS
@@ -192,18 +174,24 @@ def _is_owner(added: str) -> bool:
     )
 
 
-def _with_article(mention: Mention, widened: str, text: str) -> Proposal:
+def _with_article(mention: Mention, widened: str, text: str) -> Iterator[Proposal]:
     """The widened name in the mention's place, with or without "the" as the evidence has it."""
     needs = _takes_article(widened, text)
     if _is_owner(widened.split(maxsplit=1)[0]):
         needs = False
+    if is_same_word(mention.last_word, widened.rsplit(maxsplit=1)[-1].lower()):
+        # The number is the question's: "a central bank" for "Central banks".
+        widened = f"{widened.rpartition(' ')[0]} {mention.last_word_as_written}"
     article = re.search(r"\b[Tt]he\s+$", mention.question[: mention.start])
     if article and needs is False and not widened[0].islower():
-        return _proposal(mention.widen(article.start()), widened, "widen:front")
+        if mention.is_complete:
+            wider = mention.widen(article.start())
+            yield _proposal(wider, widened, "widen:front")
+        return
     is_bare = mention.previous in PREPOSITIONS | AUXILIARIES | MAKING_VERBS
     if not article and needs and is_bare:
         widened = f"the {widened}"
-    return _proposal(mention, widened, "widen:front")
+    yield _proposal(mention, widened, "widen:front")
 
 
 def _with_ending(mention: Mention, behind: str) -> Iterator[Proposal]:
@@ -211,17 +199,19 @@ def _with_ending(mention: Mention, behind: str) -> Iterator[Proposal]:
     link, _, rest = behind.partition(" ")
     if not behind[0].isalnum() and not re.match(r"[’']\d\d", behind):
         return
-    if link.lower() in _EDGES - {"of", "in", "the"}:
+    if link.lower() in EDGE_WORDS - {"of", "in", "the"} or mention.following == link:
         return
-    if link == "in" and not rest[:1].isupper():
+    is_last = not mention.following or mention.following in EDGE_WORDS
+    if link == "in" and not (rest[:1].isupper() and is_last):
+        return
+    if link not in EDGE_WORDS and link.islower() and (rest or link in _PLURAL_WORKS):
         return
     if not mention.is_complete or (mention.is_possessive and link in PREPOSITIONS):
         return
     asked = {word.form for word in split_words(mention.question)}
-    added = {word.form for word in split_words(behind)} - _EDGES
-    if added & asked:
-        return
-    yield _proposal(mention, f"{mention.text} {behind}", "widen:back")
+    added = {word.form for word in split_words(behind)} - EDGE_WORDS
+    if not added & asked:
+        yield _proposal(mention, f"{mention.text} {behind}", "widen:back")
 
 
 def _takes_article(name: str, text: str) -> bool | None:
@@ -232,21 +222,24 @@ def _takes_article(name: str, text: str) -> bool | None:
     if "the" in before:
         return True
     # Behind other words, as in "the 2019 Cricket World Cup", a text does not say.
-    return False if before & (_EDGES | {""}) else None
+    return False if before & (EDGE_WORDS | {""}) else None
 
 
-def _is_sentence_case(name: str) -> bool:
-    """Whether only the first word of a title has a capital, so that it may be a common noun."""
-    rest = [word for word in name.split()[1:] if word.isalpha()]
-    return bool(rest) and all(word.islower() for word in rest)
+def _lower_first(added: str, head: str, text: str) -> str:
+    """The first word of a title in lower case if it is a common noun or adjective that the text writes so.
 
-
-def _lower_first(words: str, text: str) -> str:
-    """The first word in lower case, unless the text writes it with a capital inside a sentence."""
-    first = words.split(maxsplit=1)[0]
-    if first.isupper() or re.search(rf"[a-z,] {re.escape(first)}\b", text):
-        return words
-    return words[0].lower() + words[1:]
+    >>> _lower_first("Beach", "volleyball", "In beach volleyball two play.")
+    'beach'
+    >>> _lower_first("First", "Boer War", "It was the first war.")
+    'First'
+    """
+    first = added.split(maxsplit=1)[0]
+    lowered = added[0].lower() + added[1:]
+    if head[0].islower():
+        is_common = re.search(rf"\b{re.escape(first.lower())}\b", text) is not None
+    else:
+        is_common = f"{lowered} {head}" in text
+    return lowered if is_common else added
 
 
 def _proposal(mention: Mention, text: str, form: str) -> Proposal:

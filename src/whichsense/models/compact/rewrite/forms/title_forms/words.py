@@ -85,12 +85,45 @@ NATIONAL_ADJECTIVES = _words(
     Israeli Egyptian Indian Pakistani Chinese Japanese Korean Thai Filipino Indonesian Australian Canadian Mexican
     Brazilian Argentine Chilean Nigerian African European Asian Iranian Romanian Bulgarian Serbian Croatian"""
 )
+# The beginning of an event's name.
+EVENT_NAMES = (
+    r"(?:Battle|Siege|Treaty|Bombing|Bombardment|Sack|Congress|Peace|Assault|Coup|Fire|Massacre"
+    r"|Revolt) (?:of|on)\b"
+)
+# First words of titles that name a section of a topic and no thing.
+SECTION_WORDS = _words("early later other subsequent further more recent various")
+# Nouns by their endings, which may follow a name: the Nautilus submarine. Verbs with such an ending are listed.
+NOUN_ENDINGS = (
+    "er",
+    "or",
+    "ist",
+    "ship",
+    "tion",
+    "sion",
+    "ment",
+    "ness",
+    "ity",
+    "ine",
+    "ism",
+    "ics",
+    "dom",
+    "line",
+)
+VERBS_LIKE_NOUNS = _words(
+    """enter discover conquer cover deliver offer suffer surrender determine define decline combine mention implement
+    order recover consider answer alter differ remember transfer appear"""
+)
 # Kinds of documents: no part of a thing's name.
 DOCUMENT_NOUNS = _words(
     """policy sheet list minutes manual notice handbook terms guide report circular agreement specification schedule
     regulations prospectus catalogue conditions tariff leaflet memo bulletin contract amendment fiche information
-    declaration instructions brochure procedure summary requirements extract newsletter record notes supplement
-    decisions fees charges prices admission rates fares data warranty annex statement letter decision budget"""
+    declaration instructions brochure procedure summary requirements extract newsletter notes supplement
+    decisions fees charges prices admission rates fares data warranty annex statement letter decision"""
+)
+# Nouns that name other things than documents, too; they count in titles of several parts only.
+LOOSE_DOCUMENT_NOUNS = _words(
+    """list report agreement amendment contract declaration notes statement letter decision decisions admission data
+    information procedure summary terms conditions charges record extract warranty rates order guide"""
 )
 # Documents about a product; the others are a firm's or an office's.
 PRODUCT_DOCUMENTS = (

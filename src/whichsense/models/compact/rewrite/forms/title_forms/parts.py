@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from whichsense.models.compact.rewrite.forms.title_words import (
+from whichsense.models.compact.rewrite.forms.title_forms.words import (
     NATIONAL_ADJECTIVES,
     NO_KINDS,
     PART_NOUNS,
@@ -20,7 +20,8 @@ _YEAR = re.compile(r"^(?:1\d|20)\d\d$")
 _PART = re.compile(r"^(?P<noun>[A-Za-z]+) (?P<number>\d+)$")
 _PLURAL_YEARS = re.compile(r"^\d{4}(?:, \d{4})* and \d{4}$")
 _MAKERS = r"(?:wrote|writes|composed|painted|carved|made|sculpted|set|completed|published|choreographed)"
-_OPENING = 300  # characters of a text that say what its subject is
+# Nouns for persons, by their endings.
+_PERSON = re.compile(r"(?:er|or|ist|ian|ess|man|poet|athlete|chef|judge|pilot)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Qualifier:
     way: str
     modifier: str  # 1989; American; Foo Fighters; for years the first one
     noun: str  # film; revival; for years the last one; for places the preposition
+    owner: str = ""  # of a song or a recording: the Pet Shop Boys
 
     @property
     def head(self) -> str:
@@ -73,12 +75,12 @@ def read_qualifier(title: str, text: str) -> Qualifier | None:
     """What a title's brackets say; None where there are none or no form says them.
 
     >>> read_qualifier("Batman (1989 film)", "")
-    Qualifier(way='kind', modifier='1989', noun='film')
+    Qualifier(way='kind', modifier='1989', noun='film', owner='')
     >>> read_qualifier("Jeopardy! (1984-2021)", "")
-    Qualifier(way='years', modifier='1984', noun='2021')
+    Qualifier(way='years', modifier='1984', noun='2021', owner='')
     """
-    _, inside = split_title(title)
-    if not inside:
+    name, inside = split_title(title)
+    if not inside or "(" in name:
         return None
     return _read_figures(inside) or _read_kind(inside, text) or _read_name(inside, text)
 
@@ -103,20 +105,24 @@ def _read_kind(inside: str, text: str) -> Qualifier | None:
     """Kinds of things, which end with a common noun."""
     if inside in ("men", "women"):
         return Qualifier("sex", f"{inside}'s", "")
+    if re.match(r"^[a-z]+ of [A-Z]", inside):
+        return Qualifier("role", inside, "")
     head = inside.rsplit(maxsplit=1)[-1]
     if not head.isalpha() or not head.islower() or head in NO_KINDS:
         return None
-    if re.match(r"^[a-z]+ of ", inside):
-        return Qualifier("role", inside, "")
     modifier, noun = _split_kind(inside)
     way = ""
     if head in VERSION_NOUNS:
         way = "owner" if _is_owner(modifier) else "version"
+    elif noun == "series" and _is_owner(modifier):
+        way = "version"  # the Paris series of Sunflowers
     elif head in PREPOSITION_OF_WORK or _is_called(head, text):
         way = "kind"
     elif head[:-1] in PREPOSITION_OF_WORK and _PLURAL_YEARS.match(modifier):
         way = "plural"
-    return Qualifier(way, modifier, noun) if way else None
+    if not way:
+        return None
+    return Qualifier(way, modifier, noun, _name_owner(modifier, text))
 
 
 def _split_kind(inside: str) -> tuple[str, str]:
@@ -138,12 +144,24 @@ def _is_owner(modifier: str) -> bool:
     return modifier[0].isupper()
 
 
+def _name_owner(modifier: str, text: str) -> str:
+    """A singer or band with "the" where the title or the text has it; empty for years and nations."""
+    if not _is_owner(modifier):
+        return ""
+    if modifier.startswith("The "):
+        return f"the {modifier.removeprefix('The ')}"
+    has_article = re.search(rf"\b[Tt]he {re.escape(modifier)}\b", text)
+    return f"the {modifier}" if has_article else modifier
+
+
 def _is_called(head: str, text: str) -> bool:
     """Whether a text calls something by this noun: "is a small planet"."""
+    if _PERSON.search(head):
+        return True
     if head.endswith("s") and not head.endswith("ss"):
         return False
     called = rf"\b(?:a|an|the|of)\s+(?:[\w’'-]+\s+){{0,4}}{re.escape(head)}\b"
-    return re.search(called, text[:_OPENING], re.IGNORECASE) is not None
+    return re.search(called, text, re.IGNORECASE) is not None
 
 
 def _read_name(inside: str, text: str) -> Qualifier | None:
@@ -152,13 +170,16 @@ def _read_name(inside: str, text: str) -> Qualifier | None:
         return None
     name = re.escape(inside)
     by = rf"\bby (?:[A-Z][\w.]*\s+){{0,3}}{name}\b"
-    if re.search(rf"\b{name} (?:\w+ly )?{_MAKERS}\b|\b{name}[’']s?\b|{by}", text):
+    if re.search(rf"\b{name} (?:\w+ly )?{_MAKERS}\b|{by}", text):
         return Qualifier("maker", inside, "")
-    for preposition in ("in", "during", "at"):
+    for preposition in ("in", "during", "at", "from", "through", "across"):
         place = re.search(rf"\b{preposition} (the )?{name}\b", text, re.IGNORECASE)
         if place:
             article = (place[1] or "").lower()
-            return Qualifier("place", f"{article}{inside}", preposition)
+            said = preposition if preposition in ("during", "at") else "in"
+            return Qualifier("place", f"{article}{inside}", said)
     if re.search(rf", {name}\b", text):
         return Qualifier("place", inside, "in")
+    if re.search(rf"\b{name}[’']s?\b", text):
+        return Qualifier("maker", inside, "")
     return None
