@@ -46,8 +46,7 @@ def find_adjuncts(clause: Clause) -> list[Adjunct]:
     for phrase in _phrases(clause.label, near=False):
         if phrase.is_time:
             phrases.append(phrase)
-    if not clause.verb:
-        phrases.extend(_phrases(clause.subject, near=True))
+    phrases.extend(_phrases(clause.subject, near=not clause.verb))
     unique: dict[str, Adjunct] = {}
     for phrase in phrases:
         unique.setdefault(phrase.text.lower(), phrase)
@@ -188,7 +187,8 @@ def _is_phrase(text: str) -> bool:
     parts = text.split()
     if not 2 <= len(parts) <= _MOST_WORDS:
         return False
-    last = parts[-1].lower()
+    # "Block A" ends with no article.
+    last = parts[-1] if len(parts[-1]) == 1 else parts[-1].lower()
     if last in vocabulary.DETERMINERS or last in vocabulary.PREPOSITIONS:
         return False
     if last in vocabulary.CONJUNCTIONS or last in vocabulary.VAGUE:

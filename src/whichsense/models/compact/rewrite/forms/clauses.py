@@ -286,11 +286,21 @@ _TIME_LEAD = re.compile(
 )
 
 
+# "In Kenya staff pay …": a name, and then a word that is none.
+_NAME_LEAD = re.compile(
+    r"(?:In|in|At|at|On|on|For|for)(?: [A-Z][\w’'-]+)+ (?=[a-z])(?!and |or |of )"
+)
+# "After the flood the fee is …": a noun, and then another article.
+_NOUN_LEAD = re.compile(
+    r"(?:In|On|At|For|From|With|Without|During|Under|After|Before|Until|Since) [^,;:]{3,40}? (?=the |a |an )"
+)
+
+
 def _split_lead(before: str) -> tuple[str, str]:
     """The opening phrase of a clause, up to its comma or the end of its date, and the rest."""
-    for pattern in (_LEAD, _TIME_LEAD):
+    for pattern in (_LEAD, _TIME_LEAD, _NAME_LEAD, _NOUN_LEAD):
         match = pattern.match(before)
-        if match:
+        if match and find_verb(match[0]) is None:
             return match[0].strip(" ,"), before[match.end() :]
     ends_with_lead = _LEAD.fullmatch(before + ", ")
     if ends_with_lead and find_verb(before) is None:

@@ -15,7 +15,10 @@ from whichsense.models.compact.rewrite.forms.clauses import (
     find_clause,
     has_copula,
 )
+from whichsense.models.compact.rewrite.forms.events import event_questions
 from whichsense.models.compact.rewrite.forms.holders import holder_phrases, holders
+from whichsense.models.compact.rewrite.forms.parts import kind_questions, part_questions
+from whichsense.models.compact.rewrite.forms.roles import role_questions
 from whichsense.models.compact.rewrite.forms.snippets import (
     AnswerEvidence,
     FormRewrite,
@@ -110,6 +113,10 @@ def _drafts(
         )
     yield from _adjunct_drafts(question, clause, others, answer)
     yield from _holder_drafts(question, clause, texts, answer)
+    for event in event_questions(question, clause):
+        yield Draft(event.question, "event", event.addition, event.support, 2.8)
+    for role in role_questions(question, clause, answer):
+        yield Draft(role.question, "role", role.addition, role.support, 2.6)
 
 
 def _adjunct_drafts(
@@ -121,6 +128,8 @@ def _adjunct_drafts(
         for adjunct in find_adjuncts(other):
             openings.add((adjunct.opening, adjunct.is_time))
     asks_value = _asks_value(question, answer)
+    if asks_value:
+        yield from _opposite_drafts(question, clause, others)
     if not asks_value and not _shares_word(question, clause):
         return
     for adjunct in find_adjuncts(clause):
@@ -133,6 +142,36 @@ def _adjunct_drafts(
         worth = 1.0 + 2.0 * is_parallel + 0.5 * adjunct.is_near
         form = "time" if adjunct.is_time else "place"
         yield Draft(rewrite, form, adjunct.text, adjunct.text, worth)
+
+
+def _opposite_drafts(
+    question: str, clause: Clause, others: Sequence[Clause]
+) -> Iterator[Draft]:
+    """The question with the opposite of the condition that the other clause of the sentence has."""
+    rivals = [other for other in others if other.sentence == clause.sentence]
+    if len(rivals) != 1 or find_adjuncts(clause):
+        return
+    for adjunct in find_adjuncts(rivals[0]):
+        opposite = vocabulary.OPPOSITES.get(adjunct.opening)
+        if (
+            opposite is None
+            or not adjunct.is_near
+            or _repeats_question(question, adjunct)
+        ):
+            continue
+        phrase = adjunct.text.replace(adjunct.opening, opposite, 1)
+        rewrite = grammar.append_phrase(question, phrase)
+        yield Draft(rewrite, "opposite", phrase, adjunct.text, 2.0)
+
+
+def _repeats_question(question: str, adjunct: Adjunct) -> bool:
+    """Whether a phrase has a noun that the question has."""
+    asked = {stem(word) for word in words(question)}
+    for word in words(adjunct.text)[1:]:
+        is_content = word not in vocabulary.DETERMINERS | vocabulary.PREPOSITIONS
+        if is_content and stem(word) in asked:
+            return True
+    return False
 
 
 def _asks_value(question: str, answer: str) -> bool:
@@ -178,6 +217,10 @@ def _holder_drafts(
         return
     worth = 2.5
     for noun in holders(clause):
+        for rewrite in part_questions(question, noun):
+            yield Draft(rewrite, "part", noun, noun, 3.2)
+        for rewrite in kind_questions(question, noun):
+            yield Draft(rewrite, "kind", noun, noun, 2.7)
         for phrase in holder_phrases(question, noun, texts):
             rewrite = grammar.append_phrase(question, phrase)
             yield Draft(rewrite, "holder", noun, noun, worth)
@@ -186,11 +229,8 @@ def _holder_drafts(
 
 def _append(question: str, adjunct: Adjunct, clause: Clause, answer: str) -> str | None:
     """The question with the phrase at its end and in its tense; None where they do not go together."""
-    asked = {stem(word) for word in words(question)}
-    for word in words(adjunct.text)[1:]:
-        is_content = word not in vocabulary.DETERMINERS | vocabulary.PREPOSITIONS
-        if is_content and stem(word) in asked:
-            return None
+    if _repeats_question(question, adjunct):
+        return None
     if adjunct.opening == "by" and len(adjunct.text.split()) > 2:
         return None
     if not adjunct.is_time:

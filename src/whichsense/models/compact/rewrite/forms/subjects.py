@@ -150,9 +150,11 @@ def _insert_before(
         start -= 1
     while left and start > 0 and stem(left[0]) == stem(tokens[start - 1]):
         left.pop(0)
+    first = place - len(modifiers)
     if not _are_modifiers(left, asked, target, source[place]):
         return
-    first = place - len(modifiers)
+    if first > 0 and _looks_like_verb(left, asked.tokens[target], source[place]):
+        return
     if _is_adjective(left[-1]):
         start = _adjective_place(tokens, start)
     before = tokens[start - 1]
@@ -180,12 +182,13 @@ def _are_modifiers(left: Sequence[str], asked: _Asked, target: int, noun: str) -
     asked_noun = asked.tokens[target].lower()
     same_number = asked_noun.endswith("s") == noun.lower().endswith("s")
     has_order = any(word.lower() in vocabulary.ORDINALS for word in left)
-    # "JD McCrary voices him": a verb that looks like the plural of the question's noun.
-    is_plural = noun.endswith("s") and not same_number
-    looks_like_verb = is_plural and not is_name and left[-1][0].isupper()
-    return not (
-        (is_name and has_number) or (has_order and not same_number) or looks_like_verb
-    )
+    return not ((is_name and has_number) or (has_order and not same_number))
+
+
+def _looks_like_verb(left: Sequence[str], asked: str, noun: str) -> bool:
+    """Whether a plural behind a name is a verb: "Ida Brand voices him" for the question's "voice"."""
+    is_plural = noun.endswith("s") and not asked.endswith("s")
+    return is_plural and noun[0].islower() and left[-1][0].isupper()
 
 
 def _is_modifier(word: str) -> bool:
@@ -243,15 +246,26 @@ def _missing_article(
     return []
 
 
+def _name_behind(source: Sequence[str], place: int) -> list[str]:
+    """The number or letter behind a name; for a whole label that is a name, the rest of it."""
+    behind = list(source[place + 1 :])
+    if behind and _VERSION.fullmatch(behind[0]):
+        return behind[:1]
+    is_label = 1 <= len(behind) <= 2 and place == 0
+    return behind if is_label and all(word[0].isupper() for word in behind) else []
+
+
 def _insert_behind(
     asked: _Asked, target: int, source: Sequence[str], place: int
 ) -> Iterator[Narrowing]:
     """The question with the number or letter that stands behind a name in the clause: HX 4, World War II."""
     if place + 1 >= len(source) or not source[place][0].isupper():
         return
-    version = source[place + 1]
+    version = " ".join(_name_behind(source, place))
+    if not version:
+        return
     following = asked.tokens[target + 1] if target + 1 < len(asked.tokens) else "?"
-    if not _VERSION.match(version) or following.lower() == version.lower():
+    if following.lower() == version.split()[0].lower():
         return
     if following[0].isupper() or following[0].isdigit():
         return

@@ -180,3 +180,76 @@ TIME_WORDS = PREPOSITIONS | _words(
     "and or the early late mid end beginning start middle spring summer autumn winter about around only"
 )
 BE = _words("is are was were be been being am")
+# Past forms in -ed of verbs that dates stand with, and their base forms.
+BASE_OF_EVENT = {
+    "opened": "open",
+    "reopened": "reopen",
+    "started": "start",
+    "ended": "end",
+    "closed": "close",
+    "launched": "launch",
+    "premiered": "premiere",
+    "aired": "air",
+    "appeared": "appear",
+    "debuted": "debut",
+    "finished": "finish",
+    "landed": "land",
+    "arrived": "arrive",
+    "retired": "retire",
+    "died": "die",
+    "resumed": "resume",
+}
+EVENT_BASES = frozenset(BASE_OF_EVENT.values()) | _words("happen form come")
+EVENT_BASES |= {"come out", "take place"}
+PAST_OF_PARTICIPLE = {
+    "written": "wrote",
+    "sung": "sang",
+    "drawn": "drew",
+    "begun": "began",
+    "given": "gave",
+    "chosen": "chose",
+    "taken": "took",
+}
+# Past forms of verbs of making: each is a role that "Who made X?" may mean.
+ROLE_VERBS = _words(
+    "made created wrote composed directed produced designed illustrated hosted edited translated sang recorded "
+    "performed narrated choreographed built founded financed drew painted invented developed presented adapted "
+    "arranged voiced modelled conducted published announced discovered isolated named"
+)
+# What one of several makers of a work made.
+ROLE_NOUNS = _words(
+    "words lyrics music score tune libretto screenplay script story text pictures drawings illustrations"
+)
+GENERAL_ROLES = _words("leader head boss chief ruler voice star presenter")
+PARTICLES = _words("out off up down over")
+# Participles that say nothing without what follows them.
+LIGHT_PARTICIPLES = _words(
+    "made held carried taken given put set got had called kept brought led run tried used moved left shown come"
+)
+FULL_BASES = _words("begin fall sink die")
+# Nouns that make one verb with a preposition before them: "go on sale".
+SET_NOUNS = _words("sale air service use force effect print production operation")
+# Words by which a text refers back to the thing that it is about.
+THINGS = _words(
+    "film movie show series play musical album song single book novel game building bridge tunnel dam station stadium "
+    "tower church cathedral company firm club party agreement treaty act law pact union league line ship car magazine "
+    "newspaper paper museum school university city team band park programme opera ballet poem statue monument palace "
+    "castle hotel theatre airport canal railway road wall house temple hospital bank shop store"
+)
+# Endings and words of nouns that say what somebody is, and nouns that only say whose.
+PERSON_ENDINGS = ("er", "or", "ist", "ian", "man", "woman", "eer")
+PERSONS = _words(
+    "architect coach priest king queen poet firm group company band monk nurse chef pilot student bishop clerk judge "
+    "duo brothers agency studio"
+)
+RELATIONS = _words(
+    "brother sister father mother daughter owner winner member founder partner successor predecessor player leader "
+    "teacher former other"
+)
+UNITS = _words(
+    "day week month year hour minute night mile kilometre metre page copy pound kilo litre person head visit"
+)
+# Past forms of BASE_OF_EVENT that have no passive.
+INTRANSITIVE = _words(
+    "opened reopened started ended premiered appeared debuted landed arrived retired died"
+)
