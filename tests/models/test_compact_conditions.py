@@ -182,3 +182,69 @@ def test_rewrites_of_the_documents_are_whole() -> None:
                 if answer not in f" {' '.join(words(question))} ":
                     assert answer not in f" {' '.join(words(text))} ", text
     assert count > 500
+
+
+PACT = "The pact was signed at Lund on 4 May 1985 and took effect on 6 June 1995."
+HALL = "Work began in 1870, and the exterior was finished in 1878."
+SONG = "The song has words by Ida Brand and music by Ole Sund."
+GAME = "It was invented by Ida Brand, a lawyer, and Ole Sund, an architect."
+TEST = "The written part lasts 150 minutes, the spoken part 15 minutes."
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "answers", "expected"),
+    [
+        (
+            "When did the Orla Pact start?",
+            PACT,
+            ("4 May 1985", "6 June 1995"),
+            "When was the Orla Pact signed?",
+        ),
+        (
+            "when did the orla pact start",
+            PACT,
+            ("6 June 1995", "4 May 1985"),
+            "when did the orla pact take effect",
+        ),
+        (
+            "When was Orla Hall built?",
+            HALL,
+            ("1870", "1878"),
+            "When did work on Orla Hall begin?",
+        ),
+        (
+            "When was Orla Hall built?",
+            HALL,
+            ("1878", "1870"),
+            "When was the exterior of Orla Hall finished?",
+        ),
+        (
+            "Who wrote Tide?",
+            SONG,
+            ("Ida Brand", "Ole Sund"),
+            "Who wrote the words of Tide?",
+        ),
+        (
+            "Who wrote Tide?",
+            SONG,
+            ("Ole Sund", "Ida Brand"),
+            "Who composed the music of Tide?",
+        ),
+        (
+            "who invented rondo",
+            GAME,
+            ("Ole Sund", "Ida Brand"),
+            "which architect invented rondo",
+        ),
+        (
+            "how long is the orla test",
+            TEST,
+            ("15 minutes", "150 minutes"),
+            "how long is the spoken part of the orla test",
+        ),
+    ],
+)
+def test_event_role_and_part(
+    question: str, text: str, answers: tuple[str, ...], expected: str
+) -> None:
+    assert expected in rewrites(question, text, *answers)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from whichsense.models.compact.rewrite.forms import vocabulary
-from whichsense.models.compact.rewrite.forms.clauses import Clause
-from whichsense.models.compact.rewrite.forms.subjects import stem
+from whichsense.models.compact.rewrite.forms.clauses import vocabulary
+from whichsense.models.compact.rewrite.forms.clauses.parsing import Clause
+from whichsense.models.compact.rewrite.forms.clauses.subjects import is_adjective, stem
 
 _MOST_WORDS = 6
 _MOST_LABEL_WORDS = 3  # a longer one is a heading
-_CODE = re.compile(r"[A-Z]\w*(?: [A-Z]\w*)* (?:\d+\w*|[A-Z])$")
 _VALUE_QUESTION = re.compile(
     r"(?i)(?:how (?:much|many|long|big|heavy|often|soon|fast|far|high|tall|large|wide|deep|late|early|old|loud)"
     r"|what|which|when|until|from|by|at|after|on|in|for|to)\b"
@@ -23,7 +22,7 @@ def holders(clause: Clause) -> list[str]:
     """The nouns of a clause that its value belongs to: its label, its subject, whom the verb gives it to.
 
     >>> from whichsense.models.compact.rewrite.forms.snippets import Snippet
-    >>> from whichsense.models.compact.rewrite.forms.clauses import find_clause
+    >>> from whichsense.models.compact.rewrite.forms.clauses.segmentation import find_clause
     >>> holders(find_clause(Snippet("Fares", "Adults pay £12; children £6.", 25, 27), [(11, 14)]))
     ['children']
     """
@@ -73,7 +72,10 @@ def _is_noun(noun: str) -> bool:
         | vocabulary.WH_WORDS
         | vocabulary.AUXILIARIES
         | vocabulary.NO_MODIFIERS
+        | vocabulary.ADVERBIALS
     )
+    if parts[0].lower() in vocabulary.HEADINGS or parts[-1].endswith("ly"):
+        return False
     if lowered & unwanted or parts[0].lower() in vocabulary.PREPOSITIONS:
         return False
     return parts[-1][-1].isalnum() and not parts[0][0].isdigit()
@@ -105,7 +107,9 @@ def holder_phrases(question: str, noun: str, texts: Sequence[str]) -> Iterator[s
         yield f"on the {plain}"
     elif _is_plural(head) or head.endswith("ing") or not head.islower():
         yield f"for {plain}"
-    else:
+    elif plain.split()[0] in vocabulary.ORDINALS:
+        yield f"for the {plain}"
+    elif len(plain.split()) > 1 and not is_adjective(head):
         article = "an" if plain[0] in "aeiou" else "a"
         yield f"for {article} {plain}"
 
@@ -124,7 +128,9 @@ def _named(noun: str, head: str, texts: Sequence[str]) -> Iterator[str]:
     if head.lower() in vocabulary.ON_NOUNS:
         yield f"on the {noun}"
         return
-    if _CODE.match(noun) or (_is_plural(head) and not head[0].isupper()):
+    if any(mark.isdigit() for mark in noun) or (
+        _is_plural(head) and not head[0].isupper()
+    ):
         yield f"for {noun}"
         return
     found = _preposition(noun, texts)

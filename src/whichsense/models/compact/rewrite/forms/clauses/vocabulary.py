@@ -109,7 +109,6 @@ PARTICIPLES = _words(
 MONTHS = _words(
     "January February March April May June July August September October November December"
 )
-SEASONS = _words("spring summer autumn winter")
 PEOPLE = (  # nouns that mean the same in a question and in a document
     _words("employee employees staff worker workers personnel"),
     _words("customer customers client clients subscriber subscribers user users"),
@@ -130,14 +129,16 @@ ORDINALS = _words(
     "first second third fourth fifth sixth seventh eighth ninth tenth last original final present modern new old "
     "current former earlier later latest"
 )
-UNITS_OF_RATE = _words("a an per each")
 POSSESSIVES = _words("its his her their our my your")
 ADVERBS = _words("indoors outdoors online overseas abroad")
 # Words that end no phrase: they point to something else.
-VAGUE = _words("that this these those it then there only also time first last order")
+VAGUE = _words(
+    "that this these those it then there only also order together again alone later earlier away ago long"
+)
 # With these a year is where a term or a thing begins or ends.
 BOUNDARY_VERBS = _words(
-    "left retired retires resigned resigns joined died began ended became took replaced succeeded stepped quit returned"
+    "left retired retires resigned resigns joined died began ended became took replaced succeeded followed stepped "
+    "quit returned"
 )
 # Words that describe nothing by themselves and no kind of thing.
 NO_MODIFIERS = _words(
@@ -252,4 +253,12 @@ UNITS = _words(
 # Past forms of BASE_OF_EVENT that have no passive.
 INTRANSITIVE = _words(
     "opened reopened started ended premiered appeared debuted landed arrived retired died"
+)
+TIME_PREPOSITIONS = _words("in on from since until before after between during")
+# Labels that number the parts of a document.
+HEADINGS = _words(
+    "item motion section article clause annex schedule chapter note table figure step"
+)
+ADVERBIALS = _words(
+    "otherwise afterwards thereafter then formerly normally usually elsewhere once twice"
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from whichsense.models.compact.rewrite.forms import vocabulary
-from whichsense.models.compact.rewrite.forms.holders import lower_common
-from whichsense.models.compact.rewrite.forms.subjects import stem
+from whichsense.models.compact.rewrite.forms.clauses import vocabulary
+from whichsense.models.compact.rewrite.forms.clauses.holders import lower_common
+from whichsense.models.compact.rewrite.forms.clauses.subjects import stem
 from whichsense.text.words import words
 
 _TOPIC = re.compile(

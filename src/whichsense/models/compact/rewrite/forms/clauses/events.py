@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from whichsense.models.compact.rewrite.forms import vocabulary
-from whichsense.models.compact.rewrite.forms.clauses import Clause
-from whichsense.models.compact.rewrite.forms.subjects import stem
-from whichsense.models.compact.rewrite.forms.verbs import is_participle
+from whichsense.models.compact.rewrite.forms.clauses import vocabulary
+from whichsense.models.compact.rewrite.forms.clauses.parsing import Clause
+from whichsense.models.compact.rewrite.forms.clauses.subjects import stem
+from whichsense.models.compact.rewrite.forms.clauses.verbs import is_participle
 from whichsense.text.words import words
 
 _QUESTION = re.compile(
@@ -40,7 +40,7 @@ def event_questions(question: str, clause: Clause) -> Iterator[Event]:
     """The question asked about the event of the clause.
 
     >>> from whichsense.models.compact.rewrite.forms.snippets import Snippet
-    >>> from whichsense.models.compact.rewrite.forms.clauses import find_clause
+    >>> from whichsense.models.compact.rewrite.forms.clauses.segmentation import find_clause
     >>> text = "The pact was signed on 4 May 1985 and took effect on 6 June 1995."
     >>> first, second = Snippet("Orla Pact", text, 23, 33), Snippet("Orla Pact", text, 53, 64)
     >>> [event.question for event in event_questions("When did the Orla Pact start?", find_clause(first, []))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from whichsense.models.compact.rewrite.forms import vocabulary
+from whichsense.models.compact.rewrite.forms.clauses import vocabulary
 
 # Words with the numbers that commas and dots are part of, and marks.
 TOKEN = re.compile(r"\d+(?:[,.:]\d+)+\w*|[^\s,;:()“”\"?!]+|[,;:?!]")

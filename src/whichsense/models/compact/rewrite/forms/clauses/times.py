@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import re
 
-from whichsense.models.compact.rewrite.forms import vocabulary
+from whichsense.models.compact.rewrite.forms.clauses import vocabulary
 
 _MONTH = "|".join(sorted(vocabulary.MONTHS))
 _YEAR = r"(?:1[0-9]|20)\d\d"
 _POINT = rf"\d{{1,4}} (?:BC|AD|BCE|CE)|(?:\d{{1,2}} )?(?:{_MONTH})(?: \d{{1,2}})?(?:,? {_YEAR})?|(?:the )?{_YEAR}s?"
 TIME = re.compile(rf"\b(?:{_POINT})\b")
+_DATE_COMMA = re.compile(
+    rf"\b(?:{_MONTH}) \d{{1,2}}, (?=\d{{4}})|\b(?:{_MONTH}), (?=(?:{_MONTH})\b)"
+)
+_COMMA = "\ue000"  # stands for a comma that separates nothing
 _YEARS = re.compile(rf"\b{_YEAR}")
-_OPEN_END = re.compile(r"(?:since|from|after) ")
 _FIRST_YEAR_AHEAD = 2025  # from here on a document's rule may still hold
-_PAST_OF = {
-    "is": "was",
-    "are": "were",
-    "does": "did",
-    "do": "did",
-    "has": "had",
-    "'s": " was",
-}
+_PAST_OF = {"is": "was", "are": "were", "does": "did", "do": "did"}
 # Questions with a present verb and no auxiliary: "Who hosts X?"
 _PRESENT_VERB = re.compile(r"(?i)^((?:who|which \w+|what \w+) )([a-z]+s)\b")
 _AUXILIARY = re.compile(r"(?i)\b(is|are|does|do|has|have|can|may|must|should|will)\b")
@@ -28,6 +24,20 @@ _PAST = re.compile(r"(?i)\b(was|were|did|had|would|could)\b")
 _PAST_OF_PRESENT = {
     base: past for past, base in vocabulary.BASE_OF_PAST.items() if past != base
 }
+
+
+def protect_commas(text: str) -> str:
+    """A text, of the same length, whose dates have another mark in place of their comma.
+
+    >>> restore_commas(protect_commas("May 5, 1997, and")), protect_commas("May 5, 1997").count(",")
+    ('May 5, 1997, and', 0)
+    """
+    return _DATE_COMMA.sub(lambda match: match[0].replace(",", _COMMA), text)
+
+
+def restore_commas(text: str) -> str:
+    """A text with the commas that were protected."""
+    return text.replace(_COMMA, ",")
 
 
 def is_time(phrase: str) -> bool:
@@ -109,7 +119,7 @@ def _perfect(question: str) -> str | None:
 def _past_auxiliary(question: str, auxiliary: re.Match[str]) -> str | None:
     """The question with its auxiliary in the past."""
     word = auxiliary[1].lower()
-    if word not in ("is", "are", "does", "do"):
+    if word not in _PAST_OF:
         return None
     return (
         f"{question[: auxiliary.start()]}{_PAST_OF[word]}{question[auxiliary.end() :]}"

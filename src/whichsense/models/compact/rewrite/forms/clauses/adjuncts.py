@@ -6,19 +6,18 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from whichsense.models.compact.rewrite.forms import vocabulary
-from whichsense.models.compact.rewrite.forms.clauses import Clause
-from whichsense.models.compact.rewrite.forms.times import is_time_phrase
-from whichsense.models.compact.rewrite.forms.verbs import TOKEN, is_finite
+from whichsense.models.compact.rewrite.forms.clauses import vocabulary
+from whichsense.models.compact.rewrite.forms.clauses.parsing import Clause
+from whichsense.models.compact.rewrite.forms.clauses.times import (
+    is_time_phrase,
+    protect_commas,
+    restore_commas,
+)
+from whichsense.models.compact.rewrite.forms.clauses.verbs import TOKEN, is_finite
 from whichsense.text.words import words
 
 _MOST_WORDS = 9  # of a phrase
 _CONDITION = re.compile(r"\b(?:if|unless|where|when)\b [^,;:]+")
-_RATE = re.compile(r"\b(?:a|an|per|each) \w+$")
-# A list inside one phrase: "in May, June and September".
-_LIST = re.compile(
-    rf"\b(?:{'|'.join(sorted(vocabulary.MONTHS))})(?:, (?:{'|'.join(sorted(vocabulary.MONTHS))}))+ (?:and|or) \w+"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +34,14 @@ def find_adjuncts(clause: Clause) -> list[Adjunct]:
     """The phrases of an answer's clause, those behind the answer first.
 
     >>> from whichsense.models.compact.rewrite.forms.snippets import Snippet
-    >>> from whichsense.models.compact.rewrite.forms.clauses import find_clause
+    >>> from whichsense.models.compact.rewrite.forms.clauses.segmentation import find_clause
     >>> text = "The hall costs 420 on weekdays and 690 at weekends."
     >>> [phrase.text for phrase in find_adjuncts(find_clause(Snippet("Hall", text, 15, 18), [(35, 38)]))]
     ['on weekdays']
     """
     phrases: list[Adjunct] = []
     for part in (clause.after, clause.lead, clause.middle):
-        phrases.extend(_phrases(part, near=part is clause.after))
+        phrases.extend(_phrases(part, near=part is not clause.middle))
     for phrase in _phrases(clause.label, near=False):
         if phrase.is_time:
             phrases.append(phrase)
@@ -60,7 +59,7 @@ def _phrases(part: str, *, near: bool) -> Iterator[Adjunct]:
         text = _lower_first(condition[0].strip())
         yield Adjunct(text, "if", is_time=False, is_near=near)
         part = part[: condition.start()]
-    tokens = TOKEN.findall(_LIST.sub(lambda match: match[0].replace(",", "\x1f"), part))
+    tokens = TOKEN.findall(protect_commas(part))
     starts = [place for place in range(len(tokens)) if _opens(tokens, place)]
     end_of_last = 0
     for start in starts:
@@ -79,9 +78,8 @@ def _phrases(part: str, *, near: bool) -> Iterator[Adjunct]:
             yield Adjunct(
                 longer, tokens[start].lower(), is_time_phrase(longer), is_near
             )
-    for token in tokens:
-        if token in vocabulary.ADVERBS:
-            yield Adjunct(token, "adverb", is_time=False, is_near=near)
+    if tokens and tokens[0] in vocabulary.ADVERBS:
+        yield Adjunct(tokens[0], "adverb", is_time=False, is_near=near)
 
 
 def _repeats(tokens: Sequence[str], start: int) -> bool:
@@ -110,14 +108,17 @@ def _clause_end(tokens: Sequence[str], start: int, stop: int) -> int:
 
 def _longer(tokens: Sequence[str], start: int, stop: int) -> str:
     """A phrase with the one that follows it directly: "for the first 5,000 miles in a year"."""
-    if stop >= len(tokens) or not _opens(tokens, stop) or tokens[stop] == "by":
+    if stop >= len(tokens) or not _opens(tokens, stop):
+        return ""
+    first = _join(tokens[start:stop])
+    if tokens[stop] not in ("in", "at", "on", "for") or is_time_phrase(first):
         return ""
     text = _join(tokens[start : _phrase_end(tokens, stop)])
     return text if _is_phrase(text) else ""
 
 
 def _join(tokens: Sequence[str]) -> str:
-    text = _lower_first(" ".join(tokens).replace("\x1f", ","))
+    text = _lower_first(restore_commas(" ".join(tokens)))
     return re.sub(r"(?:’s|'s|s’|s')?[.]?$", lambda match: match[0].rstrip("."), text)
 
 
@@ -131,6 +132,9 @@ def _opens(tokens: Sequence[str], place: int) -> bool:
     if word not in vocabulary.CONDITION_PREPOSITIONS and word not in ("until", "since"):
         return False
     if word == "to":  # only as the second half of "from A to B" and "up to"
+        return False
+    # "measured at the jib": the phrase belongs to the participle.
+    if place == 1 and tokens[0].endswith("ed"):
         return False
     # "those under 16" is one phrase.
     if place and tokens[place - 1].lower() in vocabulary.PRONOUNS:
@@ -158,7 +162,8 @@ def _phrase_end(tokens: Sequence[str], start: int) -> int:
             if not _continues(tokens, place):
                 break
         elif lowered in vocabulary.PREPOSITIONS and lowered not in joins:
-            if previous.lower() != "those":
+            is_span = lowered == "to" and previous.isdigit()
+            if previous.lower() != "those" and not is_span:
                 break
         elif is_finite(word, previous) and previous.lower() != opening:
             break
@@ -169,6 +174,9 @@ def _phrase_end(tokens: Sequence[str], start: int) -> int:
 def _continues(tokens: Sequence[str], place: int) -> bool:
     """Whether a conjunction joins two nouns of one phrase: no verb follows it before the next mark."""
     if tokens[place].lower() not in ("and", "or"):
+        return False
+    following = tokens[place + 1 : place + 2]
+    if following and following[0][0].isupper() and tokens[place - 1].islower():
         return False
     joined = 0
     previous = "and"

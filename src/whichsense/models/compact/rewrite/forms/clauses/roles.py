@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from whichsense.models.compact.rewrite.forms import vocabulary
-from whichsense.models.compact.rewrite.forms.clauses import Clause
-from whichsense.models.compact.rewrite.forms.subjects import stem
+from whichsense.models.compact.rewrite.forms.clauses import vocabulary
+from whichsense.models.compact.rewrite.forms.clauses.parsing import Clause
+from whichsense.models.compact.rewrite.forms.clauses.subjects import stem
 from whichsense.text.words import words
 
 _QUESTION = re.compile(r"(?P<who>who) (?P<verb>[a-z]+) (?P<rest>.+)", re.IGNORECASE)
@@ -44,7 +44,7 @@ def role_questions(question: str, clause: Clause, answer: str) -> Iterator[Role]
     """The question with the verb or the noun that the clause has for the answer's role.
 
     >>> from whichsense.models.compact.rewrite.forms.snippets import Snippet
-    >>> from whichsense.models.compact.rewrite.forms.clauses import find_clause
+    >>> from whichsense.models.compact.rewrite.forms.clauses.segmentation import find_clause
     >>> text = "The song has words by Ida Brand and music by Ole Sund."
     >>> clause = find_clause(Snippet("Tide", text, 45, 53), [(22, 31)])
     >>> [role.question for role in role_questions("Who wrote the song Tide?", clause, "Ole Sund")]

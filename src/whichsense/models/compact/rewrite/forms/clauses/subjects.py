@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from whichsense.models.compact.rewrite.forms import vocabulary
-from whichsense.models.compact.rewrite.forms.clauses import Clause
-from whichsense.models.compact.rewrite.forms.verbs import TOKEN, is_finite
+from whichsense.models.compact.rewrite.forms.clauses import vocabulary
+from whichsense.models.compact.rewrite.forms.clauses.parsing import Clause
+from whichsense.models.compact.rewrite.forms.clauses.verbs import TOKEN, is_finite
 
 _MOST_MODIFIERS = 3
 _VERSION = re.compile(r"(?:\d{1,4}[A-Za-z]?|[IVX]{1,4}|[A-Z]\d*)$")
@@ -44,13 +44,16 @@ def narrowings(question: str, clause: Clause) -> Iterator[Narrowing]:
     """The question with the modifiers that the clause has before, or the number behind, a noun of the question.
 
     >>> from whichsense.models.compact.rewrite.forms.snippets import Snippet
-    >>> from whichsense.models.compact.rewrite.forms.clauses import find_clause
+    >>> from whichsense.models.compact.rewrite.forms.clauses.segmentation import find_clause
     >>> clause = find_clause(Snippet("Guide", "The door alarm sounds after 90 seconds.", 28, 38), [])
     >>> [narrowing.question for narrowing in narrowings("When does an Isbre alarm sound?", clause)]
     ['When does an Isbre door alarm sound?']
     """
     asked = _Asked.read(question)
-    for part in (clause.label, clause.before, clause.after):
+    main = " ".join(
+        part for part in (clause.subject, clause.verb, clause.middle) if part
+    )
+    for part in (clause.label, clause.lead, main, clause.after):
         source = TOKEN.findall(part)
         for place, token in enumerate(source):
             target = asked.place_of(token)
@@ -81,6 +84,7 @@ class _Asked:
         """Where the question has a noun of the clause, once only; None where it has none."""
         wanted = stem(noun)
         is_word = len(wanted) > 1 and noun[0].isalpha()
+        is_word = is_word and noun.lower() not in vocabulary.ORDINALS
         if not is_word or _is_function(noun) or self.stems.count(wanted) != 1:
             return None
         place = self.stems.index(wanted)
@@ -128,6 +132,11 @@ def _modifiers(source: Sequence[str], place: int) -> list[str]:
         is_possessive = word.endswith(("'s", "’s", "s'", "s’"))
         if word in ",;:" or _is_function(word) or is_possessive or is_participle:
             break
+        if word in vocabulary.PARTICIPLES:
+            break
+        # "by beating Ida Brand"
+        if word.endswith("ing") and (source[place][0].isupper() or previous == "by"):
+            return []
         if is_finite(word, previous):
             break
         # "the first to prepare oxygen"
@@ -155,7 +164,7 @@ def _insert_before(
         return
     if first > 0 and _looks_like_verb(left, asked.tokens[target], source[place]):
         return
-    if _is_adjective(left[-1]):
+    if is_adjective(left[-1]):
         start = _adjective_place(tokens, start)
     before = tokens[start - 1]
     is_superlative = left[0].endswith("est") and before.lower() in ("a", "an")
@@ -201,7 +210,7 @@ def _is_modifier(word: str) -> bool:
     return word[0].isalpha()
 
 
-def _is_adjective(word: str) -> bool:
+def is_adjective(word: str) -> bool:
     """Whether a modifier is an adjective and no noun, by its ending or by list."""
     lowered = word.lower()
     by_ending = lowered.endswith(vocabulary.ADJECTIVE_ENDINGS) and len(lowered) > 4
