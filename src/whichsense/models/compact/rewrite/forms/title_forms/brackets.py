@@ -165,8 +165,14 @@ def _maker_rewrites(
         return
     if is_owned(bare) or bare.previous in ORDER_WORDS | INDEFINITE_WORDS:
         return
-    if bare.previous:
-        owner = make_possessive(qualifier.modifier)
+    owner = make_possessive(qualifier.modifier)
+    kind = re.search(r"\bthe (?=(\w+)$)", bare.left)
+    if kind and kind[1] in PREPOSITION_OF_WORK:
+        # the opera X: Puccini's opera X
+        whole = mention.widen(kind.start())
+        rest = mention.question[kind.end() : mention.end]
+        yield replace_mention(whole, f"{owner} {rest}")
+    elif bare.previous:
         yield replace_mention(bare, f"{owner} {mention.text}")
 
 

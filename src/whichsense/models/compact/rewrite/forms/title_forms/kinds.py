@@ -58,7 +58,10 @@ def _merge_kind(mention: Mention, qualifier: Qualifier) -> tuple[str, bool]:
     of work contradicts the title.
     """
     question = mention.question
-    for word in (mention.previous, mention.following):
+    before = with_article(mention).left
+    kind_of = re.search(r"\b(\w+) of$", before)  # the film of Hamlet
+    beside = (mention.previous, mention.following, kind_of[1] if kind_of else "")
+    for word in beside:
         if word not in PREPOSITION_OF_WORK and word != qualifier.head:
             continue
         if not is_same_kind(word, qualifier.head):
@@ -68,9 +71,8 @@ def _merge_kind(mention: Mention, qualifier: Qualifier) -> tuple[str, bool]:
             rf"\b(?:the|The) (?=(?:[\w-]+ )?(?:{word}|{re.escape(mention.text)})\b)",
             question[: mention.end],
         )
-        if not article or not qualifier.modifier:
-            return "", True
-        if has_words(question, qualifier.modifier) or re.search(r"\d{4}", mention.left):
+        is_dated = has_words(question, qualifier.modifier) or _YEAR.search(before)
+        if not article or not qualifier.modifier or is_dated:
             return "", True
         place = article.end()
         added = in_register(qualifier.modifier, question)

@@ -90,7 +90,7 @@ class Mention:
             return True
         if self.following in PHRASE_ENDS or self.following.endswith("ly"):
             return True
-        if _is_noun(self.following):
+        if _is_noun(self.following) or re.match(r"\s+[A-Z]", self.right):
             return False
         left = self.left.lower().split()
         if self.following in MAKING_VERBS and left and left[-1] in PREPOSITIONS:

@@ -112,6 +112,8 @@ def _read_kind(inside: str, text: str) -> Qualifier | None:
         return None
     modifier, noun = _split_kind(inside)
     way = ""
+    if " and " in noun:
+        return None
     if head in VERSION_NOUNS:
         way = "owner" if _is_owner(modifier) else "version"
     elif noun == "series" and _is_owner(modifier):

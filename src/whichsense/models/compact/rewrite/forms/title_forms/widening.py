@@ -26,6 +26,7 @@ from whichsense.models.compact.rewrite.forms.title_forms.words import (
     PREPOSITIONS,
     SECTION_WORDS,
 )
+from whichsense.text.function_words import WH_WORDS
 
 _LINKS = re.compile(
     r"(?:.*\b(?:of|in|for|on|at|and|by|to|from|with)|.*[:–,])\s+(?:the |The )?"
@@ -33,6 +34,7 @@ _LINKS = re.compile(
 _YEAR = re.compile(r"^(?:1\d|20)\d\d(?:[-–/]\d\d+)?$")
 _WH_DETERMINERS = ("which", "what", "many", "much", "whose")
 _PLACE = re.compile(r"^[A-Z][\w’'.-]*(?: (?:of |and )?(?:the )?[A-Z][\w’'.-]*){0,3}$")
+_VERB_PLACE = 2  # where the verb stands in a question for its subject
 _PLURAL_WORKS = frozenset(f"{work}s" for work in PREPOSITION_OF_WORK)
 # Owners that are no persons: the women's final keeps its article.
 _COMMON_OWNERS = (
@@ -71,7 +73,7 @@ def widened_rewrites(question: str, name: str, text: str) -> Iterator[Proposal]:
     elif before and not behind:
         yield from _with_beginning(mention, before, name, text)
     elif behind and not before and not comma:
-        yield from _with_ending(mention, behind)
+        yield from _with_ending(mention, behind, text)
     elif behind.startswith("of ") and mention.is_complete and not mention.following:
         yield from _with_article(mention, name, text)
 
@@ -96,8 +98,11 @@ def _with_comma(mention: Mention, tail: str) -> Iterator[Proposal]:
     comma = "," if mention.following and mention.right[:1] not in ",;" else ""
     if _PLACE.match(tail):
         closing = "" if is_query else comma
-        yield _proposal(mention, f"{mention.text}, {tail}{closing}", "widen:place")
-        yield _proposal(mention, f"{mention.text} in {tail}", "widen:place")
+        forms = [f"{mention.text}, {tail}{closing}", f"{mention.text} in {tail}"]
+        if mention.previous == "the":  # the Frauenkirche in Dresden
+            forms.reverse()
+        for form in forms:
+            yield _proposal(mention, form, "widen:place")
     elif _APPOSITION.match(tail):
         yield _proposal(mention, f"{mention.text}, the {tail}{comma}", "widen:role")
 
@@ -113,7 +118,8 @@ def _with_beginning(
     if added.split(maxsplit=1)[0].lower() in SECTION_WORDS:
         return
     head = name[len(before) :]
-    if head[0].islower() and _is_compound(mention):
+    is_query = mention.question == mention.question.lower()
+    if (head[0].islower() or is_query) and _is_compound(mention):
         return
     if _is_owner(added) and mention.previous in ORDER_WORDS:
         return
@@ -137,7 +143,9 @@ def _is_compound(mention: Mention) -> bool:
         in EDGE_WORDS | AUXILIARIES | MAKING_VERBS | ORDER_WORDS | PLAYING_VERBS
     ):
         return False
-    return not previous.endswith(("'s", "’s", "est"))
+    if previous in WH_WORDS or len(mention.left.split()) == _VERB_PLACE:
+        return False  # "who beat klitschko": the second word is the verb
+    return not previous.endswith(("'s", "’s", "est", "ed", "ing"))
 
 
 def _take_in(mention: Mention, added: str) -> Mention:
@@ -174,7 +182,9 @@ def _is_owner(added: str) -> bool:
     )
 
 
-def _with_article(mention: Mention, widened: str, text: str) -> Iterator[Proposal]:
+def _with_article(
+    mention: Mention, widened: str, text: str, form: str = "widen:front"
+) -> Iterator[Proposal]:
     """The widened name in the mention's place, with or without "the" as the evidence has it."""
     needs = _takes_article(widened, text)
     if _is_owner(widened.split(maxsplit=1)[0]):
@@ -186,15 +196,17 @@ def _with_article(mention: Mention, widened: str, text: str) -> Iterator[Proposa
     if article and needs is False and not widened[0].islower():
         if mention.is_complete:
             wider = mention.widen(article.start())
-            yield _proposal(wider, widened, "widen:front")
+            yield _proposal(wider, widened, form)
+        return
+    if mention.previous == "a" and widened[0].lower() in "aeio":
         return
     is_bare = mention.previous in PREPOSITIONS | AUXILIARIES | MAKING_VERBS
     if not article and needs and is_bare:
         widened = f"the {widened}"
-    yield _proposal(mention, widened, "widen:front")
+    yield _proposal(mention, widened, form)
 
 
-def _with_ending(mention: Mention, behind: str) -> Iterator[Proposal]:
+def _with_ending(mention: Mention, behind: str, text: str) -> Iterator[Proposal]:
     """Hans Holbein the Younger; the Nobel Prize in Literature; Queen Elizabeth 2."""
     link, _, rest = behind.partition(" ")
     if not behind[0].isalnum() and not re.match(r"[’']\d\d", behind):
@@ -204,14 +216,17 @@ def _with_ending(mention: Mention, behind: str) -> Iterator[Proposal]:
     is_last = not mention.following or mention.following in EDGE_WORDS
     if link == "in" and not (rest[:1].isupper() and is_last):
         return
-    if link not in EDGE_WORDS and link.islower() and (rest or link in _PLURAL_WORKS):
+    is_common = link not in EDGE_WORDS and link.islower()
+    if is_common and (rest or link in _PLURAL_WORKS.union(PREPOSITION_OF_WORK)):
         return
     if not mention.is_complete or (mention.is_possessive and link in PREPOSITIONS):
         return
     asked = {word.form for word in split_words(mention.question)}
     added = {word.form for word in split_words(behind)} - EDGE_WORDS
     if not added & asked:
-        yield _proposal(mention, f"{mention.text} {behind}", "widen:back")
+        yield from _with_article(
+            mention, f"{mention.text} {behind}", text, "widen:back"
+        )
 
 
 def _takes_article(name: str, text: str) -> bool | None:

@@ -52,7 +52,8 @@ MAKING_VERBS = _words(
 WORK_VERBS = _words(
     """come open opened begin start end air aired premiere premiered run cost gross make made take set released release
     filmed shot written published directed produced recorded composed based performed shown staged finish win close
-    nominated adapted sung played called last appear debut created peak reach chart painted hang sell earn"""
+    nominated adapted sung played called last appear debut created peak reach chart painted hang sell earn have
+    contain feature"""
 )
 AUXILIARIES = _words(
     "is are was were am do does did has have had will would can could should may might must"
