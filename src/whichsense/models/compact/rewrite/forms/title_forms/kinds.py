@@ -26,6 +26,7 @@ from whichsense.models.compact.rewrite.forms.title_forms.words import (
     ORDER_WORDS,
     PREPOSITION_OF_WORK,
     PREPOSITIONS,
+    SONGS_AND_IMAGES,
     WORK_VERBS,
     is_same_kind,
 )
@@ -45,7 +46,8 @@ def kind_rewrites(mention: Mention, name: str, qualifier: Qualifier) -> Iterator
     if is_settled:
         return
     is_character = mention.is_possessive or not _is_work_mention(mention)
-    if qualifier.is_work and is_character:
+    has_characters = qualifier.is_work and qualifier.head not in SONGS_AND_IMAGES
+    if has_characters and is_character:
         yield from _end_rewrites(mention, name, qualifier)
     elif mention.is_complete:
         yield from _insert_kind(mention, name, qualifier)
@@ -94,12 +96,12 @@ def _is_work_mention(mention: Mention) -> bool:
     if mention.is_quoted or previous in MAKING_VERBS:
         return True
     is_ordered = previous in ORDER_WORDS or is_owned(bare)
-    return is_ordered and not mention.following
+    return is_ordered and mention.is_complete
 
 
 def _end_rewrites(mention: Mention, name: str, qualifier: Qualifier) -> Iterator[str]:
     """The work at the end of the question: in the 1976 film."""
-    question = mention.question
+    question = re.sub(r" on (?:film|tv)(?=\W*$)", "", mention.question)
     if not mention.left or re.search(rf" {qualifier.preposition} ", mention.right):
         return
     phrase = f"{qualifier.preposition} the {qualifier.phrase()}"

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 
 from whichsense.models.compact.rewrite.forms.title_forms.words import (
     AUXILIARIES,
+    COPULAS,
     MAKING_VERBS,
     NOUN_ENDINGS,
     ORDER_WORDS,
+    PARTICIPLES,
     PHRASE_ENDS,
     PREPOSITIONS,
     VERBS_LIKE_NOUNS,
+    VERSION_NOUNS,
 )
 
 _WORD = re.compile(r"\w+|&")
@@ -97,7 +100,10 @@ class Mention:
             return True
         while left and left[-1] in ORDER_WORDS.union(_ARTICLES):
             left.pop()
-        return bool(left) and left[-1] in AUXILIARIES
+        if not left or left[-1] not in AUXILIARIES:
+            return False
+        is_participle = self.following.endswith("ed") or self.following in PARTICIPLES
+        return is_participle or left[-1] not in COPULAS
 
     @property
     def last_word_as_written(self) -> str:
@@ -116,7 +122,7 @@ class Mention:
 
 def _is_noun(word: str) -> bool:
     """Whether a word behind a name is a noun or a number by its form, so that the phrase goes on."""
-    if re.fullmatch(r"[ivx]+|\d+", word):
+    if word in VERSION_NOUNS or re.fullmatch(r"[ivx]+|\d+", word):
         return True
     return word.endswith(NOUN_ENDINGS) and word not in VERBS_LIKE_NOUNS
 

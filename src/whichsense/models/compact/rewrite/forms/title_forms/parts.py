@@ -174,7 +174,7 @@ def _read_name(inside: str, text: str) -> Qualifier | None:
     by = rf"\bby (?:[A-Z][\w.]*\s+){{0,3}}{name}\b"
     if re.search(rf"\b{name} (?:\w+ly )?{_MAKERS}\b|{by}", text):
         return Qualifier("maker", inside, "")
-    for preposition in ("in", "during", "at", "from", "through", "across"):
+    for preposition in ("in", "during", "at", "through", "across"):
         place = re.search(rf"\b{preposition} (the )?{name}\b", text, re.IGNORECASE)
         if place:
             article = (place[1] or "").lower()

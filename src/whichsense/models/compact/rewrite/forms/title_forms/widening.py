@@ -35,7 +35,6 @@ _YEAR = re.compile(r"^(?:1\d|20)\d\d(?:[-–/]\d\d+)?$")
 _WH_DETERMINERS = ("which", "what", "many", "much", "whose")
 _PLACE = re.compile(r"^[A-Z][\w’'.-]*(?: (?:of |and )?(?:the )?[A-Z][\w’'.-]*){0,3}$")
 _VERB_PLACE = 2  # where the verb stands in a question for its subject
-_PLURAL_WORKS = frozenset(f"{work}s" for work in PREPOSITION_OF_WORK)
 # Owners that are no persons: the women's final keeps its article.
 _COMMON_OWNERS = (
     "Women",
@@ -57,7 +56,8 @@ def widened_rewrites(question: str, name: str, text: str) -> Iterator[Proposal]:
     name = re.split(r":\s| – ", name)[0]
     gapped = find_gapped_mention(question, name)
     if gapped is not None and _is_name_like(gapped, name):
-        yield _proposal(gapped, name, "widen:middle")
+        if not _repeats(gapped, name):
+            yield _proposal(gapped, name, "widen:middle")
         return
     head, comma, tail = name.partition(", ")
     run = find_longest_run(question, name)
@@ -76,6 +76,12 @@ def widened_rewrites(question: str, name: str, text: str) -> Iterator[Proposal]:
         yield from _with_ending(mention, behind, text)
     elif behind.startswith("of ") and mention.is_complete and not mention.following:
         yield from _with_article(mention, name, text)
+
+
+def _repeats(mention: Mention, name: str) -> bool:
+    """Whether a word of the name stands beside the mention already."""
+    beside = {word.form for word in split_words(f"{mention.left} {mention.right}")}
+    return bool({word.form for word in split_words(name)} & beside - EDGE_WORDS - {"s"})
 
 
 def _is_name_like(mention: Mention, in_title: str) -> bool:
@@ -113,6 +119,8 @@ def _with_beginning(
     """Damon Hill for Hill; the First Boer War for the Boer War."""
     added = _LINKS.sub("", before).strip()
     added = re.sub(r"^(?:The|the|A|An)\b\s*", "", added)
+    if added[:1].islower() and added not in before[: len(added)]:
+        return  # "The name oxygen" is no kind of oxygen
     if not added or mention.is_inside_name or not before[-1].isspace():
         return
     if added.split(maxsplit=1)[0].lower() in SECTION_WORDS:
@@ -198,12 +206,23 @@ def _with_article(
             wider = mention.widen(article.start())
             yield _proposal(wider, widened, form)
         return
-    if mention.previous == "a" and widened[0].lower() in "aeio":
+    if mention.previous in ("a", "an") and not _fits_article(mention.previous, widened):
         return
     is_bare = mention.previous in PREPOSITIONS | AUXILIARIES | MAKING_VERBS
     if not article and needs and is_bare:
         widened = f"the {widened}"
     yield _proposal(mention, widened, form)
+
+
+def _fits_article(article: str, phrase: str) -> bool:
+    """Whether "a" or "an" stands rightly before a phrase.
+
+    >>> _fits_article("a", "NBA game"), _fits_article("an", "NBA game"), _fits_article("a", "beach")
+    (False, True, True)
+    """
+    first = phrase.split(maxsplit=1)[0]
+    vowels = "AEFHILMNORSX" if first.isupper() else "AEIOaeio"
+    return (first[0] in vowels) == (article == "an")
 
 
 def _with_ending(mention: Mention, behind: str, text: str) -> Iterator[Proposal]:
@@ -217,7 +236,8 @@ def _with_ending(mention: Mention, behind: str, text: str) -> Iterator[Proposal]
     if link == "in" and not (rest[:1].isupper() and is_last):
         return
     is_common = link not in EDGE_WORDS and link.islower()
-    if is_common and (rest or link in _PLURAL_WORKS.union(PREPOSITION_OF_WORK)):
+    is_term = f"{mention.text} {link}".lower() in text.lower()
+    if is_common and (rest or not is_term or link in PREPOSITION_OF_WORK):
         return
     if not mention.is_complete or (mention.is_possessive and link in PREPOSITIONS):
         return
@@ -252,6 +272,7 @@ def _lower_first(added: str, head: str, text: str) -> str:
     lowered = added[0].lower() + added[1:]
     if head[0].islower():
         is_common = re.search(rf"\b{re.escape(first.lower())}\b", text) is not None
+        is_common |= first[:-2] in _COMMON_OWNERS
     else:
         is_common = f"{lowered} {head}" in text
     return lowered if is_common else added

@@ -16,6 +16,10 @@ _IN_WORKS = _words(
 _ON_WORKS = _words("album single record podcast soundtrack ep")
 PREPOSITION_OF_WORK = dict.fromkeys(_IN_WORKS, "in") | dict.fromkeys(_ON_WORKS, "on")
 
+# Works without characters.
+SONGS_AND_IMAGES = _words(
+    "song single album record soundtrack ep painting sculpture poem"
+)
 # Nouns that take "of" before a name: the 2005 revival of Doctor Who.
 VERSION_NOUNS = _words(
     """version recording edition revival arrangement production adaptation cover remake performance reboot
@@ -70,6 +74,13 @@ PHRASE_ENDS = (
         """and or but that which who whom when where while if first last originally ever now currently today again
         still also then the a an his her its their not only really actually born based"""
     )
+)
+COPULAS = _words("is are was were")
+# Participles without -ed that follow a name behind a copula: was Klitschko born.
+PARTICIPLES = _words(
+    """born made built set held known sung shot won sold found worn run cut put hit lit read led fought taught bought sent
+    kept paid written taken given chosen broken driven drawn shown seen begun spoken struck laid cast spent lost left
+    thrown told buried"""
 )
 POSSESSIVE_PRONOUNS = _words("my your his her its our their whose")
 # Adjectives of order that stand before a name: the first Big Brother.
