@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from whichsense.models.compact.rewrite.forms.clauses.vocabulary import MONTHS, SEASONS
 from whichsense.models.compact.rewrite.forms.grammar import (
     append_phrase,
     in_register,
@@ -15,10 +16,8 @@ from whichsense.models.compact.rewrite.forms.title_forms.words import (
     DOCUMENT_NOUNS,
     GROUP_NOUNS,
     LOOSE_DOCUMENT_NOUNS,
-    MONTHS,
     PAST_DOCUMENTS,
     PRODUCT_DOCUMENTS,
-    SEASONS,
 )
 from whichsense.text.function_words import QUESTION_WORDS
 from whichsense.text.words import words

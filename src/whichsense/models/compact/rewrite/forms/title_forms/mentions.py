@@ -6,13 +6,13 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
+from whichsense.models.compact.rewrite.forms.clauses.vocabulary import PARTICIPLES
 from whichsense.models.compact.rewrite.forms.title_forms.words import (
     AUXILIARIES,
     COPULAS,
     MAKING_VERBS,
     NOUN_ENDINGS,
     ORDER_WORDS,
-    PARTICIPLES,
     PHRASE_ENDS,
     PREPOSITIONS,
     VERBS_LIKE_NOUNS,

@@ -237,7 +237,8 @@ def _with_ending(mention: Mention, behind: str, text: str) -> Iterator[Proposal]
         return
     is_common = link not in EDGE_WORDS and link.islower()
     is_term = f"{mention.text} {link}".lower() in text.lower()
-    if is_common and (rest or not is_term or link in PREPOSITION_OF_WORK):
+    is_loose = link.endswith("s") and not is_term
+    if is_common and (rest or is_loose or link in PREPOSITION_OF_WORK):
         return
     if not mention.is_complete or (mention.is_possessive and link in PREPOSITIONS):
         return

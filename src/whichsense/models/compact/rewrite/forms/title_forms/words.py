@@ -76,12 +76,6 @@ PHRASE_ENDS = (
     )
 )
 COPULAS = _words("is are was were")
-# Participles without -ed that follow a name behind a copula: was Klitschko born.
-PARTICIPLES = _words(
-    """born made built set held known sung shot won sold found worn run cut put hit lit read led fought taught bought sent
-    kept paid written taken given chosen broken driven drawn shown seen begun spoken struck laid cast spent lost left
-    thrown told buried"""
-)
 POSSESSIVE_PRONOUNS = _words("my your his her its our their whose")
 # Adjectives of order that stand before a name: the first Big Brother.
 ORDER_WORDS = _words(
@@ -151,10 +145,6 @@ PRODUCT_DOCUMENTS = (
 )
 # Documents that say what held on one day, which is over.
 PAST_DOCUMENTS = _words("minutes report record decisions")
-SEASONS = _words("spring summer autumn winter")
-MONTHS = _words(
-    "January February March April May June July August September October November December"
-)
 GROUP_NOUNS = _words(
     """staff employees workers customers members students pupils users visitors residents drivers managers programmes
     courses subscribers applicants candidates guests adults children passengers resellers couriers apprentices trainees
