@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from whichsense.models.compact.rewrite.forms.clauses.vocabulary import MONTHS, SEASONS
+from whichsense.models.compact.rewrite.forms.clauses.vocabulary import MONTHS
 from whichsense.models.compact.rewrite.forms.grammar import (
     append_phrase,
     in_register,
@@ -18,6 +18,7 @@ from whichsense.models.compact.rewrite.forms.title_forms.words import (
     LOOSE_DOCUMENT_NOUNS,
     PAST_DOCUMENTS,
     PRODUCT_DOCUMENTS,
+    SEASONS,
 )
 from whichsense.text.function_words import QUESTION_WORDS
 from whichsense.text.words import words

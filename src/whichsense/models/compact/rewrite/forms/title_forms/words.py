@@ -145,6 +145,7 @@ PRODUCT_DOCUMENTS = (
 )
 # Documents that say what held on one day, which is over.
 PAST_DOCUMENTS = _words("minutes report record decisions")
+SEASONS = _words("spring summer autumn winter")
 GROUP_NOUNS = _words(
     """staff employees workers customers members students pupils users visitors residents drivers managers programmes
     courses subscribers applicants candidates guests adults children passengers resellers couriers apprentices trainees
