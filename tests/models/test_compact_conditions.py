@@ -248,3 +248,30 @@ def test_event_role_and_part(
     question: str, text: str, answers: tuple[str, ...], expected: str
 ) -> None:
     assert expected in rewrites(question, text, *answers)
+
+
+MOON = "Ida Brand discovered the moon; Ole Sund named it."
+CROWN = "Queen Ida signed the law, and Ole Sund was the prime minister."
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "answers", "expected"),
+    [
+        (
+            "Who discovered and named the moon?",
+            MOON,
+            ("Ole Sund", "Ida Brand"),
+            "Who named the moon?",
+        ),
+        (
+            "Who were the queen and the prime minister then?",
+            CROWN,
+            ("Ole Sund", "Ida"),
+            "Who was the prime minister then?",
+        ),
+    ],
+)
+def test_one_of_two_things_is_asked_for(
+    question: str, text: str, answers: tuple[str, ...], expected: str
+) -> None:
+    assert rewrites(question, text, *answers)[0] == expected

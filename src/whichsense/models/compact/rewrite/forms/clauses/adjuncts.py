@@ -181,7 +181,12 @@ def _continues(tokens: Sequence[str], place: int) -> bool:
     joined = 0
     previous = "and"
     for word in tokens[place + 1 :]:
-        if word in ",;:" or word.lower() in vocabulary.PREPOSITIONS:
+        if word in ",;:":
+            break
+        if word.lower() in vocabulary.PREPOSITIONS:
+            # "in France and Ole Sund in Sweden": the second name opens a clause.
+            if following[0][0].isupper():
+                return False
             break
         if joined and is_finite(word, previous):
             return False
@@ -200,6 +205,9 @@ def _is_phrase(text: str) -> bool:
     if last in vocabulary.DETERMINERS or last in vocabulary.PREPOSITIONS:
         return False
     if last in vocabulary.CONJUNCTIONS or last in vocabulary.VAGUE:
+        return False
+    is_rate = parts[1] in ("a", "an") and parts[2:3] and parts[2] in vocabulary.UNITS
+    if is_rate:
         return False
     inner = {word.lower() for word in parts[1:]} - {"those"}
     return not inner & (vocabulary.PRONOUNS | vocabulary.POSSESSIVES)

@@ -12,6 +12,7 @@ from whichsense.models.compact.rewrite.forms.clauses.adjuncts import (
     Adjunct,
     find_adjuncts,
 )
+from whichsense.models.compact.rewrite.forms.clauses.conjuncts import single_questions
 from whichsense.models.compact.rewrite.forms.clauses.events import event_questions
 from whichsense.models.compact.rewrite.forms.clauses.holders import (
     holder_phrases,
@@ -63,6 +64,8 @@ def make_drafts(
         )
     yield from _adjunct_drafts(question, clause, others, answer)
     yield from _holder_drafts(question, clause, texts, answer)
+    for single in single_questions(question, clause, answer):
+        yield Draft(single.question, "conjunct", single.kept, single.kept, 4.0)
     for event in event_questions(question, clause):
         yield Draft(event.question, "event", event.addition, event.support, 2.8)
     for role in role_questions(question, clause, answer):

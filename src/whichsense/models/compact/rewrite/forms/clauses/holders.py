@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from whichsense.models.compact.rewrite.forms.clauses import vocabulary
 from whichsense.models.compact.rewrite.forms.clauses.parsing import Clause
 from whichsense.models.compact.rewrite.forms.clauses.subjects import is_adjective, stem
+from whichsense.models.compact.rewrite.forms.clauses.times import is_time
 
 _MOST_WORDS = 6
 _MOST_LABEL_WORDS = 3  # a longer one is a heading
@@ -74,6 +75,11 @@ def _is_noun(noun: str) -> bool:
         | vocabulary.NO_MODIFIERS
         | vocabulary.ADVERBIALS
     )
+    if is_time(noun) or not vocabulary.MONTHS.isdisjoint(parts):
+        return False
+    is_thing = len(parts) == 2 and parts[0].lower() == "the"
+    if is_thing and parts[1] in vocabulary.THINGS:
+        return False
     if parts[0].lower() in vocabulary.HEADINGS or parts[-1].endswith("ly"):
         return False
     if lowered & unwanted or parts[0].lower() in vocabulary.PREPOSITIONS:
@@ -136,6 +142,9 @@ def _named(noun: str, head: str, texts: Sequence[str]) -> Iterator[str]:
     found = _preposition(noun, texts)
     if found:
         yield found if found.endswith(noun) else f"{found} {noun}"
+    if is_adjective(noun):  # the name of a plan, not of a place: Basic
+        yield f"for {noun}"
+        return
     for preposition in ("in", "for"):
         if found != preposition:
             yield f"{preposition} {noun}"

@@ -60,6 +60,7 @@ def role_questions(question: str, clause: Clause, answer: str) -> Iterator[Role]
     if not asked:
         return
     is_role = asked["verb"].lower() in vocabulary.ROLE_VERBS
+    is_role = is_role and vocabulary.ROLE_VERBS.isdisjoint(words(asked["rest"]))
     if is_role and not vocabulary.ROLE_NOUNS.intersection(words(asked["rest"])):
         yield from _verb_role(question, asked, clause)
     if asked["verb"].lower() not in vocabulary.AUXILIARIES:

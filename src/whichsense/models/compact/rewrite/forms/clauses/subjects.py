@@ -164,7 +164,7 @@ def _insert_before(
         return
     if first > 0 and _looks_like_verb(left, asked.tokens[target], source[place]):
         return
-    if is_adjective(left[-1]):
+    if is_adjective(left[-1]) or left[0].lower() in vocabulary.ORDINALS:
         start = _adjective_place(tokens, start)
     before = tokens[start - 1]
     is_superlative = left[0].endswith("est") and before.lower() in ("a", "an")
@@ -172,7 +172,8 @@ def _insert_before(
     splits_name = start > 1 and before[0].isupper() and tokens[start][0].isupper()
     if is_superlative or splits_name:
         return
-    addition = _as_modifier(left, is_sentence_start=first == 0)
+    is_capital = first == 0 and source[place][0].islower()
+    addition = _as_modifier(left, is_sentence_start=is_capital)
     article = _missing_article(tokens, start, source, first)
     text = asked.insert(start, [*article, *addition])
     yield Narrowing(text, " ".join(addition), " ".join(source[first : place + 1]))
@@ -183,6 +184,8 @@ def _are_modifiers(left: Sequence[str], asked: _Asked, target: int, noun: str) -
     if not 0 < len(left) <= _MOST_MODIFIERS:
         return False
     if not all(_is_modifier(word) for word in left):
+        return False
+    if not vocabulary.MONTHS.isdisjoint(left):
         return False
     if any(stem(word) in asked.stems for word in left):
         return False
@@ -276,7 +279,10 @@ def _insert_behind(
     following = asked.tokens[target + 1] if target + 1 < len(asked.tokens) else "?"
     if following.lower() == version.split()[0].lower():
         return
-    if following[0].isupper() or following[0].isdigit():
+    ends_name = (
+        _is_function(following) or following in "?!.," or is_finite(following, "x")
+    )
+    if not ends_name:
         return
     end = asked.spans[target][1]
     addition = version.lower() if asked.question == asked.question.lower() else version

@@ -12,7 +12,7 @@ DETERMINERS = ARTICLES | _words(
     "this that these those its his her their our my your each every any no some all both another"
 )
 PRONOUNS = _words(
-    "it he she they we you i him them this that these those both one ones others another"
+    "it he she they we you i him them this that these those both either one ones others another"
 )
 WH_WORDS = _words("who whom whose which what when where why how that")
 CONJUNCTIONS = _words("and or but while whereas though although nor")
