@@ -155,6 +155,69 @@ FORMS = [
         "What is the warranty period of the Norlin X200?",
     ),
     (
+        "how much does it weigh",
+        "Norlin X200 Data Sheet",
+        "",
+        "Norlin X300 Data Sheet",
+        "how much does the norlin x200 weigh",
+    ),
+    (
+        "What is the notice period?",
+        "Tarrow Lamps Staff Handbook",
+        "",
+        "Orrin Glass Staff Handbook",
+        "What is the notice period at Tarrow Lamps?",
+    ),
+    (
+        "What is Moth Man's real name in the film?",
+        "Moth Man (1950 film)",
+        "",
+        "Moth Man (1988 film)",
+        "What is Moth Man's real name in the 1950 film?",
+    ),
+    (
+        "Who hosts Quiz Hour?",
+        "Quiz Hour (1990–present)",
+        "",
+        "Quiz Hour (1984–1990)",
+        "Who has hosted Quiz Hour since 1990?",
+    ),
+    (
+        "who was the ghost in the film of saltmarsh",
+        "Saltmarsh (1961 film)",
+        "",
+        "Saltmarsh (1999 film)",
+        "who was the ghost in the 1961 film of saltmarsh",
+    ),
+    (
+        "When was the opera Medusa first sung?",
+        "Medusa (Tarli)",
+        "Tarli composed the opera in 1811.",
+        "Medusa (Bonn)",
+        "When was Tarli's opera Medusa first sung?",
+    ),
+    (
+        "What is the oar throw world record?",
+        "Women's oar throw record",
+        "",
+        "Men's oar throw record",
+        "What is the women's oar throw world record?",
+    ),
+    (
+        "When did women row?",
+        "Women's rowing in Norland",
+        "",
+        "Women's rowing in Sudland",
+        "When did women row in Norland?",
+    ),
+    (
+        "Where does the Welsh soap take place?",
+        "Gull Bay",
+        "Gull Bay is a Welsh soap about a school.",
+        "Tern Street",
+        "Where does the Welsh soap Gull Bay take place?",
+    ),
+    (
         "How many days of leave do employees get?",
         "Annual Leave Policy: Germany",
         "",
@@ -212,6 +275,17 @@ def test_best_rewrite_of_a_title(
 def test_no_rewrite(question: str, answer: str, title: str, rival: str) -> None:
     own = evidence(answer, title, "Ray made it.")
     assert title_rewrites(question, own, [evidence("Bo Finch", rival)]) == []
+
+
+def test_a_title_among_the_lesser_ones_of_another_answer_comes_last() -> None:
+    films = [Snippet(f"Gull ({year} film)", "", 0, 0) for year in (1961, 1972, 1999)]
+    own = AnswerEvidence("Ann Ray", (films[0], films[1]))
+    other = AnswerEvidence("Bo Finch", (films[2], films[0]))
+    rewrites = title_rewrites("Who directed Gull?", own, [other])
+    years = [rewrite.support for rewrite in rewrites]
+    assert years == sorted(years, reverse=True)
+    assert rewrites[0].question == "Who directed the 1972 film Gull?"
+    assert rewrites[-1].support == "Gull (1961 film)"
 
 
 def test_a_year_that_gives_the_answer_away_is_left_out() -> None:

@@ -108,6 +108,25 @@ def put_in_past(question: str) -> str:
     return f"{question[: verb.start()]}{past}{question[verb.end() :]}"
 
 
+def put_in_perfect(question: str) -> str:
+    """A question in the present perfect, as "since" wants it; as it is where this does not know its verb.
+
+    >>> put_in_perfect("Who hosts Jeopardy?"), put_in_perfect("who is the mayor")
+    ('Who has hosted Jeopardy?', 'who has been the mayor')
+    """
+    match = re.match(
+        r"(?P<subject>[Ww]ho|[Ww]hat|[Ww]hich \w+) (?P<verb>\w+)\b", question
+    )
+    if not match:
+        return question
+    participle = _PAST_OF_VERB.get(match["verb"], "")
+    if match["verb"] == "is":
+        participle = "been"
+    if participle in ("", "ran", "sang"):
+        return question
+    return f"{match['subject']} has {participle}{question[match.end() :]}"
+
+
 def make_possessive(name: str) -> str:
     """The possessive of a name.
 

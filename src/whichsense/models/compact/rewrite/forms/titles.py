@@ -43,7 +43,8 @@ def title_rewrites(
 ) -> list[FormRewrite]:
     """Rewrites of a question for one answer by the titles that hold it, best first.
 
-    A title that another answer has, too, cannot tell the two apart and gives no rewrite.
+    The best title of another answer cannot tell the two apart and gives no rewrite; a title that is among another
+    answer's lesser ones comes last.
 
     >>> snippet = Snippet("Gull (1961 film)", "Ann Ray plays the keeper.", 0, 7)
     >>> other = Snippet("Gull (1999 film)", "Bo Finch plays the keeper.", 0, 8)
@@ -51,9 +52,11 @@ def title_rewrites(
     >>> title_rewrites("who plays the keeper in gull", AnswerEvidence("Ann Ray", (snippet,)), rest)[0].question
     'who plays the keeper in the 1961 film gull'
     """
-    rivals = _titles(others)
+    rivals = _titles(others, 1)
+    shared = set(_titles(others, _MOST_TITLES))
     rewrites: dict[str, FormRewrite] = {}
-    for snippet in own.snippets[:_MOST_TITLES]:
+    snippets = own.snippets[:_MOST_TITLES]
+    for snippet in sorted(snippets, key=lambda snippet: snippet.title in shared):
         if snippet.title in rivals:
             continue
         for proposal in _proposals(question, snippet, rivals):
@@ -64,11 +67,11 @@ def title_rewrites(
     return list(rewrites.values())[:_MOST]
 
 
-def _titles(evidence: Sequence[AnswerEvidence]) -> list[str]:
-    """The titles that hold some answers."""
+def _titles(evidence: Sequence[AnswerEvidence], most: int) -> list[str]:
+    """The best titles of each of some answers, so many of each."""
     titles = []
     for answer in evidence:
-        titles += [snippet.title for snippet in answer.snippets[:_MOST_TITLES]]
+        titles += [snippet.title for snippet in answer.snippets[:most]]
     return titles
 
 

@@ -9,6 +9,7 @@ from whichsense.models.compact.rewrite.forms.grammar import (
     append_phrase,
     make_possessive,
     put_in_past,
+    put_in_perfect,
 )
 from whichsense.models.compact.rewrite.forms.title_forms.inserting import (
     Proposal,
@@ -113,7 +114,9 @@ def _time_rewrites(mention: Mention, _name: str, qualifier: Qualifier) -> Iterat
             yield replace_mention(mention, f"{mention.text} of {years}")
         return
     if qualifier.way == "since":
-        yield append_phrase(question, f"since {qualifier.modifier}")
+        perfect = put_in_perfect(question)
+        if perfect != question:
+            yield append_phrase(perfect, f"since {qualifier.modifier}")
         return
     if re.search(r"\bdid\b", question) and mention.is_complete:
         years = f"{qualifier.modifier} to {qualifier.noun}"

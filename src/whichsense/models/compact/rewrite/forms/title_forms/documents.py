@@ -13,6 +13,7 @@ from whichsense.models.compact.rewrite.forms.grammar import (
 )
 from whichsense.models.compact.rewrite.forms.title_forms.inserting import Proposal
 from whichsense.models.compact.rewrite.forms.title_forms.words import (
+    DOCUMENT_ADJECTIVES,
     DOCUMENT_NOUNS,
     GROUP_NOUNS,
     LOOSE_DOCUMENT_NOUNS,
@@ -34,9 +35,11 @@ _SEASON = re.compile(
 )
 _SPORT_SEASON = re.compile(r"\bseason (?P<year>\d{4}/\d\d)\b", re.IGNORECASE)
 _YEAR = re.compile(r"(?<![\w/])(?:1[5-9]|20)\d\d(?:/\d\d)?\b")
+_PRICE_LIST = re.compile(r"\bprice list\b", re.IGNORECASE)
 _DOCUMENT_PAIRS = re.compile(
     r"\b(?:price|parts|staff) list\b|\bannual report\b", re.IGNORECASE
 )
+_PROPERTY = re.compile(r"(?:what|which|how \w+) (?:is|was|are|were) the [\w -]+$")
 _SMALL = frozenset("of and the for in to on at from de".split())
 _COUNTRY_SHEET = re.compile(
     r"^(?:country sheet |supplement |annex |appendix )(?P<place>[A-Z].*)$"
@@ -73,8 +76,8 @@ def document_rewrites(
     subject = _subject(parts[0])
     known = set(words(question)) - QUESTION_WORDS
     if subject and not known & set(words(subject)):
-        for phrase in _subject_phrases(question, title, subject, text):
-            yield Proposal(append_phrase(question, phrase), "document:subject")
+        for rewrite in _subject_rewrites(question, title, subject, text):
+            yield Proposal(rewrite, "document:subject")
 
 
 def _part_rewrites(
@@ -177,27 +180,16 @@ def _subject(part: str) -> str:
     ('Norlin X200', '')
     """
     tokens = part.split()
-    kinds = {
-        "data",
-        "price",
-        "user",
-        "product",
-        "technical",
-        "owner's",
-        "annual",
-        "service",
-    }
-    while tokens and (
-        tokens[-1].lower() in DOCUMENT_NOUNS | kinds or _YEAR.fullmatch(tokens[-1])
-    ):
+    kinds = DOCUMENT_NOUNS | DOCUMENT_ADJECTIVES
+    while tokens and (tokens[-1].lower() in kinds or _YEAR.fullmatch(tokens[-1])):
         tokens.pop()
     subject = " ".join(tokens)
-    is_kind = any(token.lower() in DOCUMENT_NOUNS | kinds for token in tokens)
+    is_kind = any(token.lower() in kinds for token in tokens)
     is_name = bool(tokens) and tokens[0][0].isupper()
     return "" if is_kind or not is_name else subject
 
 
-def _subject_phrases(
+def _subject_rewrites(
     question: str, title: str, subject: str, text: str
 ) -> Iterator[str]:
     """of the Norlin X200; at Brindlow Optics."""
@@ -205,16 +197,18 @@ def _subject_phrases(
     is_product = any(kind in title.lower() for kind in PRODUCT_DOCUMENTS)
     bare = question.lower().rstrip(" ?")
     if is_product and any(map(str.isdigit, subject)):
-        asks_property = re.match(
-            r"(?:what|which|how \w+) (?:is|was|are|were) the [\w -]+$", bare
-        )
-        is_noun = asks_property and not re.search(r"\b(?:in|on|at|of|for|with)\b", bare)
-        article = article or "the "
-        yield f"{'of' if is_noun else 'for'} {article}{subject}"
-        if is_noun:
-            yield f"for {article}{subject}"
+        name = f"the {subject}"
+        asks_property = re.match(_PROPERTY, bare) is not None
+        if re.search(r"\bit\b", bare):
+            named = in_register(name, question)
+            yield re.sub(r"\bit\b", named, question, count=1)
+        elif asks_property and not re.search(r"\b(?:in|on|at|of|for|with)\b", bare):
+            yield append_phrase(question, f"of {name}")
+            yield append_phrase(question, f"for {name}")
+        else:
+            yield append_phrase(question, f"for {name}")
     elif not is_product and not re.search(r"\bat\b", bare):
-        yield f"at {article}{subject}"
+        yield append_phrase(question, f"at {article}{subject}")
 
 
 def _time_phrases(title: str) -> Iterator[str]:
@@ -233,6 +227,8 @@ def _time_phrases(title: str) -> Iterator[str]:
     year = _YEAR.search(title)
     if year:
         yield f"in {year[0]}"
+    if year and _PRICE_LIST.search(title):
+        yield f"on the {year[0]} price list"
     month = _MONTH_YEAR.search(title)
     if month:
         yield f"in {month[0]}"

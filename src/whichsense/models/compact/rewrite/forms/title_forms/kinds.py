@@ -102,6 +102,12 @@ def _is_work_mention(mention: Mention) -> bool:
 def _end_rewrites(mention: Mention, name: str, qualifier: Qualifier) -> Iterator[str]:
     """The work at the end of the question: in the 1976 film."""
     question = re.sub(r" on (?:film|tv)(?=\W*$)", "", mention.question)
+    said = re.search(r"\bin the (?=(\w+)\W*$)", mention.right)
+    if said and is_same_kind(said[1], qualifier.head) and qualifier.modifier:
+        # "in the film" stands there already.
+        place = mention.end + said.end()
+        added = in_register(qualifier.modifier, mention.question)
+        yield f"{mention.question[:place]}{added} {mention.question[place:]}"
     if not mention.left or re.search(rf" {qualifier.preposition} ", mention.right):
         return
     phrase = f"{qualifier.preposition} the {qualifier.phrase()}"

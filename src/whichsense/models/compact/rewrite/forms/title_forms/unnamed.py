@@ -58,23 +58,23 @@ def _name_kind(
             is_kind = noun == kind.head or is_same_kind(noun, kind.head)
         else:
             is_kind = _is_called(name, noun, text)
+        if not is_kind or _is_other(f"{before['adjectives']}{noun}", name):
+            continue
         mention = Mention(question, match.start(), match.end())
-        is_kind &= mention.following != "of"
-        phrase = {*before["adjectives"].lower().split(), noun}
-        has_name = bool(phrase & set(name.lower().split()))
-        # "the Barbie doll" is another one.
-        has_name |= _has_other_name(before["adjectives"])
-        if is_kind and mention.is_complete and not mention.is_possessive:
-            if not has_name and not phrase & QUESTION_WORDS:
-                modifier = kind.modifier if kind else ""
-                start = before.start("adjectives")
-                yield from _insert_name(mention, name, modifier, start)
+        is_complete = mention.widen(before.start()).is_complete
+        if is_complete and mention.following != "of" and not mention.is_possessive:
+            modifier = kind.modifier if kind else ""
+            yield from _insert_name(mention, name, modifier, before.start("adjectives"))
 
 
-def _has_other_name(adjectives: str) -> bool:
-    """Whether a capitalized word that is no nation's adjective stands among adjectives."""
-    words = adjectives.split()
-    return any(w[0].isupper() and w not in NATIONAL_ADJECTIVES for w in words)
+def _is_other(adjectives: str, name: str) -> bool:
+    """Whether adjectives before a kind have a name, a rank or function words: the Barbie doll, the first station."""
+    known = set(name.lower().split()) | QUESTION_WORDS | (ORDER_WORDS - {"old", "new"})
+    for word in adjectives.split():
+        is_name = word[0].isupper() and word not in NATIONAL_ADJECTIVES
+        if is_name or word.lower() in known or word.endswith("est"):
+            return True
+    return False
 
 
 def _insert_name(

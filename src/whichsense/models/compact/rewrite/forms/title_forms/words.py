@@ -126,6 +126,11 @@ DOCUMENT_NOUNS = _words(
     declaration instructions brochure procedure summary requirements extract newsletter notes supplement
     decisions fees charges prices admission rates fares data warranty annex statement letter decision"""
 )
+# Words before a document's noun that belong to its kind: Staff Handbook.
+DOCUMENT_ADJECTIVES = _words(
+    """data price user product technical owner's annual service staff employee leave travel expenses training safety
+    operating maintenance installation release"""
+)
 # Nouns that name other things than documents, too; they count in titles of several parts only.
 LOOSE_DOCUMENT_NOUNS = _words(
     """list report agreement amendment contract declaration notes statement letter decision decisions admission data
