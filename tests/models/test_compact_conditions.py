@@ -275,3 +275,44 @@ def test_one_of_two_things_is_asked_for(
     question: str, text: str, answers: tuple[str, ...], expected: str
 ) -> None:
     assert rewrites(question, text, *answers)[0] == expected
+
+
+LEASE = "The lease of Unit 4 ends on 3 May 2031, that of Unit 9 on 4 June 2028."
+GRANTS = "Grants of 900 crowns (within Europe) and 1,600 crowns (outside it) are given."
+SPRING = "Selection closes on 2 May 2026 for the autumn and 3 June 2027 for the spring."
+LEDGER = "Edition 5 is kept until 2 May 2026, edition 6 until 3 June 2030."
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "answers", "expected"),
+    [
+        (
+            "When does the lease at Orla Park end?",
+            LEASE,
+            ("4 June 2028", "3 May 2031"),
+            "When does the lease of Unit 9 at Orla Park end?",
+        ),
+        (
+            "How much is the grant?",
+            GRANTS,
+            ("900 crowns", "1,600 crowns"),
+            "How much is the grant within Europe?",
+        ),
+        (
+            "when does selection close at orla",
+            SPRING,
+            ("3 June 2027", "2 May 2026"),
+            "when does selection close at orla for the spring",
+        ),
+        (
+            "Until when is Orla Ledger kept?",
+            LEDGER,
+            ("3 June 2030", "2 May 2026"),
+            "Until when is edition 6 of Orla Ledger kept?",
+        ),
+    ],
+)
+def test_wholes_brackets_and_parallel_phrases(
+    question: str, text: str, answers: tuple[str, ...], expected: str
+) -> None:
+    assert rewrites(question, text, *answers)[0] == expected

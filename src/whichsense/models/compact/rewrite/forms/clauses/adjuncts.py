@@ -13,7 +13,11 @@ from whichsense.models.compact.rewrite.forms.clauses.times import (
     protect_commas,
     restore_commas,
 )
-from whichsense.models.compact.rewrite.forms.clauses.verbs import TOKEN, is_finite
+from whichsense.models.compact.rewrite.forms.clauses.tokens import (
+    TOKEN,
+    find_verb,
+    is_finite,
+)
 from whichsense.text.words import words
 
 _MOST_WORDS = 9  # of a phrase
@@ -223,7 +227,15 @@ def _is_whole_condition(condition: str, part: str) -> bool:
     ) and not part.startswith(condition)
     if opens_with_when and len(inner) < 2:
         return False
-    is_vague = bool(set(inner) & (vocabulary.PRONOUNS | vocabulary.POSSESSIVES))
+    # "if the locative, …, is counted" goes on behind the comma.
+    if (
+        inner[:1]
+        and inner[0] in vocabulary.DETERMINERS
+        and find_verb(condition) is None
+    ):
+        return False
+    vague = (vocabulary.PRONOUNS | vocabulary.POSSESSIVES) - {"one"}
+    is_vague = not vague.isdisjoint(inner)
     return (
         1 <= len(inner) <= _MOST_WORDS
         and not is_vague

@@ -22,15 +22,19 @@ from whichsense.models.compact.rewrite.forms.clauses.parsing import Clause, has_
 from whichsense.models.compact.rewrite.forms.clauses.parts import (
     kind_questions,
     part_questions,
+    whole_questions,
 )
 from whichsense.models.compact.rewrite.forms.clauses.roles import role_questions
-from whichsense.models.compact.rewrite.forms.clauses.subjects import narrowings, stem
+from whichsense.models.compact.rewrite.forms.clauses.subjects import narrowings
 from whichsense.models.compact.rewrite.forms.clauses.times import (
     is_edge,
     is_time,
     with_tense,
 )
+from whichsense.models.compact.rewrite.forms.clauses.tokens import stem
 from whichsense.text.words import words
+
+_YEAR = re.compile(r"(?:1\d|20)\d\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,11 @@ def make_drafts(
         )
     yield from _adjunct_drafts(question, clause, others, answer)
     yield from _holder_drafts(question, clause, texts, answer)
+    for noun in holders(clause):
+        for rewrite in part_questions(question, noun):
+            yield Draft(rewrite, "part", noun, noun, 3.2)
+    for whole, rewrite in whole_questions(question, clause):
+        yield Draft(rewrite, "whole", whole, whole, 3.1)
     for single in single_questions(question, clause, answer):
         yield Draft(single.question, "conjunct", single.kept, single.kept, 4.0)
     for event in event_questions(question, clause):
@@ -85,9 +94,11 @@ def _adjunct_drafts(
         yield from _opposite_drafts(question, clause, others)
     if not asks_value and not _shares_word(question, clause):
         return
+    has_rival = any(other.sentence == clause.sentence for other in others)
     for adjunct in find_adjuncts(clause):
         is_parallel = (adjunct.opening, adjunct.is_time) in openings
-        if not asks_value and not _is_setting(adjunct):
+        tells_apart = is_parallel and adjunct.is_near and has_rival
+        if not asks_value and not tells_apart and not _is_setting(adjunct):
             continue
         rewrite = _append(question, adjunct, clause, answer)
         if rewrite is None:
@@ -158,7 +169,7 @@ def _is_setting(adjunct: Adjunct) -> bool:
     if adjunct.is_time:
         return True
     parts = adjunct.text.split()[1:]
-    has_name = any(part[0].isupper() or part[:4].isdigit() for part in parts)
+    has_name = any(part[0].isupper() or _YEAR.match(part) for part in parts)
     has_order = not vocabulary.ORDINALS.isdisjoint(parts)
     return (has_name or has_order) and adjunct.opening in (
         "in",
@@ -178,8 +189,6 @@ def _holder_drafts(
         return
     worth = 2.5
     for noun in holders(clause):
-        for rewrite in part_questions(question, noun):
-            yield Draft(rewrite, "part", noun, noun, 3.2)
         for rewrite in kind_questions(question, noun):
             yield Draft(rewrite, "kind", noun, noun, 2.7)
         for phrase in holder_phrases(question, noun, texts):
@@ -221,6 +230,8 @@ def _fits_time(question: str, adjunct: Adjunct, clause: Clause, answer: str) -> 
     has a span only from its own verb.
     """
     is_preposition = adjunct.opening in vocabulary.TIME_PREPOSITIONS
+    if is_time(question) or is_time(question.title()):
+        return False
     if not is_preposition or is_time(answer) or is_edge(adjunct.text, clause.text):
         return False
     if _asks_value(question, answer):

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from whichsense.models.compact.rewrite.forms.clauses import vocabulary
 from whichsense.models.compact.rewrite.forms.clauses.parsing import Clause
-from whichsense.models.compact.rewrite.forms.clauses.subjects import stem
-from whichsense.models.compact.rewrite.forms.clauses.verbs import is_participle
+from whichsense.models.compact.rewrite.forms.clauses.tokens import is_participle, stem
 from whichsense.text.words import words
 
 _QUESTION = re.compile(

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from whichsense.models.compact.rewrite.forms.clauses import vocabulary
 from whichsense.models.compact.rewrite.forms.clauses.parsing import Clause
-from whichsense.models.compact.rewrite.forms.clauses.subjects import is_adjective, stem
+from whichsense.models.compact.rewrite.forms.clauses.subjects import is_adjective
 from whichsense.models.compact.rewrite.forms.clauses.times import is_time
+from whichsense.models.compact.rewrite.forms.clauses.tokens import stem
 
 _MOST_WORDS = 6
 _MOST_LABEL_WORDS = 3  # a longer one is a heading

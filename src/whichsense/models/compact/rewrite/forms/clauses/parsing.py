@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from whichsense.models.compact.rewrite.forms.clauses import vocabulary
 from whichsense.models.compact.rewrite.forms.clauses.times import restore_commas
-from whichsense.models.compact.rewrite.forms.clauses.verbs import (
+from whichsense.models.compact.rewrite.forms.clauses.tokens import (
     find_verb,
     is_participle,
 )
@@ -118,7 +118,8 @@ def _split_lead(before: str) -> tuple[str, str]:
         if match and find_verb(match[0]) is None:
             return match[0].strip(" ,"), before[match.end() :]
     ends_with_lead = _LEAD.fullmatch(before + ", ")
-    if ends_with_lead and find_verb(before) is None:
+    is_condition = before.lower().startswith(("where ", "if ", "when ", "unless "))
+    if ends_with_lead and (is_condition or find_verb(before) is None):
         return before, ""
     return "", before
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from whichsense.models.compact.rewrite.forms.clauses import vocabulary
 from whichsense.models.compact.rewrite.forms.clauses.parsing import Clause
-from whichsense.models.compact.rewrite.forms.clauses.subjects import stem
+from whichsense.models.compact.rewrite.forms.clauses.tokens import stem
 from whichsense.text.words import words
 
 _QUESTION = re.compile(r"(?P<who>who) (?P<verb>[a-z]+) (?P<rest>.+)", re.IGNORECASE)

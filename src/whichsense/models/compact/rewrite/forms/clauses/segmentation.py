@@ -20,7 +20,7 @@ from whichsense.models.compact.rewrite.forms.clauses.times import (
     is_time,
     protect_commas,
 )
-from whichsense.models.compact.rewrite.forms.clauses.verbs import find_verb
+from whichsense.models.compact.rewrite.forms.clauses.tokens import find_verb
 from whichsense.models.compact.rewrite.forms.snippets import Snippet
 
 _SEPARATOR = re.compile(
@@ -29,6 +29,9 @@ _SEPARATOR = re.compile(
 # Separators that always end a clause.
 _HARD = re.compile(r"[;–—]|\b(?:but|while|whereas|though|although)\b")
 _RELATIVE_PRONOUN = re.compile(r"(?:who|which|whose|whom|where)\b")
+_BRACKETED_CONDITION = re.compile(
+    r" (\()((?:in|on|at|for|with|without|within|under|over|above|below|outside) [^()]+)\)"
+)
 _BRACKETS = re.compile(r"\([^()]*\)")
 # ", who had spoken to the assembly,": the main clause goes on behind it.
 _RELATIVE = re.compile(r", (?:who|which|whose|where|when)\b[^,;:]*,(?= )")
@@ -73,6 +76,12 @@ def _mask(
     """The sentence, of the same length, without brackets and relative clauses that hold no answer."""
     spans = [own, *anchors]
     masked = list(protect_commas(sentence))
+    for _, stop in spans:
+        # "900 crowns (within Europe)": a condition in brackets is one without them.
+        condition = _BRACKETED_CONDITION.match(sentence, stop)
+        if condition:
+            masked[condition.start(1)] = masked[condition.end(2)] = " "
+            sentence = "".join(masked)
     for pattern in (_BRACKETS, _RELATIVE):
         for match in pattern.finditer(sentence):
             holds_answer = any(

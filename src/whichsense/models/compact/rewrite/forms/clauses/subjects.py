@@ -8,7 +8,13 @@ from dataclasses import dataclass
 
 from whichsense.models.compact.rewrite.forms.clauses import vocabulary
 from whichsense.models.compact.rewrite.forms.clauses.parsing import Clause
-from whichsense.models.compact.rewrite.forms.clauses.verbs import TOKEN, is_finite
+from whichsense.models.compact.rewrite.forms.clauses.tokens import (
+    TOKEN,
+    is_finite,
+    is_function,
+    is_participle,
+    stem,
+)
 
 _MOST_MODIFIERS = 3
 _VERSION = re.compile(r"(?:\d{1,4}[A-Za-z]?|[IVX]{1,4}|[A-Z]\d*)$")
@@ -21,23 +27,6 @@ class Narrowing:
     question: str
     addition: str
     support: str
-
-
-def stem(word: str) -> str:
-    """A word without its plural, for comparison; people of one kind are one word.
-
-    >>> stem("Volumes") == stem("volume"), stem("staff") == stem("employees")
-    (True, True)
-    """
-    lowered = word.lower().removesuffix("’s").removesuffix("'s")
-    for group in vocabulary.PEOPLE:
-        if lowered in group:
-            return min(group)
-    if lowered.endswith("ies") and len(lowered) > 4:
-        return lowered[:-3] + "y"
-    if lowered.endswith("s") and not lowered.endswith("ss") and len(lowered) > 3:
-        return lowered[:-1]
-    return lowered
 
 
 def narrowings(question: str, clause: Clause) -> Iterator[Narrowing]:
@@ -85,12 +74,15 @@ class _Asked:
         wanted = stem(noun)
         is_word = len(wanted) > 1 and noun[0].isalpha()
         is_word = is_word and noun.lower() not in vocabulary.ORDINALS
-        if not is_word or _is_function(noun) or self.stems.count(wanted) != 1:
+        if not is_word or is_function(noun) or self.stems.count(wanted) != 1:
             return None
         place = self.stems.index(wanted)
         opening = self.tokens[0].lower()
-        is_verb = is_finite(self.tokens[place].lower(), "x") or (
-            place == 1 and opening in ("who", "where", "when", "why")
+        token = self.tokens[place].lower()
+        is_verb = (
+            is_finite(token, "x")
+            or is_participle(token)
+            or (place == 1 and opening in ("who", "where", "when", "why"))
         )
         return None if place == 0 or is_verb else place
 
@@ -109,19 +101,6 @@ class _Asked:
         return f"{before}{addition} {self.question[offset:]}"
 
 
-def _is_function(word: str) -> bool:
-    """Whether a word is an article, a preposition or another word that names nothing."""
-    lowered = word.lower()
-    return (
-        lowered in vocabulary.DETERMINERS
-        or lowered in vocabulary.PREPOSITIONS
-        or lowered in vocabulary.CONJUNCTIONS
-        or lowered in vocabulary.WH_WORDS
-        or lowered in vocabulary.PRONOUNS
-        or lowered in vocabulary.AUXILIARIES
-    )
-
-
 def _modifiers(source: Sequence[str], place: int) -> list[str]:
     """The words directly before a noun of the clause that describe it."""
     modifiers: list[str] = []
@@ -130,7 +109,7 @@ def _modifiers(source: Sequence[str], place: int) -> list[str]:
         previous = source[position - 1] if position else ""
         is_participle = word.endswith("ing") and previous == ","
         is_possessive = word.endswith(("'s", "’s", "s'", "s’"))
-        if word in ",;:" or _is_function(word) or is_possessive or is_participle:
+        if word in ",;:" or is_function(word) or is_possessive or is_participle:
             break
         if word in vocabulary.PARTICIPLES:
             break
@@ -168,8 +147,10 @@ def _insert_before(
         start = _adjective_place(tokens, start)
     before = tokens[start - 1]
     is_superlative = left[0].endswith("est") and before.lower() in ("a", "an")
-    # Nothing goes into the middle of a name.
-    splits_name = start > 1 and before[0].isupper() and tokens[start][0].isupper()
+    # Nothing goes into the middle of a name, which a lower-case question does not show.
+    is_shown = before[0].isupper() and tokens[start][0].isupper()
+    is_hidden = source[place][0].isupper() and asked.question.islower()
+    splits_name = start > 1 and (is_shown or (is_hidden and not _opens_noun(before)))
     if is_superlative or splits_name:
         return
     is_capital = first == 0 and source[place][0].islower()
@@ -177,6 +158,13 @@ def _insert_before(
     article = _missing_article(tokens, start, source, first)
     text = asked.insert(start, [*article, *addition])
     yield Narrowing(text, " ".join(addition), " ".join(source[first : place + 1]))
+
+
+def _opens_noun(word: str) -> bool:
+    """Whether a noun can begin behind a word: an article, a preposition, a verb, an ordinal."""
+    lowered = word.lower()
+    is_verb = is_finite(lowered, "x") or is_participle(lowered)
+    return is_function(word) or is_verb or lowered in vocabulary.ORDINALS
 
 
 def _are_modifiers(left: Sequence[str], asked: _Asked, target: int, noun: str) -> bool:
@@ -227,7 +215,7 @@ def _adjective_place(tokens: Sequence[str], start: int) -> int:
         before = tokens[place - 1].lower()
         if before in vocabulary.DETERMINERS or before in vocabulary.ORDINALS:
             return place
-        if _is_function(before) or before.endswith(("est", "'s", "’s")):
+        if is_function(before) or before.endswith(("est", "'s", "’s")):
             names = tokens[place:start]
             return place if all(name[0].isupper() for name in names) else start
         place -= 1
@@ -280,7 +268,7 @@ def _insert_behind(
     if following.lower() == version.split()[0].lower():
         return
     ends_name = (
-        _is_function(following) or following in "?!.," or is_finite(following, "x")
+        is_function(following) or following in "?!.," or is_finite(following, "x")
     )
     if not ends_name:
         return

@@ -8,7 +8,14 @@ from whichsense.models.compact.rewrite.forms.clauses import vocabulary
 
 _MONTH = "|".join(sorted(vocabulary.MONTHS))
 _YEAR = r"(?:1[0-9]|20)\d\d"
-_POINT = rf"\d{{1,4}} (?:BC|AD|BCE|CE)|(?:\d{{1,2}} )?(?:{_MONTH})(?: \d{{1,2}})?(?:,? {_YEAR})?|(?:the )?{_YEAR}s?"
+_POINT = "|".join(
+    (
+        r"(?<=\bin )[1-9]\d\d(?![\d,.]| [a-z]{3,})",
+        r"\d{1,4} (?:BC|AD|BCE|CE)",
+        rf"(?:\d{{1,2}} )?(?:{_MONTH})(?: \d{{1,2}})?(?:,? {_YEAR})?",
+        rf"(?:the )?{_YEAR}s?",
+    )
+)
 TIME = re.compile(rf"\b(?:{_POINT})\b")
 _DATE_COMMA = re.compile(
     rf"\b(?:{_MONTH}) \d{{1,2}}, (?=\d{{4}})|\b(?:{_MONTH}), (?=(?:{_MONTH})\b)"

@@ -15,7 +15,9 @@ PRONOUNS = _words(
     "it he she they we you i him them this that these those both either one ones others another"
 )
 WH_WORDS = _words("who whom whose which what when where why how that")
-CONJUNCTIONS = _words("and or but while whereas though although nor")
+CONJUNCTIONS = _words(
+    "and or but while whereas though although nor unless if because so"
+)
 PREPOSITIONS = _words(
     "in on at for from by with without during under over above below before after until since within between up "
     "to into onto of as through throughout outside inside near per about against among behind beyond along across "
@@ -104,7 +106,7 @@ BASE_OF_PAST = {
 PARTICIPLES = _words(
     "begun taken become won gone made given got held written sung run led come left lost fallen risen sold built "
     "found kept met paid put set sent spoken spent told beaten cost drawn sunk seen brought bought taught fought "
-    "grown known flown broken chosen driven ridden worn shot struck hit cut split shown laid born thrown hung"
+    "grown known flown broken chosen driven ridden worn shot struck hit cut split shown laid born thrown hung broadcast"
 )
 MONTHS = _words(
     "January February March April May June July August September October November December"
@@ -122,7 +124,7 @@ ON_NOUNS = _words(
 # Nouns for a part or an edition of a thing: the written part of the test.
 PART_NOUNS = _words(
     "part half volume season series version edition module exterior interior stage phase section wing floor "
-    "chapter leg act tower roof nave facade crew episode instalment draft branch generation"
+    "chapter leg tower roof nave facade crew episode instalment draft branch generation"
 )
 WORK_NOUNS = _words("work works construction production filming shooting")
 ORDINALS = _words(
@@ -133,7 +135,7 @@ POSSESSIVES = _words("its his her their our my your")
 ADVERBS = _words("indoors outdoors online overseas abroad")
 # Words that end no phrase: they point to something else.
 VAGUE = _words(
-    "that this these those it then there only also order together again alone later earlier away ago long"
+    "that this these those it then there only also order together again alone later earlier away ago long most least"
 )
 # With these a year is where a term or a thing begins or ends.
 BOUNDARY_VERBS = _words(
@@ -260,5 +262,5 @@ HEADINGS = _words(
     "item motion section article clause annex schedule chapter note table figure step"
 )
 ADVERBIALS = _words(
-    "otherwise afterwards thereafter then formerly normally usually elsewhere once twice"
+    "otherwise afterwards thereafter then formerly normally usually elsewhere once twice whole rest"
 )

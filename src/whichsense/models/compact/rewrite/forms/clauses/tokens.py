@@ -1,4 +1,4 @@
-"""Words of a text, and which of them are verbs, by closed lists and endings."""
+"""Words of a text: their stems, and which are verbs or function words, by closed lists and endings."""
 
 from __future__ import annotations
 
@@ -41,3 +41,33 @@ def is_finite(word: str, previous: str) -> bool:
 def is_participle(word: str) -> bool:
     """Whether a word is a past participle."""
     return word.endswith("ed") or word in vocabulary.PARTICIPLES
+
+
+def is_function(word: str) -> bool:
+    """Whether a word is an article, a preposition or another word that names nothing."""
+    lowered = word.lower()
+    return (
+        lowered in vocabulary.DETERMINERS
+        or lowered in vocabulary.PREPOSITIONS
+        or lowered in vocabulary.CONJUNCTIONS
+        or lowered in vocabulary.WH_WORDS
+        or lowered in vocabulary.PRONOUNS
+        or lowered in vocabulary.AUXILIARIES
+    )
+
+
+def stem(word: str) -> str:
+    """A word without its plural, for comparison; people of one kind are one word.
+
+    >>> stem("Volumes") == stem("volume"), stem("staff") == stem("employees")
+    (True, True)
+    """
+    lowered = word.lower().removesuffix("’s").removesuffix("'s")
+    for group in vocabulary.PEOPLE:
+        if lowered in group:
+            return min(group)
+    if lowered.endswith("ies") and len(lowered) > 4:
+        return lowered[:-3] + "y"
+    if lowered.endswith("s") and not lowered.endswith("ss") and len(lowered) > 3:
+        return lowered[:-1]
+    return lowered
