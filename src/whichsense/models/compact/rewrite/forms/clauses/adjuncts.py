@@ -115,7 +115,7 @@ def _longer(tokens: Sequence[str], start: int, stop: int) -> str:
     if stop >= len(tokens) or not _opens(tokens, stop):
         return ""
     first = _join(tokens[start:stop])
-    if tokens[stop] not in ("in", "at", "on", "for") or is_time_phrase(first):
+    if tokens[stop] not in ("in", "at", "on", "for", "with") or is_time_phrase(first):
         return ""
     text = _join(tokens[start : _phrase_end(tokens, stop)])
     return text if _is_phrase(text) else ""
@@ -189,9 +189,9 @@ def _continues(tokens: Sequence[str], place: int) -> bool:
             break
         if word.lower() in vocabulary.PREPOSITIONS:
             # "in France and Ole Sund in Sweden": the second name opens a clause.
-            if following[0][0].isupper():
-                return False
-            break
+            opens_clause = word.lower() in ("in", "at", "on")
+            is_name = following[0][0].isupper()
+            return joined > 0 and not (opens_clause and is_name)
         if joined and is_finite(word, previous):
             return False
         joined += 1
@@ -214,31 +214,25 @@ def _is_phrase(text: str) -> bool:
     if is_rate:
         return False
     inner = {word.lower() for word in parts[1:]} - {"those"}
+    if inner & vocabulary.UNIVERSAL or parts[1] in ("most", "least"):
+        return False
     return not inner & (vocabulary.PRONOUNS | vocabulary.POSSESSIVES)
 
 
 def _is_whole_condition(condition: str, part: str) -> bool:
     """Whether an "if" clause can stand alone: it names its subject, or has none."""
-    inner = words(condition)[1:]
-    behind = part.split(condition, 1)[-1].strip()
-    opens_with_when = condition.split(maxsplit=1)[0] in (
-        "when",
-        "where",
-    ) and not part.startswith(condition)
-    if opens_with_when and len(inner) < 2:
+    opening, *inner = words(condition)
+    if not 1 <= len(inner) <= _MOST_WORDS or inner == ["not"]:
         return False
-    # "if the locative, …, is counted" goes on behind the comma.
-    if (
-        inner[:1]
-        and inner[0] in vocabulary.DETERMINERS
-        and find_verb(condition) is None
-    ):
-        return False
+    has_verb = find_verb(condition) is not None
+    if opening in ("when", "where"):
+        # "when students may work 20": the value is the verb's object.
+        ends_with_verb = inner[-1] in vocabulary.VALUE_VERBS | vocabulary.AUXILIARIES
+        is_whole = has_verb and not ends_with_verb
+    else:
+        # "if the locative, …, is counted" goes on behind the comma; "if registered" is whole.
+        is_whole = has_verb or inner[0] not in vocabulary.DETERMINERS
     vague = (vocabulary.PRONOUNS | vocabulary.POSSESSIVES) - {"one"}
-    is_vague = not vague.isdisjoint(inner)
-    return (
-        1 <= len(inner) <= _MOST_WORDS
-        and not is_vague
-        and inner != ["not"]
-        and (not behind or behind.startswith(","))
-    )
+    behind = part.split(condition, 1)[-1].strip()
+    is_last = not behind or behind.startswith(",")
+    return is_whole and is_last and vague.isdisjoint(inner)

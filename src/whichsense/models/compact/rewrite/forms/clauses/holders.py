@@ -29,20 +29,13 @@ def holders(clause: Clause) -> list[str]:
     ['children']
     """
     nouns = []
-    gives = clause.verb in vocabulary.VALUE_VERBS - vocabulary.AUXILIARIES
-    if clause.verb in vocabulary.AUXILIARIES:
-        gives = _is_plural(_head(clause.subject)) and clause.subject[:4] not in (
-            "The ",
-            "the ",
-        )
-    if gives or not clause.verb:
+    if _gives_value(clause):
         nouns.append(clause.subject)
     if clause.verb in vocabulary.GIVING_VERBS:
         nouns.append(clause.middle)
-    is_heading = len(clause.label.split()) > _MOST_LABEL_WORDS
-    if not is_heading and not vocabulary.PREPOSITIONS.intersection(
-        clause.label.split()
-    ):
+    label = clause.label.split()
+    is_heading = len(label) > _MOST_LABEL_WORDS
+    if not is_heading and vocabulary.PREPOSITIONS.isdisjoint(label):
         nouns.append(clause.label)
     unique = []
     for noun in nouns:
@@ -50,6 +43,19 @@ def holders(clause: Clause) -> list[str]:
         if _is_noun(tidy) and tidy not in unique:
             unique.append(tidy)
     return unique
+
+
+def _gives_value(clause: Clause) -> bool:
+    """Whether a clause gives its value to its subject."""
+    subject = clause.subject
+    if not clause.verb:
+        # "Use 50 g of powder": a word that only opens the sentence is no name.
+        is_opening = clause.sentence.startswith(subject) and not clause.label
+        return not is_opening or " " in subject or subject.endswith("s")
+    if clause.verb in vocabulary.AUXILIARIES:
+        is_definite = subject.lower().startswith("the ")
+        return _is_plural(_head(subject)) and not is_definite
+    return clause.verb in vocabulary.VALUE_VERBS
 
 
 def _tidy(noun: str) -> str:
@@ -105,20 +111,30 @@ def holder_phrases(question: str, noun: str, texts: Sequence[str]) -> Iterator[s
     if any(stem(part) in asked for part in content):
         return
     plain = lower_common(noun, texts)
+    if plain.lower() in vocabulary.ADJECTIVES or plain.split()[0] in vocabulary.TITLES:
+        return
     head = _head(plain)
     if plain.split()[0] in ("a", "an", "the"):
         yield from _definite(plain, head, texts)
     elif plain[0].isupper():
         yield from _named(plain, head, texts)
-    elif head in vocabulary.ON_NOUNS:
-        yield f"on the {plain}"
+    else:
+        yield from _common(plain, head)
+
+
+def _common(noun: str, head: str) -> Iterator[str]:
+    """Phrases for a common noun without an article."""
+    parts = noun.split()
+    if head in vocabulary.ON_NOUNS:
+        yield f"on the {noun}"
+    elif parts[0] in vocabulary.ORDINALS:
+        if len(parts) > 1:
+            yield f"for the {noun}"
     elif _is_plural(head) or head.endswith("ing") or not head.islower():
-        yield f"for {plain}"
-    elif plain.split()[0] in vocabulary.ORDINALS:
-        yield f"for the {plain}"
-    elif len(plain.split()) > 1 and not is_adjective(head):
-        article = "an" if plain[0] in "aeiou" else "a"
-        yield f"for {article} {plain}"
+        yield f"for {noun}"
+    elif len(parts) > 1 and not is_adjective(head):
+        article = "an" if noun[0] in "aeiou" else "a"
+        yield f"for {article} {noun}"
 
 
 def _definite(noun: str, head: str, texts: Sequence[str]) -> Iterator[str]:

@@ -25,9 +25,10 @@ from whichsense.models.compact.rewrite.forms.snippets import Snippet
 
 _SEPARATOR = re.compile(
     r"\s*[;:]\s+|,? +(?:and|but|while|whereas|though|although|or) +(?:then +)?|, +|\s+[–—]\s+"
+    r"|(?<=[\w-][A-Z\d])\. +(?=[A-Z])"  # the end of a sentence behind "USB-C"
 )
 # Separators that always end a clause.
-_HARD = re.compile(r"[;–—]|\b(?:but|while|whereas|though|although)\b")
+_HARD = re.compile(r"[;–—.]|\b(?:but|while|whereas|though|although)\b")
 _RELATIVE_PRONOUN = re.compile(r"(?:who|which|whose|whom|where)\b")
 _BRACKETED_CONDITION = re.compile(
     r" (\()((?:in|on|at|for|with|without|within|under|over|above|below|outside) [^()]+)\)"

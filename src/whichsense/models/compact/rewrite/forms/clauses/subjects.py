@@ -250,7 +250,17 @@ def _name_behind(source: Sequence[str], place: int) -> list[str]:
     """The number or letter behind a name; for a whole label that is a name, the rest of it."""
     behind = list(source[place + 1 :])
     if behind and _VERSION.fullmatch(behind[0]):
-        return behind[:1]
+        # "Wash 8 kg" has a measure and no version.
+        is_measure = behind[1:2] and behind[1] in (
+            "kg",
+            "g",
+            "m",
+            "cm",
+            "mm",
+            "km",
+            "litres",
+        )
+        return [] if is_measure else behind[:1]
     is_label = 1 <= len(behind) <= 2 and place == 0
     return behind if is_label and all(word[0].isupper() for word in behind) else []
 

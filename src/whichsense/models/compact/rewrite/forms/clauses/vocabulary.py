@@ -98,9 +98,6 @@ BASE_OF_PAST = {
     "sat": "sit",
     "shot": "shoot",
     "struck": "strike",
-    "hit": "hit",
-    "cut": "cut",
-    "split": "split",
 }
 # Participles that do not end in -ed.
 PARTICIPLES = _words(
@@ -264,3 +261,6 @@ HEADINGS = _words(
 ADVERBIALS = _words(
     "otherwise afterwards thereafter then formerly normally usually elsewhere once twice whole rest"
 )
+# What holds for all tells nothing apart.
+UNIVERSAL = _words("any all every each both")
+TITLES = _words("Mr Mrs Ms Dr Prof Prof. Sir Dame Lord Lady")
