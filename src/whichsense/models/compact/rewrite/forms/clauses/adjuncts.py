@@ -137,6 +137,9 @@ def _opens(tokens: Sequence[str], place: int) -> bool:
         return False
     if word == "to":  # only as the second half of "from A to B" and "up to"
         return False
+    # "for outside firms" is one phrase.
+    if place and tokens[place - 1].lower() in vocabulary.CONDITION_PREPOSITIONS:
+        return False
     # "measured at the jib": the phrase belongs to the participle.
     if place == 1 and tokens[0].endswith("ed"):
         return False
@@ -167,7 +170,8 @@ def _phrase_end(tokens: Sequence[str], start: int) -> int:
                 break
         elif lowered in vocabulary.PREPOSITIONS and lowered not in joins:
             is_span = lowered == "to" and previous.isdigit()
-            if previous.lower() != "those" and not is_span:
+            is_first = place == start + 1
+            if previous.lower() != "those" and not is_span and not is_first:
                 break
         elif is_finite(word, previous) and previous.lower() != opening:
             break

@@ -185,11 +185,14 @@ def _holder_drafts(
     question: str, clause: Clause, texts: Sequence[str], answer: str
 ) -> Iterator[Draft]:
     """The question with whom or what the value is for at its end."""
-    if not _asks_value(question, answer):
+    # The subject of "The hall closes at 22.00" is what closes, not whom the hour is for.
+    is_subject = words(question)[:1] == ["when"] and bool(clause.verb)
+    if is_subject or not _asks_value(question, answer):
         return
     worth = 2.5
     for noun in holders(clause):
-        for rewrite in kind_questions(question, noun):
+        is_label = noun == clause.label or clause.is_elliptic
+        for rewrite in kind_questions(question, noun) if is_label else ():
             yield Draft(rewrite, "kind", noun, noun, 2.7)
         for phrase in holder_phrases(question, noun, texts):
             rewrite = grammar.append_phrase(question, phrase)

@@ -132,7 +132,8 @@ POSSESSIVES = _words("its his her their our my your")
 ADVERBS = _words("indoors outdoors online overseas abroad")
 # Words that end no phrase: they point to something else.
 VAGUE = _words(
-    "that this these those it then there only also order together again alone later earlier away ago long most least"
+    "that this these those it then there only also order together again alone later earlier away ago long "
+    "most least effect two three four five six seven eight nine ten eleven twelve fifteen twenty"
 )
 # With these a year is where a term or a thing begins or ends.
 BOUNDARY_VERBS = _words(
@@ -259,7 +260,7 @@ HEADINGS = _words(
     "item motion section article clause annex schedule chapter note table figure step"
 )
 ADVERBIALS = _words(
-    "otherwise afterwards thereafter then formerly normally usually elsewhere once twice whole rest"
+    "otherwise afterwards thereafter then formerly normally usually elsewhere once twice whole rest further"
 )
 # What holds for all tells nothing apart.
 UNIVERSAL = _words("any all every each both")
