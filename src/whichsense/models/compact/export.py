@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,27 @@ from whichsense.models.compact.encoder.graph import Weights
 from whichsense.models.compact.encoder.runtime import FORMAT
 from whichsense.models.compact.writer import graph
 
+
+class GraphFile(NamedTuple):
+    """A graph of the folder: how it is built, and the prefix of its weights' names, which the graph does not have."""
+
+    build: Callable[..., bytes]
+    prefix: str = ""
+
+
+VERIFIER = "verifier."
+PEOPLE = "people."
 GRAPHS = {
-    "early.onnx": encoder_onnx.early,
-    "late.onnx": encoder_onnx.late,
-    "verdict.onnx": encoder_onnx.verdict,
-    "writer.onnx": graph.writer,
+    "early.onnx": GraphFile(encoder_onnx.early),
+    "late.onnx": GraphFile(encoder_onnx.late),
+    "verdict.onnx": GraphFile(encoder_onnx.verdict),
+    "writer.onnx": GraphFile(graph.writer),
+}
+# A folder without them asks again with the encoder's own late half, and writes for people with the one writer.
+MORE_GRAPHS = {
+    "verifier.onnx": GraphFile(encoder_onnx.late, VERIFIER),
+    "verifier-verdict.onnx": GraphFile(encoder_onnx.verdict, VERIFIER),
+    "people-writer.onnx": GraphFile(graph.writer, PEOPLE),
 }
 CONFIG, EMBEDDINGS, SCORER = "config.json", "embeddings.npz", "scorer.json"
 WORD_TOP = 127
@@ -40,7 +56,8 @@ def export(
 ) -> None:
     """Write a model's weights and shape to a folder.
 
-    `weights` are numpy arrays under the names of `CompactNet.state_dict()`, the writer's with "writer." in front.
+    `weights` are numpy arrays under the names of `CompactNet.state_dict()`, the writer's with "writer." in front, the
+    verifier's with "verifier.", those of the writer for people with "people.writer.": these two may be left out.
     `shape` is a `CompactConfig` with the number of the writer's layers. `settings` is added to config.json: name,
     frequent word pieces, provenance.
     """
@@ -56,14 +73,25 @@ def export(
     for name, array in weights.items():
         floats[name] = np.asarray(array, dtype=np.float32)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, build in GRAPHS.items():
-        write_atomically(folder / name, build(floats, sizes, int8=int8))
+    for name, file in (GRAPHS | MORE_GRAPHS).items():
+        own = _with_prefix(floats, file.prefix)
+        if own:
+            write_atomically(folder / name, file.build(own, sizes, int8=int8))
     _write_embeddings(floats, vocabulary, folder / EMBEDDINGS, int8=int8)
     config = {"format": FORMAT, "shape": sizes, "int8": int8}
     for name, value in (settings or {}).items():
         config.setdefault(name, value)
     text = json.dumps(config, ensure_ascii=False) + "\n"
     write_atomically(folder / CONFIG, text.encode())
+
+
+def _with_prefix(weights: Weights, prefix: str) -> Weights:
+    """The weights whose names begin so, under the rest of their names."""
+    own = {}
+    for name, array in weights.items():
+        if name.startswith(prefix):
+            own[name.removeprefix(prefix)] = array
+    return own
 
 
 def _write_embeddings(

@@ -23,7 +23,14 @@ from whichsense.models.compact.encoder.runtime import (
     read_config,
     repair_hint,
 )
-from whichsense.models.compact.export import CONFIG, EMBEDDINGS, GRAPHS, WORD_TOP
+from whichsense.models.compact.export import (
+    CONFIG,
+    EMBEDDINGS,
+    GRAPHS,
+    MORE_GRAPHS,
+    VERIFIER,
+    WORD_TOP,
+)
 from whichsense.models.onnx_graph import read_constants
 
 _Array = NDArray[Any]
@@ -52,8 +59,11 @@ def load(folder: Path) -> Exported:
             raise ValueError(f"its format is not {FORMAT}, in int8")
         words = Embeddings.load(folder / EMBEDDINGS)
         weights = _embeddings(words)
-        for name in GRAPHS:
-            weights |= _of_graph(read_constants(folder / name), WEIGHT_TOP)
+        for name, file in (GRAPHS | MORE_GRAPHS).items():
+            if name in GRAPHS or (folder / name).exists():
+                own = _of_graph(read_constants(folder / name), WEIGHT_TOP)
+                for weight, array in own.items():
+                    weights[file.prefix + weight] = array
         _share_steps(weights, config["shape"])
     except (BadInput, *UNREADABLE) as error:
         raise BadInput(
@@ -130,6 +140,10 @@ def _nearest(near: _Array, function: Any, wanted: _Array) -> NDArray[np.float32]
 def _share_steps(weights: dict[str, _Array], shape: Mapping[str, Any]) -> None:
     """Copy the step that layers with one quantized input share: it is stored once."""
     for number in range(shape["layers"]):
-        first = f"encoder.layers.{number}.attention"
-        for part in ("key", "value"):
-            weights[f"{first}.{part}.scale"] = weights[f"{first}.query.scale"]
+        for prefix in ("", VERIFIER):
+            first = f"{prefix}encoder.layers.{number}.attention"
+            # The verifier has late layers only.
+            if f"{first}.query.scale" not in weights:
+                continue
+            for part in ("key", "value"):
+                weights[f"{first}.{part}.scale"] = weights[f"{first}.query.scale"]

@@ -24,7 +24,7 @@ from whichsense.models.compact.encoder.tokens import Tokenizer
 Floats = NDArray[np.float32]
 _Item = TypeVar("_Item")
 _Value = TypeVar("_Value")
-WEIGHTS = Path(__file__).parents[2] / "weights" / "compact-9"
+WEIGHTS = Path(__file__).parents[2] / "weights" / "compact-10"
 FORMAT = 4
 _EXTRA = "dense"
 # The errors of a missing or truncated file: of JSON, of a zip archive, of numpy's arrays in it.
@@ -198,7 +198,15 @@ class CompactModel:
 
     def late(self, states: Sequence[Floats]) -> list[Late]:
         """Run the other layers on the early states of the pairs that go on."""
-        session = self._late
+        return self._run_late(self._late, states)
+
+    def verify(self, pairs: Sequence[Pair]) -> list[Late]:
+        """Read pairs with the verifier, which shares the first layers. Of a pair without a passage, `ambiguity` is the
+        logit of being fluent."""
+        states = [states for states, _ in self.early(pairs)]
+        return self._run_late(self._verifier, states)
+
+    def _run_late(self, session: Any, states: Sequence[Floats]) -> list[Late]:
         shape = self.config["shape"]
         self.work.add(layers=len(states) * (shape["layers"] - shape["early"]))
 
@@ -217,9 +225,16 @@ class CompactModel:
         logits: Floats = self._verdict.run(["verdict"], {"edges": edges})[0]
         return logits
 
+    def verifier_verdicts(self, states: Floats) -> Floats:
+        """The same by the verifier, of its own states."""
+        edges = states.reshape(len(states), -1)
+        logits: Floats = self._verifier_verdict.run(["verdict"], {"edges": edges})[0]
+        return logits
+
     def prepare(self) -> None:
         """Load everything now, in the order in which a question needs it."""
         _ = self.tokenizer, self._early, self._late, self._verdict
+        _ = self._verifier, self._verifier_verdict
 
     def session(self, name: str, threads: int = 1) -> Any:
         """An ONNX Runtime session for one of the folder's graphs."""
@@ -246,6 +261,21 @@ class CompactModel:
     @once
     def _verdict(self) -> Any:
         return self.session("verdict.onnx")
+
+    @once
+    def _verifier(self) -> Any:
+        return (
+            self._late if self.lacks("verifier.onnx") else self.session("verifier.onnx")
+        )
+
+    @once
+    def _verifier_verdict(self) -> Any:
+        name = "verifier-verdict.onnx"
+        return self._verdict if self.lacks(name) else self.session(name)
+
+    def lacks(self, name: str) -> bool:
+        """Whether the folder is of a model that was trained without this graph."""
+        return not (self.folder / name).exists()
 
     @once
     def _pool(self) -> ThreadPoolExecutor:

@@ -15,7 +15,13 @@ from torch import Tensor
 from whichsense.errors import BadInput
 from whichsense.models.compact.encoder.net import CompactConfig, CompactNet
 from whichsense.models.compact.encoder.runtime import WEIGHTS
-from whichsense.models.compact.export import CONFIG, WORD_TOP, WRITER_LAYERS
+from whichsense.models.compact.export import (
+    CONFIG,
+    PEOPLE,
+    VERIFIER,
+    WORD_TOP,
+    WRITER_LAYERS,
+)
 from whichsense.models.compact.loading import load
 
 SHIPPED = "shipped"
@@ -23,6 +29,7 @@ NET = "net.pt"
 _SHAPE = "shape.json"
 _VOCABULARY = "vocab.txt"
 _WRITER = "writer."
+_NOT_ENCODER = (_WRITER, VERIFIER, PEOPLE)
 _UNREADABLE = (
     OSError,
     EOFError,
@@ -49,7 +56,7 @@ class Start:
         """The weights of the encoder and its heads."""
         weights = {}
         for name, value in self.state.items():
-            if not name.startswith(_WRITER):
+            if not name.startswith(_NOT_ENCODER):
                 weights[name] = value
         return weights
 
