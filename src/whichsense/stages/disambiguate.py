@@ -154,18 +154,23 @@ class CompactDisambiguator:
     """Rewrites that the compact model's writer draws for each answer beside its evidence.
 
     Several are written for each answer; those are chosen that differ, hold what the evidence holds and do not give the
-    answer away. A careful policy drops rewrites that are not well put or not called for.
+    answer away. Under a careful policy forms that the evidence fills compete with the writer, and the verifier asks
+    every candidate again.
     """
 
     compact: Compact
 
     def disambiguate(self, cases: Sequence[Case]) -> list[Case]:
+        from whichsense.models.compact.people import readings as for_people
         from whichsense.models.compact.rewrite.resolving import rewrite_answers
 
         disambiguated = []
         for case in cases:
             scene = self.compact.scene_of(case)
-            readings = rewrite_answers(scene, case.answers, case.policy)
+            if case.policy.careful:
+                readings = for_people.rewrite_answers(scene, case.answers)
+            else:
+                readings = rewrite_answers(scene, case.answers)
             disambiguated.append(replace(case, readings=tuple(readings), scratch=scene))
         return disambiguated
 

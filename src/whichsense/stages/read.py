@@ -170,22 +170,26 @@ class VotingReader:
 class CompactReader:
     """Spans of the compact model. Strings that mean the same are one answer; a learned scorer says how probable it is.
 
-    Those are given that together have the highest expected F1, or all that reach the policy's threshold. A careful
-    policy gives none where the evidence hardly holds one, and one where the question is hardly ambiguous.
+    Those are given that together have the highest expected F1, or all that reach the policy's threshold. Under a
+    careful policy the verifier judges them once more; all that are not improbable are given, or none where the
+    evidence hardly holds an answer.
     """
 
     compact: Compact
 
     def read(self, cases: Sequence[Case]) -> list[Case]:
+        from whichsense.models.compact.people.readings import choose_answers
         from whichsense.models.compact.rewrite.resolving import candidates_of
 
         read = []
         for case in cases:
             judged = self.compact.judge(case)
             scene = self.compact.scene_of(judged)
-            places = scene.likely_for(case.policy)
-            answers = tuple(candidates_of(scene, places))
-            read.append(replace(judged, answers=answers))
+            if case.policy.careful:
+                answers = choose_answers(scene, case.policy)
+            else:
+                answers = candidates_of(scene, scene.likely(case.policy.threshold))
+            read.append(replace(judged, answers=tuple(answers)))
         return read
 
 

@@ -160,19 +160,34 @@ class CompactVerifier:
     the passages again.
 
     A candidate that a rewrite prefers joins the answers, which are rewritten once more. A reading whose rewrite prefers
-    another reading's answer goes; the best one stays in any case.
+    another reading's answer goes; the best one stays in any case. Under a careful policy rewrites were asked again when
+    they were chosen, over the passages read anew: what is merely possible is kept apart.
     """
 
     compact: Compact
 
     def verify(self, cases: Sequence[Case]) -> list[Case]:
+        from whichsense.models.compact.people.readings import split_probable
         from whichsense.models.compact.rewrite.resolving import verify_readings
 
         verified = []
         for case in cases:
             scene = self.compact.scene_of(case)
-            readings = verify_readings(scene, case.readings, case.policy)
-            verified.append(replace(case, readings=tuple(readings), scratch=scene))
+            possible: list[Reading] = []
+            if case.policy.careful:
+                readings, possible = split_probable(
+                    scene, case.readings, case.answers, case.policy
+                )
+            else:
+                readings = verify_readings(scene, case.readings, case.policy)
+            verified.append(
+                replace(
+                    case,
+                    readings=tuple(readings),
+                    possible=tuple(possible),
+                    scratch=scene,
+                )
+            )
         return verified
 
 

@@ -14,6 +14,7 @@ from whichsense.errors import WhichsenseError
 from whichsense.models.compact.encoder.inputs import answer_ids
 from whichsense.models.compact.encoder.lazy import once
 from whichsense.models.compact.encoder.runtime import WEIGHTS, CompactModel, Floats
+from whichsense.models.compact.people.trust import Trust
 from whichsense.models.compact.reader import candidates
 from whichsense.models.compact.reader.candidates import Answer, Evidence
 from whichsense.models.compact.reading import (
@@ -25,11 +26,10 @@ from whichsense.models.compact.scorer import features
 from whichsense.models.compact.scorer.scorer import Judge, Scorer, chosen
 from whichsense.models.compact.scorer.views import SceneView
 from whichsense.models.compact.writer.runtime import Writer
-from whichsense.types import Case, Hit, Policy
+from whichsense.types import Case, Hit
 
 _KEEP = 20  # passages that go through all layers
 _CANDIDATES = 12  # answers that are scored
-_WELL_PUT = 0.04  # on held-out train and val, rewrites worth less have an EDIT-F1 of 11, the others of 18
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,23 @@ class ModelParts:
         return Writer(self.model)
 
     @once
+    def people_writer(self) -> Writer:
+        return Writer(self.model, for_people=True)
+
+    @once
     def scorer(self) -> Scorer:
         return Scorer.load(self.folder / "scorer.json")
+
+    @once
+    def trust(self) -> Trust:
+        return Trust.load(self.folder / "trust.json")
 
 
 class Compact:
     """The compact model, ready for questions to one corpus. It keeps nothing between two questions.
 
-    `keep` passages go through all layers; `passages` is the size of the corpus, if it is known; a careful policy shows
-    no rewrite that the scorer rates below `well_put`. Weights load on first use. Threads may share one object.
+    `keep` passages go through all layers; `passages` is the size of the corpus, if it is known. Weights load on first
+    use. Threads may share one object.
     """
 
     def __init__(
@@ -65,12 +73,10 @@ class Compact:
         threads: int = 2,
         keep: int = _KEEP,
         passages: int | None = None,
-        well_put: float = _WELL_PUT,
     ) -> None:
         self.parts = ModelParts(folder, threads)
         self.keep = keep
         self.passages = passages
-        self.well_put = well_put
 
     def over(self, passages: int | None, keep: int | None = None) -> Compact:
         """The same weights for questions to a corpus of so many passages."""
@@ -92,13 +98,21 @@ class Compact:
         return self.parts.writer
 
     @property
+    def people_writer(self) -> Writer:
+        return self.parts.people_writer
+
+    @property
     def scorer(self) -> Scorer:
         return self.parts.scorer
+
+    @property
+    def trust(self) -> Trust:
+        return self.parts.trust
 
     def load(self) -> None:
         """Load everything now, and raise what cannot be loaded."""
         self.model.prepare()
-        self.writer.prepare()
+        self.people_writer.prepare()
 
     def prepare(self) -> threading.Thread:
         """Begin to load everything in a thread: imports and a search leave a core free. What cannot be loaded raises
@@ -206,6 +220,11 @@ class Scene:
             return scorer.in_small
         return scorer.judge(features.of_corpus(self.context), self.compact.passages)
 
+    @property
+    def is_small(self) -> bool:
+        """Whether the corpus is a small one."""
+        return self.judge is self.compact.scorer.in_small
+
     @cached_property
     def answerable(self) -> float:
         """The probability that the evidence holds an answer."""
@@ -232,15 +251,6 @@ class Scene:
         chances = [self.probabilities[place] for place in self.apart]
         best = chosen(chances, self.judge.missing, threshold)
         return [self.apart[place] for place in best]
-
-    def likely_for(self, policy: Policy) -> list[int]:
-        """Places of the candidates that are given under a policy."""
-        if policy.careful and self.answerable < self.compact.scorer.decline_under:
-            return []
-        places = self.likely(policy.threshold)
-        if policy.careful and policy.threshold is None and not self.is_ambiguous:
-            return places[:1]
-        return places
 
     @cached_property
     def _about(self) -> dict[str, float]:

@@ -14,13 +14,10 @@ from whichsense.models.compact.scene import Scene
 from whichsense.models.compact.scorer.choosing import Option, key
 from whichsense.models.compact.scorer.views import asked_for
 from whichsense.text.words import words
-from whichsense.types import Policy
 
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
-# The qualifier of a title whose name several things have: Dune (1984 film); for readers also Springfield, Illinois,
-# Oliver Holmes Sr. and World War II.
+# The brackets of a title whose name several things have: Dune (1984 film).
 _BRACKETS = re.compile(r" \([^()]+\)\s*$")
-_QUALIFIER = re.compile(rf"{_BRACKETS.pattern}|, [^,()]+$| (?:[SJ]r\.?|[IVX]+|\d\d?)$")
 _NAME = r"[A-Z0-9][\w'’-]*"
 _PHRASE = re.compile(
     rf"\b(?:in|at|for|from|on|during|as|by|with)\s+(?:the\s+)?{_NAME}(?:\s+(?:of\s+(?:the\s+)?)?{_NAME}){{0,4}}"
@@ -35,29 +32,22 @@ _WORTH = {
 }
 _RANK_PENALTY = 0.04  # for each passage that supports the answer better
 _MOST = 4  # rewrites for each answer
-# Bonuses for readers. The scorer was fitted to annotators, who write no brackets, though brackets read well; a longer
-# name (Springfield, Ohio) reads better still.
-_NAME_BONUS = 0.2
-_BRACKETS_BONUS = 0.1
-_PHRASE_BONUS = 0.02
 
 
 def phrase_rewrites(
-    scene: Scene, targets: Sequence[Target], told: Sequence[Support], *, policy: Policy
+    scene: Scene, targets: Sequence[Target], told: Sequence[Support]
 ) -> list[list[Option]]:
-    """For each answer the rewrites with phrases of its evidence, the most promising first. Under a careful policy
-    titles may have any qualifier, else brackets only."""
-    qualifier = _QUALIFIER if policy.careful else _BRACKETS
+    """For each answer the rewrites with phrases of its evidence, the most promising first."""
     around = [beside(scene, target) for target in targets]
     rewrites = []
     for place, supported in enumerate(told):
         others = [*around[:place], *around[place + 1 :]]
         elsewhere = _spaced_words(" ".join(_flatten(others)))
         best: dict[str, tuple[float, Option]] = {}
-        for phrase, worth in _phrases(scene, around[place], qualifier):
+        for phrase, worth in _phrases(scene, around[place]):
             if not _is_usable(scene, phrase, elsewhere, supported):
                 continue
-            option = _option(scene.evidence.question, phrase, qualifier)
+            option = _option(scene.evidence.question, phrase)
             if option is not None:
                 # Of two phrases with the same words the first one stays.
                 best.setdefault(key(phrase), (worth, option))
@@ -74,7 +64,7 @@ def _flatten(around: Sequence[Sequence[Sequence[str]]]) -> Iterator[str]:
 
 
 def _phrases(
-    scene: Scene, around: Sequence[Sequence[str]], qualifier: re.Pattern[str]
+    scene: Scene, around: Sequence[Sequence[str]]
 ) -> Iterator[tuple[str, float]]:
     """The phrases beside an answer and their worth, which is less in passages that support the answer less."""
     question = scene.evidence.question
@@ -82,9 +72,9 @@ def _phrases(
     worth = {kind: values.get(asked, values[""]) for kind, values in _WORTH.items()}
     for rank, (title, *sentences) in enumerate(around):
         penalty = _RANK_PENALTY * rank
-        name = qualifier.sub("", title)
+        name = _BRACKETS.sub("", title)
         is_asked = _spaced_words(name) in _spaced_words(question)
-        if qualifier.search(title) and is_asked:
+        if _BRACKETS.search(title) and is_asked:
             yield title, worth["brackets"] - penalty
         for sentence in sentences:
             for match in _PHRASE.finditer(sentence):
@@ -110,35 +100,24 @@ def _adds_word(question: str, phrase: str) -> bool:
     return any(word not in known for word in words(phrase)[1:])
 
 
-def _option(question: str, phrase: str, qualifier: re.Pattern[str]) -> Option | None:
+def _option(question: str, phrase: str) -> Option | None:
     """The question with the phrase; None if that has the same words as the question."""
-    rewrite = insert_phrase(question, phrase, qualifier)
+    rewrite = insert_phrase(question, phrase)
     if key(rewrite) == key(question):
         return None
-    bonus = _PHRASE_BONUS
-    if _BRACKETS.search(phrase):
-        bonus = _BRACKETS_BONUS
-    elif qualifier.search(phrase):
-        bonus = _NAME_BONUS
-    return Option(rewrite, phrase=True, bonus=bonus)
+    return Option(rewrite, phrase=True)
 
 
-def insert_phrase(
-    question: str, phrase: str, qualifier: re.Pattern[str] = _QUALIFIER
-) -> str:
-    """Append a phrase to the question; insert a title's qualifier behind the name that it belongs to.
+def insert_phrase(question: str, phrase: str) -> str:
+    """Append a phrase to the question; insert a title's brackets behind the name that they belong to.
 
     >>> insert_phrase("Who wrote dune?", "in 1984"), insert_phrase("Who wrote dune first?", "Dune (novel)")
     ('Who wrote dune in 1984?', 'Who wrote dune (novel) first?')
     >>> insert_phrase("Who played spider man?", "Spider-Man (2002 film)")
     'Who played spider man (2002 film)?'
-    >>> insert_phrase("Who lives in Springfield?", "Springfield, Ohio")
-    'Who lives in Springfield, Ohio?'
-    >>> insert_phrase("When did John Doe die?", "John Doe Sr.")
-    'When did John Doe Sr. die?'
     """
     bare = question.strip().rstrip("?").rstrip()
-    match = qualifier.search(phrase)
+    match = _BRACKETS.search(phrase)
     if not match:
         return f"{bare} {phrase}?"
     end = _end_of(phrase[: match.start()], bare)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +14,10 @@ from whichsense.models.compact.rewrite.support import Target, support
 from whichsense.models.compact.rewrite.targets import locate, telling
 from whichsense.models.compact.rewrite.windows import likelihoods
 from whichsense.models.compact.scene import Scene
-from whichsense.models.compact.scorer.choosing import Rewrite, added, key, together
+from whichsense.models.compact.scorer.choosing import Rewrite, key, together
 from whichsense.text.answers import same_answer
 from whichsense.text.words import normalize
-from whichsense.types import Candidate, Policy, Reading, Span
+from whichsense.types import FOR_BENCHMARKS, Candidate, Policy, Reading, Span
 
 _SPANS = 5  # best spans of a candidate, one a passage
 _RIVALS = 2  # other candidates that the rewrite of an only answer is told apart from
@@ -42,39 +41,26 @@ def candidates_of(scene: Scene, places: Sequence[int]) -> list[Candidate]:
     return candidates
 
 
-def rewrite_answers(
-    scene: Scene, answers: Sequence[Candidate], policy: Policy
-) -> list[Reading]:
-    """A reading for each answer, no two rewrites alike.
-
-    A careful policy is for people. It leaves the question unchanged if there is one answer and the question is not
-    ambiguous or the rewrite is poor; a poor rewrite among several is replaced by the question with a title, and titles'
-    brackets are preferred. For a benchmark the clumsiest edit is nearer to an annotator's rewrite, and questions
-    without one are not compared.
-    """
+def rewrite_answers(scene: Scene, answers: Sequence[Candidate]) -> list[Reading]:
+    """A reading for each answer, no two rewrites alike, for a benchmark: the clumsiest edit is nearer to an annotator's
+    rewrite than none, and questions without one are not compared."""
     if not answers:
         return []
     if len(answers) == 1:
-        return [_rewrite_only_answer(scene, answers[0], policy)]
-    targets = []
-    names = []
-    for answer in answers:
-        targets.append(locate(scene, answer, told=policy.careful))
-        names.append(normalize(answer.answer))
-    chosen = _choose_rewrites(scene, targets, policy)
+        return [_rewrite_only_answer(scene, answers[0])]
+    targets = [locate(scene, answer) for answer in answers]
+    chosen = _choose_rewrites(scene, targets)
     used = set()
     for rewrite in chosen:
         if rewrite is not None:
             used.add(key(rewrite.question))
     readings = []
-    for answer, wanted, rewrite in zip(answers, targets, chosen, strict=True):
+    for answer, target, rewrite in zip(answers, targets, chosen, strict=True):
+        written: str | None
         if rewrite is None:  # better any title than no reading at all
-            own_name = [normalize(answer.answer)]
-            written = _by_title(scene, locate(scene, answer), own_name, used)
-        elif _is_well_put(scene, rewrite, policy):
-            written = rewrite.question
+            written = _by_title(scene, target, normalize(answer.answer), used)
         else:
-            written = _by_title(scene, wanted, names, used) or rewrite.question
+            written = rewrite.question
         if written is not None:
             used.add(key(written))
             readings.append(_reading(answer, written))
@@ -85,56 +71,32 @@ def _reading(answer: Candidate, question: str) -> Reading:
     return Reading(question, answer.answer, answer.spans, answer.score)
 
 
-def _is_well_put(scene: Scene, rewrite: Rewrite, policy: Policy) -> bool:
-    return rewrite.worth >= scene.compact.well_put or not policy.careful
-
-
-def _rewrite_only_answer(scene: Scene, answer: Candidate, policy: Policy) -> Reading:
+def _rewrite_only_answer(scene: Scene, answer: Candidate) -> Reading:
     """The reading of an only answer: its rewrite sets it apart from the likeliest other candidates."""
-    question = scene.evidence.question
-    if policy.careful and not scene.is_ambiguous:
-        return _reading(answer, question)
     others = []
     for place in scene.apart:
         if not same_answer(scene.answers[place].text, answer.answer):
             others.append(place)
     rivals = candidates_of(scene, others[:_RIVALS])
-    targets = []
-    for candidate in (answer, *rivals):
-        targets.append(locate(scene, candidate, told=policy.careful))
-    best = _choose_rewrites(scene, targets, policy)[0]
-    if best is not None and _is_well_put(scene, best, policy):
-        question = best.question
-    return _reading(answer, question)
+    targets = [locate(scene, candidate) for candidate in (answer, *rivals)]
+    best = _choose_rewrites(scene, targets)[0]
+    return _reading(answer, best.question if best else scene.evidence.question)
 
 
-def _choose_rewrites(
-    scene: Scene, targets: Sequence[Target], policy: Policy
-) -> list[Rewrite | None]:
+def _choose_rewrites(scene: Scene, targets: Sequence[Target]) -> list[Rewrite | None]:
     """The best set of rewrites, one for each answer; None where nothing fits."""
-    supports = [support(scene, wanted, policy=policy) for wanted in targets]
-    options = rewrites(scene, targets, supports, policy=policy)
-    if not policy.careful:
-        return together(options)
-    # First no two that add the same; then, for answers left over, any rewrite is better than none.
-    apart = together(options, partial(added, scene.evidence.question))
-    alternatives = []
-    for rewrite, others in zip(apart, options, strict=True):
-        alternatives.append([rewrite] if rewrite else others)
-    return together(alternatives)
+    supports = [support(scene, target, policy=FOR_BENCHMARKS) for target in targets]
+    return together(rewrites(scene, targets, supports))
 
 
-def _by_title(
-    scene: Scene, wanted: Target, named: Sequence[str], used: set[str]
-) -> str | None:
-    """The question with the title of a passage that holds the answer, for an answer without a good rewrite. Titles with
-    one of the names are skipped."""
+def _by_title(scene: Scene, wanted: Target, name: str, used: set[str]) -> str | None:
+    """The question with the title of a passage that holds the answer, for an answer without a rewrite. Titles with the
+    answer's name are skipped."""
     question = scene.evidence.question.strip().rstrip("?")
     for place in wanted.marked:
         title = scene.evidence.passages[place].title
         written = f"{question}, according to “{title}”?"
-        normal_title = normalize(title)
-        has_name = any(name in normal_title for name in named)
+        has_name = name in normalize(title)
         if title and not has_name and key(written) not in used:
             return written
     # Only an answer that is nowhere in the evidence may leave the question unchanged.
@@ -155,7 +117,7 @@ def verify_readings(
     if joining:
         given = list(map(_candidate, readings))
         newcomers = candidates_of(scene, joining)
-        current = rewrite_answers(scene, [*given, *newcomers], policy)
+        current = rewrite_answers(scene, [*given, *newcomers])
         held, _ = ask_again(scene, current, least)
     verified = []
     for reading, holds in zip(current, held, strict=True):
@@ -163,9 +125,6 @@ def verify_readings(
             verified.append(reading)
     if not verified:
         verified = [max(current, key=lambda reading: reading.confidence)]
-    # An only answer answers the question as it was asked.
-    if policy.careful and len(verified) == 1 and not scene.is_ambiguous:
-        verified = [replace(verified[0], question=scene.evidence.question)]
     verified.sort(key=lambda reading: -reading.confidence)
     supported = []
     for reading in verified:

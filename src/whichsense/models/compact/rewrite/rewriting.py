@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,24 +18,18 @@ from whichsense.models.compact.scorer.choosing import Option, Rewrite, key, of_r
 from whichsense.models.compact.writer import search
 from whichsense.models.compact.writer.edits import Edit, Surfaces, applied, changes
 from whichsense.models.compact.writer.prompts import Prompt, rewriting
+from whichsense.models.compact.writer.runtime import Writer
 from whichsense.text.function_words import PHRASE_OPENERS
 from whichsense.text.words import words
-from whichsense.types import Policy
 
 _SPELLING_PASSAGES = 3  # passages that words take their spelling from
-# Samples for each answer, and for all answers together (fewer if somebody waits); _FEWEST even for very many answers.
+# Samples for each answer, and for all answers together; _FEWEST even for very many answers.
 _SAMPLES = 40
 _MOST_SAMPLES = 120
-_MOST_FOR_READERS = 48
 _FEWEST_SAMPLES = 4
 _LONGER = 10  # word pieces: 97% of annotators' rewrites are not longer than the question by more
 _MOST_REWRITES = 8  # for each answer, best first
 _APART_BONUS = 0.02  # if a rewrite has a word that the evidence of no other answer has
-_STUMBLING = (
-    re.compile(r"\b(\w+ \w+) \1\b"),
-    re.compile(r"\bfrom (\w+) to \1\b"),
-    re.compile(r"\b(?:as|at|by|for|from|in|of|on|to|with) \d\d?$"),
-)
 _TextEdit = tuple[Edit, str]
 """An edit and the text that it inserts."""
 
@@ -50,69 +43,79 @@ class RewriteOptions:
 
 
 def rewrites(
-    scene: Scene, targets: Sequence[Target], told: Sequence[Support], *, policy: Policy
+    scene: Scene, targets: Sequence[Target], told: Sequence[Support]
 ) -> list[list[Rewrite]]:
-    """Several rewrites for each answer, best first; none if nothing fits. `told` is the support of each answer. Under a
-    careful policy phrases of the evidence get a bonus: annotators, whom the scorer learnt from, seldom write them."""
+    """Several rewrites for each answer, best first; none if nothing fits. `told` is the support of each answer."""
     ranked = []
-    options = written(scene, targets, told, policy=policy)
+    options = written(scene, targets, told)
     for own, some in zip(told, options, strict=True):
         others = [other for other in told if other is not own]
-        scored = _score(scene, own, others, some, policy=policy)
+        scored = _score(scene, own, others, some)
         scored.sort(key=lambda rewrite: -rewrite.score)
         ranked.append(scored[:_MOST_REWRITES])
     return ranked
 
 
 def _score(
-    scene: Scene,
-    own: Support,
-    others: Sequence[Support],
-    some: RewriteOptions,
-    *,
-    policy: Policy,
+    scene: Scene, own: Support, others: Sequence[Support], some: RewriteOptions
 ) -> list[Rewrite]:
     question = scene.evidence.question
     features = of_rewrites(question, some.options, some.drawn)
     scores = scene.compact.scorer.rewrite.values(features)
     scored = []
     for option, score in zip(some.options, scores, strict=True):
-        if policy.careful and _stumbles(option.question, question):
-            continue
-        # A phrase of the evidence has a bonus even if the writer wrote it too.
-        is_phrase = option.phrase or option.bonus
-        worth = np.inf if is_phrase else score
         apart = _APART_BONUS * own.tells_apart(option.question, others)
-        total = score + policy.careful * option.bonus + apart
-        scored.append(Rewrite(option.question, total, worth))
+        scored.append(Rewrite(option.question, score + apart))
     return scored
 
 
 def written(
-    scene: Scene, targets: Sequence[Target], told: Sequence[Support], *, policy: Policy
+    scene: Scene, targets: Sequence[Target], told: Sequence[Support]
 ) -> list[RewriteOptions]:
     """Everything that may be given for each answer."""
-    phrases = phrase_rewrites(scene, targets, told, policy=policy)
+    phrases = phrase_rewrites(scene, targets, told)
+    count = max(_FEWEST_SAMPLES, min(_SAMPLES, _MOST_SAMPLES // len(targets)))
+    options = []
+    samples = draw_rewrites(scene.compact.writer, scene, targets, told, count)
+    for some, drawn in zip(phrases, samples, strict=True):
+        options.append(_join_options(some, drawn))
+    return options
+
+
+def draw_rewrites(
+    writer: Writer,
+    scene: Scene,
+    targets: Sequence[Target],
+    told: Sequence[Support],
+    count: int,
+) -> list[RewriteOptions]:
+    """`count` samples of a writer for each answer, and those of them that the evidence supports."""
     question: list[int] = []
     for word in question_words(scene.evidence.question):
         question += scene.compact.model.tokenizer.ids(word)
     if not question or len(question) > LONGEST_QUESTION:
-        return [RewriteOptions(tuple(some), ()) for some in phrases]
+        return [RewriteOptions((), ()) for _ in targets]
     prompts = []
     pieces = []  # what may be written for each answer
     for target, supported in zip(targets, told, strict=True):
         prompts.append(_prompt(scene, target, targets, question))
         pieces.append(np.append(supported.pieces, question))
-    most = _MOST_FOR_READERS if policy.careful else _MOST_SAMPLES
-    count = max(_FEWEST_SAMPLES, min(_SAMPLES, most // len(prompts)))
     longest = len(question) + _LONGER
-    samples = search.drawn(
-        scene.compact.writer, prompts, pieces, count, longest=longest
-    )
+    samples = search.drawn(writer, prompts, pieces, count, longest=longest)
     options = []
-    for each in zip(targets, told, phrases, samples, strict=True):
+    for each in zip(targets, told, samples, strict=True):
         options.append(_collect_options(scene, *each))
     return options
+
+
+def _join_options(phrases: Sequence[Option], drawn: RewriteOptions) -> RewriteOptions:
+    """Phrases of the evidence beside the writer's rewrites. One that both give counts as the writer's."""
+    options = {key(option.question): option for option in phrases}
+    for option in drawn.options:
+        phrase = options.get(key(option.question), option)
+        both = replace(phrase, likely=option.likely, phrase=False)
+        options[key(option.question)] = both
+    return RewriteOptions(tuple(options.values()), drawn.drawn)
 
 
 def _prompt(
@@ -127,19 +130,15 @@ def _prompt(
 
 
 def _collect_options(
-    scene: Scene,
-    target: Target,
-    supported: Support,
-    phrases: Sequence[Option],
-    samples: Sequence[search.Sample],
+    scene: Scene, target: Target, supported: Support, samples: Sequence[search.Sample]
 ) -> RewriteOptions:
-    """The samples for an answer as text, and the options among them and among the phrases."""
+    """The samples for an answer as text, and the options among them."""
     question = scene.evidence.question
     model = scene.compact.model
     vocabulary = model.words.vocabulary
     asked = [model.tokenizer.ids(word) for word in question_words(question)]
     surfaces = Surfaces(_spelling_texts(scene, target), vocabulary)
-    options = {key(option.question): option for option in phrases}
+    options: dict[str, Option] = {}
     texts: list[str] = []
     for sample in samples:
         edits: list[_TextEdit] = []
@@ -148,9 +147,8 @@ def _collect_options(
         texts.append(applied(question_words(question), edits))
         for text in _supported_rewrites(question, edits, supported):
             known = options.get(key(text))
-            if known is None or known.phrase or known.likely < sample.each:
-                option = known or Option(text)
-                options[key(text)] = replace(option, likely=sample.each, phrase=False)
+            if known is None or known.likely < sample.each:
+                options[key(text)] = Option(text, likely=sample.each)
     options.pop(key(question), None)
     return RewriteOptions(tuple(options.values()), tuple(texts))
 
@@ -193,24 +191,6 @@ def _is_fluent(text: str, question: str) -> bool:
             return False
     new_end = after[-1:] != before[-1:]
     return not (new_end and after and after[-1] in PHRASE_OPENERS)
-
-
-def _stumbles(text: str, question: str) -> bool:
-    """Whether a bigram is doubled, a span of years has no length, or a bare number ends the text. What the question
-    itself has is allowed.
-
-    >>> [_stumbles(f"Who won {more}?", "Who won?") for more in ("in Berlin in Berlin", "from 1945 to 1945", "as 8")]
-    [True, True, True]
-    >>> [_stumbles(f"Who won {more}?", "Who won?") for more in ("in Berlin in 1945", "from 1939 to 1945", "on May 8")]
-    [False, False, False]
-    """
-    after = key(text)
-    before = key(question)
-    for pattern in _STUMBLING:
-        for match in pattern.finditer(after):
-            if match[0] not in before:
-                return True
-    return False
 
 
 def _spelling_texts(scene: Scene, target: Target) -> list[tuple[str, Pieces]]:

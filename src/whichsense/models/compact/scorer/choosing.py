@@ -54,8 +54,6 @@ class Option:
     """Mean log probability of its tokens, by the writer."""
     phrase: bool = False
     """Whether it is the question with a phrase of the evidence."""
-    bonus: float = 0.0
-    """Added to its score for readers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +62,6 @@ class Rewrite:
 
     question: str
     score: float
-    worth: float = 0.0
-    """The score without regard to other answers; infinite for a phrase of the evidence."""
 
 
 def of_rewrites(
@@ -98,11 +94,11 @@ def of_rewrites(
             "phrase": float(option.phrase),
             "drawn": counts[key(option.question)] / max(len(drawn), 1),
         }
-        features.append(row | _change_features(question, option.question))
+        features.append(row | change_features(question, option.question))
     return features
 
 
-def _change_features(question: str, rewrite: str) -> dict[str, float]:
+def change_features(question: str, rewrite: str) -> dict[str, float]:
     """Features of the words that the rewrite inserts and deletes."""
     before = words(question)
     after = words(rewrite)

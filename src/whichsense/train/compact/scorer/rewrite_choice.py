@@ -37,7 +37,7 @@ class RewriteData:
             candidate = Candidate(pair.answers[0], 1.0)
             targets.append(locate(scene, candidate))
         supports = [support(scene, one, policy=FOR_BENCHMARKS) for one in targets]
-        by_answer = written(scene, targets, supports, policy=FOR_BENCHMARKS)
+        by_answer = written(scene, targets, supports)
         for pair, rewrites in zip(annotation.pairs, by_answer, strict=True):
             # Rewrites are compared within an answer only.
             answer = self._next_answer()

@@ -1,0 +1,110 @@
+"""Rewrites that may be given for each answer: by forms that the evidence fills, and by the writer for people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from whichsense.models.compact.rewrite.forms.conditions import condition_rewrites
+from whichsense.models.compact.rewrite.forms.snippets import (
+    AnswerEvidence,
+    FormRewrite,
+    Snippet,
+)
+from whichsense.models.compact.rewrite.forms.titles import title_rewrites
+from whichsense.models.compact.rewrite.rewriting import draw_rewrites
+from whichsense.models.compact.rewrite.support import Support, Target
+from whichsense.models.compact.scene import Scene
+from whichsense.models.compact.scorer.choosing import key
+
+TITLE = "title"
+CONDITION = "condition"
+WRITER = "writer"
+_SAMPLES = 10  # of the writer, for each answer
+_MOST_OF_FORM = 3  # rewrites by each kind of form
+_STUMBLING = (
+    re.compile(r"\b(\w+ \w+) \1\b"),
+    re.compile(r"\bfrom (\w+) to \1\b"),
+    re.compile(r"\b(?:as|at|by|for|from|in|of|on|to|with) \d\d?$"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A rewrite that may be given for an answer."""
+
+    question: str
+    source: str
+    """What proposed it: a form of titles or conditions, or the writer."""
+    likely: float = 0.0
+    """The mean log probability of its tokens, if the writer wrote it."""
+    drawn: float = 0.0
+    """The share of the writer's samples that are equal to it."""
+
+
+def propose_rewrites(
+    scene: Scene, targets: Sequence[Target], supports: Sequence[Support]
+) -> list[list[Proposal]]:
+    """Different rewrites for each answer: forms first, then the writer's by their likelihood."""
+    evidence = [collect_evidence(scene, target) for target in targets]
+    writer = scene.compact.people_writer
+    written = draw_rewrites(writer, scene, targets, supports, _SAMPLES)
+    question = scene.evidence.question
+    proposals = []
+    for number, own in enumerate(evidence):
+        others = [*evidence[:number], *evidence[number + 1 :]]
+        by_key: dict[str, Proposal] = {}
+        for source, propose in (
+            (TITLE, title_rewrites),
+            (CONDITION, condition_rewrites),
+        ):
+            forms: list[FormRewrite] = propose(question, own, others)
+            for form in forms[:_MOST_OF_FORM]:
+                by_key.setdefault(key(form.question), Proposal(form.question, source))
+        options = sorted(written[number].options, key=lambda one: -one.likely)
+        samples = [key(text) for text in written[number].drawn]
+        for option in options:
+            if _stumbles(option.question, question):
+                continue
+            name = key(option.question)
+            drawn = samples.count(name) / max(len(samples), 1)
+            proposal = Proposal(option.question, WRITER, option.likely, drawn)
+            by_key.setdefault(name, proposal)
+        by_key.pop(key(question), None)
+        proposals.append(list(by_key.values()))
+    return proposals
+
+
+def collect_evidence(scene: Scene, target: Target) -> AnswerEvidence:
+    """Where an answer stands, as forms read it: one snippet for each span, best passages first."""
+    snippets = []
+    for place, spans in target.marked.items():
+        pair = scene.evidence.pairs[place]
+        passage = scene.evidence.passages[place]
+        first_token, end_token = pair.text
+        for first, end in spans:
+            if first_token <= first < end_token:
+                start, stop = pair.starts[first], pair.ends[end - 1]
+                snippets.append(Snippet(passage.title, passage.text, start, stop))
+            else:
+                snippets.append(Snippet(passage.title, passage.text, 0, 0))
+    return AnswerEvidence(target.answer, tuple(snippets))
+
+
+def _stumbles(text: str, question: str) -> bool:
+    """Whether a bigram is doubled, a span of years has no length, or a bare number ends the text. What the question
+    itself has is allowed.
+
+    >>> [_stumbles(f"Who won {more}?", "Who won?") for more in ("in Berlin in Berlin", "from 1945 to 1945", "as 8")]
+    [True, True, True]
+    >>> [_stumbles(f"Who won {more}?", "Who won?") for more in ("in Berlin in 1945", "from 1939 to 1945", "on May 8")]
+    [False, False, False]
+    """
+    after = key(text)
+    before = key(question)
+    for pattern in _STUMBLING:
+        for match in pattern.finditer(after):
+            if match[0] not in before:
+                return True
+    return False

@@ -1,0 +1,187 @@
+"""From a scene to the readings that people see: answers, a rewrite for each, and which of them are probable.
+
+Answers are those of the reader, judged once more by the verifier. A rewrite is chosen among those of forms and of the
+writer by what asking it again gives. What is not probable is kept apart as merely possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from whichsense.models.compact.people import features
+from whichsense.models.compact.people.asking import Asked, Panel, judge_fluency
+from whichsense.models.compact.people.proposals import Proposal, propose_rewrites
+from whichsense.models.compact.people.trust import probability
+from whichsense.models.compact.rewrite.resolving import candidates_of
+from whichsense.models.compact.rewrite.support import support
+from whichsense.models.compact.rewrite.targets import locate, telling
+from whichsense.models.compact.scene import Scene
+from whichsense.models.compact.scorer.choosing import Rewrite, added, together
+from whichsense.types import FOR_PEOPLE, AskedAgain, Candidate, Policy, Reading
+
+_JUDGED = 8  # candidates that the verifier judges
+_MOST = 5  # answers that are rewritten
+_ASKED = 4  # rewrites of an answer that are asked again
+
+
+def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
+    """The answers that are worth a rewrite, most probable first; none where the evidence hardly holds one."""
+    places = scene.apart[:_JUDGED]
+    if not places:
+        return []
+    candidates = candidates_of(scene, places)
+    targets = [locate(scene, candidate, told=True) for candidate in candidates]
+    (asked,) = Panel.of(scene, targets).ask([scene.evidence.question])
+    rows = []
+    for number, place in enumerate(places):
+        rows.append(features.of_answer(scene, place, number, asked))
+    trust = scene.compact.trust
+    chances = trust.answer(small=scene.is_small).probabilities(rows)
+    judged = []
+    for candidate, chance in zip(candidates, chances, strict=True):
+        judged.append(replace(candidate, score=chance))
+    best = max(range(len(rows)), key=chances.__getitem__)
+    answerable = trust.answerable.probabilities([rows[best]])[0]
+    judged.sort(key=lambda candidate: -candidate.score)
+    if policy.threshold is not None:
+        over = [one for one in judged if one.score >= policy.threshold]
+        return over or judged[:1]
+    if answerable < trust.answerable_over or judged[0].score < trust.only_over:
+        return []
+    considered = [one for one in judged if one.score >= trust.considered_over]
+    return considered[:_MOST] or judged[:1]
+
+
+def rewrite_answers(scene: Scene, answers: Sequence[Candidate]) -> list[Reading]:
+    """A reading for each answer, no two rewrites alike. Where nothing true and distinct can be said, the question stays
+    as it is and the reading names its source. An only answer needs no rewrite."""
+    question = scene.evidence.question
+    if len(answers) < 2:
+        return [_as_asked(question, answer) for answer in answers]
+    readings = []
+    chosen = together(_judge_all(scene, answers), partial(added, question))
+    for answer, rewrite in zip(answers, chosen, strict=True):
+        if isinstance(rewrite, _JudgedRewrite):
+            readings.append(rewrite.reading(answer))
+        else:
+            readings.append(_with_source(question, answer))
+    return readings
+
+
+@dataclass(frozen=True, slots=True)
+class _JudgedRewrite(Rewrite):
+    """A rewrite that was asked again. Its score is the probability that it is true and fluent."""
+
+    true: float = 0.0
+    asked_again: AskedAgain | None = None
+
+    def reading(self, answer: Candidate) -> Reading:
+        return Reading(
+            self.question,
+            answer.answer,
+            telling(answer.spans),
+            answer.score * self.true,
+            asked_again=self.asked_again,
+        )
+
+
+def _as_asked(question: str, answer: Candidate) -> Reading:
+    return Reading(question, answer.answer, telling(answer.spans), answer.score)
+
+
+def _with_source(question: str, answer: Candidate) -> Reading:
+    source = answer.spans[0].passage.title if answer.spans else ""
+    return replace(_as_asked(question, answer), source=source)
+
+
+def _judge_all(
+    scene: Scene, answers: Sequence[Candidate]
+) -> list[list[_JudgedRewrite]]:
+    """The rewrites of each answer that may be given, best first."""
+    targets = [locate(scene, answer, told=True) for answer in answers]
+    supports = [support(scene, target, policy=FOR_PEOPLE) for target in targets]
+    proposals = propose_rewrites(scene, targets, supports)
+    shortlists = _shorten(scene, proposals)
+    panel = Panel.of(scene, targets)
+    question = scene.evidence.question
+    questions = [question]
+    for shortlist in shortlists:
+        questions += [proposal.question for proposal, _ in shortlist]
+    before, *asked = panel.ask(questions)
+    results = iter(asked)
+    trust = scene.compact.trust
+    judged = []
+    for number, shortlist in enumerate(shortlists):
+        rows = []
+        outcomes = []
+        for proposal, fluency in shortlist:
+            outcome = next(results)
+            view = features.RewriteView(
+                question, proposal, number, outcome, before, fluency, supports
+            )
+            rows.append(view.features)
+            outcomes.append(outcome)
+        true = probability(trust.true, rows)
+        fluent = probability(trust.fluent, rows)
+        own = []
+        for place, (proposal, _) in enumerate(shortlist):
+            if true[place] >= trust.true_over:
+                told = _tell(outcomes[place], number, fluent[place])
+                score = true[place] * fluent[place]
+                own.append(
+                    _JudgedRewrite(
+                        proposal.question, score, true=true[place], asked_again=told
+                    )
+                )
+        own.sort(key=lambda rewrite: -rewrite.score)
+        judged.append(own)
+    return judged
+
+
+def _tell(asked: Asked, number: int, fluent: float) -> AskedAgain:
+    return AskedAgain(asked.own(number), asked.other(number), fluent)
+
+
+def _shorten(
+    scene: Scene, proposals: Sequence[Sequence[Proposal]]
+) -> list[list[tuple[Proposal, float]]]:
+    """The most promising proposals of each answer, which are asked again, with the logits of their fluency."""
+    texts = []
+    for own in proposals:
+        texts += [proposal.question for proposal in own]
+    logits = iter(judge_fluency(scene, texts))
+    shortlists = []
+    for own in proposals:
+        judged = [(proposal, next(logits)) for proposal in own]
+        judged.sort(key=lambda pair: -features.promise(*pair))
+        shortlists.append(judged[:_ASKED])
+    return shortlists
+
+
+def split_probable(
+    scene: Scene,
+    readings: Sequence[Reading],
+    answers: Sequence[Candidate],
+    policy: Policy,
+) -> tuple[list[Reading], list[Reading]]:
+    """The readings of some answers that are shown, and those that are merely possible, both best first."""
+    ordered = sorted(readings, key=lambda reading: -reading.confidence)
+    if policy.threshold is not None:
+        return ordered, []
+    trust = scene.compact.trust
+    probable = []
+    possible = []
+    for reading in ordered:
+        is_told_apart = not reading.source
+        if is_told_apart and reading.confidence >= trust.probable_over:
+            probable.append(reading)
+        else:
+            possible.append(reading)
+    if len(probable) > 1 or not ordered:
+        return probable, possible
+    # An only answer, the best one, answers the question as it was asked.
+    best = max(answers, key=lambda answer: answer.score)
+    others = [one for one in ordered if one.answer != best.answer]
+    return [_as_asked(scene.evidence.question, best)], others
