@@ -19,6 +19,7 @@ from whichsense.datasets import Annotation, QAPair, Question, load_questions
 from whichsense.files import as_json, write_atomically
 from whichsense.metrics.ambignq import f1_answers, question_scores
 from whichsense.metrics.bootstrap import quantile, resampled_sums
+from whichsense.models.compact.people.readings import choose_answers
 from whichsense.models.compact.rewrite.resolving import rewrite_answers
 from whichsense.models.compact.scene import Compact, Scene
 from whichsense.pipeline import Pipeline
@@ -124,8 +125,10 @@ def answers(options: argparse.Namespace) -> None:
         scene = _scene(pipeline, question.text)
         told.append(scene.is_ambiguous)
         for name, policy in policies.items():
-            places = scene.likely_for(policy)
-            found = [scene.answers[place].text for place in places]
+            if policy.careful:
+                found = [one.answer for one in choose_answers(scene, policy)]
+            else:
+                found = [scene.answers[place].text for place in scene.likely()]
             scores[name].append(
                 max(f1_answers(gold, found) for gold in question.answer_sets)
                 if found
@@ -193,7 +196,7 @@ def _rewritten(
     """Each pair with its rewrite; the question itself where there is none."""
     scene = _scene(pipeline, question)
     wanted = [Candidate(pair.answers[0], 1.0) for pair in annotation.pairs]
-    readings = rewrite_answers(scene, wanted, FOR_BENCHMARKS)
+    readings = rewrite_answers(scene, wanted)
     left = list(_in_order(wanted, readings, question))
     return list(zip(annotation.pairs, left, strict=True))
 

@@ -67,9 +67,12 @@ class Trust:
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Trust:
-        nets = {name: Net.from_table(table[name]) for name in _NETS}
-        settings = {name: float(table["settings"][name]) for name in _SETTINGS}
-        return cls(**nets, **settings)
+        values: dict[str, Any] = {}
+        for name in _NETS:
+            values[name] = Net.from_table(table[name])
+        for name in _SETTINGS:
+            values[name] = float(table["settings"][name])
+        return cls(**values)
 
     def to_table(self) -> dict[str, Any]:
         table: dict[str, Any] = {}
