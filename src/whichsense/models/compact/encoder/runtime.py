@@ -201,8 +201,8 @@ class CompactModel:
         return self._run_late(self._late, states)
 
     def verify(self, pairs: Sequence[Pair]) -> list[Late]:
-        """Read pairs with the verifier, which shares the first layers. Of a pair without a passage, `ambiguity` is the
-        logit of being fluent."""
+        """Read pairs with the verifier, which shares the first layers. Of a rewrite and its question, in the place of
+        a title, `ambiguity` is the logit of being fluent."""
         states = [states for states, _ in self.early(pairs)]
         return self._run_late(self._verifier, states)
 

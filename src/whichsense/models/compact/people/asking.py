@@ -119,13 +119,13 @@ class Panel:
         return spans
 
 
-def judge_fluency(scene: Scene, questions: Sequence[str]) -> list[float]:
-    """The logit of each question to be one that a person could have written."""
+def judge_fluency(scene: Scene, rewrites: Sequence[str]) -> list[float]:
+    """The logit of each rewrite to be one that a person could have written. It is read beside the question."""
     model = scene.compact.model
     pairs = []
-    for question in questions:
-        ids = model.tokenizer.ids(question, LONGEST_QUESTION)
-        pairs.append(pair(model.tokenizer, ids, "", ""))
+    for rewrite in rewrites:
+        ids = model.tokenizer.ids(rewrite, LONGEST_QUESTION)
+        pairs.append(pair(model.tokenizer, ids, scene.evidence.question, ""))
     return [output.ambiguity for output in model.verify(pairs)]
 
 

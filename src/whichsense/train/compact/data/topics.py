@@ -41,6 +41,20 @@ class TopicRewrite:
     """The way in which it is false; empty: it is true."""
 
 
+@dataclass(frozen=True, slots=True)
+class JudgedRewrite:
+    """A rewrite that a model proposed for an answer, and a reader's marks."""
+
+    id: str
+    """Of the question."""
+    question: str
+    answer: str
+    rewrite: str
+    true: bool
+    """Whether the answer is right, and the rewrite is true of it and of no other."""
+    fluent: bool
+
+
 @dataclass(frozen=True)
 class Topics:
     """Passages and questions, whose ids are a topic's name, a dash, and anything without a dash."""
@@ -49,6 +63,7 @@ class Topics:
     questions: tuple[Question, ...]
     rewrites: Mapping[str, tuple[TopicRewrite, ...]] = field(default_factory=dict)
     """By the question's id: true ones and false ones."""
+    judged: tuple[JudgedRewrite, ...] = ()
 
     @classmethod
     def read(cls, folders: Iterable[Path]) -> Topics:
@@ -56,6 +71,7 @@ class Topics:
         passages: list[Passage] = []
         questions: list[Question] = []
         rewrites: dict[str, tuple[TopicRewrite, ...]] = {}
+        judged: list[JudgedRewrite] = []
         for folder in folders:
             passages += _read(folder / "passages.jsonl", _parse_passage)
             questions += _read(folder / "questions.jsonl", _parse_question)
@@ -63,7 +79,9 @@ class Topics:
                 questions += _read(folder / "relations.jsonl", _parse_question)
             if (folder / "rewrites.jsonl").exists():
                 rewrites |= dict(_read(folder / "rewrites.jsonl", _parse_rewrites))
-        return cls(tuple(passages), tuple(questions), rewrites)
+            if (folder / "judged.jsonl").exists():
+                judged += _read(folder / "judged.jsonl", _parse_judged)
+        return cls(tuple(passages), tuple(questions), rewrites, tuple(judged))
 
     @property
     def names(self) -> list[str]:
@@ -83,7 +101,11 @@ class Topics:
         for question in self.questions:
             if topic_of(question.id) in names:
                 questions.append(question)
-        return replace(self, passages=tuple(passages), questions=tuple(questions))
+        judged = []
+        for rewrite in self.judged:
+            if topic_of(rewrite.id) in names:
+                judged.append(rewrite)
+        return Topics(tuple(passages), tuple(questions), self.rewrites, tuple(judged))
 
     def corpora(self, seed: int = 5) -> Iterator[CorpusQuestions]:
         """Small corpora of some topics each, with the questions of these topics."""
@@ -159,7 +181,9 @@ def split_topics(data: DataConfig) -> tuple[Topics, Topics]:
     topics = replace(topics, questions=tuple(questions))
     # Topics are counted in the order of their passages.
     names = topics.names[: data.limit or None]
-    held_out = {name for name in names if is_held_out(name, _HELD_OUT)}
+    # What readers judged is learnt from: a model that had learnt a topic would have proposed nothing new for it.
+    judged = {topic_of(rewrite.id) for rewrite in topics.judged}
+    held_out = {name for name in names if is_held_out(name, _HELD_OUT)} - judged
     train = topics.only(set(names) - held_out)
     if not train.questions:
         raise BadConfig(
@@ -189,6 +213,18 @@ def _parse_rewrites(row: dict[str, Any]) -> tuple[str, tuple[TopicRewrite, ...]]
         kind = line.get("kind", "")
         rewrites.append(TopicRewrite(line["question"], line["answer"], kind))
     return row["id"], tuple(rewrites)
+
+
+def _parse_judged(row: dict[str, Any]) -> JudgedRewrite:
+    marks = [bool(row[name]) for name in ("right", "true", "apart")]
+    return JudgedRewrite(
+        row["id"],
+        row["question"],
+        row["answer"],
+        row["rewrite"],
+        true=all(marks),
+        fluent=bool(row["fluent"]),
+    )
 
 
 def _read(path: Path, parse: Callable[[dict[str, Any]], Row]) -> Iterator[Row]:

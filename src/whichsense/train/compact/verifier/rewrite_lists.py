@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from whichsense.datasets import Question
 from whichsense.text.words import words
 from whichsense.train.compact.data.conversion import TrainingQuestion
-from whichsense.train.compact.data.corpora import CorpusQuestions
+from whichsense.train.compact.data.corpora import CorpusQuestions, build_corpus
 from whichsense.train.compact.data.list_builder import ListBuilder
 from whichsense.train.compact.data.pack import Pack
 from whichsense.train.compact.data.topics import TopicRewrite, Topics, topic_of
@@ -30,9 +30,27 @@ def build_rewrite_lists(topics: Topics, vocabulary: Sequence[str]) -> Pack:
     for corpus in topics.corpora():
         for question in corpus.questions:
             rewrites = topics.rewrites.get(question.id, ())
-            own = _topic_passages(topics, question)
+            own = _topic_passages(topics, question.id)
             for asked in convert_topic_rewrites(question, rewrites):
                 _add_list(builder, asked, own, corpus)
+    return builder.build()
+
+
+def build_judged_lists(topics: Topics, vocabulary: Sequence[str]) -> Pack:
+    """A list for each rewrite that a reader judged."""
+    builder = ListBuilder(vocabulary)
+    if topics.judged:
+        corpus = CorpusQuestions(build_corpus(topics.passages), ())
+        for rewrite in topics.judged:
+            asked = TrainingQuestion(
+                rewrite.rewrite,
+                SOURCE,
+                ((rewrite.answer,),),
+                complete=True,
+                refuted=not rewrite.true,
+            )
+            own = _topic_passages(topics, rewrite.id)
+            _add_list(builder, asked, own, corpus)
     return builder.build()
 
 
@@ -62,8 +80,8 @@ def convert_topic_rewrites(
         )
 
 
-def _topic_passages(topics: Topics, question: Question) -> list[Passage]:
-    topic = topic_of(question.id)
+def _topic_passages(topics: Topics, question_id: str) -> list[Passage]:
+    topic = topic_of(question_id)
     return [one for one in topics.passages if topic_of(one.id) == topic]
 
 

@@ -2,7 +2,7 @@
 
 It starts from the encoder, shares its first layers and its word vectors, and learns from ordinary lists, from topics,
 from true and false rewrites of topics' questions, and what is fluent English. The head that gives the encoder's
-ambiguity gives the verifier's fluency: it reads a rewrite without a passage.
+ambiguity gives the verifier's fluency: it reads a rewrite beside its question, which takes the place of a title.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from whichsense.errors import BadConfig
-from whichsense.models.compact.encoder.inputs import LONGEST_QUESTION, pair
+from whichsense.models.compact.encoder.inputs import (
+    LONGEST_QUESTION,
+    LONGEST_TITLE,
+    pair,
+)
 from whichsense.models.compact.encoder.net import CompactNet
 from whichsense.train.compact.data.batch import ListBatch, build_list_batch
 from whichsense.train.compact.data.pack import Pack
@@ -30,13 +34,18 @@ from whichsense.train.compact.encoder.encoder import EncoderBatch, EncoderTask
 from whichsense.train.compact.encoder.groups import ListGroup, build_groups
 from whichsense.train.compact.encoder.options import EncoderOptions
 from whichsense.train.compact.verifier.fluency import FluentText, break_text
-from whichsense.train.compact.verifier.rewrite_lists import BROKEN, build_rewrite_lists
+from whichsense.train.compact.verifier.rewrite_lists import (
+    BROKEN,
+    build_judged_lists,
+    build_rewrite_lists,
+)
 from whichsense.train.loop.batches import Lazy
 from whichsense.train.loop.optimizer import to_device
 from whichsense.train.loop.task import TaskSpec
 
 _FLUENCY_WEIGHT = 0.5
-_LONGEST_TEXT = LONGEST_QUESTION + 4  # tokens, with four special ones
+_LONGEST_TEXT = LONGEST_QUESTION + LONGEST_TITLE + 4  # tokens, with four special ones
+_JUDGED_TEXTS = 0.5  # of the texts of a batch: rewrites whose fluency a reader judged
 _EVALUATED_LISTS = 16
 _EVALUATED_TEXTS = 512
 
@@ -49,6 +58,8 @@ class _RewriteLists:
     """Of the lists that are drawn."""
     emptied: float = 0.15
     """How often the passages that answer are left out, so that the rewrite has no answer."""
+    judged: float = 0.25
+    """The share of the rewrites that readers judged, if there are any."""
     texts: int = 96
     """Texts of a batch whose fluency is learnt; half of them are broken."""
 
@@ -89,10 +100,8 @@ class VerifierTask(EncoderTask):
         self.topics, self.held_out = split_topics(options.data)
         super().__init__(options)
         self.true_or_false = build_rewrite_lists(self.held_out, self.vocabulary)
-        self.fluent, self.broken = _collect_texts(self.topics)
-        for question in self.groups[0].lists.asked:
-            if not question.refuted:
-                self.fluent.append(FluentText(question.text))
+        self.fluent, self.judged_texts = _collect_texts(self.topics)
+        self.fluent += _gold_rewrites(self.groups[0].lists)
 
     def build_groups(self, lists: Pack) -> list[ListGroup]:
         """The encoder's groups, and the rewrites of the topics that are learnt from."""
@@ -101,16 +110,21 @@ class VerifierTask(EncoderTask):
         for group in build_groups(self.options, lists, self.vocabulary):
             share = group.share * (1 - settings.share)
             groups.append(replace(group, share=share))
-        rewrites = build_rewrite_lists(self.topics, self.vocabulary)
-        groups.append(
-            ListGroup(
-                rewrites,
-                share=settings.share,
-                score_folder=None,
-                thinning=settings.emptied,
-            )
+        rewrites = ListGroup(
+            build_rewrite_lists(self.topics, self.vocabulary),
+            share=settings.share,
+            score_folder=None,
+            thinning=settings.emptied,
         )
-        return groups
+        judged = build_judged_lists(self.topics, self.vocabulary)
+        if not len(judged):
+            return [*groups, rewrites]
+        share = settings.judged * settings.share
+        return [
+            *groups,
+            replace(rewrites, share=settings.share - share),
+            ListGroup(judged, share, score_folder=None),
+        ]
 
     def build(self) -> CompactNet:
         """The encoder, whose tables and first layers stay as they are."""
@@ -130,31 +144,32 @@ class VerifierTask(EncoderTask):
         return Lazy(range(len(lists)), build_batch)
 
     def _draw_texts(self, count: int, rng: random.Random) -> FluencyBatch:
-        texts: list[tuple[str, bool]] = []
+        """Texts that readers judged, and written ones, every other of which is broken."""
+        texts: list[tuple[FluentText, bool]] = []
         while len(texts) < count:
+            if self.judged_texts and rng.random() < _JUDGED_TEXTS:
+                texts.append(rng.choice(self.judged_texts))
+                continue
             one = rng.choice(self.fluent)
             if len(texts) % 2:
-                texts.append((one.text, True))
-                continue
-            if self.broken and rng.random() < 0.05:
-                texts.append((rng.choice(self.broken), False))
+                texts.append((one, True))
                 continue
             broken = break_text(one, self.fluent, rng)
             if broken is not None:
-                texts.append((broken, False))
+                texts.append((replace(one, text=broken), False))
         return self._fluency_batch(texts)
 
-    def _fluency_batch(self, texts: Sequence[tuple[str, bool]]) -> FluencyBatch:
+    def _fluency_batch(self, texts: Sequence[tuple[FluentText, bool]]) -> FluencyBatch:
         shape = (len(texts), _LONGEST_TEXT)
         ids = np.zeros(shape, np.int64)
         types = np.zeros(shape, np.int64)
         mask = np.zeros(shape, bool)
-        for row, (text, _) in enumerate(texts):
-            pieces = self.tokenizer.ids(text, LONGEST_QUESTION)
-            bare = pair(self.tokenizer, pieces, "", "")
-            size = len(bare)
-            ids[row, :size] = bare.ids
-            types[row, :size] = bare.types
+        for row, (one, _) in enumerate(texts):
+            pieces = self.tokenizer.ids(one.text, LONGEST_QUESTION)
+            beside = pair(self.tokenizer, pieces, one.prompt, "")
+            size = len(beside)
+            ids[row, :size] = beside.ids
+            types[row, :size] = beside.types
             mask[row, :size] = True
         fluent = torch.tensor([float(label) for _, label in texts])
         return FluencyBatch(
@@ -206,18 +221,30 @@ class VerifierTask(EncoderTask):
         return [*self.options.data.paths(), *self.options.data.topic_files]
 
 
-def _collect_texts(topics: Topics) -> tuple[list[FluentText], list[str]]:
-    """Questions and rewrites of topics, and the rewrites that are bad English."""
+def _collect_texts(
+    topics: Topics,
+) -> tuple[list[FluentText], list[tuple[FluentText, bool]]]:
+    """The rewrites of topics, and those that were judged, with their marks; the ones called broken are among these."""
     fluent = []
-    broken = []
+    judged = []
     for question in topics.questions:
-        fluent.append(FluentText(question.text))
         for rewrite in topics.rewrites.get(question.id, ()):
+            text = FluentText(rewrite.question, question.text)
             if rewrite.kind == BROKEN:
-                broken.append(rewrite.question)
+                judged.append((text, False))
             else:
-                fluent.append(FluentText(rewrite.question, question.text))
-    return fluent, broken
+                fluent.append(text)
+    for line in topics.judged:
+        judged.append((FluentText(line.rewrite, line.question), line.fluent))
+    return fluent, judged
+
+
+def _gold_rewrites(lists: Pack) -> Iterator[FluentText]:
+    """The rewrites that annotators wrote for the questions of lists."""
+    for question in lists.asked:
+        for reading in question.rewritings:
+            for rewrite in reading.rewrites:
+                yield FluentText(rewrite, question.text)
 
 
 def area_under_curve(scores: NDArray[Any], labels: NDArray[Any]) -> float:
