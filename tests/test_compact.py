@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from small_corpora import Corpus
-from tiny_compact import exported, rescored, scored
+from tiny_compact import exported, rescored, scored, trusted
 from whichsense import index
 from whichsense.errors import BadInput, WhichsenseError
 from whichsense.index import Index
@@ -43,7 +43,15 @@ from whichsense.stages.read import CompactReader
 from whichsense.stages.verify import CompactVerifier
 from whichsense.systems.build import load
 from whichsense.text.words import words
-from whichsense.types import FOR_BENCHMARKS, FOR_PEOPLE, Candidate, Case, Reading, Span
+from whichsense.types import (
+    FOR_BENCHMARKS,
+    FOR_PEOPLE,
+    Candidate,
+    Case,
+    Policy,
+    Reading,
+    Span,
+)
 
 for needed in ("onnx", "onnxruntime", "torch"):
     pytest.importorskip(needed)
@@ -64,7 +72,9 @@ QUESTIONS = ["Who directed the film Dune?", "When was Everest first climbed?"]
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return scored(exported(tmp_path_factory.mktemp("weights")), holds_over=-1e9)
+    """Every rewrite holds, and every one may be true."""
+    folder = scored(exported(tmp_path_factory.mktemp("weights")), holds_over=-1e9)
+    return trusted(folder, true_over=0.0)
 
 
 @pytest.fixture
@@ -78,33 +88,63 @@ def pipeline(opened: Index, weights: Path) -> Pipeline:
     return load(COMPACT, opened, weights=weights, depth=5, keep=3, threshold=0.0)
 
 
+@pytest.fixture
+def for_benchmarks(opened: Index, weights: Path) -> Pipeline:
+    return load(
+        COMPACT,
+        opened,
+        weights=weights,
+        depth=5,
+        keep=3,
+        threshold=0.0,
+        policy=FOR_BENCHMARKS,
+    )
+
+
 def model_of(pipeline: Pipeline) -> Compact:
     assert isinstance(pipeline.reader, CompactReader)
     return pipeline.reader.compact
 
 
-def with_scorer(weights: Path, folder: Path, **settings: float) -> Path:
-    """The same model, with other settings of its scorer."""
+def linked(weights: Path, folder: Path, without: str) -> Path:
+    """The same model, but for one file."""
     folder.mkdir()
     for path in weights.iterdir():
-        (folder / path.name).hardlink_to(path)
-    scorer = Scorer.load(weights / "scorer.json")
-    (folder / "scorer.json").unlink()
-    rescored(scorer, **settings).save(folder / "scorer.json")
+        if path.name != without:
+            (folder / path.name).hardlink_to(path)
     return folder
 
 
-def test_readings_are_grounded_and_differ(pipeline: Pipeline) -> None:
-    for case in pipeline.run(QUESTIONS):
+def with_scorer(weights: Path, folder: Path, **settings: float) -> Path:
+    """The same model, with other settings of its scorer."""
+    scorer = Scorer.load(weights / "scorer.json")
+    own = linked(weights, folder, without="scorer.json")
+    rescored(scorer, **settings).save(own / "scorer.json")
+    return own
+
+
+def with_trust(weights: Path, folder: Path, **settings: float) -> Path:
+    """The same model, with other settings of its trust."""
+    return trusted(linked(weights, folder, without="trust.json"), **settings)
+
+
+@pytest.mark.parametrize("policy", [FOR_PEOPLE, FOR_BENCHMARKS])
+def test_readings_are_grounded_and_differ(
+    policy: Policy, pipeline: Pipeline, for_benchmarks: Pipeline
+) -> None:
+    """A person is told the source of an answer that no rewrite tells apart."""
+    own = pipeline if policy.careful else for_benchmarks
+    for case in own.run(QUESTIONS):
         question, readings = case.question, case.readings
         assert len(readings) > 1
-        assert len({" ".join(words(one.question)) for one in readings}) == len(readings)
+        rewritten = [one for one in readings if not one.source]
+        assert rewritten and (policy.careful or len(rewritten) == len(readings))
+        assert len({" ".join(words(one.question)) for one in rewritten}) == len(
+            rewritten
+        )
         for one in readings:
-            assert (
-                one.question.endswith("?")
-                and one.question != question
-                and 0 < one.confidence < 1
-            )
+            assert one.question.endswith("?") and 0 < one.confidence < 1
+            assert (one.question == question) == bool(one.source)
             assert one.evidence
             surfaces = [
                 span.passage.text[span.start : span.end] or span.passage.title
@@ -116,8 +156,9 @@ def test_readings_are_grounded_and_differ(pipeline: Pipeline) -> None:
         )
 
 
-def test_every_pair_is_encoded_once(pipeline: Pipeline) -> None:
+def test_a_benchmark_encodes_every_pair_once(for_benchmarks: Pipeline) -> None:
     """Reading, rewriting, asking again: what is read again is windows, by the writer."""
+    pipeline = for_benchmarks
     pipeline.run(QUESTIONS)
     work, shape = (
         model_of(pipeline).model.work,
@@ -213,54 +254,31 @@ def test_one_answer_leaves_the_question_as_it_is(
         assert [one.question for one in readings] == [question]
 
 
-def test_the_only_answer_to_an_ambiguous_question_says_which_reading_it_is(
+@pytest.mark.parametrize(
+    ("policy", "rewritten"), [(FOR_PEOPLE, False), (FOR_BENCHMARKS, True)]
+)
+def test_a_benchmark_is_told_which_reading_an_only_answer_is(
+    policy: Policy, rewritten: bool, opened: Index, weights: Path, tmp_path: Path
+) -> None:
+    """A person sees the question as it was asked."""
+    unsure = with_scorer(weights, tmp_path / "unsure", single_under=0.0)
+    pipeline = load(COMPACT, opened, weights=unsure, threshold=1.0, policy=policy)
+    for case in pipeline.run(QUESTIONS):
+        (reading,) = case.readings
+        assert case.has_several_readings and reading.question.endswith("?")
+        assert (reading.question != case.question) == rewritten
+
+
+def test_without_a_true_rewrite_a_person_is_told_the_source(
     opened: Index, weights: Path, tmp_path: Path
 ) -> None:
-    """Unless that would be badly put, which a benchmark does not mind."""
-    unsure = with_scorer(weights, tmp_path / "unsure", single_under=0.0)
-    for well_put, policy, rewritten in (
-        (-9.0, FOR_PEOPLE, True),
-        (9.0, FOR_PEOPLE, False),
-        (9.0, FOR_BENCHMARKS, True),
-    ):
-        model = Compact(unsure, well_put=well_put)
-        pipeline = load(COMPACT, opened, model=model, threshold=1.0, policy=policy)
-        for case in pipeline.run(QUESTIONS):
-            (reading,) = case.readings
-            assert case.has_several_readings and reading.question.endswith("?")
-            assert (reading.question != case.question) == rewritten
-
-
-def test_of_several_rewrites_those_that_are_badly_put_give_way_to_titles(
-    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scene = model_of(pipeline).read_given(
-        QUESTIONS[0], pipeline.run(QUESTIONS[:1], "evidence")[0].hits
-    )
-    given = [
-        Candidate("David Lynch", 0.9),
-        Candidate("David Lynch", 0.8),
-        Candidate("Nobody", 0.7),
-    ]
-    options = [
-        [Rewrite("Who, badly?", 1.0, -1.0)],
-        [Rewrite("Who, well?", 1.0, 1.0)],
-        [Rewrite("Who else?", 1.0, -1.0)],
-    ]
-    monkeypatch.setattr(resolving, "rewrites", lambda *_, **__: options)
-    assert [one.question for one in rewrite_answers(scene, given, FOR_BENCHMARKS)] == [
-        "Who, badly?",
-        "Who, well?",
-        "Who else?",
-    ]
-    first, second, third = (
-        one.question for one in rewrite_answers(scene, given, FOR_PEOPLE)
-    )
-    assert (
-        first.startswith(f"{QUESTIONS[0][:-1]}, according to “")
-        and second == "Who, well?"
-    )
-    assert third == QUESTIONS[0]  # no text holds it
+    unsure = with_trust(weights, tmp_path / "unsure", true_over=1.1)
+    careful = load(COMPACT, opened, weights=unsure, threshold=0.0)
+    for case in careful.run(QUESTIONS):
+        assert len(case.readings) > 1
+        for one in case.readings:
+            assert one.question == case.question and one.asked_again is None
+            assert one.source == one.evidence[0].passage.title
 
 
 def test_a_title_that_names_an_answer_tells_none_apart(
@@ -275,7 +293,7 @@ def test_a_title_that_names_an_answer_tells_none_apart(
     monkeypatch.setattr(resolving, "rewrites", lambda *_, **__: [[], []])
     for named, told in (("David Lynch", True), (first, False)):
         given = [Candidate(named, 0.9), Candidate("Nobody", 0.8)]
-        readings = rewrite_answers(scene, given, FOR_PEOPLE)
+        readings = rewrite_answers(scene, given)
         asked = f"{question[:-1]}, according to “{first}”?"
         assert (asked in [one.question for one in readings]) == told
 
@@ -337,33 +355,38 @@ def test_the_detector_says_what_the_reader_says(opened: Index, weights: Path) ->
     assert nothing.ambiguous == 0 and nothing.is_ambiguous is False
 
 
+@pytest.mark.parametrize(
+    ("settings", "count"),
+    [
+        ({"considered_over": 1.0, "only_over": 0.0}, 1),
+        ({"only_over": 1.1}, 0),
+        ({"answerable_over": 1.1}, 0),
+    ],
+)
 def test_caution_declines_and_gives_one_answer(
-    opened: Index, weights: Path, tmp_path: Path
+    settings: dict[str, float], count: int, opened: Index, weights: Path, tmp_path: Path
 ) -> None:
     """A benchmark's question is answered in any case, and gets every answer that pays."""
-    sizes = {"decline_under": 0.0, "single_under": 1.1, "missing": 9.0}
-    plain = with_scorer(weights, tmp_path / "plain", **sizes)
-    shy = with_scorer(weights, tmp_path / "shy", **(sizes | {"decline_under": 1.1}))
-    for folder, count in ((plain, 1), (shy, 0)):
-        careful, bold = (
-            load(COMPACT, opened, weights=folder, policy=policy)
-            for policy in (FOR_PEOPLE, FOR_BENCHMARKS)
-        )
-        assert [len(case.readings) for case in careful.run(QUESTIONS)] == [count] * 2
-        assert all(len(case.readings) > 1 for case in bold.run(QUESTIONS))
+    plain = with_scorer(weights, tmp_path / "plain", missing=9.0)
+    folder = with_trust(plain, tmp_path / "cautious", **settings)
+    careful, bold = (
+        load(COMPACT, opened, weights=folder, policy=policy)
+        for policy in (FOR_PEOPLE, FOR_BENCHMARKS)
+    )
+    assert [len(case.readings) for case in careful.run(QUESTIONS)] == [count] * 2
+    assert all(len(case.readings) > 1 for case in bold.run(QUESTIONS))
 
 
 def test_a_question_that_cannot_be_answered(
     opened: Index, weights: Path, tmp_path: Path
 ) -> None:
-    shy = load(
-        COMPACT,
-        opened,
-        weights=with_scorer(weights, tmp_path / "shy", decline_under=1.1),
-    )
-    case = shy.ask(QUESTIONS[0])
-    assert case.readings == () and not case.has_several_readings and len(case.hits) > 2
-    assert case.confidence == case.answerable
+    """No threshold brings its answers back."""
+    shy = with_trust(weights, tmp_path / "shy", answerable_over=1.1)
+    for threshold in (None, 0.0):
+        pipeline = load(COMPACT, opened, weights=shy, threshold=threshold)
+        case = pipeline.ask(QUESTIONS[0])
+        assert case.readings == () and case.possible == () and len(case.hits) > 2
+        assert not case.has_several_readings and case.confidence == case.answerable
 
 
 def test_nothing_found_at_all(pipeline: Pipeline) -> None:
@@ -400,9 +423,7 @@ def test_answers_may_be_given(pipeline: Pipeline) -> None:
     readings = rewritten(pipeline, Case(QUESTIONS[0], hits, given))
     assert readings and {one.answer for one in readings} <= answers
     (alone,) = rewritten(pipeline, Case(QUESTIONS[0], hits, given[:1]))
-    scene = model_of(pipeline).read_given(QUESTIONS[0], hits)
-    assert alone.answer == "David Lynch"
-    assert (alone.question == QUESTIONS[0]) == (not scene.is_ambiguous)
+    assert (alone.answer, alone.question) == ("David Lynch", QUESTIONS[0])
     assert rewritten(pipeline, Case(QUESTIONS[0], hits)) == ()
 
 
@@ -424,23 +445,27 @@ def test_a_benchmark_gets_a_rewrite_of_what_may_not_be_ambiguous(
     hits = pipeline.run(QUESTIONS[:1], "evidence")[0].hits
     given = (Candidate("David Lynch", 1.0),)
     edited = (Reading("Who directed Dune in 1984?", "David Lynch"),)
-    for policy, left in ((FOR_PEOPLE, True), (FOR_BENCHMARKS, False)):
+    nothing_joins = dataclasses.replace(FOR_BENCHMARKS, threshold=1.1)
+    for policy, left in ((FOR_PEOPLE, True), (nothing_joins, False)):
         (alone,) = rewritten(pipeline, Case(QUESTIONS[0], hits, given, policy=policy))
         assert (alone.question == QUESTIONS[0]) == left
-        nothing_joins = dataclasses.replace(policy, threshold=1.1)
-        case = Case(QUESTIONS[0], hits, given, edited, policy=nothing_joins)
+        case = Case(QUESTIONS[0], hits, given, edited, policy=policy)
         (alone,) = verified(pipeline, case)
         assert (alone.question == QUESTIONS[0]) == left
 
 
 def test_what_only_shares_a_word_is_no_evidence(pipeline: Pipeline) -> None:
     hits = pipeline.run(QUESTIONS[:1], "evidence")[0].hits
-    spans = [Span(hits[0].passage, 0, 4, score) for score in (0.5, 0.01, 0.009, 0.0)]
-    readings = (Reading(QUESTIONS[0], "Dune", tuple(spans)),)
-    nothing_joins = dataclasses.replace(FOR_PEOPLE, threshold=1.1)
+    scores = (0.5, 0.01, 0.009, 0.0)
+    spans = tuple(Span(hits[0].passage, 0, 4, score) for score in scores)
+    answers = (Candidate("Dune", 0.9, spans), Candidate("David Lynch", 0.8))
+    for one in rewritten(pipeline, Case(QUESTIONS[0], hits, answers)):
+        assert one.evidence == (spans[:2] if one.answer == "Dune" else ())
+    nothing_joins = dataclasses.replace(FOR_BENCHMARKS, threshold=1.1)
+    readings = (Reading(QUESTIONS[0], "Dune", spans),)
     case = Case(QUESTIONS[0], hits, readings=readings, policy=nothing_joins)
     (one,) = verified(pipeline, case)
-    assert one.evidence == tuple(spans[:2])
+    assert one.evidence == spans[:2]
 
 
 @pytest.mark.parametrize(
@@ -519,13 +544,11 @@ def test_rewrites_are_asked_again(
     assert ask_again(scene, [first], 0.0) == ([True], [scene.apart[2]])
     verifier = CompactVerifier(model)
     scripted(monkeypatch, {("First?", two.answer): -1.0, ("Second?", one.answer): -1.0})
-    case = Case(QUESTIONS[0], hits, readings=(first, second))
+    case = Case(QUESTIONS[0], hits, readings=(first, second), policy=FOR_BENCHMARKS)
     (left,) = verifier.verify([case])[0].readings
-    best = max(one, two, key=lambda candidate: candidate.score)
-    assert (left.question, left.answer) == (
-        QUESTIONS[0],
-        best.answer,
-    )  # one stays in any case, as it was asked
+    best = max(first, second, key=lambda reading: reading.confidence)
+    # One stays in any case.
+    assert (left.question, left.answer) == (best.question, best.answer)
 
 
 @pytest.mark.parametrize(
@@ -571,7 +594,7 @@ def test_hits_from_elsewhere_are_read(weights: Path, opened: Index) -> None:
     """A reader that is given passages which no reranker of its own ordered encodes them itself."""
     model = Compact(weights)
     reader, hits = CompactReader(model), tuple(opened.search(QUESTIONS[0], 3))
-    everything = dataclasses.replace(FOR_PEOPLE, threshold=0.0)
+    everything = dataclasses.replace(FOR_BENCHMARKS, threshold=0.0)
     (read,) = reader.read([Case(QUESTIONS[0], hits, policy=everything)])
     pairs = len(hits) + 1  # and the question without a passage
     assert read.answers and model.model.work.pairs == pairs
@@ -667,7 +690,15 @@ def test_a_model_that_is_there_reads_as_much_as_the_pipeline_keeps(
 ) -> None:
     """Else what its reranker read to the end is not what the reader is given, and is read again."""
     model = Compact(weights, keep=1)
-    pipeline = load(COMPACT, opened, depth=5, keep=3, threshold=0.0, model=model)
+    pipeline = load(
+        COMPACT,
+        opened,
+        depth=5,
+        keep=3,
+        threshold=0.0,
+        model=model,
+        policy=FOR_BENCHMARKS,
+    )
     own = model_of(pipeline)
     assert own.keep == 3 and own.parts is model.parts and model.keep == 1
     pipeline.ask(QUESTIONS[0])
@@ -708,9 +739,8 @@ def test_weights_may_load_while_something_else_is_done(
 ) -> None:
     model = Compact(weights)
     model.prepare().join()
-    assert {"tokenizer", "_early", "_late"} <= vars(
-        model.model
-    ).keys() and "_session" in vars(model.writer)
+    assert {"tokenizer", "_early", "_late", "_verifier"} <= vars(model.model).keys()
+    assert "_session" in vars(model.people_writer)
     missing = Compact(tmp_path / "nowhere")
     missing.prepare().join()  # says nothing
     with pytest.raises(WhichsenseError, match="no compact model"):

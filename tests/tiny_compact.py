@@ -130,6 +130,14 @@ def rescored(scorer: Any, **settings: float) -> Any:
     return replace(scorer, **own, **both)
 
 
+def trusted(folder: Path, **settings: float) -> Path:
+    """Trust beside the model: as it is before anything is learnt, with other settings."""
+    from whichsense.models.compact.people.trust import Trust
+
+    replace(Trust(), **settings).save(folder / "trust.json")
+    return folder
+
+
 def changed_config(folder: Path, **settings: Any) -> None:
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | settings))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from small_corpora import Corpus
-from tiny_compact import exported, scored
+from tiny_compact import exported, scored, trusted
 from whichsense import index
 from whichsense.cli import main
 from whichsense.cli.ask.screen import format_case
@@ -132,8 +132,7 @@ def test_many_questions(run: Run, tmp_path: Path) -> None:
 def shy(weights: Path, tmp_path: Path) -> Path:
     """A model that declines every question."""
     shutil.copytree(weights, tmp_path / "shy")
-    scored(tmp_path / "shy", decline_under=1.1)
-    return tmp_path / "shy"
+    return trusted(tmp_path / "shy", answerable_over=1.1)
 
 
 def test_declined(run: Run, shy: Path) -> None:
@@ -204,7 +203,11 @@ FILES = (
     "late.onnx",
     "verdict.onnx",
     "writer.onnx",
+    "verifier.onnx",
+    "verifier-verdict.onnx",
+    "people-writer.onnx",
     "scorer.json",
+    "trust.json",
     "embeddings.npz",
 )
 DAMAGED = [(name, body) for name in FILES for body in (b"", b"{}")]

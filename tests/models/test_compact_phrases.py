@@ -17,7 +17,7 @@ from whichsense.models.compact.scene import Compact, Scene
 from whichsense.models.compact.scorer.choosing import Option, key
 from whichsense.models.compact.writer import search
 from whichsense.testing import passage_hit
-from whichsense.types import FOR_BENCHMARKS, FOR_PEOPLE, Candidate
+from whichsense.types import FOR_BENCHMARKS, Candidate
 
 for needed in ("onnx", "onnxruntime", "torch"):
     pytest.importorskip(needed)
@@ -43,10 +43,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 
 def questions(scene: Scene, *answers: str) -> list[list[str]]:
     targets = [locate(scene, Candidate(answer, 1.0)) for answer in answers]
-    told = [support(scene, one, policy=FOR_PEOPLE) for one in targets]
+    told = [support(scene, one, policy=FOR_BENCHMARKS) for one in targets]
     return [
-        [one.question for one in some]
-        for some in phrase_rewrites(scene, targets, told, policy=FOR_BENCHMARKS)
+        [one.question for one in some] for some in phrase_rewrites(scene, targets, told)
     ]
 
 
@@ -126,10 +125,7 @@ def test_a_name_spelt_otherwise_is_explained_and_no_question_is_its_own_rewrite(
             for answer in ("David Lynch", "Denis Villeneuve")
         ]
         first, _ = written(
-            own,
-            targets,
-            [support(own, one, policy=FOR_PEOPLE) for one in targets],
-            policy=FOR_BENCHMARKS,
+            own, targets, [support(own, one, policy=FOR_BENCHMARKS) for one in targets]
         )
         given = [one.question for one in first.options]
         assert key(asked) not in map(key, given)
@@ -142,46 +138,25 @@ def test_readings_take_them(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> No
         search, "drawn", lambda _, prompts, *__, **___: [[] for _ in prompts]
     )
     answers = [Candidate("David Lynch", 0.6), Candidate("Denis Villeneuve", 0.5)]
-    found = rewrite_answers(scene, answers, FOR_BENCHMARKS)
+    found = rewrite_answers(scene, answers)
     assert len({one.question for one in found}) == 2
     given = questions(scene, "David Lynch", "Denis Villeneuve")
     assert all(one.question in some for one, some in zip(found, given, strict=True))
 
 
-def test_readers_are_told_the_longer_name(scene: Scene) -> None:
-    """To a benchmark, whose annotators wrote other rewrites, only what is in brackets is offered."""
-    hits = [
-        passage_hit("The census counted 114,394 people.", "Springfield, Illinois"),
-        passage_hit("The census counted 169,176 people.", "Springfield, Missouri"),
-    ]
-    own = scene.compact.read_given("Who lives in Springfield?", hits)
-    targets = [locate(own, Candidate(answer, 1.0)) for answer in ("114,394", "169,176")]
-    told = [support(own, one, policy=FOR_PEOPLE) for one in targets]
-    found = phrase_rewrites(own, targets, told, policy=FOR_PEOPLE)
-    assert [some[0].question for some in found] == [
-        "Who lives in Springfield, Illinois?",
-        "Who lives in Springfield, Missouri?",
-    ]
-    assert not any(phrase_rewrites(own, targets, told, policy=FOR_BENCHMARKS))
-
-
-def test_a_phrase_that_is_drawn_too_stays_as_good(
+def test_a_phrase_that_is_drawn_too_counts_as_the_writers(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    targets = [
-        locate(scene, Candidate(answer, 1.0))
-        for answer in ("David Lynch", "Denis Villeneuve")
-    ]
-    told = [support(scene, one, policy=FOR_PEOPLE) for one in targets]
-    option = Option(
-        QUESTION.replace("Dune", "Dune in Mexico"), -0.5, bonus=0.1
-    )  # what becomes of a drawn phrase
-    monkeypatch.setattr(
-        rewriting,
-        "written",
-        lambda *_, **__: [RewriteOptions((option,), (option.question,))] * 2,
-    )
-    assert [
-        one.worth
-        for one in rewriting.rewrites(scene, targets, told, policy=FOR_PEOPLE)[0]
-    ] == [float("inf")]
+    """It keeps its words, and has the writer's likelihood."""
+    answers = [Candidate("David Lynch", 0.6), Candidate("Denis Villeneuve", 0.5)]
+    targets = [locate(scene, answer) for answer in answers]
+    told = [support(scene, one, policy=FOR_BENCHMARKS) for one in targets]
+    phrase = QUESTION.replace("Dune", "Dune in Mexico")
+    drawn = RewriteOptions((Option(phrase.lower(), likely=-0.5),), (phrase.lower(),))
+    nothing = RewriteOptions((), ())
+    monkeypatch.setattr(rewriting, "draw_rewrites", lambda *_: [drawn, nothing])
+    first, second = written(scene, targets, told)
+    (both,) = (one for one in first.options if key(one.question) == key(phrase))
+    assert both == Option(phrase, likely=-0.5, phrase=False)
+    assert first.drawn == drawn.drawn
+    assert second.options and all(option.phrase for option in second.options)

@@ -271,10 +271,7 @@ def test_rewrites_keep_to_the_evidence(scene: Scene) -> None:
     ]
     assert [sorted(one.marked) for one in targets] != [[], []]
     found = rewrites(
-        scene,
-        targets,
-        [support(scene, one, policy=FOR_PEOPLE) for one in targets],
-        policy=FOR_BENCHMARKS,
+        scene, targets, [support(scene, one, policy=FOR_BENCHMARKS) for one in targets]
     )
     assert any(found)
     told = {
@@ -500,9 +497,6 @@ def test_a_question_too_long_for_the_writer_gets_phrases_of_the_evidence(
     scene = compact.over(None, keep=3).read_search("who " * 60 + "?", HITS)
     targets = [locate(scene, Candidate(year, 1.0)) for year in ("1984", "2021")]
     for some in written(
-        scene,
-        targets,
-        [support(scene, one, policy=FOR_PEOPLE) for one in targets],
-        policy=FOR_BENCHMARKS,
+        scene, targets, [support(scene, one, policy=FOR_BENCHMARKS) for one in targets]
     ):
         assert not some.drawn and all(option.phrase for option in some.options)

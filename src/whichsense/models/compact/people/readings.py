@@ -45,11 +45,11 @@ def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
     best = max(range(len(rows)), key=chances.__getitem__)
     answerable = trust.answerable.probabilities([rows[best]])[0]
     judged.sort(key=lambda candidate: -candidate.score)
+    if answerable < trust.answerable_over or judged[0].score < trust.only_over:
+        return []
     if policy.threshold is not None:
         over = [one for one in judged if one.score >= policy.threshold]
         return over or judged[:1]
-    if answerable < trust.answerable_over or judged[0].score < trust.only_over:
-        return []
     considered = [one for one in judged if one.score >= trust.considered_over]
     return considered[:_MOST] or judged[:1]
 
