@@ -32,18 +32,21 @@ def shipped() -> Topics:
     return Topics.read(DATA.topic_folders)
 
 
+def plain(text: str) -> str:
+    """A name and its genitive are two words: Ann's holds Ann."""
+    return normalize(text.replace("'s", " s"))
+
+
 def test_every_answer_stands_in_its_topic(shipped: Topics) -> None:
     texts: dict[str, str] = {}
     for one in shipped.passages:
         topic = topic_of(one.id)
-        texts[topic] = f"{texts.get(topic, '')} {normalize(f'{one.title} {one.text}')} "
+        texts[topic] = f"{texts.get(topic, '')} {plain(f'{one.title} {one.text}')} "
     missing = [
         (question.id, names[0])
         for question in shipped.questions
         for names in question.answers
-        if not any(
-            f" {normalize(name)} " in texts[topic_of(question.id)] for name in names
-        )
+        if not any(f" {plain(name)} " in texts[topic_of(question.id)] for name in names)
     ]
     assert not missing
 

@@ -45,6 +45,11 @@ def rewrites(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
+def relations(folder: Path) -> list[dict[str, Any]]:
+    return read_lines(folder / "relations.jsonl")
+
+
+@pytest.fixture(scope="module")
 def questions(folder: Path) -> dict[str, dict[str, Any]]:
     return {row["id"]: row for row in read_lines(folder / "questions.jsonl")}
 
@@ -52,6 +57,10 @@ def questions(folder: Path) -> dict[str, dict[str, Any]]:
 @pytest.fixture(scope="module")
 def passages(folder: Path) -> dict[str, dict[str, Any]]:
     return {row["id"]: row for row in read_lines(folder / "passages.jsonl")}
+
+
+def topic_of(name: str) -> str:
+    return name.rpartition("-")[0]
 
 
 def plain(text: str) -> str:
@@ -62,17 +71,44 @@ def holds(text: str, phrase: str) -> bool:
     return f" {plain(phrase)} " in f" {plain(text)} "
 
 
-def test_an_alias_of_every_answer_stands_in_its_topic(
-    questions: dict[str, dict[str, Any]], passages: dict[str, dict[str, Any]]
-) -> None:
+@pytest.fixture(scope="module")
+def texts(passages: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """All that the passages of each topic say."""
     texts: dict[str, str] = {}
     for name, passage in passages.items():
-        topic = name.rpartition("-")[0]
+        topic = topic_of(name)
         texts[topic] = f"{texts.get(topic, '')} {passage['title']} {passage['text']}"
-    for name, question in questions.items():
+    return texts
+
+
+def test_an_alias_of_every_answer_stands_in_its_topic(
+    questions: dict[str, dict[str, Any]],
+    relations: list[dict[str, Any]],
+    texts: dict[str, str],
+) -> None:
+    for question in (*questions.values(), *relations):
+        text = texts[topic_of(question["id"])]
         for aliases in question["answers"]:
-            text = texts[name.rpartition("-")[0]]
-            assert any(normalize(alias) in normalize(text) for alias in aliases), name
+            assert any(normalize(alias) in normalize(text) for alias in aliases), (
+                question["id"]
+            )
+
+
+def test_what_stands_beside_an_answer_is_of_the_topic_and_no_answer(
+    relations: list[dict[str, Any]],
+    questions: dict[str, dict[str, Any]],
+    texts: dict[str, str],
+) -> None:
+    names = [row["id"] for row in relations]
+    assert len(set(names)) == len(names) and not set(names) & set(questions)
+    for row in relations:
+        right = {normalize(name) for names in row["answers"] for name in names}
+        assert row["beside"], row["id"]
+        for wrong in row["beside"]:
+            assert holds(texts[topic_of(row["id"])], wrong), (row["id"], wrong)
+            assert normalize(wrong) not in right, row["id"]
+    empty = sum(not row["answers"] for row in relations)
+    assert empty == len(relations) / 2
 
 
 def test_every_answer_is_rewritten_or_merged(
@@ -93,7 +129,7 @@ def test_support_is_copied_from_the_passage(
     for row in rewrites:
         for one in row["true"]:
             passage = passages[one["passage"]]
-            assert one["passage"].rpartition("-")[0] == row["id"].rpartition("-")[0]
+            assert topic_of(one["passage"]) == topic_of(row["id"])
             texts = (passage["title"], passage["text"])
             assert any(one["support"] in text for text in texts), (row["id"], one)
 
@@ -136,9 +172,11 @@ def test_false_rewrites_name_their_kind(rewrites: list[dict[str, Any]]) -> None:
     assert kinds["other"] < sum(kinds.values()) / 4
 
 
-def test_nothing_that_is_measured_is_learnt(rewrites: list[dict[str, Any]]) -> None:
+def test_nothing_that_is_measured_is_learnt(
+    rewrites: list[dict[str, Any]], relations: list[dict[str, Any]]
+) -> None:
     """Neither the sample's questions and rewrites nor near copies of them."""
-    written = []
+    written = [row["question"] for row in relations]
     for row in rewrites:
         written += [one["question"] for one in (*row["true"], *row["false"])]
     measured = []
@@ -150,7 +188,9 @@ def test_nothing_that_is_measured_is_learnt(rewrites: list[dict[str, Any]]) -> N
     assert not find_near_duplicates(written, measured)
 
 
-def test_the_readme_counts_them(folder: Path, rewrites: list[dict[str, Any]]) -> None:
+def test_the_readme_counts_them(
+    folder: Path, rewrites: list[dict[str, Any]], relations: list[dict[str, Any]]
+) -> None:
     text = (folder / "README.md").read_text(encoding="utf-8")
     true = sum(len(row["true"]) for row in rewrites)
     false = sum(len(row["false"]) for row in rewrites)
@@ -158,3 +198,4 @@ def test_the_readme_counts_them(folder: Path, rewrites: list[dict[str, Any]]) ->
     assert counts is not None
     numbers = [int(number.replace(",", "")) for number in counts.groups()]
     assert numbers == [len(rewrites), true, false]
+    assert f"{len(relations):,} more questions" in text

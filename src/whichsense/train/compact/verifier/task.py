@@ -93,9 +93,9 @@ class VerifierTask(EncoderTask):
     options: VerifierOptions
 
     def __init__(self, options: VerifierOptions) -> None:
-        if not options.model.start or not options.data.topics:
+        if not options.data.topics:
             raise BadConfig(
-                "compact-verifier needs model.start, the encoder that it verifies for, and data.topics with rewrites."
+                "compact-verifier learns from the rewrites of topics: give data.topics."
             )
         self.topics, self.held_out = split_topics(options.data)
         super().__init__(options)
