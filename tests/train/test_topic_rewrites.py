@@ -12,6 +12,7 @@ import pytest
 
 from whichsense.datasets import find_near_duplicates, load
 from whichsense.text.words import normalize, words
+from whichsense.train.compact.data.questions import is_held_out
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 KINDS = {
@@ -47,6 +48,11 @@ def rewrites(folder: Path) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def relations(folder: Path) -> list[dict[str, Any]]:
     return read_lines(folder / "relations.jsonl")
+
+
+@pytest.fixture(scope="module")
+def judged(folder: Path) -> list[dict[str, Any]]:
+    return read_lines(folder / "judged.jsonl")
 
 
 @pytest.fixture(scope="module")
@@ -172,11 +178,30 @@ def test_false_rewrites_name_their_kind(rewrites: list[dict[str, Any]]) -> None:
     assert kinds["other"] < sum(kinds.values()) / 4
 
 
+def test_judged_rewrites_are_of_questions_that_no_model_had_learnt(
+    judged: list[dict[str, Any]],
+    relations: list[dict[str, Any]],
+    questions: dict[str, dict[str, Any]],
+) -> None:
+    asked = {row["id"]: row["question"] for row in (*questions.values(), *relations)}
+    for row in judged:
+        assert row["question"] == asked[row["id"]]
+        assert plain(row["rewrite"]) != plain(row["question"]), row
+        marks = {row[name] for name in ("right", "true", "apart", "fluent")}
+        assert marks <= {0, 1}, row
+        assert is_held_out(topic_of(row["id"]), 5), row
+    lines = {(row["id"], row["answer"], row["rewrite"]) for row in judged}
+    assert len(lines) == len(judged)
+
+
 def test_nothing_that_is_measured_is_learnt(
-    rewrites: list[dict[str, Any]], relations: list[dict[str, Any]]
+    rewrites: list[dict[str, Any]],
+    relations: list[dict[str, Any]],
+    judged: list[dict[str, Any]],
 ) -> None:
     """Neither the sample's questions and rewrites nor near copies of them."""
     written = [row["question"] for row in relations]
+    written += [row["rewrite"] for row in judged]
     for row in rewrites:
         written += [one["question"] for one in (*row["true"], *row["false"])]
     measured = []
@@ -189,7 +214,10 @@ def test_nothing_that_is_measured_is_learnt(
 
 
 def test_the_readme_counts_them(
-    folder: Path, rewrites: list[dict[str, Any]], relations: list[dict[str, Any]]
+    folder: Path,
+    rewrites: list[dict[str, Any]],
+    relations: list[dict[str, Any]],
+    judged: list[dict[str, Any]],
 ) -> None:
     text = (folder / "README.md").read_text(encoding="utf-8")
     true = sum(len(row["true"]) for row in rewrites)
@@ -199,3 +227,4 @@ def test_the_readme_counts_them(
     numbers = [int(number.replace(",", "")) for number in counts.groups()]
     assert numbers == [len(rewrites), true, false]
     assert f"{len(relations):,} more questions" in text
+    assert f"{len(judged):,} rewrites that a model proposed" in text
