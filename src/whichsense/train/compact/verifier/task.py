@@ -193,7 +193,8 @@ class VerifierTask(EncoderTask):
     def evaluate(self, model: CompactNet) -> dict[str, float]:
         """Areas under the curve: of asking held-out rewrites again, and of fluency; and the encoder's own measures."""
         device = model.span.weight.device
-        mass = []
+        # Few topics may leave none that is held out.
+        mass = [np.zeros(0, np.float32)]
         for prepared in self._held_out_batches():
             batch = to_device(prepared, device)
             output = model.read(*batch.pairs[:3])
