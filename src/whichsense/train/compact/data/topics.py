@@ -179,12 +179,21 @@ def split_topics(data: DataConfig) -> tuple[Topics, Topics]:
         if number not in copies:
             questions.append(question)
     topics = replace(topics, questions=tuple(questions))
-    # Topics are counted in the order of their passages.
-    names = topics.names[: data.limit or None]
     # What readers judged is learnt from: a model that had learnt a topic would have proposed nothing new for it.
     judged = {topic_of(rewrite.id) for rewrite in topics.judged}
-    held_out = {name for name in names if is_held_out(name, _HELD_OUT)} - judged
-    train = topics.only(set(names) - held_out)
+    learnt = []
+    held_out = []
+    for name in topics.names:
+        if is_held_out(name, _HELD_OUT) and name not in judged:
+            held_out.append(name)
+        else:
+            learnt.append(name)
+    # Of a few topics one in five is held out, too.
+    if data.limit:
+        few = max(1, data.limit // _HELD_OUT)
+        learnt = learnt[: data.limit - few]
+        held_out = held_out[:few]
+    train = topics.only(learnt)
     if not train.questions:
         raise BadConfig(
             f"data.topics: '{data.topics}' has no topic to learn from: one in {_HELD_OUT}, by a hash of its name, is "

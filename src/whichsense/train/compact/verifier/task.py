@@ -201,7 +201,7 @@ class VerifierTask(EncoderTask):
             logs = losses.shares(output["relevance"], batch.valid)
             first, last = losses.start_end(output["span"], batch.pairs.region)
             mass.append(losses.answer_mass(batch, logs, first, last).cpu().numpy())
-        refuted = np.array([one.refuted for one in self.true_or_false.asked])
+        refuted = np.array([one.refuted for one in self.true_or_false.asked], bool)
         texts = self._draw_texts(_EVALUATED_TEXTS, random.Random(0))
         texts = to_device(texts, device)
         logits = model.read(texts.ids, texts.types, texts.mask)["ambiguity"]
