@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from whichsense.jobs.limits import current_limits
 from whichsense.models.compact.encoder.inputs import Pair
 from whichsense.models.compact.encoder.lazy import once
 from whichsense.models.compact.encoder.tokens import Tokenizer
+from whichsense.models.compact.encoder.work import Work
 
 Floats = NDArray[np.float32]
 _Item = TypeVar("_Item")
@@ -110,27 +110,6 @@ class Late:
     relevance: float
     span: Floats
     ambiguity: float
-
-
-@dataclass
-class Work:
-    """How much was encoded so far. Threads may add at the same time."""
-
-    pairs: int = 0
-    """(question, passage) pairs that entered the encoder."""
-    prompts: int = 0
-    """Prompts that the writer read."""
-    layers: int = 0
-    """Pairs and prompts, times the layers that they went through."""
-    _lock: threading.Lock = field(
-        default_factory=threading.Lock, repr=False, compare=False
-    )
-
-    def add(self, *, layers: int, pairs: int = 0, prompts: int = 0) -> None:
-        with self._lock:
-            self.pairs += pairs
-            self.prompts += prompts
-            self.layers += layers
 
 
 @dataclass(frozen=True)
