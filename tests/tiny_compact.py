@@ -81,8 +81,10 @@ def weights_of(net: Any) -> dict[str, Any]:
     return {name: value.numpy() for name, value in net.state_dict().items()}
 
 
-def exported(folder: Path, *, int8: bool = True, seed: int = 0) -> Path:
-    """The tiny model in a folder, as the runtime reads it."""
+def exported(
+    folder: Path, *, int8: bool = True, seed: int = 0, for_people: bool = False
+) -> Path:
+    """The tiny model in a folder, as the runtime reads it; `for_people`: with a verifier and a second writer."""
     from whichsense.models.compact.export import export
 
     net, shape = tiny_net(seed)
@@ -90,6 +92,13 @@ def exported(folder: Path, *, int8: bool = True, seed: int = 0) -> Path:
     weights = weights_of(net) | {
         f"writer.{name}": value for name, value in weights_of(writer).items()
     }
+    if for_people:
+        verifier, _ = tiny_net(seed + 1)
+        people = tiny_writer(net.encoder.words.weight.detach(), seed + 1)
+        for name, value in weights_of(verifier).items():
+            weights[f"verifier.{name}"] = value
+        for name, value in weights_of(people).items():
+            weights[f"people.writer.{name}"] = value
     sizes = asdict(shape) | {"writer_layers": 2}
     export(weights, sizes, VOCABULARY, folder, int8=int8, settings={"name": "tiny"})
     return folder

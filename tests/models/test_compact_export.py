@@ -12,8 +12,10 @@ from tiny_compact import VOCABULARY, exported, tiny_net, tiny_writer, weights_of
 from whichsense.errors import BadInput, WhichsenseError
 from whichsense.models.compact.encoder.inputs import pair
 from whichsense.models.compact.encoder.runtime import WEIGHTS, CompactModel
-from whichsense.models.compact.export import export
+from whichsense.models.compact.export import GRAPHS, MORE_GRAPHS, export
 from whichsense.models.compact.loading import load
+from whichsense.models.compact.writer.prompts import Prompt
+from whichsense.models.compact.writer.runtime import Writer
 from whichsense.models.onnx_graph import read_constants
 
 for needed in ("onnx", "onnxruntime"):
@@ -126,19 +128,80 @@ def test_a_pair_does_not_depend_on_the_others(tmp_path: Path) -> None:
         )
 
 
-def test_what_is_loaded_exports_the_same(tmp_path: Path) -> None:
-    first, again = exported(tmp_path / "first"), tmp_path / "again"
+@pytest.mark.parametrize("for_people", [False, True])
+def test_what_is_loaded_exports_the_same(for_people: bool, tmp_path: Path) -> None:
+    first = exported(tmp_path / "first", for_people=for_people)
+    again = tmp_path / "again"
     found = load(first)
     export(found.weights, found.shape, found.vocabulary, again, settings=found.config)
-    for name in (
-        "early.onnx",
-        "late.onnx",
-        "verdict.onnx",
-        "writer.onnx",
-        "embeddings.npz",
-        "config.json",
-    ):
+    names = {path.name for path in first.iterdir()}
+    assert names == {path.name for path in again.iterdir()}
+    expected = {*GRAPHS, *(MORE_GRAPHS if for_people else ())}
+    assert names == {*expected, "embeddings.npz", "config.json"}
+    for name in names:
         assert (first / name).read_bytes() == (again / name).read_bytes(), name
+
+
+def test_the_verifier_is_a_late_half_of_its_own(tmp_path: Path) -> None:
+    """It reads on where the encoder's early half ends: as another net with these first layers does."""
+    model = CompactModel(exported(tmp_path, int8=False, for_people=True))
+    pairs, early, late = encoded(model)
+    net, _ = tiny_net()
+    other, _ = tiny_net(1)
+    # The verifier has the encoder's tables and first two layers.
+    other.encoder.load_state_dict(net.encoder.state_dict() | late_layers(other))
+    for made, own, found in zip(pairs, late, model.verify(pairs), strict=True):
+        ids, types = torch.tensor([made.ids]), torch.tensor([made.types])
+        with torch.no_grad():
+            expected = other.read(ids, types, torch.ones_like(ids, dtype=torch.bool))
+        assert found.relevance == pytest.approx(float(expected["relevance"]), abs=1e-4)
+        assert found.ambiguity == pytest.approx(float(expected["ambiguity"]), abs=1e-4)
+        np.testing.assert_allclose(found.span, expected["span"][0], atol=1e-4)
+        assert np.abs(found.states - own.states).max() > 0.1
+        edges = found.states[None, :3]
+        first, last = torch.tensor([[1]]), torch.tensor([[2]])
+        states = torch.from_numpy(found.states)[None]
+        verdict = other.verdict(states, first, last).item()
+        assert model.verifier_verdicts(edges)[0] == pytest.approx(verdict, abs=1e-4)
+        assert model.verdicts(edges)[0] != pytest.approx(verdict, abs=1e-2)
+    assert len(early) == len(pairs)
+
+
+def late_layers(net: Any) -> dict[str, Any]:
+    state = net.encoder.state_dict()
+    late = ("layers.2.", "layers.3.")
+    return {name: value for name, value in state.items() if name.startswith(late)}
+
+
+def test_a_folder_without_a_verifier_asks_again_with_the_encoder(
+    tmp_path: Path,
+) -> None:
+    model = CompactModel(exported(tmp_path))
+    pairs, _, late = encoded(model)
+    for own, found in zip(late, model.verify(pairs), strict=True):
+        assert found.relevance == own.relevance
+        np.testing.assert_array_equal(found.states, own.states)
+        edges = own.states[None, :3]
+        np.testing.assert_array_equal(
+            model.verifier_verdicts(edges), model.verdicts(edges)
+        )
+
+
+def test_people_have_a_writer_of_their_own_if_the_folder_has_it(tmp_path: Path) -> None:
+    lacking = CompactModel(exported(tmp_path / "lacking"))
+    having = CompactModel(exported(tmp_path / "having", for_people=True))
+    ids = having.tokenizer.ids(QUESTION)
+    prompt = Prompt(ids, len(ids))
+    following = {}
+    for name, model in (("lacking", lacking), ("having", having)):
+        for for_people in (False, True):
+            writer = Writer(model, for_people)
+            begun = writer.begin([prompt], writer.writable(ids))
+            following[name, for_people] = begun.following
+    plain = following["lacking", False]
+    np.testing.assert_array_equal(following["lacking", True], plain)
+    np.testing.assert_array_equal(following["having", False], plain)
+    assert np.abs(following["having", True] - plain).max() > 1e-2
 
 
 def test_the_loaded_net_is_the_quantized_one(tmp_path: Path) -> None:
@@ -192,13 +255,9 @@ def test_the_shipped_encoder_is_what_its_loaded_weights_export(tmp_path: Path) -
     export(
         found.weights, found.shape, found.vocabulary, tmp_path, settings=found.config
     )
-    for name in (
-        "early.onnx",
-        "late.onnx",
-        "verdict.onnx",
-        "writer.onnx",
-        "config.json",
-    ):
+    graphs = {path.name for path in WEIGHTS.glob("*.onnx")}
+    assert {*GRAPHS} <= graphs <= {*GRAPHS, *MORE_GRAPHS}
+    for name in (*graphs, "config.json"):
         assert (WEIGHTS / name).read_bytes() == (tmp_path / name).read_bytes(), name
     with (
         np.load(WEIGHTS / "embeddings.npz") as own,
@@ -239,3 +298,19 @@ def test_damaged_weights_are_named(name: str, damage: str, tmp_path: Path) -> No
         path.write_bytes(body[: len(body) // 3] if damage == "cut" else b"")
     with pytest.raises(WhichsenseError, match="or train it again"):
         CompactModel(folder).prepare()
+
+
+@pytest.mark.parametrize("name", MORE_GRAPHS)
+@pytest.mark.parametrize("size", [0, 100])
+def test_damaged_graphs_for_people_are_named(
+    name: str, size: int, tmp_path: Path
+) -> None:
+    """That they are missing is no damage."""
+    path = exported(tmp_path, for_people=True) / name
+    path.write_bytes(path.read_bytes()[:size])
+    model = CompactModel(tmp_path)
+    with pytest.raises(WhichsenseError, match=rf"{name}.*or train it again"):
+        model.prepare()
+        Writer(model, for_people=True).prepare()
+    with pytest.raises(BadInput, match=r"train it again\.$"):
+        load(tmp_path)
