@@ -1,0 +1,374 @@
+"""Readings for people: questions are asked again, and trust in what that gives decides what is shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tiny_compact import exported, scored, trusted
+from whichsense.errors import WhichsenseError
+from whichsense.models.compact.people.asking import Asked, Panel, judge_fluency
+from whichsense.models.compact.people.proposals import (
+    TITLE,
+    collect_evidence,
+    propose_rewrites,
+)
+from whichsense.models.compact.people.readings import (
+    choose_answers,
+    rewrite_answers,
+    split_probable,
+)
+from whichsense.models.compact.people.trust import Trust, probability
+from whichsense.models.compact.rewrite.support import Target, support
+from whichsense.models.compact.rewrite.targets import locate
+from whichsense.models.compact.scene import Compact, Scene
+from whichsense.models.compact.scorer.choosing import key
+from whichsense.models.compact.scorer.scorer import linear
+from whichsense.testing import passage_hit
+from whichsense.types import FOR_PEOPLE, Candidate, Policy, Reading
+
+for needed in ("onnx", "onnxruntime", "torch"):
+    pytest.importorskip(needed)
+
+QUESTION = "Who directed the film Dune?"
+HITS = [
+    passage_hit(
+        "The film of 1984 was directed by David Lynch in winter.", "Dune (1984 film)"
+    ),
+    passage_hit(
+        "The film of 2021 was directed by Denis Villeneuve.", "Dune (2021 film)"
+    ),
+    passage_hit("Everest was first climbed by Edmund Hillary in 1953.", "Everest"),
+]
+BOTH = ("David Lynch", "Denis Villeneuve")
+EVERYTHING = replace(FOR_PEOPLE, threshold=0.0)
+
+
+@pytest.fixture(scope="module")
+def compact(tmp_path_factory: pytest.TempPathFactory) -> Compact:
+    """With a verifier of its own; every rewrite may be true."""
+    folder = exported(tmp_path_factory.mktemp("compact"), for_people=True)
+    return Compact(trusted(scored(folder), true_over=0.0))
+
+
+@pytest.fixture(scope="module")
+def scene(compact: Compact) -> Scene:
+    return compact.read_given(QUESTION, HITS)
+
+
+def targets_of(scene: Scene, answers: Sequence[str] = BOTH) -> list[Target]:
+    return [locate(scene, Candidate(answer, 0.5)) for answer in answers]
+
+
+def trusting(scene: Scene, **settings: float) -> Scene:
+    """The same scene, with other settings of its trust."""
+    compact = Compact(scene.compact.folder)
+    compact.parts.__dict__["trust"] = replace(scene.compact.trust, **settings)
+    return replace(scene, compact=compact)
+
+
+# Asking again.
+
+
+def test_masses_are_probabilities(scene: Scene) -> None:
+    """Of answers that do not overlap, all together, beside that of no answer."""
+    questions = [QUESTION, "Who directed the film Dune in 1984?", "What?"]
+    found = Panel.of(scene, targets_of(scene)).ask(questions)
+    assert len(found) == len(questions)
+    for asked in found:
+        assert asked.mass.shape == asked.verdict.shape == (2,)
+        assert (asked.mass > 0).all() and 0 < asked.null < 1
+        assert asked.mass.sum() + asked.null <= 1 + 1e-5
+        assert np.isfinite(asked.verdict).all()
+    assert not np.array_equal(found[0].mass, found[1].mass)
+
+
+def test_a_question_is_asked_together_as_alone(scene: Scene) -> None:
+    panel = Panel.of(scene, targets_of(scene))
+    work = scene.compact.model.work
+    questions = ["Who wrote it?", "Who directed Dune (2021 film)?"]
+    before = work.pairs
+    together = panel.ask(questions)
+    assert work.pairs - before == len(questions) * len(panel.places)
+    for question, asked in zip(questions, together, strict=True):
+        (alone,) = panel.ask([question])
+        np.testing.assert_array_equal(alone.mass, asked.mass)
+        np.testing.assert_array_equal(alone.verdict, asked.verdict)
+        assert alone.null == asked.null
+
+
+def test_a_panel_has_passages_of_every_answer_and_no_others(scene: Scene) -> None:
+    titles = [passage.title for passage in scene.evidence.passages]
+    for answers, wanted in (
+        (BOTH, {"Dune (1984 film)", "Dune (2021 film)"}),
+        (("Edmund Hillary",), {"Everest"}),
+        (("nobody at all",), set()),
+    ):
+        panel = Panel.of(scene, targets_of(scene, answers))
+        assert {titles[place] for place in panel.places} == wanted
+
+
+def test_an_answer_that_stands_nowhere_has_no_mass(scene: Scene) -> None:
+    beside = Panel.of(scene, targets_of(scene, ("David Lynch", "nobody")))
+    alone = Panel.of(scene, targets_of(scene, ("nobody",)))
+    (first,), (second,) = beside.ask([QUESTION]), alone.ask([QUESTION])
+    assert first.own(0) > first.own(1) == second.own(0) == 0 and second.null == 1
+    assert first.verdict[1] < first.verdict[0]
+
+
+def test_the_likeliest_other_answer() -> None:
+    asked = Asked(np.array([0.2, 0.5, 0.1]), np.zeros(3), 0.2)
+    assert [asked.other(number) for number in range(3)] == [0.5, 0.2, 0.5]
+    assert Asked(np.array([0.2]), np.zeros(1), 0.8).other(0) == 0
+
+
+# What the shipped model has learnt, over a corpus that is invented.
+
+CUPS = [
+    passage_hit(
+        "The 2011 Varno Cup was played in Teldin. Harbour Rovers won it, with two goals by Iver Sand in the final.",
+        "2011 Varno Cup",
+    ),
+    passage_hit(
+        "The 2014 Varno Cup was played in Ostra. Millfield United won it after extra time.",
+        "2014 Varno Cup",
+    ),
+]
+WHO_WON = "Who won the Varno Cup?"
+
+
+@pytest.fixture(scope="module")
+def cups() -> Scene:
+    return Compact().read_given(WHO_WON, CUPS)
+
+
+def test_a_true_rewrite_keeps_its_answer_and_a_false_one_loses_it(cups: Scene) -> None:
+    panel = Panel.of(cups, targets_of(cups, ("Harbour Rovers", "Millfield United")))
+    for first, second in (
+        ("Who won the Varno Cup in 2011?", "Who won the Varno Cup in 2014?"),
+        ("Who won the 2011 Varno Cup?", "Who won the 2014 Varno Cup?"),
+    ):
+        early, late = panel.ask([first, second])
+        assert early.own(0) > late.own(0) and late.own(1) > early.own(1)
+        assert early.own(0) > early.other(0) and late.own(1) > late.other(1)
+
+
+def test_broken_english_is_less_fluent(cups: Scene) -> None:
+    good, bad = judge_fluency(
+        cups, ["Who won the Varno Cup in 2011?", "Who won the in 2011 Varno the Cup?"]
+    )
+    assert good > bad
+
+
+# Proposals.
+
+
+def test_snippets_are_where_an_answer_stands(scene: Scene) -> None:
+    for target in targets_of(scene, (*BOTH, "Everest")):
+        evidence = collect_evidence(scene, target)
+        assert evidence.answer == target.answer and evidence.snippets
+        for one in evidence.snippets:
+            text = one.text[one.start : one.end]
+            assert text == target.answer or (not text and target.answer in one.title)
+
+
+def test_forms_of_titles_are_proposed(scene: Scene) -> None:
+    targets = targets_of(scene)
+    supports = [support(scene, one, policy=FOR_PEOPLE) for one in targets]
+    found = propose_rewrites(scene, targets, supports)
+    for own, year, other in zip(found, ("1984", "2021"), ("2021", "1984"), strict=True):
+        names = [key(one.question) for one in own]
+        assert len(set(names)) == len(names) and key(QUESTION) not in names
+        titled = [one.question for one in own if one.source == TITLE]
+        assert titled and all(year in text for text in titled)
+        assert not any(other in one.question for one in own)
+
+
+# From answers to readings.
+
+
+def test_answers_come_most_probable_first(scene: Scene) -> None:
+    everything = choose_answers(scene, EVERYTHING)
+    scores = [one.score for one in everything]
+    assert len(scores) > 1 and scores == sorted(scores, reverse=True)
+    assert all(0 < score < 1 for score in scores)
+    line = (scores[0] + scores[-1]) / 2
+    some = trusting(scene, considered_over=line, only_over=0.0, answerable_over=0.0)
+    chosen = choose_answers(some, FOR_PEOPLE)
+    over = [one for one in everything if one.score >= line]
+    assert chosen == over and len(over) < len(everything)
+
+
+@pytest.mark.parametrize("policy", [FOR_PEOPLE, EVERYTHING])
+def test_where_the_evidence_hardly_holds_an_answer_none_is_chosen(
+    policy: Policy, scene: Scene, compact: Compact
+) -> None:
+    assert choose_answers(compact.read_given(QUESTION, []), policy) == []
+    for settings in ({"answerable_over": 1.1}, {"only_over": 1.1}):
+        assert choose_answers(trusting(scene, **settings), policy) == []
+
+
+def test_an_only_answer_leaves_the_question_as_it_is(scene: Scene) -> None:
+    answer = choose_answers(scene, EVERYTHING)[0]
+    (reading,) = rewrite_answers(scene, [answer])
+    assert (reading.question, reading.source) == (QUESTION, "")
+    assert reading.confidence == answer.score and reading.asked_again is None
+    assert rewrite_answers(scene, []) == []
+
+
+def test_a_rewrite_says_what_asking_it_again_gave(scene: Scene) -> None:
+    answers = [Candidate(answer, 0.9) for answer in BOTH]
+    readings = rewrite_answers(scene, answers)
+    assert [one.answer for one in readings] == list(BOTH)
+    panel = Panel.of(scene, [locate(scene, one, told=True) for one in answers])
+    for number, one in enumerate(readings):
+        assert one.question != QUESTION and not one.source
+        assert one.asked_again is not None and one.confidence < 0.9
+        (again,) = panel.ask([one.question])
+        assert one.asked_again.own == pytest.approx(again.own(number))
+        assert one.asked_again.other == pytest.approx(again.other(number))
+        assert 0 < one.asked_again.fluent < 1
+
+
+def test_a_rewrite_that_is_not_true_gives_way_to_the_source(scene: Scene) -> None:
+    strict = trusting(scene, true_over=1.1)
+    answers = choose_answers(strict, EVERYTHING)
+    assert len(answers) > 1
+    for answer, one in zip(answers, rewrite_answers(strict, answers), strict=True):
+        assert (one.question, one.confidence) == (QUESTION, answer.score)
+        assert one.source == answer.spans[0].passage.title
+        assert one.asked_again is None
+
+
+# What is probable, and what is merely possible.
+
+
+def fake_scene(probable_over: float = 0.5) -> Any:
+    trust = replace(Trust(), probable_over=probable_over)
+    return SimpleNamespace(
+        compact=SimpleNamespace(trust=trust),
+        evidence=SimpleNamespace(question=QUESTION),
+    )
+
+
+def told(answer: str, confidence: float, source: str = "") -> Reading:
+    question = QUESTION if source else f"Who directed the film Dune, {answer}?"
+    return Reading(question, answer, confidence=confidence, source=source)
+
+
+def split(
+    *readings: Reading, policy: Policy = FOR_PEOPLE, scores: Sequence[float] = ()
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """(question, answer) of what is probable, and of what is possible. Answers are as probable as their readings, if
+    no scores are given."""
+    answers = []
+    for place, one in enumerate(readings):
+        score = scores[place] if scores else one.confidence
+        answers.append(Candidate(one.answer, score))
+    probable, possible = split_probable(fake_scene(), readings, answers, policy)
+    return (
+        [(one.question, one.answer) for one in probable],
+        [(one.question, one.answer) for one in possible],
+    )
+
+
+def pairs(*readings: Reading) -> list[tuple[str, str]]:
+    return [(one.question, one.answer) for one in readings]
+
+
+def test_the_probable_ones_come_first_and_the_others_apart() -> None:
+    low, high, line = told("A", 0.2), told("B", 0.9), told("C", 0.5)
+    assert split(low, high, line) == (pairs(high, line), pairs(low))
+
+
+def test_what_only_a_source_tells_apart_is_merely_possible() -> None:
+    first, second, titled = told("A", 0.6), told("B", 0.7), told("C", 0.95, "C (film)")
+    assert split(first, second, titled) == (pairs(second, first), pairs(titled))
+
+
+def test_one_probable_reading_answers_the_question_as_it_was_asked() -> None:
+    """It is the most probable answer, whatever its rewrite."""
+    high, low = told("A", 0.9), told("B", 0.3)
+    assert split(high, low) == ([(QUESTION, "A")], pairs(low))
+    assert split(high, low, scores=[0.9, 0.95]) == ([(QUESTION, "B")], pairs(high))
+    both = told("A", 0.9, "A (film)"), told("B", 0.8, "B (film)")
+    assert split(*both) == ([(QUESTION, "A")], pairs(both[1]))
+    assert split(told("A", 0.01)) == ([(QUESTION, "A")], [])
+    assert split() == ([], [])
+
+
+def test_under_a_threshold_nothing_is_kept_apart() -> None:
+    low, titled, high = told("A", 0.1), told("B", 0.4, "B (film)"), told("C", 0.9)
+    shown, possible = split(low, titled, high, policy=EVERYTHING)
+    assert shown == pairs(high, titled, low) and possible == []
+
+
+# Trust in a file.
+
+
+def test_trust_is_saved_and_loaded(tmp_path: Path) -> None:
+    own = replace(
+        Trust(),
+        answer_in_small=linear(mass=0.5, verdict=-0.25),
+        true=replace(linear(own=2.0), bias=-1.5),
+        probable_over=0.625,
+        true_over=0.125,
+    )
+    own.save(tmp_path / "trust.json")
+    loaded = Trust.load(tmp_path / "trust.json")
+    assert loaded.to_table() == own.to_table() != Trust().to_table()
+    assert (loaded.probable_over, loaded.true_over) == (0.625, 0.125)
+    rows = [{"own": 1.0}, {"own": 0.0}]
+    expected = [1 / (1 + np.exp(-0.5)), 1 / (1 + np.exp(1.5))]
+    assert probability(loaded.true, rows) == pytest.approx(expected)
+    assert probability(loaded.true, []) == []
+    assert loaded.answer(small=True) is loaded.answer_in_small
+    assert loaded.answer(small=False) is loaded.answer_in_large
+
+
+def test_a_folder_without_trust_has_the_defaults(tmp_path: Path) -> None:
+    missing = Trust.load(tmp_path / "trust.json")
+    assert missing.to_table() == Trust().to_table()
+    assert Compact(tmp_path).trust.to_table() == Trust().to_table()
+
+
+def damage(change: str) -> str:
+    table = Trust().to_table()
+    if change == "no net":
+        del table["fluent"]
+    elif change == "no setting":
+        del table["settings"]["true_over"]
+    elif change == "a word for a number":
+        table["settings"]["true_over"] = "often"
+    elif change == "a net that is none":
+        table["true"] = 3
+    else:
+        return change
+    return json.dumps(table)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        "no net",
+        "no setting",
+        "a word for a number",
+        "a net that is none",
+    ],
+)
+def test_damaged_trust_is_told(change: str, tmp_path: Path) -> None:
+    path = tmp_path / "trust.json"
+    path.write_text(damage(change), encoding="utf-8")
+    with pytest.raises(WhichsenseError, match=r"trust\.json.*damaged.*train it again"):
+        Trust.load(path)
