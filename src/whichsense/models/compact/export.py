@@ -40,7 +40,8 @@ MORE_GRAPHS = {
     "verifier-verdict.onnx": GraphFile(encoder_onnx.verdict, VERIFIER),
     "people-writer.onnx": GraphFile(graph.writer, PEOPLE),
 }
-CONFIG, EMBEDDINGS, SCORER = "config.json", "embeddings.npz", "scorer.json"
+CONFIG, EMBEDDINGS = "config.json", "embeddings.npz"
+SCORER, TRUST = "scorer.json", "trust.json"
 WORD_TOP = 127
 WRITER_LAYERS = "writer_layers"  # the writer's part of the shape
 

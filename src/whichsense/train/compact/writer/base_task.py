@@ -47,6 +47,11 @@ class WriterModel:
     writer: str = ""
     """The writer that training starts from: the model folder of compact-writer. Empty: the writer of `start`, or, if
     that has none, some layers of the base."""
+    verifier: str = ""
+    """The model folder of compact-verifier, which is exported beside the writer. Empty: the verifier of `start`, if
+    that has one."""
+    people: str = ""
+    """The model folder of compact-people, likewise."""
     base: str = "thenlper/gte-small"
     layers: tuple[int, ...] = ()
     """Which layers of the base."""
@@ -82,7 +87,7 @@ class BaseWriterTask(Task[WriterNet, WriterBatch]):
     def _start_weights(self) -> dict[str, Tensor]:
         """The weights that training starts from; empty if there is no writer yet."""
         if self.model.writer:
-            return _load_writer(Path(self.model.writer))
+            return load_writer(Path(self.model.writer))
         return self.start.writer
 
     def build(self) -> WriterNet:
@@ -131,7 +136,7 @@ def _untrained(base: str) -> Start:
     return Start(Path(base), shape, load_vocabulary(base), net.state_dict())
 
 
-def _load_writer(folder: Path) -> dict[str, Tensor]:
+def load_writer(folder: Path) -> dict[str, Tensor]:
     try:
         weights: dict[str, Tensor] = torch.load(
             folder / WRITER, map_location="cpu", weights_only=True

@@ -8,25 +8,39 @@ from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from whichsense import sample
 from whichsense.errors import BadConfig
 from whichsense.index import Index
 from whichsense.jobs.progress import show_progress
 from whichsense.models.compact.encoder.inputs import answer_ids
-from whichsense.models.compact.export import CONFIG, SCORER, WRITER_LAYERS, export
+from whichsense.models.compact.export import (
+    CONFIG,
+    PEOPLE,
+    SCORER,
+    TRUST,
+    VERIFIER,
+    WRITER_LAYERS,
+    export,
+)
 from whichsense.train.compact.data.corpora import CorpusQuestions
 from whichsense.train.compact.data.questions import (
     held_out_questions,
     labelled_questions,
 )
 from whichsense.train.compact.data.topics import split_topics
+from whichsense.train.compact.encoder.start import load_start
 from whichsense.train.compact.scorer.fitting import fit_scorer
-from whichsense.train.compact.writer.base_task import WRITER
+from whichsense.train.compact.verifier.trust_fitting import fit_trust, judged_corpora
+from whichsense.train.compact.writer.base_task import WRITER, load_writer
 from whichsense.train.compact.writer.writer import WriterOptions, WriterTask
 from whichsense.train.loop.task import TaskSpec
 
+_TRUST_QUESTIONS = 200  # of the held-out ones: the verifier reads each once more
 _READ = "read"  # a folder: what a stopped fit of the scorer has read
 _FREQUENT_PIECES = 3000  # that the writer may use whatever the passages say
 
@@ -50,6 +64,8 @@ class CompactTask(WriterTask):
         questions = held_out_questions(self.options.data)
         if not (folder / SCORER).exists() and questions:
             self._fit_scorer(folder)
+        if not (folder / TRUST).exists() and questions:
+            self._fit_trust(folder)
 
     def _fit_scorer(self, folder: Path) -> None:
         data = self.options.data
@@ -68,6 +84,16 @@ class CompactTask(WriterTask):
         scorer.save(folder / SCORER)
         shutil.rmtree(folder / _READ, ignore_errors=True)
 
+    def _fit_trust(self, folder: Path) -> None:
+        data = self.options.data
+        index = Index.open(Path(data.index)) if data.index else sample.index()
+        questions = held_out_questions(data)[:_TRUST_QUESTIONS]
+        held_out = CorpusQuestions(index, questions, data.method)
+        judged = [(held_out, {}), *judged_corpora(data)]
+        with show_progress("fitting the trust", "questions") as progress:
+            trust = fit_trust(folder, judged, progress)
+        trust.save(folder / TRUST)
+
     def data(self) -> list[Path]:
         return [*super().data(), *self.options.data.topic_files]
 
@@ -78,6 +104,7 @@ class CompactTask(WriterTask):
             weights[name] = value.float().numpy()
         for name, value in writer.items():
             weights[f"writer.{name}"] = value.float().numpy()
+        weights |= self._weights_for_people()
         shape = asdict(self.start.shape)
         # The runtime has no dropout.
         del shape["dropout"]
@@ -87,6 +114,24 @@ class CompactTask(WriterTask):
         if settings is None:
             settings = {"name": "compact", "frequent": self._frequent_pieces()}
         export(weights, shape, self.start.vocabulary, folder, settings=settings)
+
+    def _weights_for_people(self) -> dict[str, NDArray[np.float32]]:
+        """The verifier and the writer for people, of their own recipes or of the model that training starts from."""
+        model = self.options.model
+        state: dict[str, Tensor] = {}
+        for name, value in self.start.state.items():
+            if name.startswith((VERIFIER, PEOPLE)):
+                state[name] = value
+        if model.verifier:
+            for name, value in load_start(model.verifier).encoder.items():
+                state[VERIFIER + name] = value
+        if model.people:
+            for name, value in load_writer(Path(model.people)).items():
+                state[f"{PEOPLE}writer.{name}"] = value
+        weights = {}
+        for name, value in state.items():
+            weights[name] = value.float().numpy()
+        return weights
 
     def _frequent_pieces(self) -> list[int]:
         """The most frequent word pieces of answers and rewrites."""
