@@ -12,6 +12,7 @@ from functools import partial
 
 from whichsense.models.compact.people import features
 from whichsense.models.compact.people.asking import Asked, Panel, judge_fluency
+from whichsense.models.compact.people.joining import join_named_together
 from whichsense.models.compact.people.proposals import Proposal, propose_rewrites
 from whichsense.models.compact.people.trust import probability
 from whichsense.models.compact.rewrite.resolving import candidates_of
@@ -51,7 +52,7 @@ def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
         over = [one for one in judged if one.score >= policy.threshold]
         return over or judged[:1]
     considered = [one for one in judged if one.score >= trust.considered_over]
-    return considered[:_MOST] or judged[:1]
+    return join_named_together(considered[:_MOST]) or judged[:1]
 
 
 def rewrite_answers(scene: Scene, answers: Sequence[Candidate]) -> list[Reading]:

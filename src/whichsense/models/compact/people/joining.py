@@ -1,0 +1,39 @@
+"""Answers that the evidence names together: *written by Ann Ray and Bo Finch* gives one answer, not two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from whichsense.types import Candidate, Span
+
+_LINKS = (" and ", " & ")
+
+
+def join_named_together(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Candidates, of which two that stand side by side in their best sentence become one; it is as probable as the
+    better one. Numbers and dates are not joined: each has a time or a case of its own."""
+    joined = list(candidates)
+    for first in candidates:
+        for second in candidates:
+            both = _join(first, second)
+            if both is not None and first in joined and second in joined:
+                place = min(joined.index(first), joined.index(second))
+                joined = [one for one in joined if one not in (first, second)]
+                joined.insert(place, both)
+    return joined
+
+
+def _join(first: Candidate, second: Candidate) -> Candidate | None:
+    """Both as one answer, if the second follows the first behind a link."""
+    if first is second or not first.spans or not second.spans:
+        return None
+    begin, end = first.spans[0], second.spans[0]
+    text = begin.passage.text
+    has_digit = any(map(str.isdigit, first.answer + second.answer))
+    if has_digit or begin.passage != end.passage:
+        return None
+    if text[begin.end : end.start] not in _LINKS:
+        return None
+    span = Span(begin.passage, begin.start, end.end, max(begin.score, end.score))
+    score = max(first.score, second.score)
+    return Candidate(text[begin.start : end.end], score, (span,))
