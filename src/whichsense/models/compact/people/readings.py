@@ -14,7 +14,7 @@ from whichsense.models.compact.people import features
 from whichsense.models.compact.people.asking import Asked, Panel, judge_fluency
 from whichsense.models.compact.people.joining import join_named_together
 from whichsense.models.compact.people.proposals import Proposal, propose_rewrites
-from whichsense.models.compact.people.trust import probability
+from whichsense.models.compact.people.trust import Standard, probability
 from whichsense.models.compact.rewrite.resolving import candidates_of
 from whichsense.models.compact.rewrite.support import support
 from whichsense.models.compact.rewrite.targets import locate, telling
@@ -25,6 +25,13 @@ from whichsense.types import FOR_PEOPLE, AskedAgain, Candidate, Policy, Reading
 _JUDGED = 8  # candidates that the verifier judges
 _MOST = 5  # answers that are rewritten
 _ASKED = 4  # rewrites of an answer that are asked again
+_CONSIDERED_OVER = 0.15  # the least probability of an answer that is rewritten
+_TRUE_OVER = 0.25  # a rewrite that is less probable to be true is not given
+
+
+def _standard(scene: Scene) -> Standard:
+    trust = scene.compact.trust
+    return trust.in_small if scene.is_small else trust.in_large
 
 
 def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
@@ -38,20 +45,21 @@ def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
     rows = []
     for number, place in enumerate(places):
         rows.append(features.of_answer(scene, place, number, asked))
-    trust = scene.compact.trust
-    chances = trust.answer(small=scene.is_small).probabilities(rows)
+    standard = _standard(scene)
+    chances = standard.answer.probabilities(rows)
     judged = []
     for candidate, chance in zip(candidates, chances, strict=True):
         judged.append(replace(candidate, score=chance))
     best = max(range(len(rows)), key=chances.__getitem__)
-    answerable = trust.answerable.probabilities([rows[best]])[0]
+    answerable = scene.compact.trust.answerable.probabilities([rows[best]])[0]
     judged.sort(key=lambda candidate: -candidate.score)
-    if answerable < trust.answerable_over or judged[0].score < trust.only_over:
+    is_declined = answerable < standard.answerable_over
+    if is_declined or judged[0].score < standard.only_over:
         return []
     if policy.threshold is not None:
         over = [one for one in judged if one.score >= policy.threshold]
         return over or judged[:1]
-    considered = [one for one in judged if one.score >= trust.considered_over]
+    considered = [one for one in judged if one.score >= _CONSIDERED_OVER]
     return join_named_together(considered[:_MOST]) or judged[:1]
 
 
@@ -128,7 +136,7 @@ def _judge_all(
         fluent = probability(trust.fluent, rows)
         own = []
         for place, (proposal, _) in enumerate(shortlist):
-            if true[place] >= trust.true_over:
+            if true[place] >= _TRUE_OVER:
                 told = _tell(outcomes[place], number, fluent[place])
                 score = true[place] * fluent[place]
                 own.append(
@@ -171,12 +179,12 @@ def split_probable(
     ordered = sorted(readings, key=lambda reading: -reading.confidence)
     if policy.threshold is not None:
         return ordered, []
-    trust = scene.compact.trust
+    least = _standard(scene).probable_over
     probable = []
     possible = []
     for reading in ordered:
         is_told_apart = not reading.source
-        if is_told_apart and reading.confidence >= trust.probable_over:
+        if is_told_apart and reading.confidence >= least:
             probable.append(reading)
         else:
             possible.append(reading)

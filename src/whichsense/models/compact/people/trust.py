@@ -12,14 +12,6 @@ from whichsense.models.compact.encoder.runtime import damaged
 from whichsense.models.compact.scorer.scorer import Net, linear
 
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
-_NETS = ("answer_in_large", "answer_in_small", "answerable", "true", "fluent")
-_SETTINGS = (
-    "answerable_over",
-    "considered_over",
-    "probable_over",
-    "only_over",
-    "true_over",
-)
 # Of a model whose trust was never learnt: the reader's own probability, and what asking again gave.
 _ANSWER = linear(probability=1.0)
 _ANSWERABLE = linear(answerable=1.0)
@@ -28,31 +20,52 @@ _FLUENT = linear(is_title=1.0, is_condition=0.5, drawn=1.0)
 
 
 @dataclass(frozen=True)
-class Trust:
-    """Probabilities of answers and rewrites, and how probable what is shown must be."""
+class Standard:
+    """Whether an answer is right in corpora of one size, and how probable what is shown must be there."""
 
-    answer_in_large: Net = _ANSWER
-    """Whether an answer is right, in a large corpus."""
-    answer_in_small: Net = _ANSWER
+    answer: Net = _ANSWER
+    answerable_over: float = 0.25
+    """Where an answer is less probable to be there, none is given."""
+    only_over: float = 0.15
+    """The least probability of an only answer that is shown."""
+    probable_over: float = 0.5
+    """The least probability of one among several readings that are shown."""
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> Standard:
+        return cls(
+            Net.from_table(table["answer"]),
+            float(table["answerable_over"]),
+            float(table["only_over"]),
+            float(table["probable_over"]),
+        )
+
+    def to_table(self) -> dict[str, Any]:
+        return {
+            "answer": self.answer.to_table(),
+            "answerable_over": self.answerable_over,
+            "only_over": self.only_over,
+            "probable_over": self.probable_over,
+        }
+
+
+IN_SMALL = Standard(answerable_over=0.4)
+# A large corpus has all that could be meant, and much else beside it: less is certain there.
+IN_LARGE = Standard(answerable_over=0.0, only_over=0.12, probable_over=0.32)
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Probabilities of answers and rewrites."""
+
+    in_large: Standard = IN_LARGE
+    in_small: Standard = IN_SMALL
     answerable: Net = _ANSWERABLE
     """Whether there is an answer at all, from the features of the best one."""
     true: Net = _TRUE
     """Whether a rewrite is true of its answer and of no other, if the answer is right."""
     fluent: Net = _FLUENT
     """Whether a person could have written a rewrite."""
-    answerable_over: float = 0.25
-    """Where an answer is less probable to be there, none is given."""
-    considered_over: float = 0.15
-    """The least probability of an answer that is rewritten."""
-    probable_over: float = 0.5
-    """The least probability of one among several readings that are shown."""
-    only_over: float = 0.2
-    """The least probability of an only answer that is shown."""
-    true_over: float = 0.3
-    """A rewrite that is less probable to be true is not given."""
-
-    def answer(self, *, small: bool) -> Net:
-        return self.answer_in_small if small else self.answer_in_large
 
     @classmethod
     def load(cls, path: Path) -> Trust:
@@ -67,19 +80,22 @@ class Trust:
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Trust:
-        values: dict[str, Any] = {}
-        for name in _NETS:
-            values[name] = Net.from_table(table[name])
-        for name in _SETTINGS:
-            values[name] = float(table["settings"][name])
-        return cls(**values)
+        return cls(
+            Standard.from_table(table["in_large"]),
+            Standard.from_table(table["in_small"]),
+            Net.from_table(table["answerable"]),
+            Net.from_table(table["true"]),
+            Net.from_table(table["fluent"]),
+        )
 
     def to_table(self) -> dict[str, Any]:
-        table: dict[str, Any] = {}
-        for name in _NETS:
-            table[name] = getattr(self, name).to_table()
-        table["settings"] = {name: getattr(self, name) for name in _SETTINGS}
-        return table
+        return {
+            "in_large": self.in_large.to_table(),
+            "in_small": self.in_small.to_table(),
+            "answerable": self.answerable.to_table(),
+            "true": self.true.to_table(),
+            "fluent": self.fluent.to_table(),
+        }
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(self.to_table()) + "\n", encoding="utf-8")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from whichsense.models.compact.rewrite.resolving import candidates_of
 from whichsense.models.compact.rewrite.support import support
 from whichsense.models.compact.rewrite.targets import locate
 from whichsense.models.compact.scene import Compact, Scene
+from whichsense.models.compact.scorer.scorer import Net
 from whichsense.train.compact.data.config import DataConfig
 from whichsense.train.compact.data.corpora import (
     DEPTH,
@@ -182,16 +183,24 @@ def _pair_up(
 
 def build_trust(data: TrustData) -> Trust:
     """Nets over the rows; the defaults where there are too few."""
-    nets: dict[str, Any] = {}
-    rows = {
-        "answer_in_large": data.answers[False],
-        "answer_in_small": data.answers[True],
-        "answerable": data.best,
-        "true": data.true,
-        "fluent": data.fluent,
-    }
-    for name, labelled in rows.items():
-        labels = [label for _, label in labelled]
-        if len(labels) >= _FEWEST and 0 < sum(labels) < len(labels):
-            nets[name] = fit([row for row, _ in labelled], labels)
-    return Trust(**nets)
+    default = Trust()
+    # In a large corpus asking the question once more tells nothing beyond the reader's own probability.
+    own = []
+    for row, label in data.answers[False]:
+        own.append(({"probability": row["probability"]}, label))
+    in_large = _fit(own, default.in_large.answer)
+    in_small = _fit(data.answers[True], default.in_small.answer)
+    return Trust(
+        replace(default.in_large, answer=in_large),
+        replace(default.in_small, answer=in_small),
+        _fit(data.best, default.answerable),
+        _fit(data.true, default.true),
+        _fit(data.fluent, default.fluent),
+    )
+
+
+def _fit(labelled: Sequence[tuple[_Row, float]], default: Net) -> Net:
+    labels = [label for _, label in labelled]
+    if len(labels) < _FEWEST or not 0 < sum(labels) < len(labels):
+        return default
+    return fit([row for row, _ in labelled], labels)
