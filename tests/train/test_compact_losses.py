@@ -166,3 +166,53 @@ def test_a_question_alone_is_judged_by_its_last_slot() -> None:
     ):
         (slope,) = torch.autograd.grad(parts[name], output[source], retain_graph=True)
         assert not slope[last].any(), name
+
+
+def mass_of(output: dict[str, Any], batch: ListBatch) -> Any:
+    logs = losses.shares(output["relevance"], batch.valid)
+    first, last = losses.start_end(output["span"], batch.pairs.region)
+    return losses.answer_mass(batch, logs, first, last)
+
+
+def test_a_refuted_answer_becomes_less_likely() -> None:
+    """Of its list nothing else is learnt, and no other list is touched."""
+    refuted = replace(asked(), refuted=True, complete=True)
+    batch = batch_of((refuted, [[ONE], []]), (asked(), [[ONE], []]))
+    output = output_of(batch)
+    parts = losses.read(output, batch)
+    before = mass_of(output, batch)
+    slopes = torch.autograd.grad(
+        parts["refuted"], [output["relevance"], output["span"]], retain_graph=True
+    )
+    place = batch.first[0, 0, 0]
+    assert slopes[1][0, place, 0] > 0  # a higher score of its first token is worse
+    assert slopes[0][0] > 0  # as is a higher one of its passage
+    for slope in slopes:
+        assert not slope.reshape(2, -1)[1].any()  # of the list that is not refuted
+    parts["refuted"].backward(retain_graph=True)
+    moved = {}
+    for name in ("relevance", "span"):
+        moved[name] = (output[name] - output[name].grad).detach()
+    after = mass_of(moved, batch)
+    assert after[0] < before[0] and after[1] == before[1]
+    for name, source in (("relevance", "relevance"), ("span", "span")):
+        (slope,) = torch.autograd.grad(parts[name], output[source], retain_graph=True)
+        found = slope.reshape(2, -1).abs().sum(1)
+        assert found[0] == 0 and found[1] > 0, name
+
+
+def test_refuting_costs_more_the_likelier_the_answer() -> None:
+    refuted = replace(asked(), refuted=True)
+    batch = batch_of((refuted, [[ONE]]))
+    found = []
+    for score in (-5.0, 0.0, 5.0, 500.0):
+        output = {
+            "relevance": torch.tensor([score]),
+            "span": torch.zeros(*batch.pairs.ids.shape, 2),
+        }
+        output["span"][0, batch.first[0, 0, 0], 0] = score
+        output["span"][0, batch.last[0, 0, 0], 1] = score
+        found.append(losses.read(output, batch)["refuted"].item())
+    assert 0 < found[0] < found[1] < found[2] < found[3] < float("inf")
+    plain = batch_of((asked(), [[ONE]]))
+    assert losses.read(output_of(plain), plain)["refuted"].item() == 0
