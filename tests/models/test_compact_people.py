@@ -15,6 +15,7 @@ import pytest
 from tiny_compact import exported, scored, trusted
 from whichsense.errors import WhichsenseError
 from whichsense.models.compact.people.asking import Asked, Panel, judge_fluency
+from whichsense.models.compact.people.joining import join_named_together
 from whichsense.models.compact.people.proposals import (
     TITLE,
     collect_evidence,
@@ -32,7 +33,7 @@ from whichsense.models.compact.scene import Compact, Scene
 from whichsense.models.compact.scorer.choosing import key
 from whichsense.models.compact.scorer.scorer import linear
 from whichsense.testing import passage_hit
-from whichsense.types import FOR_PEOPLE, Candidate, Policy, Reading
+from whichsense.types import FOR_PEOPLE, Candidate, Passage, Policy, Reading, Span
 
 for needed in ("onnx", "onnxruntime", "torch"):
     pytest.importorskip(needed)
@@ -213,6 +214,38 @@ def test_where_the_evidence_hardly_holds_an_answer_none_is_chosen(
     assert choose_answers(compact.read_given(QUESTION, []), policy) == []
     for settings in ({"answerable_over": 1.1}, {"only_over": 1.1}):
         assert choose_answers(trusting(scene, **settings), policy) == []
+
+
+def named(answer: str, passage: Passage, score: float) -> Candidate:
+    start = passage.text.index(answer)
+    span = Span(passage, start, start + len(answer), score)
+    return Candidate(answer, score, (span,))
+
+
+def test_answers_that_are_named_together_are_one() -> None:
+    text = "It was made by Ann Ray and Bo Finch, not by Cy Dale and, in 1984 and 1985, by Ed."
+    passage = passage_hit(text, "Dune").passage
+    ann, bo, cy, ed = (
+        named(answer, passage, score)
+        for answer, score in (
+            ("Ann Ray", 0.4),
+            ("Bo Finch", 0.6),
+            ("Cy Dale", 0.5),
+            ("Ed", 0.1),
+        )
+    )
+    both, *others = join_named_together([bo, cy, ann, ed])
+    assert (both.answer, both.score) == ("Ann Ray and Bo Finch", 0.6)
+    (span,) = both.spans
+    assert passage.text[span.start : span.end] == both.answer
+    assert others == [cy, ed]
+    years = [named(year, passage, 0.5) for year in ("1984", "1985")]
+    assert join_named_together(years) == years
+    elsewhere = named("Bo Finch", passage_hit(text, "Another").passage, 0.6)
+    bare = Candidate("Bo Finch", 0.6)
+    for other in (elsewhere, bare):
+        assert join_named_together([ann, other]) == [ann, other]
+    assert join_named_together([]) == []
 
 
 def test_an_only_answer_leaves_the_question_as_it_is(scene: Scene) -> None:

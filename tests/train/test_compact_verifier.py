@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,10 @@ from hypothesis import strategies as st
 pytest.importorskip("torch")
 
 from whichsense.datasets import Annotation, QAPair, Question
+from whichsense.errors import BadInput
 from whichsense.models.compact.encoder.runtime import WEIGHTS, Embeddings
+from whichsense.models.compact.people.proposals import Proposal
+from whichsense.models.compact.people.trust import Trust, probability
 from whichsense.train.compact.data.conversion import TrainingQuestion
 from whichsense.train.compact.data.pack import Pack
 from whichsense.train.compact.data.topics import TopicRewrite, Topics
@@ -29,6 +33,12 @@ from whichsense.train.compact.verifier.rewrite_lists import (
     convert_topic_rewrites,
 )
 from whichsense.train.compact.verifier.task import area_under_curve
+from whichsense.train.compact.verifier.trust_fitting import (
+    MarkedRewrite,
+    TrustData,
+    build_trust,
+    read_marks,
+)
 
 ANN, BEA = ("Ann", "Ann Lee"), ("Bea",)
 ASKED = Question(
@@ -195,3 +205,49 @@ def test_area_under_the_curve() -> None:
     ):
         assert area_under_curve(np.array(scores), labels) == area
     assert area_under_curve(np.zeros(2), np.array([True, True])) == 0.5
+
+
+# Trust, fitted on what readers judged.
+
+MARKED = {"id": "race-q1", "answer": "Ann", "rewrite": TRUE, "source": "title"}
+MARKS = {"likely": 0, "drawn": 0, "right": 1, "true": 1, "apart": 0, "fluent": 1}
+
+
+def test_marks_are_read_by_question(tmp_path: Path) -> None:
+    path = tmp_path / "trust.jsonl"
+    other = MARKED | MARKS | {"id": "race-q2", "fluent": 0, "likely": -0.5}
+    rows = [MARKED | MARKS, other, MARKED | MARKS | {"answer": "Bea"}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    found = read_marks(path)
+    assert [one.answer for one in found["race-q1"]] == ["Ann", "Bea"]
+    assert found["race-q2"] == [
+        MarkedRewrite(
+            "Ann",
+            Proposal(TRUE, "title", -0.5),
+            right=True,
+            true=True,
+            apart=False,
+            fluent=False,
+        )
+    ]
+
+
+@pytest.mark.parametrize("body", [None, "{", "[]", '{"id": "race-q1"}'])
+def test_marks_that_cannot_be_read_are_told(body: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "trust.jsonl"
+    if body is not None:
+        path.write_text(body, encoding="utf-8")
+    with pytest.raises(BadInput, match=r"trust\.jsonl.*Each line needs"):
+        read_marks(path)
+
+
+def test_trust_is_what_the_rows_say_and_the_default_without_them() -> None:
+    rows = [({"own": float(n)}, float(n >= 20)) for n in range(40)]
+    fitted = build_trust(TrustData(true=rows, fluent=rows[:5], best=rows[:20]))
+    low, high = probability(fitted.true, [{"own": 5.0}, {"own": 35.0}])
+    assert low < 0.2 and high > 0.8
+    default = Trust().to_table()
+    table = fitted.to_table()
+    assert table.pop("true") != default.pop("true")
+    # Too few rows, none at all, and rows with one label.
+    assert table == default

@@ -120,6 +120,12 @@ class BaseWriterTask(Task[WriterNet, WriterBatch]):
         torch.save(weights, folder / WRITER)
 
 
+def freeze_tables(net: WriterNet) -> None:
+    """Keep the embedding tables: a weights folder has one set of them for both of its writers."""
+    for table in (net.signs, net.places, net.kinds, net.out_bias):
+        table.requires_grad_(False)
+
+
 def _layer_count(weights: dict[str, Tensor]) -> int:
     """The number of layers that these weights belong to."""
     count = 0

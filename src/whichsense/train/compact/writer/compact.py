@@ -27,6 +27,7 @@ from whichsense.models.compact.export import (
     WRITER_LAYERS,
     export,
 )
+from whichsense.models.compact.writer.net import WriterNet
 from whichsense.train.compact.data.corpora import CorpusQuestions
 from whichsense.train.compact.data.questions import (
     held_out_questions,
@@ -36,7 +37,7 @@ from whichsense.train.compact.data.topics import split_topics
 from whichsense.train.compact.encoder.start import load_start
 from whichsense.train.compact.scorer.fitting import fit_scorer
 from whichsense.train.compact.verifier.trust_fitting import fit_trust, judged_corpora
-from whichsense.train.compact.writer.base_task import WRITER, load_writer
+from whichsense.train.compact.writer.base_task import WRITER, freeze_tables, load_writer
 from whichsense.train.compact.writer.writer import WriterOptions, WriterTask
 from whichsense.train.loop.task import TaskSpec
 
@@ -56,6 +57,14 @@ class CompactTask(WriterTask):
                 "too, or data.held=0 for a model without a scorer."
             )
         super().__init__(options)
+
+    def build(self) -> WriterNet:
+        """The writer. Beside one for people, which was trained with the same tables, it keeps them."""
+        net = super().build()
+        has_people = any(name.startswith(PEOPLE) for name in self.start.state)
+        if self.options.model.people or has_people:
+            freeze_tables(net)
+        return net
 
     def finish(self, folder: Path) -> None:
         """Export the weights folder that the runtime reads; then fit the scorer on the held-out questions."""

@@ -12,6 +12,7 @@ from whichsense.models.compact.writer.net import WriterNet
 from whichsense.train.compact.data.lists import load_lists
 from whichsense.train.compact.data.pack import Pack
 from whichsense.train.compact.data.topics import build_topic_lists, split_topics
+from whichsense.train.compact.writer.base_task import freeze_tables
 from whichsense.train.compact.writer.writer import WriterOptions, WriterTask
 from whichsense.train.loop.task import TaskSpec
 
@@ -32,8 +33,7 @@ class PeopleWriterTask(WriterTask):
 
     def build(self) -> WriterNet:
         net = super().build()
-        for table in (net.signs, net.places, net.kinds, net.out_bias):
-            table.requires_grad_(False)
+        freeze_tables(net)
         return net
 
     def data(self) -> list[Path]:
