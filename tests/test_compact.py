@@ -74,7 +74,7 @@ QUESTIONS = ["Who directed the film Dune?", "When was Everest first climbed?"]
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every rewrite holds, and every one may be true."""
     folder = scored(exported(tmp_path_factory.mktemp("weights")), holds_over=-1e9)
-    return trusted(folder, true_over=0.0)
+    return trusted(folder)
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def with_scorer(weights: Path, folder: Path, **settings: float) -> Path:
     return own
 
 
-def with_trust(weights: Path, folder: Path, **settings: float) -> Path:
+def with_trust(weights: Path, folder: Path, **settings: Any) -> Path:
     """The same model, with other settings of its trust."""
     return trusted(linked(weights, folder, without="trust.json"), **settings)
 
@@ -272,7 +272,7 @@ def test_a_benchmark_is_told_which_reading_an_only_answer_is(
 def test_without_a_true_rewrite_a_person_is_told_the_source(
     opened: Index, weights: Path, tmp_path: Path
 ) -> None:
-    unsure = with_trust(weights, tmp_path / "unsure", true_over=1.1)
+    unsure = with_trust(weights, tmp_path / "unsure", true=-9.0)
     careful = load(COMPACT, opened, weights=unsure, threshold=0.0)
     for case in careful.run(QUESTIONS):
         assert len(case.readings) > 1
@@ -358,13 +358,13 @@ def test_the_detector_says_what_the_reader_says(opened: Index, weights: Path) ->
 @pytest.mark.parametrize(
     ("settings", "count"),
     [
-        ({"considered_over": 1.0, "only_over": 0.0}, 1),
+        ({"answer": dataclasses.replace(linear(), bias=-9.0), "only_over": 0.0}, 1),
         ({"only_over": 1.1}, 0),
         ({"answerable_over": 1.1}, 0),
     ],
 )
 def test_caution_declines_and_gives_one_answer(
-    settings: dict[str, float], count: int, opened: Index, weights: Path, tmp_path: Path
+    settings: dict[str, Any], count: int, opened: Index, weights: Path, tmp_path: Path
 ) -> None:
     """A benchmark's question is answered in any case, and gets every answer that pays."""
     plain = with_scorer(weights, tmp_path / "plain", missing=9.0)

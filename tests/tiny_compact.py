@@ -139,11 +139,18 @@ def rescored(scorer: Any, **settings: float) -> Any:
     return replace(scorer, **own, **both)
 
 
-def trusted(folder: Path, **settings: float) -> Path:
-    """Trust beside the model: as it is before anything is learnt, with other settings."""
-    from whichsense.models.compact.people.trust import Trust
+def trust_of(*, true: float = 0.0, **standard: Any) -> Any:
+    """Trust by which every rewrite has these log odds to be true, and one standard for corpora of all sizes."""
+    from whichsense.models.compact.people.trust import Standard, Trust
+    from whichsense.models.compact.scorer.scorer import linear
 
-    replace(Trust(), **settings).save(folder / "trust.json")
+    own = Standard(**standard)
+    return Trust(own, own, true=replace(linear(), bias=true))
+
+
+def trusted(folder: Path, **settings: Any) -> Path:
+    """Trust beside the model."""
+    trust_of(**settings).save(folder / "trust.json")
     return folder
 
 

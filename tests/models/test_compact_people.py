@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tiny_compact import exported, scored, trusted
+from tiny_compact import exported, scored, trust_of, trusted
 from whichsense.errors import WhichsenseError
 from whichsense.models.compact.people.asking import Asked, Panel, judge_fluency
 from whichsense.models.compact.people.joining import join_named_together
@@ -26,7 +26,7 @@ from whichsense.models.compact.people.readings import (
     rewrite_answers,
     split_probable,
 )
-from whichsense.models.compact.people.trust import Trust, probability
+from whichsense.models.compact.people.trust import Standard, Trust, probability
 from whichsense.models.compact.rewrite.support import Target, support
 from whichsense.models.compact.rewrite.targets import locate
 from whichsense.models.compact.scene import Compact, Scene
@@ -56,7 +56,7 @@ EVERYTHING = replace(FOR_PEOPLE, threshold=0.0)
 def compact(tmp_path_factory: pytest.TempPathFactory) -> Compact:
     """With a verifier of its own; every rewrite may be true."""
     folder = exported(tmp_path_factory.mktemp("compact"), for_people=True)
-    return Compact(trusted(scored(folder), true_over=0.0))
+    return Compact(trusted(scored(folder)))
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +68,10 @@ def targets_of(scene: Scene, answers: Sequence[str] = BOTH) -> list[Target]:
     return [locate(scene, Candidate(answer, 0.5)) for answer in answers]
 
 
-def trusting(scene: Scene, **settings: float) -> Scene:
+def trusting(scene: Scene, **settings: Any) -> Scene:
     """The same scene, with other settings of its trust."""
     compact = Compact(scene.compact.folder)
-    compact.parts.__dict__["trust"] = replace(scene.compact.trust, **settings)
+    compact.parts.__dict__["trust"] = trust_of(**settings)
     return replace(scene, compact=compact)
 
 
@@ -200,11 +200,14 @@ def test_answers_come_most_probable_first(scene: Scene) -> None:
     scores = [one.score for one in everything]
     assert len(scores) > 1 and scores == sorted(scores, reverse=True)
     assert all(0 < score < 1 for score in scores)
-    line = (scores[0] + scores[-1]) / 2
-    some = trusting(scene, considered_over=line, only_over=0.0, answerable_over=0.0)
+    answer = Standard().answer
+    severe = replace(answer, weights=answer.weights * 1000, bias=-5.0)
+    some = trusting(scene, answer=severe, only_over=0.0, answerable_over=0.0)
     chosen = choose_answers(some, FOR_PEOPLE)
-    over = [one for one in everything if one.score >= line]
-    assert chosen == over and len(over) < len(everything)
+    assert 0 < len(chosen) < len(everything)
+    assert [one.answer for one in chosen] == [
+        one.answer for one in everything[: len(chosen)]
+    ]
 
 
 @pytest.mark.parametrize("policy", [FOR_PEOPLE, EVERYTHING])
@@ -271,7 +274,7 @@ def test_a_rewrite_says_what_asking_it_again_gave(scene: Scene) -> None:
 
 
 def test_a_rewrite_that_is_not_true_gives_way_to_the_source(scene: Scene) -> None:
-    strict = trusting(scene, true_over=1.1)
+    strict = trusting(scene, true=-9.0)
     answers = choose_answers(strict, EVERYTHING)
     assert len(answers) > 1
     for answer, one in zip(answers, rewrite_answers(strict, answers), strict=True):
@@ -284,8 +287,9 @@ def test_a_rewrite_that_is_not_true_gives_way_to_the_source(scene: Scene) -> Non
 
 
 def fake_scene(probable_over: float = 0.5) -> Any:
-    trust = replace(Trust(), probable_over=probable_over)
+    trust = trust_of(probable_over=probable_over)
     return SimpleNamespace(
+        is_small=True,
         compact=SimpleNamespace(trust=trust),
         evidence=SimpleNamespace(question=QUESTION),
     )
@@ -347,23 +351,18 @@ def test_under_a_threshold_nothing_is_kept_apart() -> None:
 
 
 def test_trust_is_saved_and_loaded(tmp_path: Path) -> None:
-    own = replace(
-        Trust(),
-        answer_in_small=linear(mass=0.5, verdict=-0.25),
+    own = Trust(
+        in_small=Standard(linear(mass=0.5, verdict=-0.25), probable_over=0.625),
         true=replace(linear(own=2.0), bias=-1.5),
-        probable_over=0.625,
-        true_over=0.125,
     )
     own.save(tmp_path / "trust.json")
     loaded = Trust.load(tmp_path / "trust.json")
     assert loaded.to_table() == own.to_table() != Trust().to_table()
-    assert (loaded.probable_over, loaded.true_over) == (0.625, 0.125)
+    assert loaded.in_small.probable_over == 0.625 != loaded.in_large.probable_over
     rows = [{"own": 1.0}, {"own": 0.0}]
     expected = [1 / (1 + np.exp(-0.5)), 1 / (1 + np.exp(1.5))]
     assert probability(loaded.true, rows) == pytest.approx(expected)
     assert probability(loaded.true, []) == []
-    assert loaded.answer(small=True) is loaded.answer_in_small
-    assert loaded.answer(small=False) is loaded.answer_in_large
 
 
 def test_a_folder_without_trust_has_the_defaults(tmp_path: Path) -> None:
@@ -377,9 +376,9 @@ def damage(change: str) -> str:
     if change == "no net":
         del table["fluent"]
     elif change == "no setting":
-        del table["settings"]["true_over"]
+        del table["in_large"]["only_over"]
     elif change == "a word for a number":
-        table["settings"]["true_over"] = "often"
+        table["in_small"]["only_over"] = "often"
     elif change == "a net that is none":
         table["true"] = 3
     else:
