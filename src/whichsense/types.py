@@ -150,8 +150,8 @@ class Policy:
 
     name: str
     careful: bool
-    """Give no answer where the evidence hardly holds one, a single one where the
-    question is hardly ambiguous, and no rewrite that is not well put. Split what is
+    """Give no answer where the evidence hardly holds one, a single one where no
+    others are probable, and no rewrite that is probably false. Split what is
     probable (`Case.readings`) from what is merely possible (`Case.possible`); where the
     line lies is the provider's own. Benchmarks count a missing answer as wrong and
     compare every rewrite, so they want none of this."""
@@ -211,8 +211,8 @@ class Case:
 
     @property
     def confidence(self) -> float:
-        """The probability that the first answer is right; without readings, that there
-        is an answer at all. What is merely possible does not count."""
+        """The confidence of the first reading; without readings, the probability that
+        there is an answer at all. What is merely possible does not count."""
         if self.readings:
             return self.readings[0].confidence
         return self.answerable or 0.0

@@ -1,4 +1,4 @@
-"""Training of the compact model. Eight recipes build on each other, and `whichsense train compact` runs them all:
+"""Training of the compact model. Eleven recipes build on each other, and `whichsense train compact` runs them all:
 
     compact-teacher      a large encoder learns to rank and read lists of passages
     compact-reader       the small encoder learns the same, also from the teacher's soft labels
@@ -7,8 +7,12 @@
     compact-asker        that writer learns to ask, and writes synthetic questions for passages
     compact-asked        the encoder learns from the synthetic questions, too
     compact-topics       the encoder learns from topics whose gold answers are complete
-    compact              the writer learns rewrites; the weights folder is exported, and the scorer is fitted
+    compact-verifier     a second late half of the encoder learns to ask rewrites again
+    compact-people-first a second writer, for people, learns to restore more text
+    compact-people       that writer learns rewrites that were written for the very passages
+    compact              the writer learns rewrites; the weights folder is exported, scorer and trust are fitted
 
-All learn from the same lists: questions of several datasets, each with passages of an index. The room has four parts:
-`data` builds lists and batches, `encoder` and `writer` hold the tasks, `scorer` fits the scorer.
+All learn from the same lists: questions of several datasets, each with passages of an index. The room has five parts:
+`data` builds lists and batches, `encoder`, `writer` and `verifier` hold the tasks, `scorer` fits the scorer; the trust
+is fitted in `verifier`.
 """
