@@ -141,8 +141,8 @@ def rescored(scorer: Any, **settings: float) -> Any:
 
 def trust_of(*, true: float = 0.0, **standard: Any) -> Any:
     """Trust by which every rewrite has these log odds to be true, and one standard for corpora of all sizes."""
-    from whichsense.models.compact.people.trust import Standard, Trust
     from whichsense.models.compact.scorer.scorer import linear
+    from whichsense.models.compact.scorer.trust import Standard, Trust
 
     own = Standard(**standard)
     return Trust(own, own, true=replace(linear(), bias=true))

@@ -26,12 +26,12 @@ from whichsense.models.compact.people.readings import (
     rewrite_answers,
     split_probable,
 )
-from whichsense.models.compact.people.trust import Standard, Trust, probability
 from whichsense.models.compact.rewrite.support import Target, support
 from whichsense.models.compact.rewrite.targets import locate
 from whichsense.models.compact.scene import Compact, Scene
 from whichsense.models.compact.scorer.choosing import key
 from whichsense.models.compact.scorer.scorer import linear
+from whichsense.models.compact.scorer.trust import Standard, Trust, probability
 from whichsense.testing import passage_hit
 from whichsense.types import FOR_PEOPLE, Candidate, Passage, Policy, Reading, Span
 

@@ -29,12 +29,12 @@ from whichsense.models.compact.encoder.runtime import CompactModel
 from whichsense.models.compact.encoder.tokens import END
 from whichsense.models.compact.export import GRAPHS, MORE_GRAPHS
 from whichsense.models.compact.loading import load
-from whichsense.models.compact.people.trust import Trust
 from whichsense.models.compact.rewrite.resolving import candidates_of
 from whichsense.models.compact.rewrite.targets import locate
 from whichsense.models.compact.rewrite.windows import likelihoods
 from whichsense.models.compact.scene import Compact, Scene
 from whichsense.models.compact.scorer import features
+from whichsense.models.compact.scorer.trust import Trust
 from whichsense.models.compact.writer.net import WriterConfig, from_bert
 from whichsense.models.compact.writer.prompts import ANSWER, RESTORE
 from whichsense.text.words import normalize

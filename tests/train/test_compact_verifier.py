@@ -18,7 +18,7 @@ from whichsense.datasets import Annotation, QAPair, Question
 from whichsense.errors import BadInput
 from whichsense.models.compact.encoder.runtime import WEIGHTS, Embeddings
 from whichsense.models.compact.people.proposals import Proposal
-from whichsense.models.compact.people.trust import Trust, probability
+from whichsense.models.compact.scorer.trust import Trust, probability
 from whichsense.train.compact.data.conversion import TrainingQuestion
 from whichsense.train.compact.data.pack import Pack
 from whichsense.train.compact.data.topics import TopicRewrite, Topics

@@ -14,7 +14,6 @@ from whichsense.errors import WhichsenseError
 from whichsense.models.compact.encoder.inputs import answer_ids
 from whichsense.models.compact.encoder.lazy import once
 from whichsense.models.compact.encoder.runtime import WEIGHTS, CompactModel, Floats
-from whichsense.models.compact.people.trust import Trust
 from whichsense.models.compact.reader import candidates
 from whichsense.models.compact.reader.candidates import Answer, Evidence
 from whichsense.models.compact.reading import (
@@ -24,6 +23,7 @@ from whichsense.models.compact.reading import (
 )
 from whichsense.models.compact.scorer import features
 from whichsense.models.compact.scorer.scorer import Judge, Scorer, chosen
+from whichsense.models.compact.scorer.trust import Trust
 from whichsense.models.compact.scorer.views import SceneView
 from whichsense.models.compact.writer.runtime import Writer
 from whichsense.types import Case, Hit

@@ -1,12 +1,15 @@
-"""Answers that the evidence names together: *written by Ann Ray and Bo Finch* gives one answer, not two."""
+"""Whole answers: *written by Ann Ray and Bo Finch* gives one answer, not two, and *EUR 399* no bare number."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from whichsense.types import Candidate, Span
 
 _LINKS = (" and ", " & ")
+_CURRENCY = re.compile(r"\b[A-Z]{3}\s$")  # a code such as EUR before a number
 
 
 def join_named_together(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -37,3 +40,17 @@ def _join(first: Candidate, second: Candidate) -> Candidate | None:
     span = Span(begin.passage, begin.start, end.end, max(begin.score, end.score))
     score = max(first.score, second.score)
     return Candidate(text[begin.start : end.end], score, (span,))
+
+
+def include_currency(candidate: Candidate) -> Candidate:
+    """An amount with the currency's code that stands before it in the evidence."""
+    if not candidate.spans or not candidate.answer[:1].isdigit():
+        return candidate
+    best, *others = candidate.spans
+    before = best.passage.text[: best.start]
+    code = _CURRENCY.search(before)
+    if code is None or best.start == best.end:
+        return candidate
+    whole = replace(best, start=code.start())
+    answer = best.passage.text[whole.start : whole.end]
+    return replace(candidate, answer=answer, spans=(whole, *others))

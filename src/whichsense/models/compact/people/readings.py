@@ -12,14 +12,17 @@ from functools import partial
 
 from whichsense.models.compact.people import features
 from whichsense.models.compact.people.asking import Asked, Panel, judge_fluency
-from whichsense.models.compact.people.joining import join_named_together
+from whichsense.models.compact.people.joining import (
+    include_currency,
+    join_named_together,
+)
 from whichsense.models.compact.people.proposals import Proposal, propose_rewrites
-from whichsense.models.compact.people.trust import Standard, probability
 from whichsense.models.compact.rewrite.resolving import candidates_of
 from whichsense.models.compact.rewrite.support import support
 from whichsense.models.compact.rewrite.targets import locate, telling
 from whichsense.models.compact.scene import Scene
 from whichsense.models.compact.scorer.choosing import Rewrite, added, together
+from whichsense.models.compact.scorer.trust import Standard, probability
 from whichsense.types import FOR_PEOPLE, AskedAgain, Candidate, Policy, Reading
 
 _JUDGED = 8  # candidates that the verifier judges
@@ -49,7 +52,7 @@ def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
     chances = standard.answer.probabilities(rows)
     judged = []
     for candidate, chance in zip(candidates, chances, strict=True):
-        judged.append(replace(candidate, score=chance))
+        judged.append(replace(include_currency(candidate), score=chance))
     best = max(range(len(rows)), key=chances.__getitem__)
     answerable = scene.compact.trust.answerable.probabilities([rows[best]])[0]
     judged.sort(key=lambda candidate: -candidate.score)
@@ -191,6 +194,8 @@ def split_probable(
     if len(probable) > 1 or not ordered:
         return probable, possible
     # An only answer, the best one, answers the question as it was asked.
-    best = max(answers, key=lambda answer: answer.score)
+    best = max(answers, key=lambda answer: answer.score, default=None)
+    if best is None:  # readings of another provider
+        return [ordered[0]], ordered[1:]
     others = [one for one in ordered if one.answer != best.answer]
     return [_as_asked(scene.evidence.question, best)], others

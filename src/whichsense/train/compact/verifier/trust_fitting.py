@@ -20,12 +20,12 @@ from whichsense.jobs.progress import Progress, silent
 from whichsense.models.compact.people import features
 from whichsense.models.compact.people.asking import Panel, judge_fluency
 from whichsense.models.compact.people.proposals import Proposal
-from whichsense.models.compact.people.trust import Trust
 from whichsense.models.compact.rewrite.resolving import candidates_of
 from whichsense.models.compact.rewrite.support import support
 from whichsense.models.compact.rewrite.targets import locate
 from whichsense.models.compact.scene import Compact, Scene
 from whichsense.models.compact.scorer.scorer import Net
+from whichsense.models.compact.scorer.trust import Trust
 from whichsense.train.compact.data.config import DataConfig
 from whichsense.train.compact.data.corpora import (
     DEPTH,

@@ -51,7 +51,7 @@ class Standard:
 
 IN_SMALL = Standard(answerable_over=0.65)
 # A large corpus has all that could be meant, and much else beside it: less is certain there.
-IN_LARGE = Standard(answerable_over=0.0, only_over=0.12, probable_over=0.32)
+IN_LARGE = Standard(answerable_over=0.0, only_over=0.2, probable_over=0.32)
 
 
 @dataclass(frozen=True)
