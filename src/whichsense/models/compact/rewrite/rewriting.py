@@ -148,7 +148,9 @@ def _collect_options(
         for text in _supported_rewrites(question, edits, supported):
             known = options.get(key(text))
             if known is None or known.likely < sample.each:
-                options[key(text)] = Option(text, likely=sample.each)
+                # Of texts with the same words the first one stays.
+                option = known or Option(text)
+                options[key(text)] = replace(option, likely=sample.each)
     options.pop(key(question), None)
     return RewriteOptions(tuple(options.values()), tuple(texts))
 
