@@ -23,12 +23,14 @@ from whichsense.models.compact.rewrite.targets import locate, telling
 from whichsense.models.compact.scene import Scene
 from whichsense.models.compact.scorer.choosing import Rewrite, added, together
 from whichsense.models.compact.scorer.trust import Standard, probability
+from whichsense.text.words import words
 from whichsense.types import FOR_PEOPLE, AskedAgain, Candidate, Policy, Reading
 
 _JUDGED = 8  # candidates that the verifier judges
 _MOST = 5  # answers that are rewritten
 _ASKED = 4  # rewrites of an answer that are asked again
 _CONSIDERED_OVER = 0.15  # the least probability of an answer that is rewritten
+_HARDLY_ANSWERABLE = 0.1  # by the scorer: a hundredth of the answered questions over small corpora, a third of others
 _TRUE_OVER = 0.25  # a rewrite that is less probable to be true is not given
 
 
@@ -39,7 +41,7 @@ def _standard(scene: Scene) -> Standard:
 
 def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
     """The answers that are worth a rewrite, most probable first; none where the evidence hardly holds one."""
-    places = scene.apart[:_JUDGED]
+    places = [place for place in scene.apart if _says_more(scene, place)][:_JUDGED]
     if not places:
         return []
     candidates = candidates_of(scene, places)
@@ -56,7 +58,8 @@ def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
     best = max(range(len(rows)), key=chances.__getitem__)
     answerable = scene.compact.trust.answerable.probabilities([rows[best]])[0]
     judged.sort(key=lambda candidate: -candidate.score)
-    is_declined = answerable < standard.answerable_over
+    is_hopeless = scene.is_small and scene.answerable < _HARDLY_ANSWERABLE
+    is_declined = is_hopeless or answerable < standard.answerable_over
     if is_declined or judged[0].score < standard.only_over:
         return []
     if policy.threshold is not None:
@@ -64,6 +67,12 @@ def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
         return over or judged[:1]
     considered = [one for one in judged if one.score >= _CONSIDERED_OVER]
     return join_named_together(considered[:_MOST]) or judged[:1]
+
+
+def _says_more(scene: Scene, place: int) -> bool:
+    """Whether a candidate says what the question does not. A question that offers a choice names its answer."""
+    asked = set(words(scene.evidence.question))
+    return "or" in asked or not asked.issuperset(words(scene.answers[place].text))
 
 
 def rewrite_answers(scene: Scene, answers: Sequence[Candidate]) -> list[Reading]:
