@@ -138,7 +138,8 @@ def test_readings_are_grounded_and_differ(
         question, readings = case.question, case.readings
         assert len(readings) > 1
         rewritten = [one for one in readings if not one.source]
-        assert rewritten and (policy.careful or len(rewritten) == len(readings))
+        # This writer is hardly trained: for people, what it writes may all be refused.
+        assert policy.careful or len(rewritten) == len(readings)
         assert len({" ".join(words(one.question)) for one in rewritten}) == len(
             rewritten
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,9 @@ from whichsense.models.compact.rewrite.rewriting import draw_rewrites
 from whichsense.models.compact.rewrite.support import Support, Target
 from whichsense.models.compact.scene import Scene
 from whichsense.models.compact.scorer.choosing import key
+from whichsense.text.function_words import SMALL_WORDS
+from whichsense.text.porter import porter_stem
+from whichsense.text.words import words
 
 TITLE = "title"
 CONDITION = "condition"
@@ -67,6 +71,8 @@ def propose_rewrites(
         for option in options:
             if _stumbles(option.question, question):
                 continue
+            if _loses_word(option.question, question):
+                continue
             name = key(option.question)
             drawn = samples.count(name) / max(len(samples), 1)
             proposal = Proposal(option.question, WRITER, option.likely, drawn)
@@ -108,3 +114,17 @@ def _stumbles(text: str, question: str) -> bool:
             if match[0] not in before:
                 return True
     return False
+
+
+def _loses_word(rewrite: str, question: str) -> bool:
+    """Whether a rewrite lacks a word of the question, other than small ones: the writer then mostly asks for something
+    else. Forms change a verb or a role by rule, and may.
+
+    >>> [_loses_word(one, "When was it ended?") for one in ("When was it ended in Rome?", "When was it declared?")]
+    [False, True]
+    """
+    after = Counter(map(porter_stem, words(rewrite)))
+    before = Counter(porter_stem(word) for word in words(question))
+    for word in SMALL_WORDS:
+        before.pop(porter_stem(word), None)
+    return bool(before - after)

@@ -32,6 +32,7 @@ _ASKED = 4  # rewrites of an answer that are asked again
 _CONSIDERED_OVER = 0.15  # the least probability of an answer that is rewritten
 _HARDLY_ANSWERABLE = 0.1  # by the scorer: a hundredth of the answered questions over small corpora, a third of others
 _TRUE_OVER = 0.25  # a rewrite that is less probable to be true is not given
+_FLUENT_OVER = 0.5  # nor is one that is probably bad English
 
 
 def _standard(scene: Scene) -> Standard:
@@ -148,7 +149,7 @@ def _judge_all(
         fluent = probability(trust.fluent, rows)
         own = []
         for place, (proposal, _) in enumerate(shortlist):
-            if true[place] >= _TRUE_OVER:
+            if true[place] >= _TRUE_OVER and fluent[place] >= _FLUENT_OVER:
                 told = _tell(outcomes[place], number, fluent[place])
                 score = true[place] * fluent[place]
                 own.append(
