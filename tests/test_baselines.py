@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from whichsense.stages.baselines import DisambiguateFirst
-from whichsense.stages.clarify import ClarifiedReader, evidence_of, matched
+from whichsense.stages.clarify import ClarifiedReader, evidence_of, matched, offered
 from whichsense.stages.disambiguate import PromptCopy
 from whichsense.stages.read import VotingReader
 from whichsense.stages.summarize import supporting
 from whichsense.testing import FakeReader, FakeReranker, FakeRetriever, passage_hit
+from whichsense.text.clarification import ParsedClarification
 from whichsense.text.spans import spans_of
-from whichsense.types import Candidate, Case, Clarification, Reading, Span
+from whichsense.types import Candidate, Case, Reading, Span
 
 FILM = passage_hit("The 1933 film stars Fay Wray.", "King Kong (1933 film)")
 REMAKE = passage_hit("The 2005 remake stars Naomi Watts.", "King Kong (2005 film)")
@@ -97,7 +98,8 @@ def test_prompt_copy() -> None:
 
 
 def test_options_are_answered_one_by_one_with_passages_of_their_own() -> None:
-    clarification = Clarification("version", ("the 1933 film", "the 2005 remake"))
+    labels = ("the 1933 film", "the 2005 remake")
+    clarification = offered("Which version", "version", labels, ())
 
     @dataclass(frozen=True)
     class TopOnly:
@@ -126,15 +128,20 @@ def test_options_find_their_readings() -> None:
         Reading("who stars in the 1933 king kong", "Fay Wray"),
     ]
     found = matched(
-        Clarification("year", ("1933", "2005")), "who stars in king kong", readings
-    )
-    assert [one.answer for one in found.readings] == ["Fay Wray", "Naomi Watts"]
-    fewer = matched(
-        Clarification("year", ("1933", "2005", "1976")),
+        ParsedClarification("year", ("1933", "2005")),
         "who stars in king kong",
         readings,
     )
-    assert len(fewer.options) == len(fewer.readings) == 2
+    assert [one.readings[0].answer for one in found.options] == [
+        "Fay Wray",
+        "Naomi Watts",
+    ]
+    fewer = matched(
+        ParsedClarification("year", ("1933", "2005", "1976")),
+        "who stars in king kong",
+        readings,
+    )
+    assert [len(one.readings) for one in fewer.options] == [1, 1]
 
 
 def test_options_find_readings_that_have_no_rewrite_by_their_source() -> None:
@@ -143,9 +150,12 @@ def test_options_find_readings_that_have_no_rewrite_by_their_source() -> None:
         Reading(question, "Naomi Watts", source="King Kong (2005 film)"),
         Reading(question, "Fay Wray", source="King Kong (1933 film)"),
     ]
-    parsed = Clarification("year", ("1933", "2005"))
+    parsed = ParsedClarification("year", ("1933", "2005"))
     found = matched(parsed, question, readings)
-    assert [one.answer for one in found.readings] == ["Fay Wray", "Naomi Watts"]
+    assert [one.readings[0].answer for one in found.options] == [
+        "Fay Wray",
+        "Naomi Watts",
+    ]
 
 
 def test_evidence_of_readings() -> None:

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from whichsense.stages.clarify import offered
 from whichsense.text.words import words
 from whichsense.types import (
     Candidate,
     Case,
     Citation,
-    Clarification,
     Hit,
     LongAnswer,
     Passage,
@@ -215,11 +215,9 @@ class FakeClarifier:
     def clarify(self, cases: Sequence[Case]) -> list[Case]:
         clarified = []
         for case in cases:
-            options = []
-            for reading in case.readings:
-                options.append(reading.source or reading.question)
-            question = Clarification("Which reading", tuple(options), case.readings)
-            clarified.append(replace(case, clarification=question))
+            labels = tuple(one.source or one.question for one in case.readings)
+            clarification = offered("Which reading", "reading", labels, case.readings)
+            clarified.append(replace(case, clarification=clarification))
         return clarified
 
 

@@ -103,7 +103,7 @@ def test_json(run: Run) -> None:
     status, out, _ = run(QUESTION, "--threshold", "0", "--json")
     told = json.loads(out)
     case = Case.from_json(told)
-    assert status == 0 and case.readings and told["schema"] == 2
+    assert status == 0 and case.readings and told["schema"] == 3
     for reading in told["readings"]:
         for span in reading["evidence"]:
             start, end = span["start"], span["end"]

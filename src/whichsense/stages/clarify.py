@@ -10,9 +10,13 @@ from whichsense.models.seq2seq.formats import clarified
 from whichsense.protocols import Clarifier, Reader, Reranker
 from whichsense.providers import BuildContext, Factory, GeneratorStage
 from whichsense.text.assignment import best_assignment
-from whichsense.text.clarification import parse_clarification
+from whichsense.text.clarification import (
+    ParsedClarification,
+    compose_question,
+    parse_clarification,
+)
 from whichsense.text.words import words
-from whichsense.types import Case, Clarification, Hit, Reading
+from whichsense.types import Case, Clarification, Hit, Option, Reading
 
 
 @dataclass(frozen=True)
@@ -64,12 +68,23 @@ class SeqClarifier(GeneratorStage):
 def _bound_to_readings(text: str, case: Case) -> Clarification:
     parsed = parse_clarification(text, expected=len(case.readings) or None)
     if parsed is None:
-        options = []
-        for reading in case.readings:
-            # A reading without a rewrite is told apart by its source alone.
-            options.append(reading.source or reading.question)
-        return Clarification("one", tuple(options), case.readings)
+        # A reading without a rewrite is told apart by its source alone.
+        labels = tuple(reading.source or reading.question for reading in case.readings)
+        return offered("Which one", "one", labels, case.readings)
     return matched(parsed, case.question, case.readings)
+
+
+def offered(
+    lead: str, category: str, labels: Sequence[str], readings: Sequence[Reading]
+) -> Clarification:
+    """A clarification with one option for each reading, in this order."""
+    options = []
+    for number, label in enumerate(labels, 1):
+        own = tuple(readings[number - 1 : number])
+        options.append(Option(str(number), label, readings=own))
+    header = category[:12].strip().capitalize()
+    question = compose_question(lead, labels) if labels else f"{lead}?"
+    return Clarification(header, question, category, tuple(options))
 
 
 def evidence_of(readings: Sequence[Reading]) -> list[Hit]:
@@ -85,7 +100,7 @@ def evidence_of(readings: Sequence[Reading]) -> list[Hit]:
 
 
 def matched(
-    parsed: Clarification, question: str, readings: Sequence[Reading]
+    parsed: ParsedClarification, question: str, readings: Sequence[Reading]
 ) -> Clarification:
     """Each option with the reading whose rewrite or source, and answer, share most words with it; what fits no reading
     goes."""
@@ -95,8 +110,9 @@ def matched(
     for reading in readings:
         added = set(words(f"{reading.question} {reading.source}")) - asked
         columns.append(added | set(words(reading.answer)))
+    lead = f"Which {parsed.category}"
     if not rows or not columns:
-        return parsed
+        return offered(lead, parsed.category, parsed.options, ())
     table = []  # options × readings
     for i, row in enumerate(rows):
         shares = []
@@ -111,7 +127,7 @@ def matched(
     for i, j in sorted(best_assignment(table)):
         options.append(parsed.options[i])
         assigned.append(readings[j])
-    return Clarification(parsed.category, tuple(options), tuple(assigned))
+    return offered(lead, parsed.category, options, assigned)
 
 
 @dataclass(frozen=True)
@@ -128,7 +144,7 @@ class ClarifiedReader:
             return []
         asked = []
         for option in clarification.options:
-            question = clarified(case.question, clarification.category, option)
+            question = clarified(case.question, clarification.category, option.label)
             asked.append(Case(question, hits=case.hits, policy=case.policy))
         if self.reranker is not None:
             asked = self.reranker.rerank(asked)

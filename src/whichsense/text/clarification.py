@@ -1,10 +1,10 @@
-"""Parse a clarification question: "Which version: the film, the book, or the musical?"."""
+"""Clarification questions as text, parsed and composed: "Which version: the film, the book, or the musical?"."""
 
 from __future__ import annotations
 
 import re
-
-from whichsense.types import Clarification
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 _LEAD = re.compile(
     r"^(?:(?:for|in|on|at|by|of|from|to|with|under|during)\s+)?(?:which|what)\s+",
@@ -25,15 +25,23 @@ _COMMA = re.compile(r"\s*,\s*")
 _MASK = re.compile(r"\x00(\d+)\x00")
 
 
+@dataclass(frozen=True, slots=True)
+class ParsedClarification:
+    """A clarification question taken apart."""
+
+    category: str
+    options: tuple[str, ...]
+
+
 def parse_clarification(
     question: str, expected: int | None = None
-) -> Clarification | None:
+) -> ParsedClarification | None:
     """Category and options as a reader understands them; None where there is no list of options.
 
     A comma behind the last "or" belongs to the last option, unless `expected` is another number of options.
 
     >>> parse_clarification("Which version: the 2002 film, the book, or the musical?")
-    Clarification(category='version', options=('the 2002 film', 'the book', 'the musical'), readings=())
+    ParsedClarification(category='version', options=('the 2002 film', 'the book', 'the musical'))
     >>> parse_clarification("Which one: film or book?").options
     ('film', 'book')
     >>> parse_clarification("Which date: July 4, 1776, or August 2, 1776?").options
@@ -52,7 +60,20 @@ def parse_clarification(
         return None
     category = _LEAD.sub("", heading).strip() or "one"
     options = _split_options(body[mark.end() :], expected)
-    return Clarification(category, tuple(options)) if options else None
+    return ParsedClarification(category, tuple(options)) if options else None
+
+
+def compose_question(lead: str, labels: Sequence[str]) -> str:
+    """The question that lists all labels behind its lead.
+
+    >>> compose_question("Which version", ["the film", "the book", "the musical"])
+    'Which version: the film, the book, or the musical?'
+    >>> compose_question("As of which year", ["2017", "2018"])
+    'As of which year: 2017, or 2018?'
+    """
+    *first, last = labels
+    listed = f"{', '.join(first)}, or {last}" if first else last
+    return f"{lead}: {listed}?"
 
 
 def category_of(heading: str) -> str:

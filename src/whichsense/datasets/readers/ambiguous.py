@@ -26,8 +26,11 @@ from whichsense.datasets.readers.parts import (
 )
 from whichsense.datasets.records import Annotation, Context, QAPair, Question
 from whichsense.datasets.rows import ParsedJson, Row, read_rows
-from whichsense.text.clarification import category_of, parse_clarification
-from whichsense.types import Clarification
+from whichsense.text.clarification import (
+    ParsedClarification,
+    category_of,
+    parse_clarification,
+)
 
 
 def read_ambignq(path: Path | ParsedJson, split: str, fix: str) -> Iterator[Question]:
@@ -79,7 +82,7 @@ def read_cambignq(path: Path, split: str, fix: str) -> Iterator[Question]:
         answers = row.text_lists("clarification_answers")
         parsed = parse_clarification(
             clarification, expected=len(answers)
-        ) or Clarification("", ())
+        ) or ParsedClarification("", ())
         if row.has("annotations"):
             annotations = parse_annotations(row)
         else:

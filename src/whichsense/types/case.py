@@ -1,147 +1,18 @@
-"""The records that flow between the stages: frozen and typed. `Case` holds all of them."""
+"""Everything that is known of a question, in one record."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from whichsense import records
 from whichsense.errors import BadInput
+from whichsense.types.corpus import Hit
+from whichsense.types.readings import Candidate, Clarification, LongAnswer, Reading
 
-_SCHEMA = 2
+_SCHEMA = 3
 """Of a case in JSON; another number is refused."""
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A text as its source gave it, before it is cut into passages.
-
-    `sections` lists where each heading's text begins: (character offset, heading), ascending.
-    """
-
-    id: str
-    title: str
-    text: str
-    source: str = ""
-    sections: tuple[tuple[int, str], ...] = ()
-    whole: bool = False
-    """True where the source is cut into passages already (DPR's TSV): the text is kept as one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Redirect:
-    """A page that only points to another: "NYC" → "New York City"."""
-
-    name: str
-    target: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sense:
-    """One entry of a disambiguation page: a thing that `name` may mean."""
-
-    name: str
-    title: str
-    gloss: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A piece of a document, with where it stands there: `document.text[start:end]`."""
-
-    id: str
-    title: str
-    text: str
-    source: str = ""
-    section: str = ""
-    start: int = 0
-    end: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A passage that a search found, and how well it matched (higher is better)."""
-
-    passage: Passage
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Where in a passage's text an answer stands."""
-
-    passage: Passage
-    start: int
-    end: int
-    score: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """An answer that a reader found, with the spans that support it."""
-
-    answer: str
-    score: float
-    spans: tuple[Span, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class AskedAgain:
-    """What a rewrite gives when it is read, in the question's place, with the evidence of all listed answers."""
-
-    own: float
-    """The probability of the reading's own answer."""
-    other: float
-    """The probability of the likeliest other answer."""
-    fluent: float
-    """The probability that a person could have written the rewrite."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One unambiguous reading of a question: the rewrite, its answer, where it was found."""
-
-    question: str
-    answer: str
-    evidence: tuple[Span, ...] = ()
-    confidence: float = 0.0
-    source: str = ""
-    """Where the answer comes from, if no true and distinct rewrite was found: `question` is then as it was asked."""
-    asked_again: AskedAgain | None = None
-    """What a provider that asks again has read; None from others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Clarification:
-    """One question that asks which reading was meant: a category and an option for each reading."""
-
-    category: str
-    options: tuple[str, ...]
-    readings: tuple[Reading, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Citation:
-    """A sentence of a long answer and the passages that support it."""
-
-    sentence: str
-    passages: tuple[Passage, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LongAnswer:
-    """The whole story of a question: every sentence with its sources."""
-
-    question: str
-    sentences: tuple[Citation, ...]
-
-    @property
-    def text(self) -> str:
-        return " ".join(citation.sentence for citation in self.sentences)
-
-
-Method = Literal["bm25", "dense", "hybrid"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +48,25 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a language model."""
+
+    stage: str
+    prompt: str
+    """The name of the prompt file."""
+    model: str
+    seconds: float = 0.0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cached: bool = False
+    """Whether the reply came from the cache on disk."""
+    attempts: int = 1
+    """How often the server was asked, with what had to be tried again."""
+    problem: str = ""
+    """Why no use could be made of the reply; empty where it was used."""
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """A question on its way through the stages. Each stage returns it with more filled in.
 
@@ -202,6 +92,10 @@ class Case:
     policy: Policy = FOR_PEOPLE
     spent: Mapping[str, Cost] = field(default_factory=dict)
     """By the name of the stage."""
+    calls: tuple[Call, ...] = ()
+    """Every call of a language model, in the order in which they ended."""
+    notes: tuple[str, ...] = ()
+    """What a person should know of how it was answered: a provider that failed, and what answered in its place."""
     stopped: str = ""
     """Why the case ended before its last stage: "deadline" or "cancelled"."""
     scratch: object = field(
@@ -233,6 +127,10 @@ class Case:
         before = self.spent.get(stage, Cost())
         after = before + Cost(seconds, tokens)
         return replace(self, spent={**self.spent, stage: after})
+
+    def with_note(self, note: str) -> Case:
+        """The case with one more note; each is kept once."""
+        return self if note in self.notes else replace(self, notes=(*self.notes, note))
 
     def with_question(self, question: str) -> Case:
         """The same evidence for another question, of which nothing is answered yet."""
