@@ -93,6 +93,13 @@ class Summarizer(Protocol):
     def summarize(self, cases: Sequence[Case]) -> list[Case]: ...
 
 
+class Support(Protocol):
+    """Judges whether passages support sentences."""
+
+    def supports(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """For each pair (sentence, passage text with its title) the probability that the passage says it."""
+
+
 class QuestionRewriter(Protocol):
     """The readings of each question, as questions, before any answer is known."""
 
