@@ -94,7 +94,7 @@ def test_train_predict_evaluate(
     case = json.loads(run("ask", question, "--system", "mine.toml", "--json"))
     assert case["question"] == question and len(case["hits"]) == 3
     table = run("evaluate", "systems.toml")
-    assert table.splitlines()[-1].startswith("mine") and "F1ans" in table
+    assert table.splitlines()[-2].startswith("mine") and "F1ans" in table
 
 
 def test_mistakes_are_told(tmp_path: Path) -> None:

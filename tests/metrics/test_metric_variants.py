@@ -10,7 +10,6 @@ from whichsense.metrics.agreement import kappa, pairwise_f1, pairwise_rouge_l
 from whichsense.metrics.asqa import Disambiguation, dr, read_all, rouge_l_better_average
 from whichsense.metrics.bootstrap import middle, paired_test
 from whichsense.metrics.cambignq import option_overlap, parse_released
-from whichsense.metrics.citations import citation_scores
 from whichsense.metrics.punkt import sentences
 from whichsense.metrics.retrieval import answer_ranks
 from whichsense.metrics.rouge import rouge_1_recall, rouge_l
@@ -175,19 +174,6 @@ def test_dr_and_the_older_rouge_rule() -> None:
 def test_an_alias_counts_as_whole_words_only() -> None:
     assert answer_ranks([["art"], ["Art Lee"]], ["the party", "Art, Lee"]) == [2, 2]
     assert answer_ranks([["the"]], ["the"]) == [None]
-
-
-def test_citations_that_only_help_together() -> None:
-    facts = {"a": {"1", "2"}}
-
-    def entails(text: str, sentence: str) -> bool:
-        return facts[sentence] <= set(text.split())
-
-    assert citation_scores([("a", ["1", "2"])], entails).precision == 1.0
-    assert citation_scores(
-        [("a", ["1", "2", "3"])], entails
-    ).precision == pytest.approx(2 / 3)
-    assert citation_scores([], entails).recall == 0.0
 
 
 def test_agreement() -> None:

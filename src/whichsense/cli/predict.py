@@ -5,11 +5,22 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from whichsense.cli.evidence import evidence_options, hits_option, open_hits_or_index
 from whichsense.jobs.progress import show_progress
+
+if TYPE_CHECKING:
+    from whichsense.evaluation.setting import Given, Goal, Options
+    from whichsense.protocols import Searchable
+    from whichsense.types import Method
+
+# As in evaluation/setting.py, which is imported only when the command runs.
+GOALS = ("readings", "ambiguity", "clarification", "clarified answers", "long answer")
+GIVENS = ("question", "answers", "clarification", "documents")
+OPTIONS = ("bound", "read")
 
 
 @click.command()
@@ -34,7 +45,28 @@ from whichsense.jobs.progress import show_progress
     "--dataset",
     required=True,
     metavar="NAME|FILE",
-    help="For example ambignq/dev, or a file of that form.",
+    help="For example ambignq/dev, or a file of that form; several are joined by +.",
+)
+@click.option(
+    "--goal",
+    type=click.Choice(GOALS),
+    default="readings",
+    show_default=True,
+    help="What is predicted.",
+)
+@click.option(
+    "--given",
+    type=click.Choice(GIVENS),
+    default="question",
+    show_default=True,
+    help="What the dataset gives: the question, gold answers, a gold clarification, or documents in place of --index.",
+)
+@click.option(
+    "--options",
+    type=click.Choice(OPTIONS),
+    default="bound",
+    show_default=True,
+    help="Clarified answers: of the reading that an option is bound to, or read anew, as CAmbigNQ does.",
 )
 @evidence_options
 @hits_option
@@ -73,6 +105,9 @@ def command(
     provider: str | None,
     weights: Path | None,
     dataset: str,
+    goal: str,
+    given: str,
+    options: str,
     folder: Path | None,
     method: str | None,
     hits: Path | None,
@@ -82,18 +117,31 @@ def command(
     batch: int,
     as_json: bool,
 ) -> None:
-    """Answer every question of a dataset and write the official form: {id: [{question, answer}…]}.
+    """Answer every question of a dataset and write {id: prediction}.
+
+    By goal: readings are the official [{question, answer}…]; ambiguity is true or false; a clarification is a text;
+    clarified answers are one for each option; a long answer is a text with its citations.
 
     A run that was stopped or killed goes on where it was when the same command is given again.
     """
-    from whichsense.evaluation.predict import predict
+    from whichsense.evaluation.given import GivenDocuments
+    from whichsense.evaluation.predict import predict, questions_of
+    from whichsense.evaluation.setting import Setting
     from whichsense.systems.build import build
     from whichsense.systems.settings import describe, load_settings
     from whichsense.types import FOR_BENCHMARKS
 
     if (system is None) == (provider is None):
         raise click.UsageError("Give either --system FILE.toml or --provider NAME.")
-    index, chosen = open_hits_or_index(hits, folder, method)
+    setting = Setting(
+        cast("Goal", goal), cast("Given", given), cast("Options", options)
+    )
+    index: Searchable
+    if setting.given == "documents":
+        index = GivenDocuments(questions_of(dataset, data_dir, limit)[0])
+        chosen = cast("Method | None", method)
+    else:
+        index, chosen = open_hits_or_index(hits, folder, method)
     table = load_settings(system or str(provider))
     table = dataclasses.replace(table, weights=str(weights)) if weights else table
     ready = build(
@@ -106,6 +154,7 @@ def command(
             ready.answerer,
             dataset,
             out,
+            setting=setting,
             system=describe(ready.settings, index),
             rewrites=ready.rewrites,
             data_dir=data_dir,

@@ -130,6 +130,43 @@ def cambignq(as_json: bool, per_question: bool, **options: Any) -> None:
     _score("cambignq", as_json, per_question, **options)
 
 
+@command.command("cambignq-answers")
+@_benchmark_options
+@click.option(
+    "--variant",
+    type=click.Choice(["released", "paper"]),
+    default="released",
+    show_default=True,
+    help="released: one assignment of answers for precision and one for recall. paper: a single assignment.",
+)
+def cambignq_answers(as_json: bool, per_question: bool, **options: Any) -> None:
+    """Answers for the options of clarification questions: F1, end to end, without asking; collapse.
+
+    PRED is {id: [answer of each option…]}, or what whichsense predict --goal "clarified answers" wrote.
+    """
+    _score("cambignq-answers", as_json, per_question, **options)
+
+
+@command.command()
+@_benchmark_options
+def ambiguity(as_json: bool, per_question: bool, **options: Any) -> None:
+    """Is a question ambiguous? Accuracy, precision, recall, F1.
+
+    GOLD is AmbigNQ's file. PRED is {id: true or false}, or what whichsense predict --goal ambiguity wrote.
+    """
+    _score("ambiguity", as_json, per_question, **options)
+
+
+@command.command()
+@_benchmark_options
+def ramdocs(as_json: bool, per_question: bool, **options: Any) -> None:
+    """All right answers and no false one, from documents that disagree.
+
+    PRED is {id: [answer…]} or {id: [{question, answer}…]}.
+    """
+    _score("ramdocs", as_json, per_question, **options)
+
+
 @command.command()
 @_benchmark_options
 @click.option(
@@ -149,9 +186,8 @@ def cambignq(as_json: bool, per_question: bool, **options: Any) -> None:
 )
 @click.option(
     "--reader",
-    type=_FILE,
-    metavar="DIR",
-    help="Folder of a local SQuAD 2.0 model; adds Disambig-F1 and DR.",
+    metavar="DIR|compact",
+    help="Folder of a local SQuAD 2.0 model, or compact, the embedded one; adds Disambig-F1 and DR.",
 )
 @click.option(
     "--reader-answers",
@@ -162,21 +198,21 @@ def cambignq(as_json: bool, per_question: bool, **options: Any) -> None:
 def asqa(
     as_json: bool,
     per_question: bool,
-    reader: Path | None,
+    reader: str | None,
     reader_answers: Path | None,
     **options: Any,
 ) -> None:
     """Long answers: ROUGE-L, STR-EM and, with a reader, Disambig-F1 and DR.
 
-    PRED is {id: text}.
+    PRED is {id: text}, or what whichsense predict --goal "long answer" wrote.
     """
     if reader and reader_answers:
         raise click.UsageError("--reader and --reader-answers exclude each other.")
     model = None
     if reader:
-        from whichsense.models.squad_reader import SquadReader
+        from whichsense.evaluation.metric_models import load_reader
 
-        model = SquadReader(reader)
+        model = load_reader(reader)
     options |= {"reader": model, "reader_answers": reader_answers}
     _score("asqa", as_json, per_question, **options)
 

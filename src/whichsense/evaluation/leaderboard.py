@@ -11,13 +11,17 @@ from typing import Any
 
 from whichsense import sample
 from whichsense.config import load_as
+from whichsense.datasets import ConflictQuestion, Question
 from whichsense.errors import BadConfig
+from whichsense.evaluation.given import GivenDocuments
+from whichsense.evaluation.metric_models import load_reader
 from whichsense.evaluation.predict import beside, is_of, predict, questions_of
 from whichsense.evaluation.scoring import Result, score
+from whichsense.evaluation.setting import Given, Goal, Options, Setting
 from whichsense.files import read_json, sha256
-from whichsense.index import Index
 from whichsense.jobs.progress import Progress, silent
 from whichsense.metrics.detection import detection
+from whichsense.protocols import Searchable
 from whichsense.provenance import provenance
 from whichsense.systems.build import System, build
 from whichsense.systems.settings import SystemSettings, describe, load_settings
@@ -34,6 +38,9 @@ class LeaderboardEntry:
     file: str = ""
     provider: str = ""
     predictions: str = ""
+    given: Given | None = None
+    options: Options | None = None
+    """In place of what the whole comparison says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,12 @@ class LeaderboardConfig:
     """The content of a `systems.toml`."""
 
     dataset: str
+    """A name or a file; several are joined by "+"."""
+    goal: Goal = "readings"
+    given: Given = "question"
+    options: Options = "bound"
+    reader: str = ""
+    """Of long answers: what answers the disambiguated questions from them: "compact", or a SQuAD 2.0 model."""
     systems: tuple[LeaderboardEntry, ...] = ()
     index: str = ""
     """A folder, or "handbook", the embedded one. Empty: the embedded sample."""
@@ -56,6 +69,8 @@ class LeaderboardRow:
     name: str
     metrics: Mapping[str, float | None]
     intervals: Mapping[str, tuple[float, float]]
+    settings: Mapping[str, Any]
+    """The variant of the metrics, and the models that some of them depend on."""
     seconds_per_question: float | None
     predictions: str
     provenance: Mapping[str, Any]
@@ -66,8 +81,10 @@ class Leaderboard:
     """Systems beside each other over the same questions."""
 
     dataset: str
+    goal: str
+    benchmark: str
     questions: int
-    multi: int
+    counts: Mapping[str, int]
     systems: tuple[LeaderboardRow, ...]
     provenance: Mapping[str, Any]
 
@@ -93,42 +110,74 @@ def evaluate_systems(
             f"{path}: there are no systems to compare. Add [[systems]] with a file, provider or predictions."
         )
     tables = list(map(_load_table, config.systems))
+    settings = [_setting(config, entry) for entry in config.systems]
     out = Path(config.out)
     # Before anything is run: a mistake in the file must not cost hours.
     _refuse_same_file(path, out, [table.name for table in tables if table])
     out.mkdir(parents=True, exist_ok=True)
     limit = limit or config.limit or None
-    questions, source = questions_of(config.dataset, data_dir, limit)
+    questions, sources = questions_of(config.dataset, data_dir, limit)
+    benchmark = _benchmark(config.goal, questions)
+    models = {"reader": load_reader(config.reader)} if config.reader else {}
     index = sample.open_index(config.index or None)
     rows = []
-    for entry, table in zip(config.systems, tables, strict=True):
+    for entry, table, setting in zip(config.systems, tables, settings, strict=True):
         if table is None:  # predictions of a system that is not ours
             predictions = Path(entry.predictions)
             name = entry.name or predictions.stem
         else:
-            system = build(table, index, FOR_BENCHMARKS)
+            evidence: Searchable = index
+            if setting.given == "documents":
+                evidence = GivenDocuments(questions)
+            system = build(table, evidence, FOR_BENCHMARKS)
             name = system.name
             # The number of questions keeps runs with different limits apart.
             predictions = out / f"{_file_name(name)}-{len(questions)}.json"
             with progress(name) as shown:
                 _run_system(
                     system,
-                    index,
+                    evidence,
                     config.dataset,
                     predictions,
+                    setting=setting,
                     data_dir=data_dir,
                     limit=limit,
                     progress=shown,
                 )
-        result = score("ambignq", questions, predictions, allow_missing=True, name=name)
+        result = score(
+            benchmark, questions, predictions, allow_missing=True, name=name, **models
+        )
         rows.append(_row(result, predictions))
     return Leaderboard(
         dataset=config.dataset,
+        goal=config.goal,
+        benchmark=benchmark,
         questions=result.counts["n"],
-        multi=result.counts["n_multi"],
+        counts=result.counts,
         systems=tuple(rows),
-        provenance=provenance([source, path]),
+        provenance=provenance([*sources, path]),
     )
+
+
+def _setting(config: LeaderboardConfig, entry: LeaderboardEntry) -> Setting:
+    given = entry.given or config.given
+    return Setting(config.goal, given, entry.options or config.options)
+
+
+# The benchmark that scores each goal.
+_BENCHMARKS = {
+    "readings": "ambignq",
+    "ambiguity": "ambiguity",
+    "clarification": "cambignq",
+    "clarified answers": "cambignq-answers",
+    "long answer": "asqa",
+}
+
+
+def _benchmark(goal: str, questions: Sequence[Question]) -> str:
+    if goal == "readings" and isinstance(questions[0], ConflictQuestion):
+        return "ramdocs"
+    return _BENCHMARKS[goal]
 
 
 def _file_name(system: str) -> str:
@@ -157,16 +206,22 @@ def _refuse_same_file(path: str | Path, out: Path, names: Sequence[str]) -> None
 
 
 def _run_system(
-    system: System, index: Index, dataset: str, predictions: Path, **options: Any
+    system: System,
+    evidence: Searchable,
+    dataset: str,
+    predictions: Path,
+    setting: Setting,
+    **options: Any,
 ) -> None:
     """Predict with a system, unless its predictions exist."""
-    about = describe(system.settings, index)
-    if is_of(predictions, about, dataset):
+    about = describe(system.settings, evidence)
+    if is_of(predictions, about, dataset, setting):
         return
     predict(
         system.answerer,
         dataset,
         predictions,
+        setting=setting,
         system=about,
         rewrites=system.rewrites,
         **options,
@@ -182,6 +237,7 @@ def _row(result: Result, predictions: Path) -> LeaderboardRow:
     return LeaderboardRow(
         name=result.name,
         metrics={**result.metrics, **_detection(result)},
+        settings=result.settings,
         intervals=result.intervals,
         seconds_per_question=facts.get("seconds_per_question"),
         predictions=str(predictions),
@@ -190,7 +246,9 @@ def _row(result: Result, predictions: Path) -> LeaderboardRow:
 
 
 def _detection(result: Result) -> dict[str, float]:
-    """CAmbigNQ's detection: a question with more than one predicted answer counts as predicted ambiguous."""
+    """CAmbigNQ's detection by predicted answers: a question with more than one counts as predicted ambiguous."""
+    if result.dataset != "ambignq":
+        return {}
     questions = result.questions.values()
     gold = [scores["multi"] for scores in questions]
     predicted = [len(scores["predicted"]) > 1 for scores in questions]

@@ -1,22 +1,22 @@
-"""Predict: a system over a dataset, written in AmbigNQ's official form. What was answered is never answered twice."""
+"""Predict: a system over a dataset, one prediction for each question. What was answered is never answered twice."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from whichsense.datasets import Question, load_questions
 from whichsense.errors import BadInput
 from whichsense.evaluation.journal import Journal
+from whichsense.evaluation.setting import READINGS, Setting
 from whichsense.files import as_json, read_json, write_atomically
 from whichsense.jobs.claims import same_fingerprint
 from whichsense.jobs.progress import Progress, silent
 from whichsense.protocols import Answerer
 from whichsense.provenance import provenance
-from whichsense.types import Reading
 
 _BATCH = 8
 
@@ -33,12 +33,20 @@ class Predicted:
 
 def questions_of(
     dataset: str, data_dir: str | Path | None = None, limit: int | None = None
-) -> tuple[list[Question], Path]:
-    """The questions of a dataset, by name or from a file in AmbigNQ's form, and the file that they are from."""
-    found, path = load_questions(dataset, data_dir)
-    if not found:
-        raise BadInput(f"'{dataset}' holds no questions.")
-    return found[:limit], path
+) -> tuple[list[Question], list[Path]]:
+    """The questions of a dataset, and the files that they are from.
+
+    `dataset` is a name, a file in AmbigNQ's form, or several joined by "+".
+    """
+    questions: list[Question] = []
+    paths = []
+    for name in [dataset] if Path(dataset).is_file() else dataset.split("+"):
+        own, path = load_questions(name.strip(), data_dir)
+        if not own:
+            raise BadInput(f"'{name}' holds no questions.")
+        questions += own
+        paths.append(path)
+    return questions[:limit], paths
 
 
 def predict(
@@ -46,6 +54,7 @@ def predict(
     dataset: str,
     out: str | Path,
     *,
+    setting: Setting = READINGS,
     system: Mapping[str, Any] | None = None,
     rewrites: bool = True,
     data_dir: str | Path | None = None,
@@ -53,7 +62,9 @@ def predict(
     batch: int = _BATCH,
     progress: Progress = silent,
 ) -> Predicted:
-    """Answer every question of a dataset; `out` appears when all are answered.
+    """Predict for every question of a dataset; `out` appears when all are done.
+
+    `setting` says what is predicted and what is given; the form of a prediction follows from its goal.
 
     Until then the answers lie in `out.partial`: a run that was killed or stopped goes on with the question after the
     last one there, and a second run beside one that goes on is refused. `system` says what answers; going on with
@@ -61,33 +72,34 @@ def predict(
     answered at once: more keep a GPU busier.
     """
     out = Path(out)
-    questions, path = questions_of(dataset, data_dir, limit)
-    if out.exists() and out.samefile(path):
+    questions, paths = questions_of(dataset, data_dir, limit)
+    if out.exists() and any(map(out.samefile, paths)):
         raise BadInput(
             f"'{out}' holds the questions; predictions would replace them. Give another --out."
         )
-    about = {"system": dict(system or {}), "dataset": dataset, "rewrites": rewrites}
+    about = {
+        "system": dict(system or {}),
+        "dataset": dataset,
+        "setting": asdict(setting),
+        "rewrites": rewrites,
+    }
     with Journal(out, about, questions) as journal:
         for some in journal.batches(batch, progress):
             began = time.perf_counter()
-            cases = answerer.run([question.text for question in some])
+            predictions = []
+            for case in setting.run(answerer, some):
+                predictions.append(setting.prediction(answerer, case, rewrites))
             seconds = (time.perf_counter() - began) / len(some)
-            for question, case in zip(some, cases, strict=True):
-                journal.add(
-                    question,
-                    {
-                        "prediction": _official(case.readings, rewrites),
-                        "seconds": seconds,
-                    },
-                )
+            for question, prediction in zip(some, predictions, strict=True):
+                journal.add(question, {"prediction": prediction, "seconds": seconds})
     done = journal.records()
     taken = sum(one["seconds"] for one in done) / len(questions)
-    where = provenance([path])
-    where |= {"system": about["system"], "dataset": about["dataset"]}
-    predictions = {}
+    where = provenance(paths)
+    where |= {key: about[key] for key in ("system", "dataset", "setting")}
+    written = {}
     for question, record in zip(questions, done, strict=True):
-        predictions[question.id] = record["prediction"]
-    write_atomically(out, as_json(predictions))
+        written[question.id] = record["prediction"]
+    write_atomically(out, as_json(written))
     facts = {
         "questions": len(questions),
         "seconds_per_question": taken,
@@ -103,31 +115,13 @@ def beside(out: Path) -> Path:
     return out.with_name(f"{out.name}.about.json")
 
 
-def is_of(out: Path, system: Mapping[str, Any], dataset: str) -> bool:
-    """Whether a prediction file is there and was made by this very system over this dataset."""
+def is_of(
+    out: Path, system: Mapping[str, Any], dataset: str, setting: Setting = READINGS
+) -> bool:
+    """Whether a prediction file is there and was made by this very system over this dataset in this setting."""
     if not out.exists() or not beside(out).exists():
         return False
     where = read_json(beside(out))["provenance"]
-    written = {"system": where["system"], "dataset": where["dataset"]}
-    return same_fingerprint(written, {"system": system, "dataset": dataset})
-
-
-def _official(readings: Sequence[Reading], rewrites: bool) -> list[Any]:
-    """The official form. Pairs also say how probable the answer is, where the system gives a probability; the official
-    script passes over it."""
-    if not rewrites:
-        return [reading.answer for reading in readings]
-    pairs = []
-    for reading in readings:
-        pair = {"question": reading.question, "answer": reading.answer}
-        pairs.append(pair | _confidence(reading))
-    return pairs
-
-
-def _confidence(reading: Reading) -> dict[str, float]:
-    # Some verifiers score by log probabilities, and some systems not at all.
-    return (
-        {"confidence": round(reading.confidence, 4)}
-        if 0 < reading.confidence <= 1
-        else {}
-    )
+    written = {key: where.get(key) for key in ("system", "dataset", "setting")}
+    wanted = {"system": system, "dataset": dataset, "setting": asdict(setting)}
+    return same_fingerprint(written, wanted)

@@ -1,4 +1,5 @@
-"""CAmbigNQ's metrics: the categories, options and clarified answers of a clarification question.
+"""CAmbigNQ's metrics: the categories, options and clarified answers of a clarification question; how often different
+options have the same answer ("collapse").
 
 "Released" takes two separate assignments, one that is best for precision and one that is best for recall. The paper
 describes a single one: `one_assignment=True` takes the one that is best for both together.
@@ -143,6 +144,29 @@ def ratio(overlaps: Sequence[Overlap]) -> MicroAverage:
     if precision + recall:
         f1 = 2 * precision * recall / (precision + recall)
     return MicroAverage(precision, recall, f1)
+
+
+def distinct_answers_released(answers: Sequence[Sequence[str]]) -> float:
+    """CAmbigNQ's "# Ans." as released: distinct answers over the whole set, divided by the number of questions.
+
+    An answer that two questions share counts once.
+
+    >>> distinct_answers_released([["Ann", "ann"], ["Bo", "Ann"]])
+    1.0
+    """
+    distinct: set[str] = set()
+    for own in answers:
+        distinct.update(map(normal_form, own))
+    return len(distinct - {""}) / len(answers) if answers else 0.0
+
+
+def distinct_answers(answers: Sequence[str]) -> int:
+    """The distinct answers of one question's options.
+
+    >>> distinct_answers(["The Beatles", "beatles", "", "Queen"])
+    2
+    """
+    return len(set(map(normal_form, answers)) - {""})
 
 
 def category_exact_match(gold: str, predicted: str) -> float:

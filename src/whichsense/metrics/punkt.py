@@ -57,21 +57,29 @@ def sentences(text: str) -> list[str]:
     >>> sentences('it came out in the u.s. in 1977. then "jaws 2" followed! (so did others.) dr. no was first.')
     ['it came out in the u.s. in 1977. then "jaws 2" followed!', '(so did others.)', 'dr. no was first.']
     """
-    spans = _realign_closings(text, _raw_spans(text))
-    return [text[start:end] for start, end in spans]
+    return [text[start:end] for start, end in spans(text)]
+
+
+def spans(text: str) -> list[tuple[int, int]]:
+    """Start and end of each sentence of a lower-cased text.
+
+    >>> spans("it ended. it began.")
+    [(0, 9), (10, 19)]
+    """
+    return _realign_closings(text, _raw_spans(text))
 
 
 def _raw_spans(text: str) -> list[tuple[int, int]]:
     """Start and end of each sentence, before closing quotes are moved."""
-    spans = []
+    raw = []
     start = 0
     for word_start, mark in _candidate_ends(text):
         context = text[word_start : mark.end()] + mark[1]
         if _has_sentence_end(context):
-            spans.append((start, mark.end()))
+            raw.append((start, mark.end()))
             start = mark.start(2) if mark[2] else mark.end()
-    spans.append((start, len(text.rstrip())))
-    return spans
+    raw.append((start, len(text.rstrip())))
+    return raw
 
 
 def _candidate_ends(text: str) -> list[tuple[int, re.Match[str]]]:
@@ -121,16 +129,16 @@ def _ends_sentence(token: str, following: str) -> bool:
     return True
 
 
-def _realign_closings(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _realign_closings(text: str, raw: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Move closing quotes and brackets back to the sentence that they close."""
     aligned = []
     moved = 0  # characters that the sentence before has taken
-    for number, (start, stop) in enumerate(spans):
+    for number, (start, stop) in enumerate(raw):
         begin = start + moved
         end = stop
         moved = 0
-        if number + 1 < len(spans):
-            next_start, next_end = spans[number + 1]
+        if number + 1 < len(raw):
+            next_start, next_end = raw[number + 1]
             closing = _CLOSING.match(text[next_start:next_end])
             if closing:
                 end = next_start + len(closing[0].rstrip())

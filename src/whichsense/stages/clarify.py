@@ -33,7 +33,8 @@ class SeqClarifier(GeneratorStage):
         for case in cases:
             questions.append(case.question)
             answers.append([reading.answer for reading in case.readings])
-            hits.append(evidence_of(case.readings))
+            # Without readings (CAmbigNQ's "no answers"), all passages are the evidence.
+            hits.append(evidence_of(case.readings) or list(case.hits))
         texts = self.write(questions, answers, hits)
         clarified_cases = []
         for case, text in zip(cases, texts, strict=True):

@@ -70,20 +70,67 @@ class SeqSummarizer(GeneratorStage):
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionRepeated:
+    """ASQA's first baseline: the question, eight times over."""
+
+    times: int = 8
+
+    def summarize(self, cases: Sequence[Case]) -> list[Case]:
+        summarized = []
+        for case in cases:
+            repeated = (Citation(case.question, ()),) * self.times
+            answer = LongAnswer(case.question, repeated)
+            summarized.append(replace(case, long_answer=answer))
+        return summarized
+
+
+@dataclass(frozen=True, slots=True)
+class BestPassages:
+    """ASQA's other baselines: the best passage, or the best few, word by word. Every sentence cites its passage."""
+
+    passages: int = 1
+
+    def summarize(self, cases: Sequence[Case]) -> list[Case]:
+        summarized = []
+        for case in cases:
+            citations = []
+            for hit in case.hits[: self.passages]:
+                for sentence in sentences(hit.passage.text):
+                    citations.append(Citation(sentence, (hit.passage,)))
+            answer = LongAnswer(case.question, tuple(citations))
+            summarized.append(replace(case, long_answer=answer))
+        return summarized
+
+
+@dataclass(frozen=True, slots=True)
 class SummarizerSettings:
     """A system's `[summarizer]`."""
 
     provider: str = ""
     model: str = ""
     beams: int = 4
+    times: int = 8
+    """How often "question" repeats the question."""
+    passages: int = 1
+    """How many passages "passages" gives."""
 
 
 def _seq2seq(settings: SummarizerSettings, context: BuildContext) -> Summarizer:
     return SeqSummarizer(settings.model, settings.beams, context.device)
 
 
+def _question(settings: SummarizerSettings, context: BuildContext) -> Summarizer:
+    return QuestionRepeated(settings.times)
+
+
+def _passages(settings: SummarizerSettings, context: BuildContext) -> Summarizer:
+    return BestPassages(settings.passages)
+
+
 PROVIDERS: Mapping[str, Factory[SummarizerSettings, Summarizer]] = {
-    "long-answer": _seq2seq
+    "long-answer": _seq2seq,
+    "question": _question,
+    "passages": _passages,
 }
 
 

@@ -116,7 +116,7 @@ def build(
         settings.device,
     )
     where = f"System '{settings.name}'"
-    if settings.reader is None:
+    if not (settings.reader or settings.clarifier or settings.summarizer):
         raise MissingStage(
             f'{where} needs a reader. Add to its file: [reader] model = "…", or provider = "compact".'
         )
@@ -131,7 +131,7 @@ def build(
         return _rewriting_first(settings, retriever, stages, context, policy)
     rewrites = "disambiguator" in stages
     stages.setdefault("disambiguator", PromptCopy())
-    provider = settings.reader.provider
+    provider = settings.reader.provider if settings.reader else ""
     pipeline = Pipeline(
         retriever,
         **stages,

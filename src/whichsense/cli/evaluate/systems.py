@@ -19,13 +19,48 @@ from whichsense.jobs.progress import show_progress
 if TYPE_CHECKING:
     from whichsense.evaluation.leaderboard import Leaderboard
 
-# Metrics that the table shows, in percent, and their titles.
+# By benchmark, the metrics that the table shows, and their titles.
 _COLUMNS = {
-    "f1_ans": "F1ans",
-    "f1_ans_multi": "(multi)",
-    "f1_bleu4": "F1BLEU",
-    "f1_edit": "F1EDIT",
+    "ambignq": {
+        "f1_ans": "F1ans",
+        "f1_ans_multi": "(multi)",
+        "f1_bleu4": "F1BLEU",
+        "f1_edit": "F1EDIT",
+    },
+    "ambiguity": {
+        "accuracy": "accuracy",
+        "precision": "precision",
+        "recall": "recall",
+        "f1": "F1",
+    },
+    "cambignq": {
+        "bleu4": "BLEU-4",
+        "category_em": "category",
+        "option_f1": "options",
+        "options_per_question": "# options",
+    },
+    "cambignq-answers": {
+        "answer_f1": "answers",
+        "end_to_end_f1": "asked",
+        "direct_f1": "unasked",
+        "distinct_answers": "# answers",
+    },
+    "asqa": {
+        "rouge_l": "ROUGE-L",
+        "str_em": "STR-EM",
+        "disambig_f1": "Disamb.F1",
+        "dr": "DR",
+        "length": "words",
+    },
+    "ramdocs": {
+        "exact_match": "exact",
+        "answer_precision": "precision",
+        "answer_recall": "recall",
+        "answers_per_question": "# answers",
+    },
 }
+# Shown as they are; all others are shares, shown in percent.
+_COUNTS = ("options_per_question", "distinct_answers", "length", "answers_per_question")
 
 
 @click.command()
@@ -36,8 +71,9 @@ _COLUMNS = {
 def systems(
     file: Path, data_dir: Path | None, limit: int | None, as_json: bool
 ) -> None:
-    """Compare systems: answers, rewrites, seconds per question.
+    """Compare systems: their scores, each over its 95% interval, and seconds per question.
 
+    The file's `goal` says what they predict: readings, ambiguity, clarification, clarified answers, long answer.
     A system with predictions is not run again; a stopped one resumes.
     """
     from whichsense.evaluation.leaderboard import evaluate_systems
@@ -55,17 +91,33 @@ def systems(
 
 
 def _print_leaderboard(leaderboard: Leaderboard) -> None:
-    counts = f"{leaderboard.questions:,} questions, {leaderboard.multi:,} of them"
-    print(f"{leaderboard.dataset}: {counts} with several answers")
+    columns = _COLUMNS[leaderboard.benchmark]
+    counts = ", ".join(f"{name} {n:,}" for name, n in leaderboard.counts.items())
+    print(f"{leaderboard.dataset}, {leaderboard.goal}: {counts}")
     width = max(6, *(len(system.name) for system in leaderboard.systems))
-    titles = "".join(f"{title:>10}" for title in (*_COLUMNS.values(), "s each"))
-    print(f"{'':<{width}}{titles}")
+    _print_row("", width, [*columns.values(), "s each"])
     for system in leaderboard.systems:
-        cells = []
-        for metric in _COLUMNS:
-            value = system.metrics.get(metric)
-            cells.append("–" if value is None else f"{100 * value:.1f}")
+        values = []
+        intervals = []
+        for metric in columns:
+            values.append(_show(metric, system.metrics.get(metric)))
+            low, high = system.intervals.get(metric, (None, None))
+            interval = f"{_show(metric, low)}–{_show(metric, high)}"
+            intervals.append("" if low is None else interval)
         seconds = system.seconds_per_question
-        cells.append("–" if seconds is None else f"{seconds:.3f}")
-        row = "".join(f"{cell:>10}" for cell in cells)
-        print(f"{system.name:<{width}}{row}")
+        values.append("–" if seconds is None else f"{seconds:.3f}")
+        _print_row(system.name, width, values)
+        _print_row("", width, intervals)
+    for setting in ("reader", "judge"):  # models that a metric depends on
+        if setting in leaderboard.systems[0].settings:
+            print(f"{setting}: {leaderboard.systems[0].settings[setting]}")
+
+
+def _show(metric: str, value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.1f}" if metric in _COUNTS else f"{100 * value:.1f}"
+
+
+def _print_row(name: str, width: int, cells: list[str]) -> None:
+    print(f"{name:<{width}}" + "".join(f"{cell:>12}" for cell in cells))

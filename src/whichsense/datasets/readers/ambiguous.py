@@ -196,7 +196,7 @@ def _parse_context(row: Row) -> Context:
     return Context(row.text("title"), row.text("text"))
 
 
-def read_ramdocs(path: Path, split: str, fix: str) -> Iterator[Question]:
+def read_ramdocs(path: Path | ParsedJson, split: str, fix: str) -> Iterator[Question]:
     """RAMDocs: documents that are right, wrong or irrelevant, and a right answer for each entity of the name."""
     # {question, documents: [{text, type, answer}], disambig_entity, gold_answers, wrong_answers}
     ids = IdMaker()

@@ -60,13 +60,13 @@ def draw_form(
         raise BadInput(
             f"'{out}' exists and may hold marks. Remove it, or give another --out."
         )
-    every, path = questions_of(dataset, data_dir)
+    every, paths = questions_of(dataset, data_dir)
     goal = _Goal(questions, several)
     about = {"system": dict(system or {}), "dataset": dataset, "seed": seed}
     with Journal(out, about, draw_questions(every, seed)) as journal:
         _ask_until(goal, answerer, journal, progress)
     chosen, counts = _choose(goal, journal)
-    origin = provenance([path], seed) | {"system": about["system"]}
+    origin = provenance(paths, seed) | {"system": about["system"]}
     form = Form(
         dataset=dataset,
         seed=seed,

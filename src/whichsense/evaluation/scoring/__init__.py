@@ -7,11 +7,14 @@ from typing import Any
 
 from whichsense.errors import BadInput, did_you_mean
 from whichsense.evaluation.scoring.ambignq import score_ambignq
+from whichsense.evaluation.scoring.ambiguity import score_ambiguity
 from whichsense.evaluation.scoring.asqa import score_asqa
 from whichsense.evaluation.scoring.cambignq import score_cambignq
+from whichsense.evaluation.scoring.clarified import score_clarified
 from whichsense.evaluation.scoring.compare import Comparison, compare
 from whichsense.evaluation.scoring.inputs import GoldInput, PredictionInput
 from whichsense.evaluation.scoring.nq import score_nq
+from whichsense.evaluation.scoring.ramdocs import score_ramdocs
 from whichsense.evaluation.scoring.result import Result, load_result
 
 __all__ = ["Comparison", "Result", "compare", "load_result", "score"]
@@ -19,9 +22,12 @@ __all__ = ["Comparison", "Result", "compare", "load_result", "score"]
 # A benchmark's scorer: (gold, predictions, **options) → Result.
 _BENCHMARKS: dict[str, Callable[..., Result]] = {
     "ambignq": score_ambignq,
+    "ambiguity": score_ambiguity,
     "asqa": score_asqa,
     "cambignq": score_cambignq,
+    "cambignq-answers": score_clarified,
     "nq": score_nq,
+    "ramdocs": score_ramdocs,
 }
 
 

@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from whichsense.datasets import LongQuestion
 from whichsense.datasets.readers.long_form import read_asqa
 from whichsense.errors import BadInput
+from whichsense.evaluation.scoring.citations import (
+    CitedText,
+    add_citation_scores,
+    as_cited_text,
+    citation_intervals,
+    citation_means,
+)
 from whichsense.evaluation.scoring.inputs import (
     GoldInput,
     PredictionInput,
@@ -16,7 +23,7 @@ from whichsense.evaluation.scoring.inputs import (
     read_gold,
     result_name,
 )
-from whichsense.evaluation.scoring.predictions import align, as_text, read_predictions
+from whichsense.evaluation.scoring.predictions import align, read_predictions
 from whichsense.evaluation.scoring.result import (
     Interval,
     Result,
@@ -28,6 +35,7 @@ from whichsense.evaluation.scoring.result import (
 )
 from whichsense.metrics import asqa as metrics
 from whichsense.metrics.bootstrap import middle
+from whichsense.metrics.citations import Judge
 from whichsense.metrics.rouge import rouge_l
 
 if TYPE_CHECKING:
@@ -52,24 +60,28 @@ def score_asqa(
     allow_missing: bool = False,
     reader: metrics.Reader | None = None,
     reader_answers: PredictionInput | None = None,
+    judge: Judge | None = None,
     split: str = "dev",
     name: str = "",
 ) -> Result:
-    """Score long answers, `{id: text}`.
+    """Score long answers, `{id: text}` or `{id: {"text", "sentences": [{"sentence", "citations"}…], "documents"}}`.
 
     `reader` answers the disambiguated questions from them; in its place `reader_answers` are the official reader's
-    answers, `{id_number: answer}`. `split` chooses among several in one file.
+    answers, `{id_number: answer}`. `judge` decides whether cited documents support a sentence. `split` chooses among
+    several in one file.
     """
     golds = read_gold(gold, lambda source: read_asqa(source, split, _FIX), LongQuestion)
-    aligned = align(golds, predictions, as_text, allow_missing=allow_missing)
+    aligned = align(golds, predictions, as_cited_text, allow_missing=allow_missing)
     questions: dict[str, _Scores] = {}
     pairs: dict[str, _Pairs] = {}
-    texts = []
+    answers = []
     for key, question in golds.items():
         pairs[key] = _disambiguations(question)
-        texts.append(aligned[key] or "")  # a missing answer scores as an empty one
-        questions[key] = _score_question(question, pairs[key], texts[-1])
+        # A missing answer scores as an empty one.
+        answers.append(aligned[key] or CitedText(""))
+        questions[key] = _score_question(question, pairs[key], answers[-1].text)
     rows = list(questions.values())
+    texts = [answer.text for answer in answers]
     settings: dict[str, Any] = {"variant": variant}
     if reader_answers is not None:
         settings["reader"] = input_name(reader_answers, "own")
@@ -78,14 +90,18 @@ def score_asqa(
         settings["reader"] = str(getattr(reader, "name", "own"))
         groups = list(pairs.values())
         _add_reader_scores(rows, metrics.read_all(groups, texts, reader))
+    cited: list[_Scores] = []
+    if judge is not None:
+        settings["judge"] = str(getattr(judge, "name", "own"))
+        cited = add_citation_scores(rows, answers, judge)
     has_reader = "reader" in settings
     references = _references(rows, variant)
     return Result(
         dataset="asqa",
         name=result_name(name, predictions),
-        metrics=_means(rows, references, variant, has_reader),
+        metrics=_means(rows, references, variant, has_reader) | citation_means(cited),
         counts={"n": len(questions)},
-        intervals=_intervals(rows, references, has_reader),
+        intervals=_intervals(rows, references, has_reader) | citation_intervals(cited),
         questions=questions,
         settings=settings,
         notes=[] if has_reader else [_NO_READER],

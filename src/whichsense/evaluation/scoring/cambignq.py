@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +14,11 @@ from whichsense.evaluation.scoring.inputs import (
     PredictionInput,
     read_gold,
     result_name,
+)
+from whichsense.evaluation.scoring.overlaps import (
+    overlap_columns,
+    overlap_metrics,
+    overlap_statistics,
 )
 from whichsense.evaluation.scoring.predictions import align, as_text
 from whichsense.evaluation.scoring.result import (
@@ -63,7 +68,13 @@ def score_cambignq(
 ) -> Result:
     """Score clarification questions, `{id: text}`, against CAmbigNQ's records or a plain `{id: text}`."""
     golds = read_gold(gold, _read_official, ClarifiedQuestion)
-    aligned = align(golds, predictions, as_text, allow_missing=allow_missing)
+    aligned = align(
+        golds,
+        predictions,
+        as_text,
+        allow_missing=allow_missing,
+        is_empty=lambda text: text == "",  # a system that does not ask
+    )
     corpus = _Corpus()
     questions: dict[str, _Scores] = {}
     for key, question in golds.items():
@@ -123,16 +134,13 @@ def _score_question(
 
 
 def _corpus_scores(rows: Sequence[_Scores], corpus: _Corpus) -> dict[str, float | None]:
-    options = metrics.ratio(corpus.overlaps)
     category_bleu = corpus_bleu(corpus.gold_categories, corpus.categories, order=1)
     return {
         "bleu4": corpus_bleu(corpus.golds, corpus.predictions, _ORDER),
         "bert_score": None,
         "category_em": mean(column(rows, "category_em")),
         "category_bleu1": category_bleu,
-        "option_precision": options.precision,
-        "option_recall": options.recall,
-        "option_f1": options.f1,
+        **overlap_metrics("option", corpus.overlaps),
         "options_per_question": mean(column(rows, "options")),
     }
 
@@ -150,38 +158,22 @@ def _add_bert_scores(
 
 
 def _intervals(rows: Sequence[_Scores], corpus: _Corpus) -> dict[str, Interval]:
-    overlaps = list(map(asdict, corpus.overlaps))
-    # One sum for each part of a ratio: micro averages divide sums, not questions' scores.
     columns: dict[str, Sequence[float]] = {
         "n": [1.0] * len(rows),
         "category_em": column(rows, "category_em"),
         "options": column(rows, "options"),
-        "precision_sum": column(overlaps, "precision_sum"),
-        "recall_sum": column(overlaps, "recall_sum"),
-        "predicted": column(overlaps, "predicted"),
-        "gold": column(overlaps, "gold"),
     }
+    columns |= overlap_columns("option", corpus.overlaps)
     columns |= _bleu_columns("question", _ORDER, corpus.golds, corpus.predictions)
     columns |= _bleu_columns("category", 1, corpus.gold_categories, corpus.categories)
     statistics = {
         "bleu4": _corpus_bleu("question", _ORDER),
         "category_em": ratio_of("category_em", "n"),
         "category_bleu1": _corpus_bleu("category", 1),
-        "option_precision": ratio_of("precision_sum", "predicted"),
-        "option_recall": ratio_of("recall_sum", "gold"),
-        "option_f1": _option_f1,
+        **overlap_statistics("option"),
         "options_per_question": ratio_of("options", "n"),
     }
     return bootstrap_intervals(columns, statistics)
-
-
-def _option_f1(sums: Mapping[str, Array]) -> Array:
-    import numpy as np
-
-    precision = ratio_of("precision_sum", "predicted")(sums)
-    recall = ratio_of("recall_sum", "gold")(sums)
-    f1: Array = 2 * precision * recall / np.maximum(precision + recall, 1e-12)
-    return f1
 
 
 def _bleu_columns(

@@ -23,6 +23,8 @@ BY_MODEL = {
     "qa_hit": "reader",
     "dr": "reader",
     "bert_score": "bert",
+    "citation_recall": "judge",
+    "citation_precision": "judge",
 }
 """Metrics that depend on a model, and the setting that names the model."""
 

@@ -1,0 +1,188 @@
+"""The setting of an experiment: what a system predicts, and what the dataset gives it beside the question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from whichsense.datasets import Question
+from whichsense.errors import BadInput, did_you_mean
+from whichsense.evaluation.given import with_clarification, with_gold_readings
+from whichsense.pipeline import Pipeline
+from whichsense.protocols import Answerer
+from whichsense.stages.clarify import ClarifiedReader
+from whichsense.types import Case, Option, Reading
+
+Goal = Literal[
+    "readings", "ambiguity", "clarification", "clarified answers", "long answer"
+]
+Given = Literal["question", "answers", "clarification", "documents"]
+Options = Literal["bound", "read"]
+
+GOALS: tuple[str, ...] = get_args(Goal)
+GIVENS: tuple[str, ...] = get_args(Given)
+OPTIONS: tuple[str, ...] = get_args(Options)
+
+# What a clarification or a long answer can be made from; the other goals need nothing but the question.
+_FROM_ANSWERS = ("clarification", "clarified answers", "long answer")
+
+
+def _check(key: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise BadInput(f"There is no {key} '{value}'. {did_you_mean(value, known)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One experiment over a dataset."""
+
+    goal: Goal = "readings"
+    given: Given = "question"
+    """The question alone; gold answers with their rewrites; the gold clarification question; or the documents that
+    come with each question, which are read in place of a search."""
+    options: Options = "bound"
+    """How an option is answered: by the reading that it is bound to, or by reading the clarified question anew, as
+    CAmbigNQ does. An option without a reading is always read."""
+
+    def __post_init__(self) -> None:
+        _check("goal", self.goal, GOALS)
+        _check("given", self.given, GIVENS)
+        _check("options", self.options, OPTIONS)
+        if self.given == "answers" and self.goal not in _FROM_ANSWERS:
+            raise BadInput(
+                f"Gold answers are given for the goals {', '.join(_FROM_ANSWERS)}, not for '{self.goal}'."
+            )
+        if self.given == "clarification" and self.goal != "clarified answers":
+            raise BadInput(
+                f"A gold clarification is given for the goal 'clarified answers', not for '{self.goal}'."
+            )
+
+    def run(self, answerer: Answerer, questions: Sequence[Question]) -> list[Case]:
+        """The cases of some questions, as far as the goal needs them."""
+        texts = [question.text for question in questions]
+        if self.goal == "readings":
+            return answerer.run(texts)
+        if not isinstance(answerer, Pipeline):
+            raise BadInput(
+                f"A system that rewrites before it reads has no goal but 'readings'; this is '{self.goal}'."
+            )
+        if self.given in ("question", "documents"):
+            return answerer.run(texts, _STEPS[self.goal])
+        cases = []
+        evidence = answerer.run(texts, "evidence")
+        for question, case in zip(questions, evidence, strict=True):
+            cases.append(self._advance(answerer, question, case))
+        return cases
+
+    def _advance(self, pipeline: Pipeline, question: Question, case: Case) -> Case:
+        """The case with what the dataset gives, and with what is made from it."""
+        if self.given == "clarification":
+            return with_clarification(question, case)
+        case = with_gold_readings(question, case)
+        if self.goal == "long answer":
+            return replace(case, long_answer=pipeline.summarize(case))
+        return replace(case, clarification=pipeline.clarify(case))
+
+    def prediction(self, answerer: Answerer, case: Case, rewrites: bool) -> Any:
+        """What is written of a case, as JSON values."""
+        if self.goal == "ambiguity":
+            return {"ambiguous": is_called_ambiguous(case), "score": case.ambiguous}
+        if self.goal == "clarification":
+            return case.clarification.question if case.clarification else ""
+        if self.goal == "clarified answers":
+            return self._clarified_answers(answerer, case)
+        if self.goal == "long answer":
+            return _long_answer(case)
+        return official_readings(case.readings, rewrites)
+
+    def _clarified_answers(self, answerer: Answerer, case: Case) -> dict[str, Any]:
+        """The options with an answer each; the answers without asking; whether the question is called ambiguous."""
+        clarification = case.clarification
+        options = []
+        if clarification is not None and isinstance(answerer, Pipeline):
+            answers = self._answer_options(answerer, case)
+            for option, answer in zip(clarification.options, answers, strict=True):
+                options.append({"option": option.label, "answer": answer})
+        return {
+            "ambiguous": is_called_ambiguous(case),
+            "clarification": clarification.question if clarification else "",
+            "options": options,
+            "answers": [reading.answer for reading in case.readings],
+        }
+
+    def _answer_options(self, pipeline: Pipeline, case: Case) -> list[str]:
+        if case.clarification is None:
+            return []
+        bound = [_bound_answer(option) for option in case.clarification.options]
+        if self.options == "bound" and all(bound):
+            return bound
+        if pipeline.reader is None:
+            raise BadInput(
+                "The options of a clarification are to be read, and the system has no reader. Add [reader]."
+            )
+        reader = ClarifiedReader(pipeline.reader, pipeline.reranker)
+        answers = []
+        for own, reading in zip(bound, reader.answer_options(case), strict=True):
+            is_bound = self.options == "bound" and own
+            answers.append(own if is_bound else reading.answer)
+        return answers
+
+
+# How far a pipeline goes for each goal.
+_STEPS: dict[str, Literal["readings", "clarification", "long answer"]] = {
+    "ambiguity": "readings",
+    "clarification": "clarification",
+    "clarified answers": "clarification",
+    "long answer": "long answer",
+}
+
+
+def _bound_answer(option: Option) -> str:
+    return option.readings[0].answer if option.readings else ""
+
+
+def is_called_ambiguous(case: Case) -> bool:
+    """What the system's detector says; without one, whether there are several readings."""
+    if case.is_ambiguous is None:
+        return len(case.readings) > 1
+    return case.is_ambiguous
+
+
+def official_readings(readings: Sequence[Reading], rewrites: bool) -> list[Any]:
+    """AmbigNQ's official form. Pairs also say how probable the answer is, where the system gives a probability; the
+    official script passes over it."""
+    if not rewrites:
+        return [reading.answer for reading in readings]
+    pairs = []
+    for reading in readings:
+        pair: dict[str, Any] = {"question": reading.question, "answer": reading.answer}
+        # Some verifiers score by log probabilities, and some systems not at all.
+        if 0 < reading.confidence <= 1:
+            pair["confidence"] = round(reading.confidence, 4)
+        pairs.append(pair)
+    return pairs
+
+
+def _long_answer(case: Case) -> dict[str, Any]:
+    """The text, and ALCE's form of its citations: documents, and the numbers of those that each sentence cites."""
+    if case.long_answer is None:
+        return {"text": "", "sentences": [], "documents": []}
+    documents: dict[str, dict[str, str]] = {}
+    sentences = []
+    for citation in case.long_answer.sentences:
+        numbers = []
+        for passage in citation.passages:
+            documents.setdefault(
+                passage.id, {"title": passage.title, "text": passage.text}
+            )
+            numbers.append(list(documents).index(passage.id) + 1)
+        sentences.append({"sentence": citation.sentence, "citations": numbers})
+    return {
+        "text": case.long_answer.text,
+        "sentences": sentences,
+        "documents": list(documents.values()),
+    }
+
+
+READINGS = Setting()
