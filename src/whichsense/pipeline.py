@@ -91,11 +91,25 @@ class Pipeline:
 
     def clarify(self, question: str | Case) -> Clarification | None:
         """One question back to the person: which reading is meant? A case that has its readings goes on from there."""
-        return self._finish(question, "clarification").clarification
+        case = self._with_readings(question, "clarification")
+        return self.advance(case, "clarification").clarification
 
     def summarize(self, question: str | Case) -> LongAnswer | None:
         """One long answer that tells the whole story. A case that has its readings goes on from there."""
-        return self._finish(question, "long answer").long_answer
+        case = self._with_readings(question, "long answer")
+        return self.advance(case, "long answer").long_answer
+
+    def advance(
+        self,
+        case: Case,
+        goal: _Goal,
+        *,
+        limits: Limits | None = None,
+        on_stage: _StageHook = _ignore,
+    ) -> Case:
+        """A case that has its readings, taken on to a clarification or a long answer; limits and hook as in `run`."""
+        last = self._last_step(goal)
+        return _run_steps(last, [case], limits or Limits(), on_stage)[0]
 
     def _steps(self, goal: _Goal) -> Iterator[Step]:
         """The names and verbs of the stages that lead to a goal, in their order."""
@@ -149,12 +163,11 @@ class Pipeline:
             finished += _run_steps(others, some, limits, on_stage)
         return finished
 
-    def _finish(self, question: str | Case, goal: _Goal) -> Case:
-        case = question if isinstance(question, Case) else None
-        last = self._last_step(goal)  # a stage that is missing is named before the work
-        if case is None:
-            case = self.ask(str(question))
-        return _run_steps(last, [case], Limits(), _ignore)[0]
+    def _with_readings(self, question: str | Case, goal: _Goal) -> Case:
+        if isinstance(question, Case):
+            return question
+        self._last_step(goal)  # a stage that is missing is named before the work
+        return self.ask(question)
 
 
 def _run_steps(

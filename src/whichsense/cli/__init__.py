@@ -31,6 +31,7 @@ _COMMANDS = {
     "tune": "Find the threshold of a system's verification.",
     "predict": "Answer a dataset's questions with a system.",
     "evaluate": "Measure systems over a dataset.",
+    "serve": "Answer over HTTP: readings, searches, streams.",
 }
 
 

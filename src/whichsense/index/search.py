@@ -181,6 +181,15 @@ class Index:
                 return passage
         raise BadInput(f"No passage has the id '{passage_id}' in '{self.folder}'.")
 
+    def document(self, passage_id: str) -> list[Passage]:
+        """All passages of the document that a passage is from, in the document's order."""
+        passage = self.passage(passage_id)
+        document_id, cut, _ = passage.id.rpartition("#")
+        if not cut:
+            return [passage]
+        passages = self._texts.named([document_id]).values()
+        return sorted(passages, key=lambda one: one.start)
+
     def at(self, rows: Sequence[int]) -> list[Passage]:
         """Passages by row, from 0 to `manifest.next_row`; deleted ones are still there."""
         return self._texts.fetch(rows)

@@ -1,6 +1,14 @@
 """The records that flow between the stages: frozen and typed. `Case` holds all of them."""
 
-from whichsense.types.case import FOR_BENCHMARKS, FOR_PEOPLE, Call, Case, Cost, Policy
+from whichsense.types.case import (
+    FOR_BENCHMARKS,
+    FOR_PEOPLE,
+    Call,
+    Case,
+    Cost,
+    Policy,
+    ServedCase,
+)
 from whichsense.types.corpus import (
     Document,
     Hit,
@@ -40,5 +48,6 @@ __all__ = [
     "Reading",
     "Redirect",
     "Sense",
+    "ServedCase",
     "Span",
 ]

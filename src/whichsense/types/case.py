@@ -153,3 +153,19 @@ class Case:
             )
         fields = {name: item for name, item in value.items() if name != "schema"}
         return records.decode(cls, fields)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedCase:
+    """A case as a service gives it: with the id under which it can be rejoined, judged and deleted."""
+
+    id: str
+    case: Case
+
+    def to_json(self) -> dict[str, Any]:
+        return {"id": self.id, "case": self.case.to_json()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> ServedCase:
+        """Read what `to_json` wrote."""
+        return cls(str(value["id"]), Case.from_json(value["case"]))

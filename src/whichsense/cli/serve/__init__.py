@@ -1,0 +1,138 @@
+"""whichsense serve: the HTTP service over an index."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from whichsense.cli.evidence import evidence_options, open_evidence
+from whichsense.errors import require
+
+
+@click.command()
+@evidence_options
+@click.option(
+    "--system",
+    type=click.Path(path_type=Path),
+    metavar="FILE.toml",
+    help="Serve this system instead of the embedded model.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen at. One that other machines reach needs an API key.",
+)
+@click.option(
+    "--port",
+    default=8000,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port to listen at; 0 takes a free one.",
+)
+@click.option(
+    "--workers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="Processes, each with its own models.",
+)
+@click.option(
+    "--parallel",
+    default=2,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="Questions that each worker answers at once.",
+)
+@click.option(
+    "--threads",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="Processor cores that the embedded model uses for one question.",
+)
+@click.option(
+    "--queue",
+    default=64,
+    show_default=True,
+    type=click.IntRange(0, 10_000),
+    help="Questions that may wait in each worker. One more is refused with 429.",
+)
+@click.option(
+    "--deadline",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(0, 3600, min_open=True),
+    metavar="SECONDS",
+    help="Most time for one answer, with its time in the queue.",
+)
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of keys and traces.  [default: the user's state folder]",
+)
+@click.option(
+    "--no-traces", is_flag=True, help="Keep no case longer than a stream may need it."
+)
+@click.option(
+    "--host-name",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Name under which this machine may be asked, beside localhost. Repeatable.",
+)
+@click.option(
+    "--allow-origin",
+    "origins",
+    multiple=True,
+    metavar="ORIGIN",
+    help="Site whose pages may ask, such as https://example.org. Repeatable.",
+)
+def command(
+    folder: Path | None,
+    method: str | None,
+    system: Path | None,
+    host: str,
+    port: int,
+    workers: int,
+    parallel: int,
+    threads: int,
+    queue: int,
+    deadline: float,
+    state: Path | None,
+    no_traces: bool,
+    hosts: tuple[str, ...],
+    origins: tuple[str, ...],
+) -> None:
+    """Serve an index over HTTP: /v1/ask, /v1/search and the rest of /openapi.json.
+
+    An API key in the environment variable WHICHSENSE_API_KEY is accepted beside those of whichsense keys.
+    """
+    require("fastapi", "serve")
+    require("uvicorn", "serve")
+    from whichsense.serve.run import serve
+    from whichsense.serve.settings import ServiceSettings, state_folder
+
+    index, chosen = open_evidence(folder, method)
+    settings = ServiceSettings(
+        index=str(index.folder),
+        system=str(system or "compact"),
+        method=chosen,
+        host=host,
+        port=port,
+        workers=workers,
+        parallel=parallel,
+        threads=threads,
+        queue=queue,
+        deadline=deadline,
+        state=state or state_folder(),
+        traces=not no_traces,
+        hosts=hosts,
+        origins=origins,
+        api_key=os.environ.get("WHICHSENSE_API_KEY", ""),
+    )
+    index.close()
+    serve(settings, say=click.echo)

@@ -1,0 +1,121 @@
+"""One application: the service, its routes and what guards them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import shutil
+import signal
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+from starlette.staticfiles import StaticFiles
+
+from whichsense.serve import problems
+from whichsense.serve.engine import BuildPipeline, Engine
+from whichsense.serve.guard import Guard
+from whichsense.serve.routes import ask, cases, status
+from whichsense.serve.service import Service
+from whichsense.serve.settings import ServiceSettings
+from whichsense.serve.telemetry import Telemetry
+from whichsense.version import __version__
+
+PAGE = Path(__file__).parent / "page"
+_log = logging.getLogger("whichsense.serve")
+
+
+def create_app(
+    settings: ServiceSettings, build: BuildPipeline | None = None
+) -> FastAPI:
+    """The application. `build` makes the pipeline over an index; without it, the system that the settings name."""
+    telemetry = Telemetry()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        folder = settings.shared or Path(tempfile.mkdtemp(prefix="whichsense-serve-"))
+        service = Service(settings, Engine(settings, build), folder, telemetry)
+        app.state.service = service
+        tasks = [
+            asyncio.create_task(_load(service)),
+            asyncio.create_task(service.answers.watch()),
+            asyncio.create_task(service.tend()),
+        ]
+        try:
+            with _told_of_stop(service):
+                yield
+        finally:
+            await service.answers.stop()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.to_thread(service.close)
+            if settings.shared is None:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    app = FastAPI(
+        title="whichsense",
+        version=__version__,
+        summary="Ambiguous questions, answered in every sense they have.",
+        lifespan=lifespan,
+        docs_url=None,  # its page loads scripts from elsewhere
+        redoc_url=None,
+    )
+    problems.install(app)
+    for group in (ask, cases, status):
+        app.include_router(group.router)
+    if PAGE.is_dir():
+        app.mount("/", StaticFiles(directory=PAGE, html=True), "page")
+    if settings.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.origins,
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "Last-Event-ID"],
+            expose_headers=["Location", "Retry-After", "X-Request-Id"],
+        )
+    app.add_middleware(Guard, settings=settings, telemetry=telemetry)
+    return app
+
+
+async def _load(service: Service) -> None:
+    """Load the models in a thread: /healthz answers meanwhile. A service that cannot answer ends."""
+    try:
+        await asyncio.to_thread(service.engine.load)
+    except Exception as error:
+        _log.error("the service cannot start: %s", error)
+        signal.raise_signal(signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def _told_of_stop(service: Service) -> Iterator[None]:
+    """Let running answers know of SIGTERM and Ctrl-C before the server waits for them to end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    stopping: list[asyncio.Task[None]] = []
+    before: dict[signal.Signals, Any] = {}
+
+    def stop() -> None:
+        stopping.append(asyncio.create_task(service.answers.stop()))
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(stop)
+        server = before[signal.Signals(number)]
+        if callable(server):
+            server(number, frame)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        before[number] = signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

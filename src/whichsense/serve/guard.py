@@ -1,0 +1,173 @@
+"""What holds for every request: sizes, hosts, origins, security headers, and no stack trace in any answer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from whichsense.serve.problems import INTERNAL, Problem, Refused
+from whichsense.serve.settings import ServiceSettings, is_loopback
+from whichsense.serve.telemetry import Telemetry
+
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_WRITING = ("POST", "PUT", "PATCH")
+_LONGEST_URL = 8_192
+_log = logging.getLogger("whichsense.serve")
+
+TOO_LARGE = Problem(413, "size", "The body is too large.", "Send a shorter question.")
+_SLOW = Problem(
+    408, "slow", "The body did not arrive in time.", "Send the whole body at once."
+)
+_NO_JSON = Problem(
+    415,
+    "content-type",
+    "The body must be JSON.",
+    "Send the header: Content-Type: application/json",
+)
+_HOST = Problem(
+    421,
+    "host",
+    "The service is not asked under this host name.",
+    "Use the address that it printed, or start it with --host-name NAME.",
+)
+_ORIGIN = Problem(
+    403,
+    "origin",
+    "Pages of other sites may not ask.",
+    "Start the service with --allow-origin ORIGIN.",
+)
+_URL = Problem(414, "url", "The address is too long.", "Send parameters in the body.")
+
+
+class Guard:
+    """The outermost layer of the application (plain ASGI, so that streams pass through it untouched)."""
+
+    def __init__(
+        self, app: ASGIApp, settings: ServiceSettings, telemetry: Telemetry
+    ) -> None:
+        self._app = app
+        self._settings = settings
+        self._telemetry = telemetry
+        self._local_hosts = {"localhost", *settings.hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = _Exchange(scope, receive, send, self._settings)
+        begun = time.perf_counter()
+        try:
+            self._check(scope, exchange.headers)
+            await self._app(scope, exchange.receive, exchange.send)
+        except Refused as refused:
+            await exchange.refuse(refused.problem)
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            _log.exception("a request failed: %s", exchange.request_id)
+            await exchange.refuse(INTERNAL)
+        finally:
+            route = scope.get("route")
+            self._telemetry.count_request(
+                scope["method"] if route else "other",
+                getattr(route, "path", "other"),
+                exchange.status,
+                time.perf_counter() - begun,
+            )
+
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        if len(scope["raw_path"]) + len(scope["query_string"]) > _LONGEST_URL:
+            raise Refused(_URL)
+        if self._settings.is_local and not self._is_own_host(headers.get("host", "")):
+            # A page elsewhere may point a name of its own at this machine.
+            raise Refused(_HOST)
+        origin = headers.get("origin")
+        site = headers.get("sec-fetch-site", "")
+        if origin is not None and origin not in self._settings.origins:
+            own = f"{scope['scheme']}://{headers.get('host', '')}"
+            if site == "cross-site" or (origin != own and site != "same-origin"):
+                raise Refused(_ORIGIN)
+        declared = headers.get("content-length", "")
+        if declared.isdigit() and int(declared) > self._settings.body_bytes:
+            raise Refused(TOO_LARGE)
+        if scope["method"] in _WRITING and not _is_json(headers):
+            raise Refused(_NO_JSON)
+
+    def _is_own_host(self, host: str) -> bool:
+        name = host.rpartition(":")[0] if not host.endswith("]") else host
+        name = name or host
+        return name in self._local_hosts or is_loopback(name)
+
+
+def _is_json(headers: Headers) -> bool:
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind == "application/json"
+
+
+class _Exchange:
+    """One request and its response: counts what comes in, adds headers to what goes out."""
+
+    def __init__(
+        self, scope: Scope, receive: Receive, send: Send, settings: ServiceSettings
+    ) -> None:
+        self.headers = Headers(scope=scope)
+        self.request_id = secrets.token_hex(8)
+        self.status = 0
+        self._receive = receive
+        self._send = send
+        self._settings = settings
+        self._size = 0
+        self._complete = False
+        self._ends_at = time.monotonic() + settings.body_seconds
+        self._is_api = scope["path"].startswith("/v1/")
+
+    async def receive(self) -> Message:
+        """The next message; Refused where the body grows too large or comes too slowly."""
+        if self._complete:
+            return await self._receive()
+        try:
+            left = max(0.0, self._ends_at - time.monotonic())
+            message = await asyncio.wait_for(self._receive(), left)
+        except TimeoutError:
+            raise Refused(_SLOW) from None
+        if message["type"] == "http.request":
+            self._size += len(message.get("body", b""))
+            self._complete = not message.get("more_body", False)
+            if self._size > self._settings.body_bytes:
+                raise Refused(TOO_LARGE)
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+            headers["X-Request-Id"] = self.request_id
+            if self._is_api:
+                headers.setdefault("Cache-Control", "no-store")
+        await self._send(message)
+
+    async def refuse(self, problem: Problem) -> None:
+        """Answer with a problem, unless the response has begun: then the connection is all that can be closed."""
+        if self.status:
+            return
+        response = problem.response()
+        if problem.status in (408, 413):
+            response.headers["Connection"] = "close"
+        await response({"type": "http"}, self._receive, self.send)

@@ -1,0 +1,191 @@
+"""Errors as problem+json (RFC 9457). Each names its fix; none shows a path or a stack trace."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from whichsense.errors import BadInput, IndexFault, MissingStage, WhichsenseError
+
+MEDIA_TYPE = "application/problem+json"
+_log = logging.getLogger("whichsense.serve")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What went wrong, as the client is told it."""
+
+    status: int
+    kind: str
+    """The last part of the problem's type: "queue-full"."""
+    title: str
+    fix: str
+    errors: Sequence[Mapping[str, str]] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def body(self) -> dict[str, Any]:
+        table: dict[str, Any] = {
+            "type": f"urn:whichsense:problem:{self.kind}",
+            "title": self.title,
+            "status": self.status,
+            "fix": self.fix,
+        }
+        if self.errors:
+            table["errors"] = [dict(error) for error in self.errors]
+        return table
+
+    def response(self) -> Response:
+        return Response(
+            json.dumps(self.body()),
+            self.status,
+            headers=dict(self.headers),
+            media_type=MEDIA_TYPE,
+        )
+
+
+class Refused(HTTPException):
+    """Ends a request with a problem. FastAPI passes its own kind of exception on, wherever it is raised."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.status, problem.title)
+        self.problem = problem
+
+
+def not_found(what: str, fix: str) -> Refused:
+    return Refused(Problem(404, "not-found", f"There is no such {what}.", fix))
+
+
+def busy(kind: str, title: str, seconds: float) -> Problem:
+    """429: try again after so many seconds."""
+    wait = max(1, round(seconds))
+    fix = f"Ask again in {wait} s."
+    return Problem(429, kind, title, fix, headers={"Retry-After": str(wait)})
+
+
+STOPPING = Problem(
+    503,
+    "stopping",
+    "The service is being stopped.",
+    "Ask again in a moment.",
+    headers={"Retry-After": "5"},
+)
+DIED = Problem(
+    503,
+    "worker-ended",
+    "The process that worked on this answer has ended.",
+    "Ask the question again.",
+)
+CANCELLED = Problem(
+    410, "cancelled", "This answer was cancelled.", "Ask the question again."
+)
+INTERNAL = Problem(
+    500,
+    "internal",
+    "The service failed at this request.",
+    "Ask again; if it fails again, report the X-Request-Id of this response.",
+)
+# What HTTP itself refuses, by status: kind, title, fix.
+_PLAIN = {
+    404: ("not-found", "There is nothing at this path.", "See /openapi.json."),
+    405: (
+        "method",
+        "This path has no such method.",
+        "Use one that the Allow header names.",
+    ),
+}
+
+
+def problem_of(error: Exception) -> Problem:
+    """How a client is told of an error. Messages of our own errors may name files: they go to the log alone."""
+    if isinstance(error, Refused):
+        return error.problem
+    if isinstance(error, MissingStage):
+        return Problem(
+            409,
+            "missing-stage",
+            "The system that is served has no stage for this.",
+            'Ask without "clarify" and "explain", or serve a system that has a clarifier and a summarizer.',
+        )
+    if isinstance(error, BadInput):
+        return Problem(
+            422,
+            "not-usable",
+            "This cannot be asked of the index that is served.",
+            "Check the question, the method and the ids.",
+        )
+    _log.error("a request failed", exc_info=error)
+    if isinstance(error, IndexFault):
+        return Problem(
+            503,
+            "index",
+            "The index cannot be read.",
+            "Tell the operator: whichsense index check DIR says what is wrong.",
+        )
+    if isinstance(error, WhichsenseError):
+        return Problem(
+            503,
+            "not-configured",
+            "The service is not set up for this.",
+            "Tell the operator: the service's log has the reason.",
+        )
+    return INTERNAL
+
+
+def install(app: FastAPI) -> None:
+    """Answer every exception of a route with a problem."""
+
+    async def plain(request: Request, error: Exception) -> Response:
+        return problem_of(error).response()
+
+    async def http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        kind, title, fix = _PLAIN.get(
+            error.status_code,
+            (
+                "request",
+                "The request cannot be read.",
+                "Send valid JSON; see /openapi.json.",
+            ),
+        )
+        headers = dict(error.headers or {})
+        return Problem(error.status_code, kind, title, fix, headers=headers).response()
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return _invalid(error.errors()).response()
+
+    app.add_exception_handler(Refused, plain)
+    app.add_exception_handler(WhichsenseError, plain)
+    app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(RequestValidationError, invalid)
+
+
+def _invalid(errors: Sequence[Any]) -> Problem:
+    """Which fields are wrong, without what was sent."""
+    if any(error["type"] == "json_invalid" for error in errors):
+        return Problem(
+            400,
+            "json",
+            "The body is not valid JSON.",
+            "Send one JSON object in UTF-8; see /openapi.json.",
+        )
+    shown = []
+    for error in errors[:20]:
+        where = ".".join(str(part)[:40] for part in error["loc"])
+        message = str(error["msg"]).removeprefix("Value error, ")
+        shown.append({"where": where, "problem": message[:200]})
+    return Problem(
+        422,
+        "fields",
+        "Some fields are missing or have a wrong value.",
+        "Correct the fields under 'errors'; see /openapi.json.",
+        shown,
+    )

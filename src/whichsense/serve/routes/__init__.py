@@ -1,0 +1,1 @@
+"""The paths of the service, one file for each group."""

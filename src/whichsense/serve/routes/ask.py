@@ -1,0 +1,120 @@
+"""POST /v1/ask and /v1/search, GET /v1/passages/{id}."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Request
+from starlette.responses import Response
+
+from whichsense import records
+from whichsense.errors import BadInput
+from whichsense.serve.access import Caller, requires
+from whichsense.serve.events import EventStream, dump
+from whichsense.serve.problems import not_found
+from whichsense.serve.schemas import (
+    STREAM,
+    AnswerModel,
+    AskRequest,
+    PassageAnswer,
+    SearchAnswer,
+    SearchRequest,
+    problems,
+)
+from whichsense.serve.service import Service, Wanted
+
+router = APIRouter(prefix="/v1", tags=["ask"])
+Asks = Annotated[Caller, Depends(requires("ask"))]
+_NEIGHBOURS = 2  # passages on each side
+
+
+def service_of(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+def wants_events(request: Request) -> bool:
+    return "text/event-stream" in request.headers.get("accept", "")
+
+
+def as_json(body: str, status: int = 200) -> Response:
+    """JSON that was made in a thread: the event loop only sends it."""
+    return Response(body, status, media_type="application/json")
+
+
+@router.post(
+    "/ask",
+    response_model=AnswerModel,
+    responses={200: {"content": STREAM}, **problems(409, 410, 422)},
+)
+async def ask(body: AskRequest, request: Request, caller: Asks) -> Response:
+    """Answer a question in every sense it has.
+
+    Streamed, each stage is an event `stage` as it ends, and the last event is `done` with the whole answer, or
+    `problem`. A stream that breaks off is rejoined at `/v1/cases/{id}`, which the header `Location` names.
+    """
+    service = service_of(request)
+    streamed = body.stream or wants_events(request)
+    running = service.ask(
+        Wanted(body.question, body.clarify, body.explain),
+        caller.id,
+        seconds=body.seconds,
+        streamed=streamed,
+        parent=request.headers,
+    )
+    if streamed:
+        events = running.follow(heartbeat=service.settings.heartbeat)
+        return EventStream(events, running.id)
+    return as_json(await service.result(running, request))
+
+
+@router.post("/search", response_model=SearchAnswer, responses=problems(422))
+async def search(body: SearchRequest, request: Request, caller: Asks) -> Response:
+    """Find the passages that may answer a question, best first."""
+    service = service_of(request)
+    index = service.served.index
+
+    def work() -> str:
+        method = index.method(body.method)
+        hits = index.search(body.question, body.k, method)
+        table = {
+            "question": body.question,
+            "method": method,
+            "hits": records.encode(tuple(hits)),
+        }
+        return dump(table)
+
+    return as_json(await service.briefly(work))
+
+
+@router.get(
+    "/passages/{passage_id:path}",
+    response_model=PassageAnswer,
+    responses=problems(404, 422),
+)
+async def passage(
+    passage_id: Annotated[str, Path(max_length=1000)], request: Request, caller: Asks
+) -> Response:
+    """A passage by its id, with its neighbours in the document that it is from."""
+    service = service_of(request)
+    index = service.served.index
+
+    def work() -> str | None:
+        try:
+            document = index.document(passage_id)
+        except BadInput:
+            return None
+        place = [one.id for one in document].index(passage_id)
+        before = document[max(0, place - _NEIGHBOURS) : place]
+        after = document[place + 1 : place + 1 + _NEIGHBOURS]
+        table = {
+            "passage": records.encode(document[place]),
+            "before": records.encode(tuple(before)),
+            "after": records.encode(tuple(after)),
+        }
+        return dump(table)
+
+    body = await service.briefly(work)
+    if body is None:
+        raise not_found("passage", "Take the id from a hit or an answer's evidence.")
+    return as_json(body)

@@ -1,0 +1,81 @@
+"""Serve: a socket, workers, signals."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import uvicorn
+from uvicorn.supervisors import Multiprocess
+
+from whichsense.errors import BadConfig
+from whichsense.serve.app import create_app
+from whichsense.serve.engine import BuildPipeline
+from whichsense.serve.settings import ServiceSettings
+from whichsense.serve.state.keys import KeyFile
+
+_CONNECTIONS = 4096  # in one worker; more are refused at once
+_LARGEST_HEADERS = 32_768  # bytes
+
+
+def serve(
+    settings: ServiceSettings,
+    *,
+    build: BuildPipeline | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> None:
+    """Serve until a signal ends it. `say` is told the address once the socket is bound."""
+    check_address(settings)
+    folder = Path(tempfile.mkdtemp(prefix="whichsense-serve-"))
+    settings = replace(settings, shared=folder)
+    if settings.workers > 1:
+        counters = folder / "counters"
+        counters.mkdir()
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(counters)
+    config = uvicorn.Config(
+        partial(create_app, settings, build),
+        factory=True,
+        host=settings.host,
+        port=settings.port,
+        workers=settings.workers,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_CONNECTIONS,
+        h11_max_incomplete_event_size=_LARGEST_HEADERS,
+        timeout_graceful_shutdown=int(settings.grace) + 5,
+    )
+    try:
+        socket = config.bind_socket()
+        say(_greeting(settings, socket.getsockname()[1]))
+        with contextlib.suppress(KeyboardInterrupt):
+            if settings.workers > 1:
+                Multiprocess(config, [socket]).run()
+            else:
+                uvicorn.Server(config).run([socket])
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def check_address(settings: ServiceSettings) -> None:
+    """Refuse a public address without keys."""
+    has_keys = settings.api_key or KeyFile(settings.state).active()
+    if not settings.is_local and not has_keys:
+        raise BadConfig(
+            f"'{settings.host}' can be reached from other machines, and there is no API key. Make one: "
+            "whichsense keys add NAME. Or serve this machine alone: --host 127.0.0.1"
+        )
+
+
+def _greeting(settings: ServiceSettings, port: int) -> str:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    who = "this machine alone"
+    if not settings.is_local:
+        who = "every machine that reaches this address, with a key"
+    return f"whichsense at http://{host}:{port} for {who}"

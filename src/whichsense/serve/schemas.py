@@ -1,0 +1,211 @@
+"""Requests and responses as the OpenAPI description has them. pydantic is at this edge only."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from whichsense.errors import BadInput
+from whichsense.index.search import check_question
+from whichsense.serve.problems import MEDIA_TYPE
+from whichsense.types import (
+    Candidate,
+    Clarification,
+    Cost,
+    Hit,
+    LongAnswer,
+    Method,
+    Passage,
+    Reading,
+)
+
+
+def _askable(question: str) -> str:
+    question = " ".join(question.split())
+    try:
+        check_question(question)
+    except BadInput as error:
+        raise ValueError(str(error)) from None
+    return question
+
+
+LONGEST_QUESTION = 2_000
+Question = Annotated[
+    str,
+    Field(
+        min_length=1, max_length=LONGEST_QUESTION, json_schema_extra={"pattern": r"\S"}
+    ),
+    AfterValidator(_askable),
+]
+
+
+class _Request(BaseModel):
+    """A field that there is not, or a value of another type, is an error."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class AskRequest(_Request):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"question": "Who played the Joker?"}]}
+    )
+
+    question: Question
+    clarify: bool = Field(
+        False,
+        description="Also ask back which reading was meant, if there are several.",
+    )
+    explain: bool = Field(
+        False,
+        description="Also write one long answer with a citation on every sentence.",
+    )
+    stream: bool = Field(
+        False,
+        description="Answer with server-sent events, as the header Accept: text/event-stream does.",
+    )
+    seconds: float | None = Field(
+        None,
+        gt=0,
+        le=3600,
+        allow_inf_nan=False,
+        description="Give what is there after so many seconds. The service has a limit of its own.",
+    )
+
+
+class SearchRequest(_Request):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"question": "Who played the Joker?", "k": 5}]}
+    )
+
+    question: Question
+    k: int = Field(10, ge=1, le=100, description="Passages to find.")
+    method: Method | None = Field(
+        None, description="By words, by meaning or both; null: the best that there is."
+    )
+
+
+class FeedbackRequest(_Request):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "verdict": "down",
+                    "about": "answer",
+                    "correction": "Heath Ledger played him in 2008.",
+                }
+            ]
+        }
+    )
+
+    verdict: Literal["up", "down"]
+    about: Literal["", "answer", "question", "source"] = Field(
+        "", description="What is wrong."
+    )
+    correction: str = Field("", max_length=4_000)
+
+
+class CaseModel(BaseModel):
+    """A question with everything that is known of it: `Case.to_json`."""
+
+    schema_: int = Field(alias="schema")
+    question: str
+    hits: list[Hit]
+    answers: list[Candidate]
+    readings: list[Reading]
+    possible: list[Reading]
+    answerable: float | None
+    ambiguous: float | None
+    is_ambiguous: bool | None
+    clarification: Clarification | None
+    long_answer: LongAnswer | None
+    policy: dict[str, Any]
+    spent: dict[str, Cost]
+    calls: list[dict[str, Any]]
+    notes: list[str]
+    stopped: str
+
+
+class AnswerModel(BaseModel):
+    id: str
+    case: CaseModel
+
+
+class CaseState(BaseModel):
+    id: str
+    state: Literal["running", "finished"]
+    case: CaseModel | None
+
+
+class SearchAnswer(BaseModel):
+    question: str
+    method: Method
+    hits: list[Hit]
+
+
+class PassageAnswer(BaseModel):
+    passage: Passage
+    before: list[Passage] = Field(description="What comes before it in its document.")
+    after: list[Passage]
+
+
+class CaseSummary(BaseModel):
+    id: str
+    at: float
+    question: str
+    seconds: float
+    readings: int
+    stopped: str
+    up: int
+    down: int
+
+
+class CaseList(BaseModel):
+    cases: list[CaseSummary]
+
+
+class FeedbackList(BaseModel):
+    feedback: list[dict[str, Any]]
+
+
+class Info(BaseModel):
+    """What is served."""
+
+    version: str
+    system: str
+    passages: int
+    generation: int
+    method: Method
+    clarifies: bool
+    explains: bool
+    needs_key: bool
+    traces: bool
+
+
+class ProblemModel(BaseModel):
+    type: str
+    title: str
+    status: int
+    fix: str
+    errors: list[dict[str, str]] = []
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The problems that a path may answer with, for the OpenAPI description."""
+    schema = {"$ref": "#/components/schemas/ProblemModel"}
+    described: dict[int | str, dict[str, Any]] = {}
+    for status in (400, 401, 403, 408, 413, 414, 415, 421, 429, 503, *statuses):
+        described[status] = {
+            "description": "A problem, with its fix.",
+            "content": {MEDIA_TYPE: {"schema": schema}},
+        }
+    return described
+
+
+STREAM = {
+    "text/event-stream": {
+        "schema": {"type": "string"},
+        "example": 'event: stage\ndata: {"stage":"retrieve","counts":{"passages":40},"seconds":0.01}\nid: 1\n\n'
+        'event: done\ndata: {"id":"…","case":{}}\nid: 7\n\n',
+    }
+}

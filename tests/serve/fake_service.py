@@ -1,0 +1,85 @@
+"""A service without weights: the fakes of `whichsense.testing` over a real index. Also run as a program."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from whichsense.index import Index
+from whichsense.jobs.limits import check_limits
+from whichsense.pipeline import Pipeline
+from whichsense.stages.retrieve import IndexRetriever
+from whichsense.testing import (
+    FakeClarifier,
+    FakeDisambiguator,
+    FakeReader,
+    FakeSummarizer,
+    FakeVerifier,
+)
+from whichsense.types import Case
+
+RECORDS = [
+    {"title": "Batman (film)", "text": "Jack Nicholson played the Joker in 1989."},
+    {"title": "The Dark Knight", "text": "Heath Ledger played the Joker in 2008."},
+    {"title": "Puma", "text": "The puma is a large cat of the Americas."},
+]
+ANSWERS = {"Nicholson": "Jack Nicholson", "Ledger": "Heath Ledger"}
+QUESTION = "Who played the Joker?"
+
+
+@dataclass(frozen=True)
+class SlowReader(FakeReader):
+    """Takes as many seconds as the question's last word says: "Who played the Joker? 0.5"."""
+
+    def read(self, cases: Sequence[Case]) -> list[Case]:
+        for case in cases:
+            if "fail" in case.question:
+                raise RuntimeError("a secret in /root/secret.py")
+            last = case.question.split()[-1]
+            seconds = float(last) if last.replace(".", "").isdigit() else 0.0
+            ends_at = time.monotonic() + seconds
+            while time.monotonic() < ends_at:
+                check_limits()
+                time.sleep(0.01)
+        return super().read(cases)
+
+
+def build(index: Index) -> Pipeline:
+    return Pipeline(
+        IndexRetriever(index),
+        reader=SlowReader(ANSWERS),
+        disambiguator=FakeDisambiguator(),
+        verifier=FakeVerifier(),
+        clarifier=FakeClarifier(),
+        summarizer=FakeSummarizer(),
+        depth=5,
+    )
+
+
+def make_index(folder: Path) -> str:
+    Index.build(RECORDS, folder / "index").close()
+    return str(folder / "index")
+
+
+def main() -> None:
+    """Serve with the settings that the first argument gives as JSON."""
+    from whichsense.serve.run import serve
+    from whichsense.serve.settings import ServiceSettings
+
+    given = json.loads(sys.argv[1])
+    settings = ServiceSettings(**given | {"state": Path(given["state"])})
+    settings = replace(settings, port=0)
+    serve(settings, build=build, say=say)
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
