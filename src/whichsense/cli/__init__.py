@@ -20,6 +20,8 @@ from whichsense.version import __version__
 # Command (its module has the same name) → summary in the overview.
 _COMMANDS = {
     "ask": "Answer a question in every sense it has.",
+    "clarify": "Ask back which reading of a question is meant.",
+    "chat": "Talk: questions, questions back, replies, answers.",
     "index": "Build, extend and check the index folder of a corpus.",
     "search": "Find the passages that may answer a question.",
     "retrieve": "Search once for all questions of datasets, and save the hits.",

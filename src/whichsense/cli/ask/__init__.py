@@ -117,7 +117,7 @@ def command(
         )
     alone = [" ".join(question.split())] if question not in (None, "-") else []
     lines = {} if alone else _lines(path)
-    model = None if system else _begin_loading(weights, threads)
+    model = None if system else begin_loading(weights, threads)
     from whichsense.jobs.limits import Limits
     from whichsense.systems.build import load
 
@@ -145,7 +145,7 @@ def command(
             click.echo(format_case(case, k, show_possible))
 
 
-def _begin_loading(weights: Path | None, threads: int) -> Compact:
+def begin_loading(weights: Path | None, threads: int) -> Compact:
     """The model, which begins to load before the index and all that searches it is even imported: that takes as long,
     and leaves a core free."""
     from whichsense.models.compact.encoder.runtime import WEIGHTS

@@ -23,11 +23,11 @@ def format_case(case: Case, k: int | None = None, show_possible: bool = False) -
     shown = case.readings[:k]
     possible: list[str] = []
     if case.possible and show_possible:
-        possible = ["Merely possible:", *_numbered(case.possible, len(shown) + 1)]
+        possible = ["Merely possible:", *format_readings(case.possible, len(shown) + 1)]
     elif case.possible:
         possible = [_folded(case), ""]
     if case.readings:
-        lines = [*_numbered(shown, 1), *possible]
+        lines = [*format_readings(shown, 1), *possible]
     else:
         lines = [*_unanswered(case, possible), ""]
     return "\n".join([_head(case), *lines])
@@ -49,7 +49,8 @@ def _head(case: Case) -> str:
     return f"{head}  (one reading)"
 
 
-def _numbered(readings: Sequence[Reading], first: int) -> list[str]:
+def format_readings(readings: Sequence[Reading], first: int = 1) -> list[str]:
+    """One block of lines for each reading, numbered."""
     blocks = []
     for number, reading in enumerate(readings, first):
         blocks.append(_reading(number, reading))

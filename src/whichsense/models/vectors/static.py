@@ -159,6 +159,10 @@ class Static:
     def dimensions(self) -> int:
         return int(self._table.codes.shape[1])
 
+    def has_word(self, word: str) -> bool:
+        """Whether a lower-cased word is one token: a common word, probably no misspelt one."""
+        return word in self._table.vocabulary
+
     def encode_passages(self, texts: Sequence[str]) -> Floats:
         """The first line of a text is its title, which is weighed apart: its few words would be lost in the sum."""
         bodies: list[str] = []

@@ -1,0 +1,98 @@
+"""A turn of a conversation as a person reads it."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import click
+
+from whichsense.cli.ask.screen import format_case, format_readings
+from whichsense.cli.search import printable
+
+if TYPE_CHECKING:
+    from whichsense.conversation import Conversation, Turn
+    from whichsense.types import Clarification, LongAnswer, Passage, Reading
+
+_WIDTH = 100
+_LONGEST_PASSAGE = 600
+_WAYS = "A number, a few words, several, “all” or “none”. An empty line shows every reading."
+
+
+def format_turn(conversation: Conversation) -> str:
+    """What the last turn shows."""
+    turn = conversation.last
+    blocks = _message(turn)
+    if turn.shown == "clarification" and turn.clarification is not None:
+        blocks.append(format_clarification(turn.clarification))
+    elif turn.shown == "nothing" and conversation.case is not None:
+        blocks.append(format_case(conversation.case).rstrip())
+    elif turn.shown == "explanation":
+        blocks.append(format_long_answer(turn.long_answer))
+    elif turn.shown == "possible":
+        blocks.append("Merely possible:")
+    if turn.shown in ("answer", "readings", "possible"):
+        blocks += [block.rstrip() for block in format_readings(turn.readings)]
+    if conversation.case is not None:
+        blocks += [f"({printable(note)})" for note in conversation.case.notes]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _message(turn: Turn) -> list[str]:
+    if not turn.message:
+        return []
+    lines = []
+    for line in turn.message.splitlines():
+        lines.append(textwrap.fill(printable(line), _WIDTH, subsequent_indent="   "))
+    return ["\n".join(lines)]
+
+
+def format_clarification(clarification: Clarification) -> str:
+    """The question with its numbered options, and how to reply."""
+    lines = [click.style(f"{printable(clarification.lead)}?", bold=True)]
+    for number, option in enumerate(clarification.options, 1):
+        line = f"{number:>3}. {printable(option.label)}"
+        if option.description:
+            line += click.style(f"  {printable(option.description)}", dim=True)
+        lines.append(line)
+    return "\n".join([*lines, click.style(_WAYS, dim=True)])
+
+
+def format_long_answer(long_answer: LongAnswer | None) -> str:
+    """The text with numbered citations, and the passages beneath."""
+    if long_answer is None or not long_answer.sentences:
+        return "Nothing can be said with a source."
+    numbers: dict[str, int] = {}
+    titles = {}
+    sentences = []
+    for citation in long_answer.sentences:
+        marks = ""
+        for passage in citation.passages:
+            number = numbers.setdefault(passage.id, len(numbers) + 1)
+            titles[number] = passage.title
+            marks += f"[{number}]"
+        sentences.append(f"{printable(citation.sentence)} {marks}".strip())
+    text = textwrap.fill(" ".join(sentences), _WIDTH)
+    sources = [f"[{number}] {printable(title)}" for number, title in titles.items()]
+    return "\n".join([text, "", *sources])
+
+
+def format_sources(readings: tuple[Reading, ...]) -> str:
+    """The passages that the readings rest on, each once."""
+    passages: dict[str, Passage] = {}
+    for reading in readings:
+        for span in reading.evidence:
+            passages.setdefault(span.passage.id, span.passage)
+    if not passages:
+        return "There is no evidence to show."
+    blocks = []
+    for passage in passages.values():
+        title = click.style(printable(passage.title), bold=True)
+        body = " ".join(printable(passage.text).split())
+        short = textwrap.shorten(body, _LONGEST_PASSAGE, placeholder=" …")
+        indent = "  "
+        lines = textwrap.fill(
+            short, _WIDTH, initial_indent=indent, subsequent_indent=indent
+        )
+        blocks.append(f"{title}  [{printable(passage.id)}]\n{lines}")
+    return "\n\n".join(blocks) + "\n"

@@ -1,0 +1,89 @@
+"""whichsense clarify: the question back, and the answer to a reply."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from whichsense.cli.ask import begin_loading
+from whichsense.cli.evidence import evidence_options, open_evidence
+from whichsense.cli.search import utf8
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True}
+)  # "-5 degrees" is a question
+@click.argument("question", required=False)
+@click.option(
+    "--reply",
+    "replies",
+    multiple=True,
+    metavar="TEXT",
+    help="What you would say: an option, its number, your own words. Several are said one after the other.",
+)
+@click.option(
+    "--conversation",
+    "path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Go on with the conversation in this file if it is there, and save it.",
+)
+@evidence_options
+@click.option(
+    "--system",
+    type=click.Path(path_type=Path),
+    metavar="FILE.toml",
+    help="Ask this system instead of the embedded model.",
+)
+@click.option(
+    "--threads",
+    default=2,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="Processor cores that the embedded model uses.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the conversation as JSON.")
+def command(
+    question: str | None,
+    replies: tuple[str, ...],
+    path: Path | None,
+    folder: Path | None,
+    method: str | None,
+    system: Path | None,
+    threads: int,
+    as_json: bool,
+) -> None:
+    """Ask back which reading of QUESTION is meant; with --reply, answer the one that is.
+
+    With --conversation FILE, QUESTION may be left out: the replies go on with what is in the file.
+    """
+    if question and question.startswith("--") and len(question.split()) == 1:
+        raise click.NoSuchOption(question)
+    resumed = path is not None and path.exists()
+    if not question and not resumed:
+        raise click.UsageError("Give a QUESTION, or --conversation FILE to go on with.")
+    model = None if system else begin_loading(None, threads)
+    from whichsense.cli.chat.screen import format_turn
+    from whichsense.conversation import Conversation, ask, reply
+    from whichsense.conversation.files import load_conversation, save
+    from whichsense.systems.build import load
+
+    conversation = Conversation.new()
+    if resumed and path:
+        conversation = load_conversation(path)
+    index, chosen = open_evidence(folder, method)
+    pipeline = load(
+        system or "compact", index, method=chosen, threads=threads, model=model
+    )
+    if question:
+        conversation = ask(pipeline, conversation, question)
+    for text in replies:
+        conversation = reply(pipeline, conversation, text)
+    if path:
+        save(conversation, path)
+    if as_json:
+        click.echo(json.dumps(conversation.to_json(), ensure_ascii=not utf8()))
+    else:
+        click.echo(format_turn(conversation))
