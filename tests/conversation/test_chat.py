@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import pty
 import re
@@ -36,6 +37,7 @@ class Screen:
         )
         os.close(slave)
         self.seen = ""
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def press(self, keys: str) -> None:
         os.write(self.master, keys.encode())
@@ -52,7 +54,7 @@ class Screen:
             if not select.select([self.master], [], [], left)[0]:
                 continue
             try:
-                self.seen += os.read(self.master, 65536).decode("utf-8", "replace")
+                self.seen += self.decoder.decode(os.read(self.master, 65536))
             except OSError:  # the program has ended
                 assert text in self.seen, f"ended: {self.seen!r}"
         before, _, self.seen = self.seen.partition(text)
