@@ -20,9 +20,11 @@ from whichsense.types import Method
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
+    from whichsense.models.llm.client import Endpoint
     from whichsense.models.seq2seq.generator import Generator
 
 COMPACT = "compact"
+LLM = "llm"
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class BuildContext:
     device: str = ""
     reader: Reader | None = field(default=None)
     """For stages that ask the system's own reader again."""
+    llm: Endpoint | None = None
+    """The language model; None where no stage of the system asks one."""
 
 
 class StageSettings(Protocol):
@@ -89,6 +93,15 @@ def own_reader(context: BuildContext, kind: str) -> Reader:
     if context.reader is None:
         raise MissingStage(f"[{kind}] asks the system's reader, and there is none.")
     return context.reader
+
+
+def endpoint(context: BuildContext, kind: str) -> Endpoint:
+    """The system's language model, for a stage that asks it."""
+    if context.llm is None:
+        raise MissingStage(
+            f"[{kind}] asks a language model, and the system names none: add [llm]."
+        )
+    return context.llm
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from whichsense.models.seq2seq.formats import clarified
 from whichsense.protocols import Clarifier, Reader, Reranker
-from whichsense.providers import BuildContext, Factory, GeneratorStage
+from whichsense.providers import (
+    COMPACT,
+    LLM,
+    BuildContext,
+    Factory,
+    GeneratorStage,
+    endpoint,
+)
 from whichsense.text.assignment import best_assignment
 from whichsense.text.clarification import (
     ParsedClarification,
@@ -17,6 +24,10 @@ from whichsense.text.clarification import (
 )
 from whichsense.text.words import words
 from whichsense.types import Case, Clarification, Hit, Option, Reading
+
+if TYPE_CHECKING:
+    from whichsense.models.llm.client import Endpoint
+    from whichsense.models.llm.talk import Talk
 
 
 @dataclass(frozen=True)
@@ -132,6 +143,33 @@ def matched(
 
 
 @dataclass(frozen=True)
+class LLMClarifier:
+    """A language model asks which reading is meant, after six examples as in CAmbigNQ. What does not keep the form is
+    asked for again; then `instead` asks."""
+
+    endpoint: Endpoint
+    instead: Clarifier | None = None
+
+    def clarify(self, cases: Sequence[Case]) -> list[Case]:
+        from whichsense.models.llm.talk import think
+
+        instead = None if self.instead is None else self.instead.clarify
+        return think(self.endpoint, "clarify", cases, _ask_which, instead)
+
+
+def _ask_which(talk: Talk, case: Case) -> Case:
+    """The case with its clarification; one with a single reading needs none."""
+    from whichsense.models.llm.thinking.clarifying import write_clarification
+
+    if len(case.readings) < 2:
+        return replace(case, clarification=None)
+    parsed = write_clarification(talk, case)
+    lead = f"Which {parsed.category}"
+    asked = offered(lead, parsed.category, parsed.options, case.readings)
+    return replace(case, clarification=asked)
+
+
+@dataclass(frozen=True)
 class ClarifiedReader:
     """CAmbigNQ's clarification-based QA: the question with one option, its passages ranked anew, its answer."""
 
@@ -174,6 +212,13 @@ def _seq2seq(settings: ClarifierSettings, context: BuildContext) -> Clarifier:
     return SeqClarifier(settings.model, settings.beams, context.device)
 
 
+def _llm(settings: ClarifierSettings, context: BuildContext) -> Clarifier:
+    embedded = PROVIDERS.get(COMPACT)
+    instead = embedded(settings, context) if embedded else None
+    return LLMClarifier(endpoint(context, "clarifier"), instead)
+
+
 PROVIDERS: Mapping[str, Factory[ClarifierSettings, Clarifier]] = {
-    "clarification": _seq2seq
+    LLM: _llm,
+    "clarification": _seq2seq,
 }

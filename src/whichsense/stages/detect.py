@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whichsense.protocols import Detector
-from whichsense.providers import COMPACT, BuildContext, Factory
+from whichsense.providers import COMPACT, LLM, BuildContext, Factory, endpoint
 from whichsense.types import Case
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
+    from whichsense.models.llm.client import Endpoint
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,23 @@ class CompactDetector:
         return [self.compact.judge(case) for case in cases]
 
 
+@dataclass(frozen=True)
+class LLMDetector:
+    """A language model decides, with the answers that were found and their evidence before it."""
+
+    endpoint: Endpoint
+    compact: Compact
+    threshold: float = 0.5
+
+    def detect(self, cases: Sequence[Case]) -> list[Case]:
+        from whichsense.models.llm.talk import think
+        from whichsense.models.llm.thinking.detecting import detect_ambiguity
+
+        thought = partial(detect_ambiguity, threshold=self.threshold)
+        instead = CompactDetector(self.compact).detect
+        return think(self.endpoint, "detect", cases, thought, instead)
+
+
 @dataclass(frozen=True, slots=True)
 class DetectorSettings:
     """A system's `[detector]`."""
@@ -83,8 +101,15 @@ def _compact(settings: DetectorSettings, context: BuildContext) -> Detector:
     return CompactDetector(context.compact)
 
 
+def _llm(settings: DetectorSettings, context: BuildContext) -> Detector:
+    return LLMDetector(
+        endpoint(context, "detector"), context.compact, settings.threshold
+    )
+
+
 PROVIDERS: Mapping[str, Factory[DetectorSettings, Detector]] = {
     COMPACT: _compact,
+    LLM: _llm,
     "ambiguity-detector": _bert,
     "answers": _answers,
 }

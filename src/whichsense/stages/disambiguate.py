@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from whichsense.protocols import Disambiguator, QuestionRewriter
-from whichsense.providers import COMPACT, BuildContext, Factory, GeneratorStage
+from whichsense.providers import (
+    COMPACT,
+    LLM,
+    BuildContext,
+    Factory,
+    GeneratorStage,
+    endpoint,
+)
 from whichsense.text.words import words
 from whichsense.types import Candidate, Case, Reading
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
+    from whichsense.models.llm.client import Endpoint
 
 
 @dataclass(frozen=True)
@@ -175,6 +184,25 @@ class CompactDisambiguator:
         return disambiguated
 
 
+@dataclass(frozen=True)
+class LLMDisambiguator:
+    """Rewrites of a language model for each answer, with all answers and their evidence beside it.
+
+    Several are drawn. For people they compete with the compact model's, which asks each of them again.
+    """
+
+    endpoint: Endpoint
+    compact: Compact
+
+    def disambiguate(self, cases: Sequence[Case]) -> list[Case]:
+        from whichsense.models.llm.talk import think
+        from whichsense.models.llm.thinking.rewriting import rewrite_answers
+
+        thought = partial(rewrite_answers, compact=self.compact)
+        instead = CompactDisambiguator(self.compact).disambiguate
+        return think(self.endpoint, "disambiguate", cases, thought, instead)
+
+
 @dataclass(frozen=True, slots=True)
 class DisambiguatorSettings:
     """A system's `[disambiguator]` or `[rewriter]`."""
@@ -198,6 +226,10 @@ def _compact(settings: DisambiguatorSettings, context: BuildContext) -> Disambig
     return CompactDisambiguator(context.compact)
 
 
+def _llm(settings: DisambiguatorSettings, context: BuildContext) -> Disambiguator:
+    return LLMDisambiguator(endpoint(context, "disambiguator"), context.compact)
+
+
 def _first_rewriter(
     settings: DisambiguatorSettings, context: BuildContext
 ) -> QuestionRewriter:
@@ -206,6 +238,7 @@ def _first_rewriter(
 
 PROVIDERS: Mapping[str, Factory[DisambiguatorSettings, Disambiguator]] = {
     COMPACT: _compact,
+    LLM: _llm,
     "question-disambiguation": _seq2seq,
     "prompt-copy": _prompt_copy,
 }

@@ -6,17 +6,19 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from whichsense.protocols import Reader
 from whichsense.providers import (
     COMPACT,
+    LLM,
     BuildContext,
     Factory,
     GeneratorStage,
     build_stage,
+    endpoint,
 )
 from whichsense.text.spans import spans_of
 from whichsense.text.words import normalize
@@ -24,6 +26,7 @@ from whichsense.types import Candidate, Case, Hit, Span
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
+    from whichsense.models.llm.client import Endpoint
     from whichsense.models.seq2seq.decoding import Output
 
 
@@ -193,6 +196,23 @@ class CompactReader:
         return read
 
 
+@dataclass(frozen=True)
+class LLMReader:
+    """A language model reads each of the best passages for answers. What does not stand in its passage is not given;
+    for people, the compact model's encoder has a word in how probable an answer is."""
+
+    endpoint: Endpoint
+    compact: Compact
+
+    def read(self, cases: Sequence[Case]) -> list[Case]:
+        from whichsense.models.llm.talk import think
+        from whichsense.models.llm.thinking.reading import read_answers
+
+        thought = partial(read_answers, compact=self.compact)
+        instead = CompactReader(self.compact).read
+        return think(self.endpoint, "read", cases, thought, instead)
+
+
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
     """A system's `[reader]`."""
@@ -228,8 +248,13 @@ def _compact(settings: ReaderSettings, context: BuildContext) -> Reader:
     return CompactReader(context.compact)
 
 
+def _llm(settings: ReaderSettings, context: BuildContext) -> Reader:
+    return LLMReader(endpoint(context, "reader"), context.compact)
+
+
 PROVIDERS: Mapping[str, Factory[ReaderSettings, Reader]] = {
     COMPACT: _compact,
+    LLM: _llm,
     "extractive-reader": _extractive,
     "answer-prediction": _seq2seq,
     "verification": _seq2seq,

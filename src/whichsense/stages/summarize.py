@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
 
-from whichsense.protocols import Summarizer
-from whichsense.providers import BuildContext, Factory, GeneratorStage
+from whichsense.protocols import Summarizer, Support
+from whichsense.providers import (
+    COMPACT,
+    LLM,
+    BuildContext,
+    Factory,
+    GeneratorStage,
+    endpoint,
+)
 from whichsense.text.function_words import SUMMARY_STOP_WORDS
 from whichsense.text.sentences import sentences
 from whichsense.text.words import words
 from whichsense.types import Case, Citation, LongAnswer, Passage
+
+if TYPE_CHECKING:
+    from whichsense.models.llm.client import Endpoint
+    from whichsense.models.llm.talk import Talk
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,59 @@ class SeqSummarizer(GeneratorStage):
                 passage = reading.evidence[0].passage
                 contexts.append(formats.SourceText(passage.text, passage.title))
         return formats.oracle(case.question, answers, rewrites, contexts, sources)
+
+
+@dataclass(frozen=True)
+class LLMSummarizer:
+    """A language model writes from the readings and their evidence, with a citation on every sentence. A sentence whose
+    citation does not support it is dropped.
+
+    `on_sentence` is told of each sentence that stays, while the rest is still being written.
+    """
+
+    endpoint: Endpoint
+    instead: Summarizer | None = None
+    support: Support | None = None
+    """Judges sentences; without one, by the share of their words that a passage holds."""
+    on_sentence: Callable[[Citation], None] | None = None
+
+    def summarize(self, cases: Sequence[Case]) -> list[Case]:
+        from whichsense.models.llm.talk import think
+
+        instead = None if self.instead is None else self.instead.summarize
+        return think(self.endpoint, "summarize", cases, self._write, instead)
+
+    def _write(self, talk: Talk, case: Case) -> Case:
+        from whichsense.models.llm.thinking.explaining import write_supported
+
+        if not case.readings:
+            return replace(case, long_answer=None)
+        holds = partial(self._holds, passages=[hit.passage for hit in case.hits])
+        citations = []
+        for citation in write_supported(talk, case, holds):
+            citations.append(citation)
+            if self.on_sentence is not None:
+                self.on_sentence(citation)
+        answer = LongAnswer(case.question, tuple(citations))
+        return replace(case, long_answer=answer)
+
+    def _holds(
+        self, citation: Citation, passages: Sequence[Passage]
+    ) -> Citation | None:
+        """A sentence with the passages that support it, its own or, where it cites none, others; None without any."""
+        cited = citation.passages or supporting(citation.sentence, passages)
+        if self.support is None:
+            supporters = supporting(citation.sentence, cited)
+        else:
+            pairs = []
+            for passage in cited:
+                pairs.append((citation.sentence, f"{passage.title}. {passage.text}"))
+            chances = self.support.supports(pairs)
+            both = zip(cited, chances, strict=True)
+            supporters = tuple(passage for passage, chance in both if chance >= 0.5)
+        if not supporters:
+            return None
+        return Citation(citation.sentence, supporters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +192,14 @@ def _passages(settings: SummarizerSettings, context: BuildContext) -> Summarizer
     return BestPassages(settings.passages)
 
 
+def _llm(settings: SummarizerSettings, context: BuildContext) -> Summarizer:
+    embedded = PROVIDERS.get(COMPACT)
+    instead = embedded(settings, context) if embedded else None
+    return LLMSummarizer(endpoint(context, "summarizer"), instead)
+
+
 PROVIDERS: Mapping[str, Factory[SummarizerSettings, Summarizer]] = {
+    LLM: _llm,
     "long-answer": _seq2seq,
     "question": _question,
     "passages": _passages,

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from whichsense.errors import BadInput
 from whichsense.protocols import Reader, Verifier
 from whichsense.providers import (
     COMPACT,
+    LLM,
     BuildContext,
     Factory,
     GeneratorStage,
+    endpoint,
     own_reader,
 )
 from whichsense.text.words import normalize
@@ -20,6 +23,7 @@ from whichsense.types import Case, Reading
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
+    from whichsense.models.llm.client import Endpoint
 
 Gold = TypeVar("Gold")
 REFUEL_THRESHOLD = -6.1
@@ -191,6 +195,23 @@ class CompactVerifier:
         return verified
 
 
+@dataclass(frozen=True)
+class LLMVerifier:
+    """A language model is asked each rewrite again and chooses among all listed answers: by the log probabilities of
+    its choice where the server gives them, otherwise by the choice alone."""
+
+    endpoint: Endpoint
+    compact: Compact
+
+    def verify(self, cases: Sequence[Case]) -> list[Case]:
+        from whichsense.models.llm.talk import think
+        from whichsense.models.llm.thinking.verifying import verify_readings
+
+        thought = partial(verify_readings, compact=self.compact)
+        instead = CompactVerifier(self.compact).verify
+        return think(self.endpoint, "verify", cases, thought, instead)
+
+
 @dataclass(frozen=True, slots=True)
 class VerifierSettings:
     """A system's `[verifier]`."""
@@ -214,8 +235,13 @@ def _compact(settings: VerifierSettings, context: BuildContext) -> Verifier:
     return CompactVerifier(context.compact)
 
 
+def _llm(settings: VerifierSettings, context: BuildContext) -> Verifier:
+    return LLMVerifier(endpoint(context, "verifier"), context.compact)
+
+
 PROVIDERS: Mapping[str, Factory[VerifierSettings, Verifier]] = {
     COMPACT: _compact,
+    LLM: _llm,
     "verification": _lm,
     "answer-prediction": _lm,
     "exact-match": _em,

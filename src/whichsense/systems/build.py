@@ -11,19 +11,28 @@ from whichsense import sample
 from whichsense.errors import BadConfig, BadInput, MissingStage
 from whichsense.pipeline import Pipeline
 from whichsense.protocols import Answerer, Reranker, Searchable
-from whichsense.providers import COMPACT, BuildContext, build_stage
+from whichsense.providers import COMPACT, LLM, BuildContext, build_stage
 from whichsense.stages import disambiguate, rerank
 from whichsense.stages.baselines import DisambiguateFirst
 from whichsense.stages.disambiguate import PromptCopy
 from whichsense.stages.rerank import RerankerSettings
 from whichsense.stages.retrieve import IndexRetriever
-from whichsense.systems.settings import STAGES, SystemSettings, complete, load_settings
+from whichsense.systems.settings import (
+    STAGES,
+    SystemSettings,
+    asks_for,
+    complete,
+    load_settings,
+)
 from whichsense.types import FOR_PEOPLE, Method, Policy
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
+    from whichsense.models.llm.client import Endpoint
+    from whichsense.models.llm.settings import LLMSettings
 
-_BATCHES = {COMPACT: 1}  # a case holds about 30 MB while the compact model is at it
+# A case holds about 30 MB while the compact model is at it.
+_BATCHES = {COMPACT: 1, LLM: 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,7 @@ def load(
     threads: int = 2,
     weights: str | Path | None = None,
     model: Compact | None = None,
+    llm: LLMSettings | None = None,
 ) -> Pipeline:
     """A pipeline over an index (without one, the embedded sample). Models load with the first question.
 
@@ -58,7 +68,8 @@ def load(
     "handbook", the other embedded corpus. `depth` passages are searched for, the best `keep` are read. With a
     `threshold` every answer that is at least that probable is given, and the best one; none that reaches it is kept
     apart as merely possible. `threads`, `weights` and `model` are the embedded model's: how many cores it uses,
-    another weights folder, or a `Compact` that is already there.
+    another weights folder, or a `Compact` that is already there. `llm` says how the language model of the system "llm"
+    is reached, in place of what the system's file says.
     """
     settings = load_settings(system)
     settings = replace(
@@ -67,6 +78,7 @@ def load(
         depth=_at_least_one("depth", depth, settings.depth),
         keep=_at_least_one("keep", keep, settings.keep),
         weights=str(weights or settings.weights),
+        llm=llm or settings.llm,
     )
     _at_least_one("threads", threads, threads)
     if threshold is not None:
@@ -114,6 +126,7 @@ def build(
         _compact_model(settings, index, threads, model),
         settings.method,
         settings.device,
+        llm=_endpoint(settings),
     )
     where = f"System '{settings.name}'"
     if not (settings.reader or settings.clarifier or settings.summarizer):
@@ -169,6 +182,19 @@ def _rewriting_first(
         policy,
     )
     return System(first, settings)
+
+
+def _endpoint(settings: SystemSettings) -> Endpoint | None:
+    """The language model of a system that asks one. Nothing is sent before the first question."""
+    if not asks_for(settings, LLM):
+        return None
+    from whichsense.models.llm.client import Endpoint
+    from whichsense.models.llm.prompts import check_folder
+    from whichsense.models.llm.settings import LLMSettings
+
+    own = settings.llm or LLMSettings()
+    check_folder(own.prompts)
+    return Endpoint(own)
 
 
 def _compact_model(

@@ -10,8 +10,9 @@ from typing import Any
 from whichsense.config import from_table, load_as
 from whichsense.errors import BadConfig
 from whichsense.files import sha256
+from whichsense.models.llm.settings import LLMSettings
 from whichsense.protocols import Searchable
-from whichsense.providers import COMPACT
+from whichsense.providers import COMPACT, LLM
 from whichsense.stages import (
     clarify,
     detect,
@@ -40,8 +41,22 @@ STAGES: dict[str, tuple[Any, Mapping[str, Any]]] = {
     "clarifier": (ClarifierSettings, clarify.PROVIDERS),
     "summarizer": (SummarizerSettings, summarize.PROVIDERS),
 }
-# The stages that a provider has, where it is named for the whole system.
-_WHOLE_SYSTEMS = {COMPACT: ("reranker", "reader", "disambiguator", "verifier")}
+# The stages of a whole system that is named by a provider, with the provider of each.
+_WHOLE_SYSTEMS = {
+    COMPACT: dict.fromkeys(
+        ("reranker", "reader", "disambiguator", "verifier"), COMPACT
+    ),
+    # Evidence is found by the embedded model; everything else is thinking.
+    LLM: {
+        "reranker": COMPACT,
+        "reader": LLM,
+        "detector": LLM,
+        "disambiguator": LLM,
+        "verifier": LLM,
+        "clarifier": LLM,
+        "summarizer": LLM,
+    },
+}
 # Passages that are retrieved and read, where the file does not say.
 _SIZES = {COMPACT: (40, 20)}
 _USUAL_SIZES = (100, 20)
@@ -73,6 +88,8 @@ class SystemSettings:
     summarizer: SummarizerSettings | None = None
     rewriter: DisambiguatorSettings | None = None
     """With `detector`: AmbigQA's DISAMBIG-FIRST, which rewrites before it reads."""
+    llm: LLMSettings | None = None
+    """How the language model of stages with the provider "llm" is reached."""
 
     def __post_init__(self) -> None:
         if self.provider and self.provider not in _WHOLE_SYSTEMS:
@@ -102,10 +119,11 @@ def complete(settings: SystemSettings) -> SystemSettings:
 def _with_provider(settings: SystemSettings) -> SystemSettings:
     """The provider of the whole system, written into each of its stages that the file does not name."""
     named = {}
-    for kind in _WHOLE_SYSTEMS.get(settings.provider, ()):
+    whole = _WHOLE_SYSTEMS.get(settings.provider, {})
+    for kind, provider in whole.items():
         if getattr(settings, kind) is None:
             record, _ = STAGES[kind]
-            named[kind] = record(provider=settings.provider)
+            named[kind] = record(provider=provider)
     return replace(settings, **named)
 
 
@@ -118,9 +136,14 @@ def _with_sizes(settings: SystemSettings) -> SystemSettings:
 
 
 def _asks_for_compact(settings: SystemSettings) -> bool:
+    return asks_for(settings, COMPACT)
+
+
+def asks_for(settings: SystemSettings, provider: str) -> bool:
+    """Whether a stage of complete settings has this provider."""
     for kind in STAGES:
         stage = getattr(settings, kind)
-        if stage is not None and stage.provider == COMPACT:
+        if stage is not None and stage.provider == provider:
             return True
     return False
 

@@ -13,6 +13,7 @@ import click
 
 from whichsense.cli.ask.screen import format_case
 from whichsense.cli.evidence import evidence_options, open_evidence
+from whichsense.cli.llm import choose_system, llm_options
 from whichsense.cli.search import utf8
 from whichsense.errors import BadInput
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     metavar="FILE.toml",
     help="Ask this system instead of the embedded model.",
 )
+@llm_options
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1),
@@ -91,6 +93,8 @@ def command(
     folder: Path | None,
     method: str | None,
     system: Path | None,
+    llm_url: str | None,
+    llm_model: str | None,
     threshold: float | None,
     k: int | None,
     show_possible: bool,
@@ -123,10 +127,12 @@ def command(
 
     questions = alone or _usable(lines, path)
     index, chosen = open_evidence(folder, method)
+    asked_system, llm = choose_system(system, llm_url, llm_model)
     pipeline = load(
-        system or "compact",
+        asked_system,
         index,
         method=chosen,
+        llm=llm,
         depth=depth,
         keep=keep,
         threshold=threshold,

@@ -30,7 +30,10 @@ def format_case(case: Case, k: int | None = None, show_possible: bool = False) -
         lines = [*format_readings(shown, 1), *possible]
     else:
         lines = [*_unanswered(case, possible), ""]
-    return "\n".join([_head(case), *lines])
+    notes = []
+    for note in case.notes:
+        notes.append(_indented(f"Note. {printable(note)}") + "\n")
+    return "\n".join([_head(case), *lines, *notes])
 
 
 def _head(case: Case) -> str:

@@ -69,9 +69,9 @@ def propose_rewrites(
         options = sorted(written[number].options, key=lambda one: -one.likely)
         samples = [key(text) for text in written[number].drawn]
         for option in options:
-            if _stumbles(option.question, question):
+            if stumbles(option.question, question):
                 continue
-            if _loses_word(option.question, question):
+            if loses_word(option.question, question):
                 continue
             name = key(option.question)
             drawn = samples.count(name) / max(len(samples), 1)
@@ -98,13 +98,13 @@ def collect_evidence(scene: Scene, target: Target) -> AnswerEvidence:
     return AnswerEvidence(target.answer, tuple(snippets))
 
 
-def _stumbles(text: str, question: str) -> bool:
+def stumbles(text: str, question: str) -> bool:
     """Whether a bigram is doubled, a span of years has no length, or a bare number ends the text. What the question
     itself has is allowed.
 
-    >>> [_stumbles(f"Who won {more}?", "Who won?") for more in ("in Berlin in Berlin", "from 1945 to 1945", "as 8")]
+    >>> [stumbles(f"Who won {more}?", "Who won?") for more in ("in Berlin in Berlin", "from 1945 to 1945", "as 8")]
     [True, True, True]
-    >>> [_stumbles(f"Who won {more}?", "Who won?") for more in ("in Berlin in 1945", "from 1939 to 1945", "on May 8")]
+    >>> [stumbles(f"Who won {more}?", "Who won?") for more in ("in Berlin in 1945", "from 1939 to 1945", "on May 8")]
     [False, False, False]
     """
     after = key(text)
@@ -116,11 +116,11 @@ def _stumbles(text: str, question: str) -> bool:
     return False
 
 
-def _loses_word(rewrite: str, question: str) -> bool:
+def loses_word(rewrite: str, question: str) -> bool:
     """Whether a rewrite lacks a word of the question, other than small ones: the writer then mostly asks for something
     else. Forms change a verb or a role by rule, and may.
 
-    >>> [_loses_word(one, "When was it ended?") for one in ("When was it ended in Rome?", "When was it declared?")]
+    >>> [loses_word(one, "When was it ended?") for one in ("When was it ended in Rome?", "When was it declared?")]
     [False, True]
     """
     after = Counter(map(porter_stem, words(rewrite)))

@@ -21,7 +21,7 @@ from whichsense.models.compact.rewrite.resolving import candidates_of
 from whichsense.models.compact.rewrite.support import support
 from whichsense.models.compact.rewrite.targets import locate, telling
 from whichsense.models.compact.scene import Scene
-from whichsense.models.compact.scorer.choosing import Rewrite, added, together
+from whichsense.models.compact.scorer.choosing import Rewrite, added, key, together
 from whichsense.models.compact.scorer.trust import Standard, probability
 from whichsense.text.words import words
 from whichsense.types import FOR_PEOPLE, AskedAgain, Candidate, Policy, Reading
@@ -76,14 +76,19 @@ def _says_more(scene: Scene, place: int) -> bool:
     return "or" in asked or not asked.issuperset(words(scene.answers[place].text))
 
 
-def rewrite_answers(scene: Scene, answers: Sequence[Candidate]) -> list[Reading]:
+def rewrite_answers(
+    scene: Scene,
+    answers: Sequence[Candidate],
+    others: Sequence[Sequence[Proposal]] = (),
+) -> list[Reading]:
     """A reading for each answer, no two rewrites alike. Where nothing true and distinct can be said, the question stays
-    as it is and the reading names its source. An only answer needs no rewrite."""
+    as it is and the reading names its source. An only answer needs no rewrite. `others` are rewrites of another
+    provider for each answer, which compete with those of forms and of the writer."""
     question = scene.evidence.question
     if len(answers) < 2:
         return [_as_asked(question, answer) for answer in answers]
     readings = []
-    chosen = together(_judge_all(scene, answers), partial(added, question))
+    chosen = together(_judge_all(scene, answers, others), partial(added, question))
     for answer, rewrite in zip(answers, chosen, strict=True):
         if isinstance(rewrite, _JudgedRewrite):
             readings.append(rewrite.reading(answer))
@@ -119,13 +124,18 @@ def _with_source(question: str, answer: Candidate) -> Reading:
 
 
 def _judge_all(
-    scene: Scene, answers: Sequence[Candidate]
+    scene: Scene,
+    answers: Sequence[Candidate],
+    others: Sequence[Sequence[Proposal]] = (),
 ) -> list[list[_JudgedRewrite]]:
     """The rewrites of each answer that may be given, best first."""
     targets = [locate(scene, answer, told=True) for answer in answers]
     supports = [support(scene, target, policy=FOR_PEOPLE) for target in targets]
     proposals = propose_rewrites(scene, targets, supports)
     shortlists = _shorten(scene, proposals)
+    for shortlist, more in zip(shortlists, _shorten(scene, others), strict=False):
+        known = {key(proposal.question) for proposal, _ in shortlist}
+        shortlist += [pair for pair in more if key(pair[0].question) not in known]
     panel = Panel.of(scene, targets)
     question = scene.evidence.question
     questions = [question]

@@ -1,0 +1,1 @@
+"""How each stage thinks: one decision a call, and the embedded encoder checks what comes back."""

@@ -1,0 +1,137 @@
+"""The embedded encoder's word beside the language model's: how probable an answer is by both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from whichsense.models.compact.people import features
+from whichsense.models.compact.people.asking import Panel, log_odds
+from whichsense.models.compact.people.joining import (
+    include_currency,
+    join_named_together,
+)
+from whichsense.models.compact.rewrite.resolving import candidates_of
+from whichsense.models.compact.rewrite.targets import locate
+from whichsense.models.compact.scene import Scene
+from whichsense.text.answers import fullest_form, same_answer
+from whichsense.text.words import words
+from whichsense.types import Candidate, Policy, Span
+
+_JUDGED = 8  # candidates of the encoder
+_MOST = 6  # answers
+_CONSIDERED_OVER = 0.15
+_UNMENTIONED = 0.1  # the probability of an answer that the language model has read past
+_SUREST = 0.98  # neither is ever surer than this
+
+
+def blend(one: float, other: float, weight: float) -> float:
+    """Two probabilities as one: the mean of their log odds, `weight` for the first.
+
+    >>> round(blend(0.9, 0.5, 0.5), 2), round(blend(0.9, 0.2, 1.0), 2)
+    (0.75, 0.9)
+    """
+    least = 1 - _SUREST
+    mean = weight * log_odds(one, least) + (1 - weight) * log_odds(other, least)
+    return 1 / (1 + math.exp(-mean))
+
+
+def check_answers(
+    scene: Scene, given: Sequence[Candidate], trust: float, policy: Policy
+) -> list[Candidate]:
+    """The answers that are probable enough to be rewritten, most probable first: the language model's, and those that
+    the encoder alone is sure of. None where both hardly believe that there is an answer.
+
+    `trust` is the weight of the language model's word.
+    """
+    candidates, said = _merge(scene, given)
+    if not candidates:
+        return []
+    chances, answerable = _encoder_probabilities(scene, candidates)
+    judged = []
+    for candidate, own, chance in zip(candidates, said, chances, strict=True):
+        score = blend(own, chance, trust)
+        judged.append(replace(include_currency(candidate), score=score))
+    judged.sort(key=lambda candidate: -candidate.score)
+    standard = scene.compact.trust.in_large
+    if scene.is_small:
+        standard = scene.compact.trust.in_small
+    there = blend(max(said), answerable, trust)
+    if there < standard.answerable_over or judged[0].score < standard.only_over:
+        return []
+    least = _CONSIDERED_OVER if policy.threshold is None else policy.threshold
+    considered = [one for one in judged if one.score >= least][:_MOST]
+    return join_named_together(considered) or judged[:1]
+
+
+def _merge(
+    scene: Scene, given: Sequence[Candidate]
+) -> tuple[list[Candidate], list[float]]:
+    """The encoder's candidates and those that only the language model gives, with the latter's probabilities. Where
+    both mean the same, the answer is written as the language model wrote it."""
+    asked = set(words(scene.evidence.question))
+    places = []
+    for place in scene.apart:
+        says_more = not asked.issuperset(words(scene.answers[place].text))
+        if says_more or "or" in asked:
+            places.append(place)
+    candidates: list[Candidate] = []
+    said: list[float] = []
+    left = list(given)
+    for candidate in candidates_of(scene, places[:_JUDGED]):
+        same = [one for one in left if same_answer(one.answer, candidate.answer)]
+        if same:
+            left = [one for one in left if one not in same]
+            text = fullest_form([same[0].answer, candidate.answer], [1.0, 1.0])
+            spans = _join_spans(candidate, same[0])
+            candidates.append(replace(candidate, answer=text, spans=spans))
+            said.append(max(one.score for one in same))
+        else:
+            candidates.append(candidate)
+            said.append(_UNMENTIONED)
+    for one in left:
+        candidates.append(one)
+        said.append(one.score)
+    return candidates, said
+
+
+def _join_spans(encoded: Candidate, said: Candidate) -> tuple[Span, ...]:
+    """The encoder's spans, best first, then the language model's in other passages, as much weaker ones."""
+    spans = list(encoded.spans)
+    known = {span.passage.id for span in spans}
+    weakest = min((span.score for span in spans), default=1.0)
+    for span in said.spans:
+        if span.passage.id not in known:
+            spans.append(replace(span, score=weakest * span.score))
+    return tuple(spans)
+
+
+def _encoder_probabilities(
+    scene: Scene, candidates: Sequence[Candidate]
+) -> tuple[list[float], float]:
+    """How probable each candidate is by the verifier, and that there is an answer at all."""
+    targets = [locate(scene, candidate, told=True) for candidate in candidates]
+    (asked,) = Panel.of(scene, targets).ask([scene.evidence.question])
+    trust = scene.compact.trust
+    standard = trust.in_small if scene.is_small else trust.in_large
+    chances = []
+    answerable = 0.0
+    for number, candidate in enumerate(candidates):
+        place = _place_of(scene, candidate)
+        if place is None:
+            # The encoder never proposed it: all that it says is the verdict on where it stands.
+            chances.append(1 / (1 + math.exp(-float(asked.verdict[number]))))
+            continue
+        row = features.of_answer(scene, place, number, asked)
+        chances.append(standard.answer.probabilities([row])[0])
+        own = trust.answerable.probabilities([row])[0]
+        answerable = max(answerable, own)
+    return chances, answerable
+
+
+def _place_of(scene: Scene, candidate: Candidate) -> int | None:
+    for place, answer in enumerate(scene.answers):
+        if same_answer(answer.text, candidate.answer):
+            return place
+    return None
