@@ -16,6 +16,7 @@ from whichsense.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from whichsense import datasets as datasets
+    from whichsense.client import Client as Client
     from whichsense.errors import WhichsenseError as WhichsenseError
     from whichsense.evaluation.scoring import score as score
     from whichsense.index import Index as Index
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Case": "whichsense.types",
     "Clarification": "whichsense.types",
+    "Client": "whichsense.client",
     "Document": "whichsense.types",
     "Hit": "whichsense.types",
     "Index": "whichsense.index",
@@ -51,6 +53,7 @@ _HOME = {
 __all__ = [
     "Case",
     "Clarification",
+    "Client",
     "Document",
     "Hit",
     "Index",

@@ -17,7 +17,7 @@ import click
 from whichsense.errors import WhichsenseError, did_you_mean
 from whichsense.version import __version__
 
-# Command (its module has the same name) → summary in the overview.
+# Command → summary in the overview. Its module has the same name, or stands in _MODULES.
 _COMMANDS = {
     "ask": "Answer a question in every sense it has.",
     "clarify": "Ask back which reading of a question is meant.",
@@ -34,7 +34,10 @@ _COMMANDS = {
     "predict": "Answer a dataset's questions with a system.",
     "evaluate": "Measure systems over a dataset.",
     "serve": "Answer over HTTP: readings, searches, streams.",
+    "keys": "Make, list and revoke the API keys of a service.",
+    "traces": "List, show, export and delete what a service was asked.",
 }
+_MODULES = {"keys": "serve.keys", "traces": "serve.traces"}
 
 
 class _LazyGroup(click.Group):
@@ -47,7 +50,8 @@ class _LazyGroup(click.Group):
         if cmd_name not in _COMMANDS:
             advice = did_you_mean(cmd_name, _COMMANDS)
             raise click.UsageError(f"No command '{cmd_name}'. {advice}", ctx)
-        module = importlib.import_module(f"whichsense.cli.{cmd_name}")
+        name = _MODULES.get(cmd_name, cmd_name)
+        module = importlib.import_module(f"whichsense.cli.{name}")
         command: click.Command = module.command
         return command
 

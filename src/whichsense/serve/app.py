@@ -14,13 +14,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.middleware.cors import CORSMiddleware
 from starlette.staticfiles import StaticFiles
 
-from whichsense.serve import problems
+from whichsense.serve import problems, schemas
 from whichsense.serve.engine import BuildPipeline, Engine
-from whichsense.serve.guard import Guard
+from whichsense.serve.guard import Guard, json_only
 from whichsense.serve.routes import ask, cases, status
 from whichsense.serve.service import Service
 from whichsense.serve.settings import ServiceSettings
@@ -64,10 +64,12 @@ def create_app(
         version=__version__,
         summary="Ambiguous questions, answered in every sense they have.",
         lifespan=lifespan,
+        dependencies=[Depends(json_only)],
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
     )
     problems.install(app)
+    schemas.describe(app)
     for group in (ask, cases, status):
         app.include_router(group.router)
     if PAGE.is_dir():

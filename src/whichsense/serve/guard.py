@@ -8,6 +8,7 @@ import secrets
 import time
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from whichsense.serve.problems import INTERNAL, Problem, Refused
@@ -25,7 +26,6 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-_WRITING = ("POST", "PUT", "PATCH")
 _LONGEST_URL = 8_192
 _log = logging.getLogger("whichsense.serve")
 
@@ -105,8 +105,6 @@ class Guard:
         declared = headers.get("content-length", "")
         if declared.isdigit() and int(declared) > self._settings.body_bytes:
             raise Refused(TOO_LARGE)
-        if scope["method"] in _WRITING and not _is_json(headers):
-            raise Refused(_NO_JSON)
 
     def _is_own_host(self, host: str) -> bool:
         name = host.rpartition(":")[0] if not host.endswith("]") else host
@@ -114,9 +112,11 @@ class Guard:
         return name in self._local_hosts or is_loopback(name)
 
 
-def _is_json(headers: Headers) -> bool:
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    return kind == "application/json"
+async def json_only(request: Request) -> None:
+    """A dependency of all routes: a form of another site can send any body but JSON."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if request.method == "POST" and kind != "application/json":
+        raise Refused(_NO_JSON)
 
 
 class _Exchange:

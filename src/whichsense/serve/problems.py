@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from whichsense.errors import BadInput, IndexFault, MissingStage, WhichsenseError
 
@@ -156,6 +157,8 @@ def install(app: FastAPI) -> None:
             ),
         )
         headers = dict(error.headers or {})
+        if error.status_code == 405:
+            headers["Allow"] = ", ".join(_allowed(request))
         return Problem(error.status_code, kind, title, fix, headers=headers).response()
 
     async def invalid(request: Request, error: Exception) -> Response:
@@ -166,6 +169,16 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(WhichsenseError, plain)
     app.add_exception_handler(HTTPException, http)
     app.add_exception_handler(RequestValidationError, invalid)
+
+
+def _allowed(request: Request) -> list[str]:
+    """The methods of all routes with this path; starlette names those of the first alone."""
+    methods: set[str] = set()
+    for route in request.app.routes:
+        matches, _ = route.matches(request.scope)
+        if matches is not Match.NONE:
+            methods |= getattr(route, "methods", None) or set()
+    return sorted(methods)
 
 
 def _invalid(errors: Sequence[Any]) -> Problem:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from fastapi import FastAPI
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from whichsense.errors import BadInput
 from whichsense.index.search import check_question
@@ -38,6 +39,13 @@ Question = Annotated[
     ),
     AfterValidator(_askable),
 ]
+
+
+def _whole(value: object) -> object:
+    """In JSON, 5.0 is an integer."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
 
 
 class _Request(BaseModel):
@@ -79,7 +87,9 @@ class SearchRequest(_Request):
     )
 
     question: Question
-    k: int = Field(10, ge=1, le=100, description="Passages to find.")
+    k: Annotated[int, BeforeValidator(_whole)] = Field(
+        10, ge=1, le=100, description="Passages to find."
+    )
     method: Method | None = Field(
         None, description="By words, by meaning or both; null: the best that there is."
     )
@@ -202,9 +212,29 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return described
 
 
+def describe(app: FastAPI) -> None:
+    """Add what FastAPI does not know of to the OpenAPI description: the shape of problems."""
+    generate = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        description = generate()
+        schemas = description["components"]["schemas"]
+        schemas.setdefault(ProblemModel.__name__, ProblemModel.model_json_schema())
+        return description
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
 STREAM = {
     "text/event-stream": {
-        "schema": {"type": "string"},
+        "itemSchema": {
+            "type": "object",
+            "properties": {
+                "event": {"enum": ["stage", "done", "problem"]},
+                "data": {"type": "string", "contentMediaType": "application/json"},
+                "id": {"type": "string"},
+            },
+        },
         "example": 'event: stage\ndata: {"stage":"retrieve","counts":{"passages":40},"seconds":0.01}\nid: 1\n\n'
         'event: done\ndata: {"id":"…","case":{}}\nid: 7\n\n',
     }

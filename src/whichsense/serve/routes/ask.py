@@ -11,7 +11,7 @@ from whichsense import records
 from whichsense.errors import BadInput
 from whichsense.serve.access import Caller, requires
 from whichsense.serve.events import EventStream, dump
-from whichsense.serve.problems import not_found
+from whichsense.serve.problems import Problem, Refused, not_found
 from whichsense.serve.schemas import (
     STREAM,
     AnswerModel,
@@ -25,6 +25,12 @@ from whichsense.serve.service import Service, Wanted
 
 router = APIRouter(prefix="/v1", tags=["ask"])
 Asks = Annotated[Caller, Depends(requires("ask"))]
+_NO_VECTORS = Problem(
+    409,
+    "no-vectors",
+    "The index that is served has no vectors.",
+    'Leave "method" out, or ask for "bm25".',
+)
 _NEIGHBOURS = 2  # passages on each side
 
 
@@ -68,14 +74,17 @@ async def ask(body: AskRequest, request: Request, caller: Asks) -> Response:
     return as_json(await service.result(running, request))
 
 
-@router.post("/search", response_model=SearchAnswer, responses=problems(422))
+@router.post("/search", response_model=SearchAnswer, responses=problems(409, 422))
 async def search(body: SearchRequest, request: Request, caller: Asks) -> Response:
     """Find the passages that may answer a question, best first."""
     service = service_of(request)
     index = service.served.index
+    try:
+        method = index.method(body.method)
+    except BadInput:
+        raise Refused(_NO_VECTORS) from None
 
     def work() -> str:
-        method = index.method(body.method)
         hits = index.search(body.question, body.k, method)
         table = {
             "question": body.question,

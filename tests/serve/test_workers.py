@@ -1,0 +1,181 @@
+"""Several workers, real signals: kill -9 under load, SIGTERM, an index that changes, half-open clients."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from fake_service import QUESTION, RECORDS, make_index
+from test_ask import ask, events, stream, wait_for
+from test_cases import follow
+
+from whichsense import index as indexes
+from whichsense.serve.state.traces import Traces
+
+SCRIPT = Path(__file__).with_name("fake_service.py")
+
+
+@contextlib.contextmanager
+def service(
+    folder: Path, **settings: Any
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A service in processes of its own; its process and its address."""
+    given = {"index": make_index(folder), "state": str(folder), "grace": 0.5}
+    process = subprocess.Popen(
+        [sys.executable, str(SCRIPT), json.dumps(given | settings)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[2]
+        wait_for(lambda: is_ready(address), 30)
+        yield process, address
+    finally:
+        process.terminate()
+        process.wait(20)
+        process.stdout.close()
+
+
+def is_ready(address: str) -> bool:
+    with contextlib.suppress(httpx2.TransportError):
+        return httpx2.get(f"{address}/readyz", timeout=5).status_code == 200
+    return False
+
+
+def children(process: int) -> list[int]:
+    """The worker processes of a service."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = status.read_text().rpartition(")")[2].split()
+            command = status.with_name("cmdline").read_bytes()
+            if int(fields[1]) == process and b"spawn_main" in command:
+                found.append(int(status.parent.name))
+    return found
+
+
+class Load:
+    """Clients that ask without pause, until the block ends."""
+
+    def __init__(self, address: str, clients: int = 6) -> None:
+        self.address = address
+        self.ids: list[str] = []
+        self.statuses: list[int] = []
+        self.broken = 0
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._ask) for _ in range(clients)]
+
+    def _ask(self) -> None:
+        while not self._stop.is_set():
+            try:  # a new connection each time: any worker may get it
+                body = {"question": f"{QUESTION} 0.02"}
+                response = httpx2.post(f"{self.address}/v1/ask", json=body, timeout=10)
+            except httpx2.TransportError:
+                self.broken += 1
+                continue
+            self.statuses.append(response.status_code)
+            if response.status_code == 200:
+                self.ids.append(response.json()["id"])
+
+    def __enter__(self) -> Load:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="finds workers in /proc")
+def test_workers_share_streams_and_survive_a_kill(tmp_path: Path) -> None:
+    with service(tmp_path, workers=2) as (process, address):
+        with httpx2.Client(base_url=address, timeout=10) as client:
+            with stream(client, f"{QUESTION} 1") as response:
+                case_id = response.headers["location"].rpartition("/")[2]
+                next(events(response.iter_lines()))
+            for _ in range(6):  # new connections: some go to the other worker
+                with httpx2.Client(base_url=address, timeout=10) as other:
+                    names = [name for name, _ in follow(other, case_id)]
+                    assert names == ["stage"] * 5 + ["done"]
+        first = children(process.pid)
+        assert len(first) == 2
+        with Load(address) as load:
+            wait_for(lambda: len(load.ids) > 20)
+            os.kill(first[0], signal.SIGKILL)
+            before = len(load.ids)
+            wait_for(lambda: len(load.ids) > before + 20)
+            wait_for(lambda: len(set(children(process.pid)) - set(first)) == 1, 20)
+        assert set(load.statuses) <= {200, 429, 503}
+        assert load.broken <= 12, "only what the killed worker held"
+        assert "whichsense_answers_active" in httpx2.get(f"{address}/metrics").text
+    traces = Traces(tmp_path / "traces.sqlite")
+    kept = {row["id"] for row in traces.export()}
+    traces.close()
+    assert set(load.ids) <= kept, "every answered question has its trace, whole"
+
+
+def test_an_index_that_changes_under_load_fails_no_request(tmp_path: Path) -> None:
+    with service(tmp_path) as (_, address), Load(address, 3) as load:
+        folder = tmp_path / "index"
+        more = tmp_path / "more.jsonl"
+        record = {"title": "Lynx", "text": "The lynx has tufted ears."}
+        more.write_text(json.dumps(record) + "\n", encoding="utf-8")
+        indexes.add([str(more)], folder)
+        wait_for(lambda: passages(address) == len(RECORDS) + 1)
+        indexes.delete(folder, [], ["more"])
+        wait_for(lambda: passages(address) == len(RECORDS))
+        indexes.Index.build([*RECORDS, record, record | {"title": "Ounce"}], folder)
+        wait_for(lambda: passages(address) == len(RECORDS) + 2)
+    assert set(load.statuses) == {200} and not load.broken
+
+
+def passages(address: str) -> int:
+    return int(httpx2.get(f"{address}/v1/info", timeout=10).json()["passages"])
+
+
+def test_a_stop_ends_streams_with_an_event(tmp_path: Path) -> None:
+    with service(tmp_path) as (process, address):
+        client = httpx2.Client(base_url=address, timeout=20)
+        with stream(client, f"{QUESTION} 30") as response:
+            lines = events(response.iter_lines())
+            next(lines)
+            begun = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            name, problem = list(lines)[-1]
+        assert name == "problem" and problem["type"].endswith("stopping")
+        assert process.wait(10) in (0, -signal.SIGTERM)
+        assert time.monotonic() - begun < 8
+        client.close()
+
+
+def test_slow_and_half_open_clients_leave_others_alone(tmp_path: Path) -> None:
+    with service(tmp_path, body_seconds=0.5) as (_, address):
+        host, port = address.removeprefix("http://").split(":")
+        head = f"POST /v1/ask HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        slow = []
+        for begin in (b"", b"POST /v1", f"{head}Content-Length: 40\r\n\r\n{{".encode()):
+            for _ in range(10):
+                half = socket.create_connection((host, int(port)))
+                half.sendall(begin)
+                slow.append(half)
+        with httpx2.Client(base_url=address, timeout=10) as client:
+            assert ask(client).status_code == 200
+        answer = slow[-1].recv(1000)
+        assert b" 408 " in answer and b"problem+json" in answer
+        for half in slow:
+            half.close()
