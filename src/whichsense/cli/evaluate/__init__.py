@@ -6,6 +6,7 @@ import click
 
 from whichsense.cli.evaluate.readings import readings
 from whichsense.cli.evaluate.retrieval import retrieval
+from whichsense.cli.evaluate.support import support
 from whichsense.cli.evaluate.systems import systems
 
 
@@ -35,4 +36,5 @@ def command() -> None:
 
 command.add_command(readings)
 command.add_command(retrieval)
+command.add_command(support)
 command.add_command(systems)

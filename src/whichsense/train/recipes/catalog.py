@@ -32,6 +32,7 @@ TASKS = {
     "compact-asker": "compact.writer.asker",
     "compact-people": "compact.writer.people",
     "compact-verifier": "compact.verifier.task",
+    "compact-support": "compact.support.task",
     "compact": "compact.writer.compact",
 }
 

@@ -23,7 +23,7 @@ _MISSING = "It is not a checkpoint of the compact model."
 Weights = Mapping[str, NDArray[np.float32]]
 
 
-class _EncoderGraph(Graph):
+class EncoderGraph(Graph):
     """A graph with the encoder's layers. A method adds nodes and returns the name of their output."""
 
     def __init__(
@@ -118,7 +118,7 @@ class _EncoderGraph(Graph):
 def verdict(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     """States of [CLS], of a span's first and of its last token, side by side (spans × 3 · width) → logits of being an
     answer (spans)."""
-    graph = _EncoderGraph(weights, shape, int8=int8)
+    graph = EncoderGraph(weights, shape, int8=int8)
     hidden = graph.one("Gelu", graph.gemm("edges", "verdict.dense"), approximate="tanh")
     logit = graph.gemm(hidden, "verdict.out")
     graph.name(graph.one("Squeeze", logit, graph.numbers(1)), "verdict")
@@ -133,7 +133,7 @@ def step_of(scale: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def early(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     """Embedded pairs (batch × length × width, before their LayerNorm) → states and relevance after the first layers."""
-    graph = _EncoderGraph(weights, shape, int8=int8)
+    graph = EncoderGraph(weights, shape, int8=int8)
     states = graph.norm("embedded", "encoder.norm")
     for number in range(shape["early"]):
         states = graph.layer(states, f"encoder.layers.{number}")
@@ -145,7 +145,7 @@ def early(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
 
 def late(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     """The early states → final states, relevance, span scores (batch × length × 2), ambiguity."""
-    graph = _EncoderGraph(weights, shape, int8=int8)
+    graph = EncoderGraph(weights, shape, int8=int8)
     states = "early"
     for number in range(shape["early"], shape["layers"]):
         states = graph.layer(states, f"encoder.layers.{number}")

@@ -173,7 +173,7 @@ class CompactModel:
             states, relevance = session.run(["states", "relevance"], inputs)
             return states, float(relevance[0])
 
-        return self._map(encode, pairs)
+        return self.map(encode, pairs)
 
     def late(self, states: Sequence[Floats]) -> list[Late]:
         """Run the other layers on the early states of the pairs that go on."""
@@ -195,7 +195,7 @@ class CompactModel:
             final, relevance, span, ambiguity = outputs
             return Late(final[0], float(relevance[0]), span[0], float(ambiguity[0]))
 
-        return self._map(encode, states)
+        return self.map(encode, states)
 
     def verdicts(self, states: Floats) -> Floats:
         """The logit of each span to be an answer, from three states of it (spans × 3 × width): of [CLS], of its first
@@ -260,9 +260,10 @@ class CompactModel:
     def _pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self.threads, thread_name_prefix="whichsense")
 
-    def _map(
+    def map(
         self, encode: Callable[[_Item], _Value], items: Sequence[_Item]
     ) -> list[_Value]:
+        """Encode items, `threads` at a time."""
         limits = current_limits()  # threads of the pool have none of their own
 
         def step(item: _Item) -> _Value:

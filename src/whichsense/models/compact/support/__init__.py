@@ -1,0 +1,1 @@
+"""The support judge: does a passage say what a sentence says?"""

@@ -1,0 +1,173 @@
+"""The support judge: what is said and what is missing, windows of long passages, the network and its nets."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tiny_compact import exported
+from whichsense.errors import WhichsenseError
+from whichsense.models.compact.encoder.runtime import WEIGHTS, CompactModel
+from whichsense.models.compact.scorer.scorer import linear
+from whichsense.models.compact.support.features import Claim, word_features
+from whichsense.models.compact.support.judge import SupportJudge, SupportNets
+from whichsense.models.compact.support.terms import terms
+from whichsense.models.compact.support.windows import WINDOW, Evidence, split_title
+from whichsense.protocols import Support
+
+PASSAGE = (
+    "Eiffel Tower\nThe Eiffel Tower is a wrought-iron lattice tower in Paris, France. It is named after the engineer "
+    "Gustave Eiffel, whose company designed and built the tower from 1887 to 1889. Locally nicknamed La dame de fer, "
+    "it was the centrepiece of the 1889 World's Fair. The tower is 330 metres tall."
+)
+COPIED = "The tower is 330 metres tall."
+FILLER = "Nothing of interest happened on this day in the small village by the lake. "
+
+
+@pytest.fixture(scope="module")
+def judge() -> SupportJudge:
+    """The one that ships."""
+    return SupportJudge(CompactModel())
+
+
+def features(claim: str, passage: str, judge: SupportJudge) -> dict[str, float]:
+    tokenizer = judge.model.tokenizer
+    evidence = Evidence.of(passage, tokenizer)
+    own = Claim(claim, tokenizer)
+    window = evidence.windows(own.terms, tokenizer.vocabulary)[0]
+    return word_features(own, window, judge.model.words)
+
+
+def test_it_is_a_support(judge: SupportJudge) -> None:
+    support: Support = judge
+    assert support.supports([]) == []
+
+
+def test_a_copied_sentence_is_supported(judge: SupportJudge) -> None:
+    (probability,) = judge.supports([(COPIED, PASSAGE)])
+    assert probability > 0.5
+
+
+@pytest.mark.parametrize(
+    ("true", "false"),
+    [
+        (
+            "Gustave Eiffel's company built the tower from 1887 to 1889.",
+            "Gustave Eiffel's company built the tower from 1897 to 1899.",
+        ),
+        (
+            "It was the centrepiece of the 1889 World's Fair in Paris.",
+            "It was the centrepiece of the 1889 World's Fair in Vienna.",
+        ),
+        (
+            "The tower is 330 metres tall.",
+            "The tower is 330 metres tall and weighs 10,100 tonnes.",
+        ),
+    ],
+)
+def test_what_is_not_said_is_less_probable(
+    true: str, false: str, judge: SupportJudge
+) -> None:
+    high, low = judge.supports([(true, PASSAGE), (false, PASSAGE)])
+    assert high > 0.5 > low
+
+
+def test_another_passage_supports_nothing(judge: SupportJudge) -> None:
+    (probability,) = judge.supports([(COPIED, f"Lake\n{FILLER * 3}")])
+    assert probability < 0.2
+
+
+@pytest.mark.parametrize("pair", [("", PASSAGE), (COPIED, ""), (" ", "\n"), ("", "")])
+def test_nothing_supports_nothing(pair: tuple[str, str], judge: SupportJudge) -> None:
+    assert judge.supports([pair]) == [0.0]
+
+
+def test_a_batch_equals_single_calls(judge: SupportJudge) -> None:
+    pairs = [(COPIED, PASSAGE), ("", PASSAGE), (COPIED, FILLER), (PASSAGE, PASSAGE)]
+    singles = [judge.supports([pair])[0] for pair in pairs]
+    assert judge.supports(pairs) == singles
+
+
+def test_a_sentence_is_found_in_a_long_passage(judge: SupportJudge) -> None:
+    long = FILLER * 60 + PASSAGE.partition("\n")[2] + " " + FILLER * 60
+    absent = FILLER * 120
+    high, low = judge.supports([(COPIED, long), (COPIED, absent)])
+    assert high > 0.5 > low
+
+
+def test_parts_far_apart_are_read_together(judge: SupportJudge) -> None:
+    tokenizer = judge.model.tokenizer
+    text = f"Ann Lee ran in 1990. {FILLER * 30} Bob Roe swam in 1991. {FILLER * 30}"
+    claim = Claim("Ann Lee ran in 1990, Bob Roe swam in 1991.", tokenizer)
+    evidence = Evidence.of(text, tokenizer)
+    digest, *runs = evidence.windows(claim.terms, tokenizer.vocabulary)
+    assert "Ann Lee ran" in digest.text and "Bob Roe swam" in digest.text
+    assert runs and not any("Ann" in one.text and "Bob" in one.text for one in runs)
+
+
+def test_windows_have_a_bounded_size(judge: SupportJudge) -> None:
+    tokenizer = judge.model.tokenizer
+    text = "word " * 1000 + ". " + FILLER * 40
+    claim = Claim("A small village and a word.", tokenizer)
+    windows = Evidence.of(text, tokenizer).windows(claim.terms, tokenizer.vocabulary)
+    assert windows
+    for window in windows:
+        assert sum(sentence.tokens for sentence in window.sentences) <= WINDOW
+
+
+def test_a_line_that_is_no_sentence_is_the_title() -> None:
+    assert split_title("Dune\nA novel. It is long.") == ("Dune", "A novel. It is long.")
+    assert split_title("A novel.\nIt is long.") == ("", "A novel.\nIt is long.")
+    assert split_title("Dune") == ("", "Dune")
+
+
+def test_numbers_are_compared_by_value(judge: SupportJudge) -> None:
+    said = features(
+        "It sold 1,500 copies in twelve days.", "It sold 1500 in 12 days.", judge
+    )
+    assert said["missing_numbers"] == 0
+    missing = features("It sold 1,600 copies.", "It sold 1500 copies.", judge)
+    assert missing["missing_numbers"] > 0
+
+
+def test_terms_have_kinds() -> None:
+    kinds = {
+        term.word: term.kind for term in terms("He met Anna Karenina in 1877 twice.")
+    }
+    assert kinds["anna"] == kinds["karenina"] == "name"
+    assert kinds["1877"] == "number" and kinds["twice"] == "word"
+
+
+def test_negation_and_strong_words_count(judge: SupportJudge) -> None:
+    plain = features("He was elected.", "He was elected in May.", judge)
+    denied = features("He was not elected.", "He was elected in May.", judge)
+    only = features("He was the only one elected.", "He was elected in May.", judge)
+    assert plain["negation"] == 0 and denied["negation"] == 1
+    assert plain["missing_strong"] == 0 and only["missing_strong"] == 1
+
+
+def test_a_model_without_the_judge_uses_the_words(tmp_path: Path) -> None:
+    judge = SupportJudge(CompactModel(exported(tmp_path)))
+    high, low = judge.supports([("a dune", "dune"), ("a dune on everest", "dune")])
+    assert high > 0.5 > low
+    assert judge.nets.words.names == ("said",)
+
+
+def test_nets_are_saved_and_read(tmp_path: Path) -> None:
+    nets = SupportNets(replace(linear(said=2.0), bias=-1.0), linear(says=1.0))
+    nets.save(tmp_path / "support.json")
+    again = SupportNets.load(tmp_path / "support.json")
+    rows = [{"said": 0.3, "says": 2.0}]
+    assert again.words.probabilities(rows) == nets.words.probabilities(rows)
+    (tmp_path / "support.json").write_text(json.dumps({"words": 3}))
+    with pytest.raises(WhichsenseError, match="missing or damaged"):
+        SupportNets.load(tmp_path / "support.json")
+
+
+def test_shipped_weights_stay_small() -> None:
+    added = [WEIGHTS / name for name in ("support.onnx", "support.json")]
+    sizes = [path.stat().st_size for path in added if path.exists()]
+    assert sizes and sum(sizes) < 5_000_000

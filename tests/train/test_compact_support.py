@@ -1,0 +1,196 @@
+"""What the support judge learns from, its adapters, their export, and the nets that are fitted."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tiny_compact import exported
+
+torch = pytest.importorskip("torch")
+onnx = pytest.importorskip("onnx")
+
+from whichsense.models.compact.encoder.inputs import pair
+from whichsense.models.compact.encoder.net import set_quantization
+from whichsense.models.compact.encoder.runtime import CompactModel
+from whichsense.models.compact.support.judge import NETS, NETWORK, SAYS, SupportJudge
+from whichsense.models.compact.support.net import own_weights
+from whichsense.text.words import words
+from whichsense.train.compact.support.encoded import EncodedExamples
+from whichsense.train.compact.support.examples import (
+    SupportExample,
+    load_examples,
+    save_examples,
+    split_examples,
+)
+from whichsense.train.compact.support.false_edits import falsify
+from whichsense.train.compact.support.from_passages import passage_examples
+from whichsense.train.compact.support.rewording import reword, shorten
+from whichsense.train.compact.support.statements import state
+from whichsense.train.compact.support.task import (
+    ADAPTERS,
+    SupportOptions,
+    SupportTask,
+    export_adapters,
+)
+from whichsense.types import Passage
+
+SENTENCE = (
+    "In 1990, Ann Lee, a nurse from Ohio, won the first race in Rome by 3 metres."
+)
+TEXT = f"{SENTENCE} Bob Roe was second in 1991. The race is held in May near Naples."
+
+
+def examples(count: int = 60) -> list[SupportExample]:
+    made = []
+    for number in range(count):
+        made.append(
+            SupportExample(
+                f"frank herbert wrote dune {number}",
+                "dune",
+                f"dune is a novel by frank herbert. it was made {number % 9}.",
+                bool(number % 2),
+                "even" if number % 3 else "odd",
+                f"group {number}",
+            )
+        )
+    return made
+
+
+def test_false_edits_change_the_sentence() -> None:
+    rng = random.Random(3)
+    changed = {falsify(SENTENCE, TEXT, rng) for _ in range(60)} - {None}
+    assert len(changed) > 5 and SENTENCE not in changed
+    assert any("1991" in str(one) for one in changed)
+    assert any("Naples" in str(one) for one in changed)
+
+
+def test_a_shortened_sentence_says_less() -> None:
+    rng = random.Random(1)
+    for _ in range(20):
+        shorter = shorten(SENTENCE, rng)
+        assert shorter is not None and len(shorter) < len(SENTENCE)
+        assert set(words(shorter)) <= set(words(SENTENCE))
+
+
+def test_rewording_keeps_numbers_and_names() -> None:
+    for seed in range(20):
+        changed = reword(SENTENCE, "Ann Lee", random.Random(seed))
+        for word in ("1990", "Ann", "Ohio", "Rome", "3"):
+            assert word in changed
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "statement"),
+    [
+        ("who won the race", "Ann Lee", "Ann Lee won the race."),
+        ("Who was second?", "Bob Roe", "Bob Roe was second."),
+        ("In what year was it held?", "1990", "It held in 1990."),
+    ],
+)
+def test_statements(question: str, answer: str, statement: str) -> None:
+    assert state(question, answer) == statement
+
+
+def test_passages_give_both_labels() -> None:
+    passage = Passage("p1", "Race", TEXT)
+    made = list(passage_examples(passage, random.Random(0), most=40))
+    assert {one.supported for one in made} == {True, False}
+    for one in made:
+        if one.source == "unsaid":
+            assert one.claim not in one.text
+        assert one.group == "page Race"
+
+
+def test_examples_are_saved_and_read(tmp_path: Path) -> None:
+    made = examples()
+    save_examples(made, tmp_path / "examples.jsonl")
+    assert list(load_examples(tmp_path / "examples.jsonl")) == made
+    learnt, held_out = split_examples(made)
+    assert learnt and held_out and len(learnt) > len(held_out)
+
+
+def build_task(folder: Path) -> SupportTask:
+    """A task over a tiny exported model, and the examples above in its file."""
+    weights = exported(folder / "weights", for_people=True)
+    file = folder / "examples.jsonl"
+    save_examples(examples(), file)
+    options = SupportOptions(fitted=40)
+    model = type(options.model)(start=str(weights), rank=4, inner=8, dropout=0.0)
+    data = type(options.data)(examples=str(file))
+    draw = type(options.draw)(pairs=8)
+    return SupportTask(SupportOptions(model, data, draw, fitted=40))
+
+
+def test_only_what_is_its_own_learns(tmp_path: Path) -> None:
+    task = build_task(tmp_path)
+    net = task.build()
+    for name, parameter in net.named_parameters():
+        frozen = name.endswith("wide.weight") or "words" in name
+        assert not (frozen and parameter.requires_grad)
+    own = own_weights(net)
+    assert "beside.0.up" in own and "encoder.layers.0.wide.weight" not in own
+
+
+def test_examples_are_encoded_as_they_are_read(tmp_path: Path) -> None:
+    task = build_task(tmp_path)
+    encoded = task.examples
+    encoded.save(tmp_path / "again.npz")
+    again = EncodedExamples.load(tmp_path / "again.npz")
+    assert np.array_equal(again.ids.values, encoded.ids.values)
+    batch = task.batch([0, 1])
+    first = examples()[0]
+    expected = pair(
+        task.tokenizer, task.tokenizer.ids(first.claim), first.title, first.text
+    )
+    assert batch.ids[0, : len(expected)].tolist() == expected.ids
+    assert batch.types[0, : len(expected)].tolist() == expected.types
+
+
+def test_a_trained_judge_is_exported_and_fitted(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    task = build_task(tmp_path)
+    net = task.build()
+    for parameter in net.parameters():
+        if parameter.requires_grad:
+            parameter.data += 0.02 * torch.randn_like(parameter)
+    folder = tmp_path / "model"
+    folder.mkdir()
+    task.save(net, folder)
+    assert set(torch.load(folder / ADAPTERS, weights_only=True)) == set(
+        own_weights(net)
+    )
+    task.finish(folder)
+    assert (folder / NETS).exists()
+    # The verifier's matrices are referred to, not stored again.
+    graph = onnx.load(str(folder / NETWORK), load_external_data=False).graph
+    places = [
+        entry.value
+        for tensor in graph.initializer
+        for entry in tensor.external_data
+        if entry.key == "location"
+    ]
+    # Of each layer: queries, keys and values together, the wide matrix and the narrow one.
+    assert places.count("early.onnx") == places.count("verifier.onnx") == 2 * 3
+    judge = SupportJudge(CompactModel(folder, threads=1))
+    example = examples()[0]
+    ((excerpt,),) = judge.excerpts([(example.claim, example.passage)])
+    (logit,) = task.logits(net.eval(), np.array([0])).tolist()
+    assert excerpt.features[SAYS] == pytest.approx(logit, abs=0.05)
+    assert 0 < judge.supports([(example.claim, example.passage)])[0] < 1
+
+
+def test_a_stale_judge_is_exported_again(tmp_path: Path) -> None:
+    task = build_task(tmp_path)
+    folder = tmp_path / "model"
+    folder.mkdir()
+    net = task.build()
+    set_quantization(net, weights=True, activations=True)
+    task.save(net, folder)
+    export_adapters(folder / ADAPTERS, task.start, folder)
+    first = (folder / NETWORK).read_bytes()
+    export_adapters(folder / ADAPTERS, task.start, folder)
+    assert (folder / NETWORK).read_bytes() == first
