@@ -26,6 +26,7 @@ from whichsense.evaluation.leaderboard import LeaderboardConfig, evaluate_system
 from whichsense.evaluation.predict import predict
 from whichsense.evaluation.setting import Setting
 from whichsense.pipeline import Pipeline
+from whichsense.stages.clarify import offered
 from whichsense.stages.summarize import BestPassages, QuestionRepeated
 from whichsense.systems.build import build
 from whichsense.systems.settings import load_settings
@@ -38,7 +39,7 @@ from whichsense.testing import (
     FakeSummarizer,
     passage_hit,
 )
-from whichsense.types import FOR_BENCHMARKS, Case
+from whichsense.types import FOR_BENCHMARKS, Case, Option
 
 HITS = [passage_hit("Ann won in 2012.", "2012"), passage_hit("Bo won in 2016.", "2016")]
 PIPELINE = Pipeline(
@@ -106,6 +107,30 @@ def test_options_are_read_anew_where_that_is_wanted() -> None:
     answers = prediction(Setting("clarified answers", options="read"))
     assert isinstance(answers, dict)
     assert [one["answer"] for one in answers["options"]] == ["Ann", "Ann"]
+
+
+def test_in_a_dialogue_the_reply_decides() -> None:
+    """The person says "2016": understood as that option, not as the first."""
+    setting = Setting("clarified answers", options="dialogue")
+    case = with_gold_readings(QUESTION, Case("Who won?", hits=tuple(HITS)))
+    asked = offered("Which year", "year", ("2012", "2016"), case.readings)
+    case = replace(case, clarification=asked)
+    answers = setting.prediction(PIPELINE, case, rewrites=True)["options"]
+    assert [one["answer"] for one in answers] == ["Ann", "Bo"]
+    # Two options of the same words cannot be told apart: nobody is given either answer by chance.
+    same = offered("Which year", "year", ("2012", "2012"), case.readings)
+    case = replace(case, clarification=same)
+    answers = setting.prediction(PIPELINE, case, rewrites=True)["options"]
+    assert [one["answer"] for one in answers] != ["Ann", "Bo"]
+
+
+def test_options_of_groups_are_scored_one_by_one() -> None:
+    case = with_gold_readings(QUESTION, Case("Who won?", hits=tuple(HITS)))
+    asked = offered("Which year", "year", ("2012", "2016"), case.readings)
+    group = Option("1", "the 2010s", readings=case.readings, options=asked.options)
+    case = replace(case, clarification=replace(asked, options=(group,)))
+    answers = Setting("clarified answers").prediction(PIPELINE, case, rewrites=True)
+    assert [one["option"] for one in answers["options"]] == ["2012", "2016"]
 
 
 def test_gold_answers_are_given() -> None:

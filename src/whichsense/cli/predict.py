@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # As in evaluation/setting.py, which is imported only when the command runs.
 GOALS = ("readings", "ambiguity", "clarification", "clarified answers", "long answer")
 GIVENS = ("question", "answers", "clarification", "documents")
-OPTIONS = ("bound", "read")
+OPTIONS = ("bound", "read", "dialogue")
 
 
 @click.command()
@@ -66,7 +66,7 @@ OPTIONS = ("bound", "read")
     type=click.Choice(OPTIONS),
     default="bound",
     show_default=True,
-    help="Clarified answers: of the reading that an option is bound to, or read anew, as CAmbigNQ does.",
+    help="Clarified answers: of the reading that an option is bound to, read anew (CAmbigNQ), or in a dialogue.",
 )
 @evidence_options
 @hits_option

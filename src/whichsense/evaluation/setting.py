@@ -6,19 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+from whichsense.conversation.records import CHOOSE
+from whichsense.conversation.replies import understand
 from whichsense.datasets import Question
 from whichsense.errors import BadInput, did_you_mean
 from whichsense.evaluation.given import with_clarification, with_gold_readings
 from whichsense.pipeline import Pipeline
 from whichsense.protocols import Answerer
 from whichsense.stages.clarify import ClarifiedReader
-from whichsense.types import Case, Option, Reading
+from whichsense.types import Case, Clarification, Option, Reading
 
 Goal = Literal[
     "readings", "ambiguity", "clarification", "clarified answers", "long answer"
 ]
 Given = Literal["question", "answers", "clarification", "documents"]
-Options = Literal["bound", "read"]
+Options = Literal["bound", "read", "dialogue"]
 
 GOALS: tuple[str, ...] = get_args(Goal)
 GIVENS: tuple[str, ...] = get_args(Given)
@@ -42,8 +44,9 @@ class Setting:
     """The question alone; gold answers with their rewrites; the gold clarification question; or the documents that
     come with each question, which are read in place of a search."""
     options: Options = "bound"
-    """How an option is answered: by the reading that it is bound to, or by reading the clarified question anew, as
-    CAmbigNQ does. An option without a reading is always read."""
+    """How an option is answered: by the reading that it is bound to; by reading the clarified question anew, as
+    CAmbigNQ does; or in a dialogue (its appendix E): the person replies with the option's words, and what is
+    understood of them decides. An option without a reading is always read."""
 
     def __post_init__(self) -> None:
         _check("goal", self.goal, GOALS)
@@ -101,7 +104,9 @@ class Setting:
         clarification = case.clarification
         options = []
         if clarification is not None and isinstance(answerer, Pipeline):
-            answers = self._answer_options(answerer, case)
+            clarification = replace(clarification, options=_ungrouped(clarification))
+            case = replace(case, clarification=clarification)
+            answers = self._answer_options(answerer, case, clarification)
             for option, answer in zip(clarification.options, answers, strict=True):
                 options.append({"option": option.label, "answer": answer})
         return {
@@ -111,21 +116,23 @@ class Setting:
             "answers": [reading.answer for reading in case.readings],
         }
 
-    def _answer_options(self, pipeline: Pipeline, case: Case) -> list[str]:
-        if case.clarification is None:
-            return []
-        bound = [_bound_answer(option) for option in case.clarification.options]
-        if self.options == "bound" and all(bound):
-            return bound
-        if pipeline.reader is None:
-            raise BadInput(
-                "The options of a clarification are to be read, and the system has no reader. Add [reader]."
-            )
-        reader = ClarifiedReader(pipeline.reader, pipeline.reranker)
-        answers = []
-        for own, reading in zip(bound, reader.answer_options(case), strict=True):
-            is_bound = self.options == "bound" and own
-            answers.append(own if is_bound else reading.answer)
+    def _answer_options(
+        self, pipeline: Pipeline, case: Case, clarification: Clarification
+    ) -> list[str]:
+        answers = [""] * len(clarification.options)
+        if self.options != "read":
+            answers = [_bound_answer(option) for option in clarification.options]
+        if not all(answers):
+            if pipeline.reader is None:
+                raise BadInput(
+                    "The options of a clarification are to be read, and the system has no reader. Add [reader]."
+                )
+            reader = ClarifiedReader(pipeline.reader, pipeline.reranker)
+            read = reader.answer_options(case)
+            pairs = zip(answers, read, strict=True)
+            answers = [answer or reading.answer for answer, reading in pairs]
+        if self.options == "dialogue":
+            answers = _in_dialogue(case.question, clarification, answers)
         return answers
 
 
@@ -136,6 +143,30 @@ _STEPS: dict[str, Literal["readings", "clarification", "long answer"]] = {
     "clarified answers": "clarification",
     "long answer": "long answer",
 }
+
+
+def _ungrouped(clarification: Clarification) -> tuple[Option, ...]:
+    """The options that have no narrower ones."""
+    options: list[Option] = []
+    for option in clarification.options:
+        options += option.options or (option,)
+    return tuple(options)
+
+
+def _in_dialogue(
+    question: str, clarification: Clarification, answers: Sequence[str]
+) -> list[str]:
+    """What a person gets who replies with the words of each option: its answer, another one's, or none where the reply
+    is not understood as a choice."""
+    by_id = {}
+    for option, answer in zip(clarification.options, answers, strict=True):
+        by_id[option.id] = answer
+    given = []
+    for option in clarification.options:
+        intent = understand(option.label, clarification, question)
+        is_choice = intent.kind == CHOOSE and len(intent.options) == 1
+        given.append(by_id.get(intent.options[0], "") if is_choice else "")
+    return given
 
 
 def _bound_answer(option: Option) -> str:

@@ -213,6 +213,27 @@ class LLMReader:
         return think(self.endpoint, "read", cases, thought, instead)
 
 
+@dataclass(frozen=True)
+class DocumentReader:
+    """The compact model over each hit by itself, for documents that disagree: at most one answer from each, and of
+    documents about the same thing the answer that most of them give."""
+
+    compact: Compact
+    least: float
+    """An answer that is less probable is none."""
+    similar: float
+    """Documents are about the same thing where they share this part of the shorter one's content words."""
+
+    def read(self, cases: Sequence[Case]) -> list[Case]:
+        from whichsense.models.compact.documents import read_each
+
+        read = []
+        for case in cases:
+            answers = read_each(self.compact, case, self.least, self.similar)
+            read.append(replace(case, answers=tuple(answers)))
+        return read
+
+
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
     """A system's `[reader]`."""
@@ -223,7 +244,10 @@ class ReaderSettings:
     """Several, which vote."""
     beams: int = 4
     threshold: float | None = None
-    """γ of an extractive reader (otherwise its own), or the zero-shot threshold of a sequence-to-sequence one."""
+    """γ of an extractive reader (otherwise its own), the zero-shot threshold of a sequence-to-sequence one, or the
+    least probability of an answer from one document (otherwise 0.3)."""
+    similar: float = 0.7
+    """Of "documents": two that share this part of the shorter one's content words are about the same thing."""
 
 
 def _seq2seq(settings: ReaderSettings, context: BuildContext) -> Reader:
@@ -252,9 +276,15 @@ def _llm(settings: ReaderSettings, context: BuildContext) -> Reader:
     return LLMReader(endpoint(context, "reader"), context.compact)
 
 
+def _documents(settings: ReaderSettings, context: BuildContext) -> Reader:
+    least = 0.3 if settings.threshold is None else settings.threshold
+    return DocumentReader(context.compact, least, settings.similar)
+
+
 PROVIDERS: Mapping[str, Factory[ReaderSettings, Reader]] = {
     COMPACT: _compact,
     LLM: _llm,
+    "documents": _documents,
     "extractive-reader": _extractive,
     "answer-prediction": _seq2seq,
     "verification": _seq2seq,

@@ -136,7 +136,7 @@ def _with_sizes(settings: SystemSettings) -> SystemSettings:
 
 
 def _asks_for_compact(settings: SystemSettings) -> bool:
-    return asks_for(settings, COMPACT)
+    return asks_for(settings, COMPACT) or asks_for(settings, "documents")
 
 
 def asks_for(settings: SystemSettings, provider: str) -> bool:
