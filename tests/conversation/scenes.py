@@ -78,9 +78,17 @@ def harbour(**stages: object) -> Pipeline:
     return replace(pipeline, **stages)  # type: ignore[arg-type]
 
 
-def careful() -> Pipeline:
-    """The 1956 novel has the most passages; the films are merely possible beside a fourth version."""
-    return harbour(verifier=FakeVerifier(0.5))
+# The novel and the older film have more passages than the newer film, which is merely possible.
+MOSTLY_BOOKS = {
+    "retriever": FakeRetriever(
+        [
+            *HITS,
+            passage_hit("Ann Lee wrote the novel.", "Harbour (1956 novel)"),
+            passage_hit("Bob Ray wrote that film.", "Harbour (1988 film)"),
+        ]
+    ),
+    "verifier": FakeVerifier(0.3),
+}
 
 
 @dataclass(frozen=True)

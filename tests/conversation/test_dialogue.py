@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from scenes import QUESTION, GroupClarifier, harbour
+from scenes import HITS, MOSTLY_BOOKS, QUESTION, GroupClarifier, harbour
 
 from whichsense.conversation import (
     AskingPolicy,
@@ -25,7 +25,7 @@ from whichsense.conversation.files import load_conversation, save
 from whichsense.conversation.records import MOST_TURNS
 from whichsense.errors import BadInput
 from whichsense.jobs.limits import Limits
-from whichsense.testing import FakeReader, FakeRetriever, FakeVerifier, passage_hit
+from whichsense.testing import FakeReader, FakeRetriever, passage_hit
 
 
 def answers(conversation: Conversation) -> list[str]:
@@ -144,18 +144,45 @@ def test_a_question_about_the_options_is_answered_and_they_are_shown_again() -> 
     assert answers(reply(harbour(), conversation, "2")) == ["Bob Ray"]
 
 
-def test_none_of_them_shows_what_is_possible_then_asks_for_a_word() -> None:
+def test_none_of_them_asks_for_a_word_where_nothing_else_is_found() -> None:
     more = talk("none of these")
-    assert more.last.shown == "more"
-    retriever = FakeRetriever(harbour().retriever.hits)  # type: ignore[attr-defined]
+    assert more.last.shown == "more" and more.last.message
+    retriever = FakeRetriever(HITS)
     reply(harbour(retriever=retriever), more, "musical")
     assert retriever.asked == ["Who wrote Harbour musical?"]
-    hits = [
-        *harbour().retriever.hits,
-        passage_hit("Ann Lee too.", "Harbour (1956 novel)"),
-    ]  # type: ignore[attr-defined]
-    possible = talk("none", retriever=FakeRetriever(hits), verifier=FakeVerifier(0.3))
-    assert possible.last.shown in ("answer", "possible", "more")
+
+
+def test_none_of_them_shows_what_is_merely_possible() -> None:
+    possible = talk("neither", **MOSTLY_BOOKS)
+    assert possible.last.shown == "possible" and answers(possible) == ["Cy Day"]
+
+
+def test_words_that_name_something_possible_show_it() -> None:
+    possible = talk("the 2008 film", **MOSTLY_BOOKS)
+    assert possible.last.intent.kind == "refine"
+    assert possible.last.shown == "possible" and answers(possible) == ["Cy Day"]
+
+
+def test_words_that_no_option_has_are_searched_for() -> None:
+    """The answer is given only where the evidence has these words."""
+    conversation = begin(harbour(), QUESTION)
+    opera = passage_hit("Dee Fox wrote Harbour, an opera.", "Harbour (opera)")
+    retriever = FakeRetriever([opera])
+    pipeline = harbour(retriever=retriever, reader=FakeReader({"Dee": "Dee Fox"}))
+    refined = reply(pipeline, conversation, "the opera")
+    assert refined.last.shown == "answer" and answers(refined) == ["Dee Fox"]
+    unclear = reply(pipeline, conversation, "the ballet")
+    assert unclear.last.shown == "clarification"
+
+
+def test_after_one_answer_words_go_on_with_the_question() -> None:
+    retriever = FakeRetriever(HITS)
+    pipeline = harbour(retriever=retriever, reader=FakeReader({"Ann": "Ann Lee"}))
+    conversation = reply(pipeline, begin(pipeline, QUESTION), "in the seventies")
+    assert retriever.asked[-1] == "Who wrote Harbour in the seventies?"
+    assert reply(pipeline, conversation, "ok, thanks").last.shown == "more"
+    other = reply(pipeline, begin(pipeline, QUESTION), "capital of France")
+    assert other.last.intent.question == "capital of France"
 
 
 def test_a_later_choice_and_a_new_question() -> None:
@@ -167,7 +194,7 @@ def test_a_later_choice_and_a_new_question() -> None:
 
 
 def test_a_pronoun_takes_the_last_answer() -> None:
-    retriever = FakeRetriever(harbour().retriever.hits)  # type: ignore[attr-defined]
+    retriever = FakeRetriever(HITS)
     pipeline = harbour(retriever=retriever)
     conversation = reply(pipeline, talk("the novel"), "and when was it published?")
     assert conversation.last.intent.question == "when was Harbour published?"
@@ -188,7 +215,7 @@ def test_options_are_chosen_by_id() -> None:
 
 
 def test_thin_evidence_is_searched_for() -> None:
-    retriever = FakeRetriever(harbour().retriever.hits)  # type: ignore[attr-defined]
+    retriever = FakeRetriever(HITS)
     talk("the novel", retriever=retriever)
     assert retriever.asked == [QUESTION, f"{QUESTION}, Which version: the 1956 novel"]
 

@@ -14,11 +14,13 @@ from whichsense.conversation.chosen import answer_option
 from whichsense.conversation.exchange import Exchange, find_option
 from whichsense.conversation.pronouns import resolved
 from whichsense.conversation.records import (
+    ABOUT,
     ANSWER,
     CHOOSE,
     CLARIFICATION,
     EXPLANATION,
     MORE,
+    NONE,
     NOTHING,
     QUESTION,
     READINGS,
@@ -29,8 +31,14 @@ from whichsense.conversation.records import (
     Turn,
     check_reply,
 )
+from whichsense.conversation.refining import (
+    completed,
+    implied_clarification,
+    refine,
+    says_something,
+)
 from whichsense.conversation.replies import understand
-from whichsense.conversation.replies.questions import is_question
+from whichsense.conversation.replies.questions import is_question, proposal
 from whichsense.conversation.replies.tokens import plain
 from whichsense.errors import BadInput
 from whichsense.jobs.limits import Limits
@@ -39,6 +47,7 @@ from whichsense.types import Case
 
 _ASKING = AskingPolicy()
 _NO_LIMITS = Limits()
+_NEXT = "Ask another question, or say more about this one."
 
 
 def begin(
@@ -98,6 +107,14 @@ def reply(
     """The next turn: a reply to the pending clarification, a later choice among its options, or a new question."""
     said = check_reply(text)
     intent = _intent_of(said, conversation)
+    if intent.kind == UNCLEAR:
+        refined = refine(pipeline, conversation, said, limits)
+        if refined is not None:
+            return conversation.with_turn(refined)
+        if not conversation.last.pending and not says_something(said):
+            return conversation.with_turn(Turn(said, intent, MORE, _NEXT))
+        if not conversation.last.pending:
+            intent = Intent(QUESTION, question=completed(said, conversation))
     if intent.kind == QUESTION:
         return ask(
             pipeline,
@@ -120,6 +137,8 @@ def choose(
     limits: Limits = _NO_LIMITS,
 ) -> Conversation:
     """The next turn: options chosen by their ids, as by clicking. An empty choice skips the clarification."""
+    if conversation.clarification is None:
+        raise BadInput("No clarification was asked: there is nothing to choose from.")
     exchange = _exchange(pipeline, conversation, policy, limits)
     labels = [find_option(exchange.clarification, one).label for one in options]
     intent = Intent(CHOOSE, tuple(options)) if options else Intent(SKIP)
@@ -140,32 +159,29 @@ def show_readings(conversation: Conversation) -> Conversation:
 
 
 def _intent_of(said: str, conversation: Conversation) -> Intent:
-    """What was said, in its place: where nothing is pending, what is no choice is a question."""
-    case, clarification = conversation.case, conversation.clarification
+    """What was said, in its place. A question that leans on what was said before is completed."""
+    case = conversation.case
     if case is None:
         return Intent(QUESTION, question=said)
-    last = conversation.last
-    if last.shown == MORE and not is_question(plain(said)):
+    if conversation.last.shown == MORE and not is_question(plain(said)):
         return Intent(QUESTION, question=f"{case.question.rstrip(' ?')} {said}?")
-    if clarification is None:
-        return Intent(QUESTION, question=resolved(said, conversation))
+    clarification = conversation.clarification or implied_clarification(case)
     intent = understand(said, clarification, case.question, conversation.chosen)
     if intent.kind == QUESTION:
         return replace(intent, question=resolved(intent.question, conversation))
-    if intent.kind in (UNCLEAR, SKIP) and not last.pending:
-        return Intent(QUESTION, question=resolved(said, conversation))
+    if conversation.clarification is None and intent.kind not in (NONE, ABOUT):
+        # There was no choice: what is not against the answer, or about it, is about another one.
+        asks = is_question(plain(said)) and not proposal(plain(said))
+        return Intent(QUESTION, question=said) if asks else Intent(UNCLEAR, score=0.0)
     return intent
 
 
 def _exchange(
     pipeline: Pipeline, conversation: Conversation, policy: AskingPolicy, limits: Limits
 ) -> Exchange:
-    clarification = conversation.clarification
-    if conversation.case is None or clarification is None:
-        raise BadInput("No clarification was asked: there is nothing to choose from.")
-    return Exchange(
-        pipeline, conversation, conversation.case, clarification, policy, limits
-    )
+    case = _case_of(conversation)
+    clarification = conversation.clarification or implied_clarification(case)
+    return Exchange(pipeline, conversation, case, clarification, policy, limits)
 
 
 def _answered(exchange: Exchange, said: str, intent: Intent) -> Conversation:

@@ -15,6 +15,7 @@ from whichsense.conversation.records import (
     CLARIFICATION,
     MORE,
     NONE,
+    NOTHING,
     POSSIBLE,
     UNCLEAR,
     Conversation,
@@ -43,6 +44,8 @@ class Exchange:
         kind = turn.intent.kind
         if kind in (CHOOSE, ALL):
             return self._answer_choice(turn)
+        if kind == ABOUT and self.conversation.clarification is None:
+            return replace(turn, shown=ANSWER if turn.readings else NOTHING)
         if kind == ABOUT:
             return self._put_again(
                 turn, describe(self.clarification, turn.intent.options)

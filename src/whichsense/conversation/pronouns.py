@@ -8,28 +8,44 @@ from whichsense.conversation.records import ANSWER, Conversation
 from whichsense.conversation.replies.tokens import plain, tokenize
 from whichsense.types import Reading
 
-_THING = re.compile(r"\b(its?|this|that|that one|this one)\b(?!['’])", re.IGNORECASE)
+_THING = re.compile(
+    r"\b(?:its?\b(?!['’])|(?:this|that)(?: one)?(?=[\s?.!]*$))", re.IGNORECASE
+)
 _PERSON = re.compile(r"\b(he|she|him|her|his|hers)\b", re.IGNORECASE)
 _POSSESSIVE = ("its", "his", "her")
 _BRACKETS = re.compile(r"\s*\([^)]*\)$")
+_NAME = re.compile(
+    r"[A-Z][\w'’-]*(?: (?:(?:of|the|and|de|la|von|van) )*[A-Z0-9][\w'’-]*)*"
+)
 _FIRST_WORDS = re.compile(r"^\W*\w+")
 
 
 def resolved(question: str, conversation: Conversation) -> str:
-    """The question with its pronoun replaced: "it" by the title that the last answer rests on, "he" or "she" by the
-    last answer. One that names something itself, or follows no answer, stays as it is."""
-    reading = _last_reading(conversation)
-    if reading is None or _names_something(question):
+    """The question with its pronoun replaced: "he" or "she" by the last answer, "it" by the title that this answer
+    rests on; before there is one answer, by the name in the last question. One that names something itself stays."""
+    if _names_something(question):
         return question
-    if reading.evidence and _THING.search(question):
-        title = _BRACKETS.sub("", reading.evidence[0].passage.title)
-        return _THING.sub(lambda match: _form(match[0], title), question, count=1)
-    is_name = reading.answer[:1].isupper()
-    if is_name and _PERSON.search(question):
-        return _PERSON.sub(
-            lambda match: _form(match[0], reading.answer), question, count=1
-        )
-    return question
+    reading = _last_reading(conversation)
+    if _PERSON.search(question) and reading and reading.answer[:1].isupper():
+        return _replaced(_PERSON, question, reading.answer)
+    thing = _name_in(conversation.case.question) if conversation.case else ""
+    if reading and reading.evidence:
+        thing = _BRACKETS.sub("", reading.evidence[0].passage.title)
+    return _replaced(_THING, question, thing) if thing else question
+
+
+def _replaced(pronoun: re.Pattern[str], question: str, name: str) -> str:
+    return pronoun.sub(lambda match: _form(match[0], name), question, count=1)
+
+
+def _name_in(question: str) -> str:
+    """The longest name in a question, behind its first word.
+
+    >>> _name_in("Who plays the Phantom in The Phantom of the Opera?"), _name_in("who won it")
+    ('The Phantom of the Opera', '')
+    """
+    names = _NAME.findall(_FIRST_WORDS.sub("", question))
+    return max(names, key=len, default="")
 
 
 def _form(pronoun: str, name: str) -> str:

@@ -25,6 +25,7 @@ SKIP = "skip"  # no preference: go on without a choice
 NONE = "none"  # none of the options
 QUESTION = "question"  # a new question
 ABOUT = "about"  # a question about the options
+REFINE = "refine"  # words of the person's own that narrow the question
 UNCLEAR = "unclear"  # fits nothing
 
 # What a turn shows.
@@ -42,7 +43,7 @@ class Intent:
     """What a reply means."""
 
     kind: str
-    """"choose", "all", "skip", "none", "question", "about" or "unclear"."""
+    """"choose", "all", "skip", "none", "question", "about", "refine" or "unclear"."""
     options: tuple[str, ...] = ()
     """The ids of the options that are meant: chosen, or asked about."""
     score: float = 1.0

@@ -31,7 +31,7 @@ _SEPARATOR = re.compile(
     r",(?!\d{3}\b)|;|&|\+|/|\b(?:and|or|nor|plus|but|as well as|along with)\b"
 )
 _JOINING = ("and", "or", "nor", "&", "+")  # a negation goes on behind these
-_RANGE = re.compile(r"\b(\d) ?(?:-|–|to|through|till|until) ?(\d)\b")
+_RANGE = re.compile(r"\b(\d) ?(?:-|–|to|through|thru|till|until) ?(\d)\b")
 _COUNT = re.compile(
     r"\b(first|top|last|bottom|final|oldest|newest|latest|earliest|biggest|largest|smallest|longest|shortest)"
     rf" ({'|'.join(CARDINALS)}|\d)\b"

@@ -76,6 +76,12 @@ class Matcher:
         return names
 
     @cached_property
+    def shared(self) -> set[str]:
+        """The stems that every label has."""
+        stems = [{token.stem for token in one.label.tokens} for one in self.profiles]
+        return set.intersection(*stems) if stems else set()
+
+    @cached_property
     def label_words(self) -> set[str]:
         names: set[str] = set()
         for profile in self.profiles:
@@ -128,6 +134,9 @@ class Matcher:
         if not table.size:
             return [], 0.0
         best_of = table.max(axis=1)
+        for token, quality in zip(tokens, best_of, strict=True):
+            if quality <= 0 and _is_year(token):
+                return [], 0.0  # another year than any option's
         weights = np.where(best_of > 0, 1.0, _UNMATCHED)
         repeated = np.array([token.stem in self.asked for token in tokens])
         weights = np.where(repeated & (best_of <= 0), 0.0, weights)
@@ -144,15 +153,28 @@ class Matcher:
         for profile, score in zip(self.profiles, scores, strict=True):
             if score >= _TIE * best:
                 ids.append(profile.id)
+        ids = self._fully_named(ids, tokens) or ids
         return (ids, best) if len(ids) < len(self.profiles) else ([], 0.0)
 
-    def covers(self, token: Token) -> bool:
-        """Whether a token is a word of a label."""
-        return any(
-            _word_quality(token, own) >= _PREFIX
-            for profile in self.profiles
-            for own in profile.label.tokens
-        )
+    def _fully_named(self, ids: Sequence[str], tokens: Sequence[Token]) -> list[str]:
+        """Of options that fit alike, those all of whose label is said: "adults" is "adult", not "two adults"."""
+        named = []
+        for profile in self.profiles:
+            said = [
+                any(_word_quality(token, own) >= _TYPO for token in tokens)
+                for own in profile.label.tokens
+            ]
+            if profile.id in ids and said and all(said):
+                named.append(profile.id)
+        return named
+
+    def covers(self, token: Token, everywhere: bool = False) -> bool:
+        """Whether a token is a word of a label, or `everywhere` of what else is known of an option."""
+        for profile in self.profiles:
+            for field in profile.fields if everywhere else (profile.label,):
+                if any(_word_quality(token, own) >= _PREFIX for own in field.tokens):
+                    return True
+        return False
 
     def _qualities(self, token: Token) -> list[float]:
         """How well a token fits each option: by equal words where there are any, by meaning where there are none."""
@@ -216,6 +238,10 @@ def _word_quality(one: Token, other: Token) -> float:
     if len(one.text) >= 5 and nearest_word(one.text, [other.text]):
         return _TYPO
     return _PREFIX if _share_prefix(one.text, other.text) else 0.0
+
+
+def _is_year(token: Token) -> bool:
+    return token.number is not None and 1000 <= token.number <= 2100
 
 
 def _same_number(one: Token, other: Token) -> bool:

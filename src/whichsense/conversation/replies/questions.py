@@ -30,6 +30,8 @@ _ABOUT_ALL = re.compile(
 )
 _SUBJECTS = ("who", "what", "whom", "whose", "which")
 _ADVERBS = ("when", "where", "why", "how")
+_MEANING = frozenset(("mean", "means", "meaning"))
+_STAND_INS = ("it", "that", "this", "he", "she", "they")
 _PRONOUNS = ("i", "you", "we", "it", "they", "he", "she")
 _POINTED = re.compile(
     r"\b(?:option|number|choice) #?(?:\d|[a-e]|one|two|three|four|five)\b|#\d"
@@ -55,7 +57,7 @@ def is_question(text: str) -> bool:
     """
     words = [token.text for token in opening(tokenize(text))]
     if len(words) < 2:
-        return False
+        return bool(words) and words[0] in REQUESTS
     first, second = words[0], words[1]
     if first in REQUESTS:
         return True
@@ -95,7 +97,12 @@ def about_options(text: str, matcher: Matcher) -> Selection | None:
     if words[-1] == "about" or _tells_about(words):
         meta.append("about")
     rest = [one for one in matcher.content(tokens) if _is_subject(one)]
-    uncovered = [one for one in rest if not matcher.covers(one) and one.number is None]
+    # "what does … mean" may be about any word that was shown.
+    means = not _MEANING.isdisjoint(words)
+    uncovered = []
+    for one in rest:
+        if one.number is None and not matcher.covers(one, everywhere=means):
+            uncovered.append(one)
     if uncovered:
         return None
     if not rest:
@@ -143,7 +150,8 @@ def restates(text: str, matcher: Matcher) -> Selection | None:
     tokens = opening(matcher.tokens(text))
     content = [one for one in tokens if one.text not in CLOSED_CLASS_WORDS]
     stems = {one.stem for one in content}
-    if not matcher.asked <= stems:
+    leans = any(one.text in _STAND_INS for one in tokens) and matcher.asked & stems
+    if not leans and not matcher.asked <= stems:
         return None
     added = [one for one in content if one.stem not in matcher.asked]
     if not added or not all(matcher.covers(one) for one in added):

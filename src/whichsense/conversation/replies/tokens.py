@@ -18,6 +18,8 @@ _JOINED = (
 )
 _ROMAN = {"ii": 2, "iii": 3, "iv": 4, "vi": 6, "vii": 7, "viii": 8, "ix": 9}
 _SHORT_YEAR = re.compile(r"['’‘](\d\d)\b")
+_US = re.compile(r"\bU\.S\.(?:A\.)?|\bUS\b")
+_DOTTED = re.compile(r"\b(?:[a-z]\.){2,}")  # u.k.
 _CENTURY_WORDS = {"seventeen": 1700, "eighteen": 1800, "nineteen": 1900, "twenty": 2000}
 _TEN_WORDS = "ten twenty thirty forty fifty sixty seventy eighty ninety".split()
 _TENS = {word: 10 * number for number, word in enumerate(_TEN_WORDS, 1)}
@@ -52,8 +54,10 @@ def plain(text: str) -> str:
     >>> plain("Café? We're; I don't know; nineteen seventy-eight or '99")
     'cafe? we are; i dont know; 1978 or `99'
     """
+    text = _US.sub("usa", text)  # before it becomes a pronoun
     decomposed = unicodedata.normalize("NFKD", text)
     bare = "".join(c for c in decomposed if unicodedata.category(c) != "Mn").lower()
+    bare = _DOTTED.sub(lambda match: match[0].replace(".", ""), bare)
     bare = _SHORT_YEAR.sub(r"`\1", bare).replace("’", "'").replace("‘", "'")
     for pattern, full in _CONTRACTIONS:
         bare = pattern.sub(full, bare)

@@ -18,6 +18,7 @@ from whichsense.conversation.replies.vocabulary import (
     LIST_WORDS,
     NONE_PHRASES,
     NONE_WORDS,
+    ORDINALS,
     SKIP_PHRASES,
 )
 
@@ -72,15 +73,18 @@ def _is_missing(words: Sequence[str]) -> bool:
 
 
 def _is_general(token: Token, matcher: Matcher) -> bool:
-    """Whether a token says the same of all options: all, none, their number, their category, a word of the question."""
+    """Whether a token says the same of all options: all, none, their number, their category, a word of the
+    question or of every label."""
     if token.text in ALL_WORDS | NONE_WORDS | LIST_WORDS | DENIALS:
         return True
     if token.number is not None:
         return token.number == len(matcher.ids)
-    return token.stem in matcher.asked or token not in matcher.content([token])
+    if token.stem in matcher.asked or token.stem in matcher.shared:
+        return True
+    return token not in matcher.content([token])
 
 
 def _counts_all(words: Sequence[str], count: int) -> bool:
     """ "the two of them"."""
     numbers = [CARDINALS[word] for word in words if word in CARDINALS]
-    return "of" in words and numbers == [count]
+    return "of" in words and numbers == [count] and ORDINALS.keys().isdisjoint(words)

@@ -1,0 +1,135 @@
+"""A question narrowed by words of the person's own, which no option has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from whichsense.conversation.pronouns import resolved
+from whichsense.conversation.records import (
+    ANSWER,
+    NOTHING,
+    POSSIBLE,
+    REFINE,
+    Conversation,
+    Intent,
+    Turn,
+)
+from whichsense.conversation.replies import understand, without_greeting
+from whichsense.conversation.replies.matching import Matcher
+from whichsense.conversation.replies.questions import proposal
+from whichsense.conversation.replies.tokens import plain, tokenize
+from whichsense.conversation.replies.vocabulary import FILLERS
+from whichsense.jobs.limits import Limits
+from whichsense.pipeline import Pipeline
+from whichsense.stages.clarify import offered
+from whichsense.types import Case, Clarification, Reading
+
+_PREPOSITIONS = frozenset(
+    "in on at for from during with by of before after since until under as".split()
+)
+# Words of a reply that narrows a question; more are a question of their own.
+_LONGEST = 8
+_SHORT = 2
+# The least score with which a reply names something that is merely possible.
+_SURE = 0.6
+
+
+def implied_clarification(case: Case) -> Clarification:
+    """The readings of a case as options, whether or not the person was asked."""
+    return _as_options(case.readings)
+
+
+def refine(
+    pipeline: Pipeline, conversation: Conversation, said: str, limits: Limits
+) -> Turn | None:
+    """A turn for a reply that names no option: what is merely possible, or what a search with its words finds.
+
+    None where neither has the words of the reply.
+    """
+    case = conversation.case
+    assert case is not None
+    clarification = conversation.clarification or implied_clarification(case)
+    wanted = _content(said, Matcher(clarification, case.question))
+    if not wanted or len(said.split()) > _LONGEST:
+        return None
+    question = f"{case.question.rstrip(' ?')} {own_words(said)}?"
+    turn = Turn(said, Intent(REFINE, question=question), ANSWER)
+    named = _named_possible(case, said)
+    if named:
+        return replace(turn, shown=POSSIBLE, readings=named)
+    found = pipeline.ask(question, limits=limits)
+    readings = []
+    for reading in (*found.readings, *found.possible):
+        if _has_words(reading, wanted):
+            readings.append(reading)
+    if not readings:
+        return None
+    return replace(
+        turn, readings=tuple(readings[:1]), message=f"Taken as: {own_words(said)}."
+    )
+
+
+def completed(said: str, conversation: Conversation) -> str:
+    """A question for what is no question: "in the seventies" goes on with the last one, and so does what follows a
+    question without an answer; "the capital of France" does not."""
+    case = conversation.case
+    if case is None:
+        return said
+    bare = own_words(said)
+    is_short = len(bare.split()) <= _SHORT or conversation.last.shown == NOTHING
+    if is_short or bare.lower().partition(" ")[0] in _PREPOSITIONS:
+        return f"{case.question.rstrip(' ?')} {bare}?"
+    return resolved(said, conversation)
+
+
+def own_words(said: str) -> str:
+    """A reply without "and" or "what about" before it, and without its mark.
+
+    >>> own_words("and in Uruguay?"), own_words("What about Estate?")
+    ('in Uruguay', 'Estate')
+    """
+    bare = without_greeting(said).rstrip(" ?.!")
+    proposed = proposal(bare.lower())
+    return bare[len(bare) - len(proposed) :] if proposed else bare
+
+
+def says_something(said: str) -> bool:
+    """Whether a text has more than words that go around a choice.
+
+    >>> says_something("ok, thanks!"), says_something("the film")
+    (False, True)
+    """
+    return any(token.text not in FILLERS for token in tokenize(plain(said)))
+
+
+def _named_possible(case: Case, said: str) -> tuple[Reading, ...]:
+    if not case.possible:
+        return ()
+    # The probable ones compete: what fits them as well singles nothing out.
+    clarification = _as_options((*case.possible, *case.readings))
+    intent = understand(said, clarification, case.question)
+    if intent.kind != "choose" or intent.score < _SURE:
+        return ()
+    places = [int(identifier) - 1 for identifier in intent.options]
+    if max(places) >= len(case.possible):
+        return ()
+    return tuple(case.possible[place] for place in places)
+
+
+def _as_options(readings: tuple[Reading, ...]) -> Clarification:
+    labels = [reading.source or reading.question for reading in readings]
+    return offered("Which one", "one", labels, readings)
+
+
+def _content(said: str, matcher: Matcher) -> set[str]:
+    """The stems of a reply's own words."""
+    return {token.stem for token in matcher.content(tokenize(plain(said)))}
+
+
+def _has_words(reading: Reading, wanted: set[str]) -> bool:
+    """Whether a passage behind a reading has all the words."""
+    for span in reading.evidence:
+        text = plain(f"{span.passage.title} {span.passage.text}")
+        if wanted <= {token.stem for token in tokenize(text)}:
+            return True
+    return False
