@@ -22,6 +22,7 @@ _COMMANDS = {
     "ask": "Answer a question in every sense it has.",
     "clarify": "Ask back which reading of a question is meant.",
     "chat": "Talk: questions, questions back, replies, answers.",
+    "explain": "Tell the whole story of a question in one paragraph, with sources.",
     "index": "Build, extend and check the index folder of a corpus.",
     "search": "Find the passages that may answer a question.",
     "retrieve": "Search once for all questions of datasets, and save the hits.",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
+from whichsense.errors import BadConfig
 from whichsense.protocols import Summarizer, Support
 from whichsense.providers import (
     COMPACT,
@@ -22,6 +23,7 @@ from whichsense.text.words import words
 from whichsense.types import Case, Citation, LongAnswer, Passage
 
 if TYPE_CHECKING:
+    from whichsense.models.compact.scene import Compact
     from whichsense.models.llm.client import Endpoint
     from whichsense.models.llm.talk import Talk
 
@@ -134,6 +136,34 @@ class LLMSummarizer:
         return Citation(citation.sentence, supporters)
 
 
+@dataclass(frozen=True)
+class CompactSummarizer:
+    """One paragraph of statements and sentences of the evidence, without a language model.
+
+    What is copied is shortened and its mentions are named; what is reworded must be supported by its passage.
+    """
+
+    compact: Compact
+    least: int = 60
+    most: int = 100
+
+    def summarize(self, cases: Sequence[Case]) -> list[Case]:
+        from whichsense.models.compact.story.composing import Length, write_story
+
+        length = Length(self.least, self.most)
+        summarized = []
+        for case in cases:
+            answer = write_story(case, self._support, length)
+            summarized.append(replace(case, long_answer=answer))
+        return summarized
+
+    @cached_property
+    def _support(self) -> Support:
+        from whichsense.models.compact.story.overlap import WordOverlap
+
+        return WordOverlap()
+
+
 @dataclass(frozen=True, slots=True)
 class QuestionRepeated:
     """ASQA's first baseline: the question, eight times over."""
@@ -178,6 +208,16 @@ class SummarizerSettings:
     """How often "question" repeats the question."""
     passages: int = 1
     """How many passages "passages" gives."""
+    least: int = 60
+    """Words that a long answer of the compact model has at least, where the evidence has as many to say."""
+    most: int = 100
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.least <= self.most:
+            raise BadConfig(
+                f"[summarizer]: least = {self.least} and most = {self.most} are no range of words. "
+                "Give 1 or more, and most not below least."
+            )
 
 
 def _seq2seq(settings: SummarizerSettings, context: BuildContext) -> Summarizer:
@@ -193,12 +233,16 @@ def _passages(settings: SummarizerSettings, context: BuildContext) -> Summarizer
 
 
 def _llm(settings: SummarizerSettings, context: BuildContext) -> Summarizer:
-    embedded = PROVIDERS.get(COMPACT)
-    instead = embedded(settings, context) if embedded else None
+    instead = _compact(settings, context)
     return LLMSummarizer(endpoint(context, "summarizer"), instead)
 
 
+def _compact(settings: SummarizerSettings, context: BuildContext) -> Summarizer:
+    return CompactSummarizer(context.compact, settings.least, settings.most)
+
+
 PROVIDERS: Mapping[str, Factory[SummarizerSettings, Summarizer]] = {
+    COMPACT: _compact,
     LLM: _llm,
     "long-answer": _seq2seq,
     "question": _question,

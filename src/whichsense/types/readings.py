@@ -94,3 +94,28 @@ class LongAnswer:
     @property
     def text(self) -> str:
         return " ".join(citation.sentence for citation in self.sentences)
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        """Every cited passage once, in the order of its first citation: [1] is the first of them."""
+        cited: dict[str, Passage] = {}
+        for citation in self.sentences:
+            for passage in citation.passages:
+                cited.setdefault(passage.id, passage)
+        return tuple(cited.values())
+
+    @property
+    def cited_text(self) -> str:
+        """The text with the numbers of its passages, as ALCE writes them: "… in the 2002 film [1][3]."."""
+        numbers = {one.id: place for place, one in enumerate(self.passages, 1)}
+        sentences = []
+        for citation in self.sentences:
+            cited = dict.fromkeys(passage.id for passage in citation.passages)
+            marks = "".join(
+                f"[{number}]" for number in sorted(numbers[i] for i in cited)
+            )
+            body = citation.sentence.rstrip()
+            end = body[-1:] if body.endswith((".", "!", "?")) else ""
+            body = body.removesuffix(end)
+            sentences.append(f"{body} {marks}{end}" if marks else citation.sentence)
+        return " ".join(sentences)

@@ -120,12 +120,12 @@ def command(
             "Give a QUESTION, '-' for standard input, or --file FILE."
         )
     alone = [" ".join(question.split())] if question not in (None, "-") else []
-    lines = {} if alone else _lines(path)
+    lines = {} if alone else read_lines(path)
     model = None if system else begin_loading(weights, threads)
     from whichsense.jobs.limits import Limits
     from whichsense.systems.build import load
 
-    questions = alone or _usable(lines, path)
+    questions = alone or usable_questions(lines, path)
     index, chosen = open_evidence(folder, method)
     asked_system, llm = choose_system(system, llm_url, llm_model)
     pipeline = load(
@@ -162,7 +162,7 @@ def begin_loading(weights: Path | None, threads: int) -> Compact:
     return model
 
 
-def _lines(path: Path | None) -> dict[int, str]:
+def read_lines(path: Path | None) -> dict[int, str]:
     """The questions of a file or of standard input by the number of their line; empty lines are passed over."""
     try:
         text = (path.read_bytes() if path else sys.stdin.buffer.read()).decode(
@@ -188,7 +188,7 @@ def _lines(path: Path | None) -> dict[int, str]:
     return found
 
 
-def _usable(lines: Mapping[int, str], path: Path | None) -> list[str]:
+def usable_questions(lines: Mapping[int, str], path: Path | None) -> list[str]:
     """The questions, all of which can be asked: one that cannot is told now, not after hours."""
     from whichsense.index.search import check_question
 

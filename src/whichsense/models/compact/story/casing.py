@@ -1,0 +1,86 @@
+"""Give a question that is written in lower case the capitals that the evidence has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from whichsense.models.compact.rewrite.forms.grammar import is_lower_case
+from whichsense.models.compact.rewrite.forms.title_forms.parts import split_title
+from whichsense.types import Passage
+
+_WORD = re.compile(r"[\w’'&.-]*\w")
+_LONGEST = 6  # words of a name
+# Words inside names that are not capitalized.
+_LINKS = frozenset("of the and de la in for on a an to & at vs von van der".split())
+
+
+def restore_capitals(question: str, passages: Iterable[Passage]) -> str:
+    """A lower-case question with the names of the passages in their own capitals; another one as it is.
+
+    >>> passage = Passage("1", "Batman (1989 film)", "Jack Nicholson played the Joker in it.")
+    >>> restore_capitals("who played the joker in the 1989 film batman", [passage])
+    'who played the Joker in the 1989 film Batman'
+    """
+    if not is_lower_case(question):
+        return question
+    names: dict[str, str] = {}
+    for passage in passages:
+        _collect(passage, names)
+    words = question.split(" ")
+    place = 0
+    while place < len(words):
+        for size in range(min(_LONGEST, len(words) - place), 0, -1):
+            phrase = " ".join(words[place : place + size])
+            core = phrase.strip("?,.“”\"'")
+            if core and core in names:
+                words[place : place + size] = phrase.replace(core, names[core]).split()
+                place += size - 1
+                break
+        place += 1
+    return " ".join(words)
+
+
+def _collect(passage: Passage, names: dict[str, str]) -> None:
+    """Names in a title and in a text: lower case → as they are written."""
+    name, _ = split_title(passage.title)
+    lowered_words = {word for word in _WORD.findall(passage.text) if word.islower()}
+    if " " in name or name.lower() not in lowered_words:
+        names.setdefault(name.lower(), name)
+    opening = name.split()[0] if name else ""
+    if opening.istitle() and opening.lower() not in lowered_words:
+        names.setdefault(opening.lower(), opening)
+    for run in _capitalized_runs(passage.text):
+        for first in range(len(run)):
+            for last in range(first + 1, min(first + _LONGEST, len(run)) + 1):
+                part = run[first:last]
+                if part[0] in _LINKS or part[-1] in _LINKS:
+                    continue
+                phrase = " ".join(part)
+                if last - first == 1 and phrase.lower() in lowered_words:
+                    continue
+                names.setdefault(phrase.lower(), phrase)
+
+
+def _capitalized_runs(text: str) -> Iterator[list[str]]:
+    """Runs of capitalized words with the small words between them; the first word of a sentence begins none."""
+    run: list[str] = []
+    end = 0
+    opened_sentence = False
+    for match in _WORD.finditer(text):
+        word = match[0]
+        gap = text[end : match.start()]
+        opens_sentence = end == 0 or bool(re.search(r"[.!?:\n]", gap))
+        is_name = word[0].isupper() and not (opens_sentence and word.lower() in _LINKS)
+        joins = gap == " " and bool(run)
+        if not joins or not (is_name or word in _LINKS):
+            # One capitalized word that begins a sentence may be any word.
+            if len(run) > 1 or not opened_sentence:
+                yield run
+            run = []
+            opened_sentence = opens_sentence
+        if is_name or (run and word in _LINKS):
+            run.append(word)
+        end = match.end()
+    if len(run) > 1 or not opened_sentence:
+        yield run

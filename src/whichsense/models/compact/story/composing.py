@@ -1,0 +1,140 @@
+"""Compose the paragraph: why there are several answers, every answer, and what belongs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from whichsense.models.compact.story.casing import restore_capitals
+from whichsense.models.compact.story.grammar.questions import parse_question
+from whichsense.models.compact.story.listing import join, list_statements
+from whichsense.models.compact.story.relating import in_order, what_differs
+from whichsense.models.compact.story.telling import Telling, content_stems, tell
+from whichsense.protocols import Support
+from whichsense.types import Case, Citation, LongAnswer, Passage
+
+_NEAREST = 3  # passages that are cited where there is no answer
+_LONGEST_LIST = 70  # words of one sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How many words a long answer has; one reading takes one or two sentences."""
+
+    least: int = 60
+    most: int = 100
+
+
+def write_story(case: Case, support: Support, length: Length) -> LongAnswer:
+    """The long answer of a case: every sentence with the passages that support it."""
+    tellings = []
+    for reading in in_order(case.readings):
+        telling = tell(case, reading, support)
+        if telling is not None:
+            tellings.append(telling)
+    if not tellings:
+        sentences = _nothing(case)
+    elif len(tellings) == 1:
+        sentences = _one_answer(tellings[0], length)
+    else:
+        sentences = _several_answers(case.question, tellings, length)
+    return LongAnswer(case.question, tuple(sentences))
+
+
+def _nothing(case: Case) -> list[Citation]:
+    """That there is no answer, and what the nearest passages are about."""
+    nearest = tuple(hit.passage for hit in case.hits[:_NEAREST])
+    if not nearest:
+        return []
+    titles = list(dict.fromkeys(f"“{one.title}”" for one in nearest if one.title))
+    text = "No answer to this question was found"
+    if titles:
+        text += f"; the nearest passages are from {join(titles)}"
+    return [Citation(f"{text}.", nearest)]
+
+
+def _one_answer(telling: Telling, length: Length) -> list[Citation]:
+    """The answer, and one more sentence if it says something new."""
+    text, passage = telling.sentence
+    sentences = [Citation(text, (passage,))]
+    fact = telling.answer_fact
+    if fact is not None and telling.adds(fact, content_stems(text)):
+        count = len(text.split()) + len(fact.text.split())
+        if count <= length.most:
+            sentences.append(Citation(fact.text, (fact.passage,)))
+    return sentences
+
+
+def _several_answers(
+    question: str, tellings: Sequence[Telling], length: Length
+) -> list[Citation]:
+    """The opening, the answers in a list or one by one, and context until there are enough words."""
+    listed = _listed(tellings)
+    if listed is not None:
+        opening = _opening(question, tellings, listed.passages)
+        groups = [[opening, listed], *([] for _ in tellings)]
+    else:
+        cited = [_cited(telling) for telling in tellings]
+        passages = _distinct([one.passages[0] for one in cited])
+        opening = _opening(question, tellings, passages)
+        groups = [[opening], *([one] for one in cited)]
+    _add_context(groups, tellings, length)
+    return [citation for group in groups for citation in group]
+
+
+def _cited(telling: Telling) -> Citation:
+    text, passage = telling.sentence
+    return Citation(text, (passage,))
+
+
+def _opening(
+    question: str, tellings: Sequence[Telling], passages: tuple[Passage, ...]
+) -> Citation:
+    """Why there are several answers; it cites what supports each of them."""
+    readings = [telling.reading for telling in tellings]
+    gap = parse_question(restore_capitals(question, passages))
+    differs = what_differs(question, readings)
+    clause = gap.clause if gap is not None else ""
+    if differs:
+        text = f"{clause or 'the answer'} depends on {differs}."
+    elif clause:
+        text = f"The sources differ on {clause}."
+    else:
+        text = "The sources give more than one answer."
+    return Citation(text[0].upper() + text[1:], passages)
+
+
+def _listed(tellings: Sequence[Telling]) -> Citation | None:
+    """One sentence for all answers; None where they have no form in common."""
+    statements = [one.stated for one in tellings if one.stated is not None]
+    if len(statements) < len(tellings):
+        return None
+    text = list_statements(statements)
+    if not text or len(text.split()) > _LONGEST_LIST:
+        return None
+    passages = _distinct([telling.passage for telling in tellings])
+    return Citation(f"{text[0].upper()}{text[1:]}.", passages)
+
+
+def _add_context(
+    groups: list[list[Citation]], tellings: Sequence[Telling], length: Length
+) -> None:
+    """Facts of each reading in turn, behind its answer, until there are enough words."""
+    text = " ".join(citation.sentence for group in groups for citation in group)
+    count = len(text.split())
+    told = content_stems(text)
+    queues = [list(telling.context) for telling in tellings]
+    while count < length.least and any(queues):
+        for group, queue, telling in zip(groups[1:], queues, tellings, strict=True):
+            while queue:
+                fact = queue.pop(0)
+                size = len(fact.text.split())
+                if count + size <= length.most and telling.adds(fact, told):
+                    group.append(Citation(fact.text, (fact.passage,)))
+                    count += size
+                    told |= content_stems(fact.text)
+                    break
+
+
+def _distinct(passages: Sequence[Passage]) -> tuple[Passage, ...]:
+    return tuple(dict.fromkeys(passages))

@@ -1,0 +1,278 @@
+"""Make a sentence of a passage stand alone: what it refers back to is named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from whichsense.models.compact.rewrite.forms.clauses import vocabulary
+from whichsense.models.compact.rewrite.forms.grammar import make_possessive
+from whichsense.models.compact.rewrite.forms.title_forms.parts import (
+    Qualifier,
+    read_qualifier,
+    split_title,
+)
+from whichsense.models.compact.rewrite.forms.title_forms.words import (
+    DOCUMENT_NOUNS,
+    PLAYING_VERBS,
+    PREPOSITION_OF_WORK,
+    is_same_kind,
+)
+from whichsense.models.compact.story.grammar.verbs import has_verb
+from whichsense.types import Passage
+
+_PERSON_PRONOUNS = ("he", "she", "his", "her")
+_THING_PRONOUNS = ("it", "its")
+_POSSESSIVES = ("his", "her", "its")
+_PRONOUN = re.compile(r"\b(?:he|she|it|his|her|its|him|they|their|them)\b", re.I)
+_WORK = re.compile(
+    rf"\b(?P<article>the|The) (?P<noun>{'|'.join(sorted(PREPOSITION_OF_WORK))})(?P<owner>['’]s)?(?= |,|\.)"
+)
+# Words that point outside the sentence.
+_POINTERS = re.compile(
+    r"\b(?:this|these|those|the former|the latter|aforementioned|above|below|here|such|another|the other|others"
+    r"|respectively|the rest|the (?:first|last|other) (?:two|three|four)(?! [a-z])|you|your|we|our|us|I|my"
+    r"|(?:the same|that|the following|the previous|the next) (?:year|month|day|season|week|decade))\b",
+    re.IGNORECASE,
+)
+_RELATIVE_TIME = re.compile(
+    r"(?:(?:About|Almost|Nearly|Over|Some|Just)? ?[\w-]+ (?:years?|months?|weeks?|days?|decades?) later"
+    r"|Later|Soon(?: after(?:wards)?)?|Afterwards|Eventually|Shortly after(?:wards)?|Subsequently|Previously),? "
+)
+_BAD_START = re.compile(
+    r"(?:They|Their|Them|This|That|These|Those|Both|Such|Others?|Another|Which|Who|Where|When it|While|As such"
+    r"|Here|Either|Neither|Some|Most|Many|All|One|Two|Three|What|Why|How)\b"
+)
+_NAME = re.compile(
+    r"(?:(?:Sir|Dr|Dame|Lord|Lady)\.? )?"
+    r"(?P<name>[A-Z][\w’'.-]*\w(?: (?:[A-Z][\w’'.-]*|de|von|van|der|la|of))+)(?= [a-z(]|,)"
+)
+_PLACE_PREPOSITIONS = frozenset("in over at on from near of to across the".split())
+_AFTER_OBJECT = re.compile(
+    r"(?:$|[.,;]| (?:in|on|at|by|for|from|to|with|as|until|and)\b)"
+)
+_CAPITALIZED = re.compile(r"\b[A-Z][\w’'-]+")
+_APPEARING = PLAYING_VERBS | frozenset(
+    "stars starred appears appeared has had sings sang co-stars co-starred reprised reprises".split()
+)
+_SECTION_TITLE = re.compile(
+    r"^(?:List|History|Timeline|Outline|Cast|Index) of\b| on screen$|:"
+)
+
+
+def title_name(passage: Passage) -> str:
+    """What a passage is about, as a sentence would name it: "the 1989 film Batman"; empty where no title says so.
+
+    >>> title_name(Passage("1", "Batman (1989 film)", "")), title_name(Passage("2", "List of films", ""))
+    ('the 1989 film Batman', '')
+    """
+    name, _ = split_title(passage.title)
+    if not name or _SECTION_TITLE.search(name) or _is_document(name):
+        return ""
+    qualifier = work_of(passage)
+    if qualifier is not None:
+        has_span = re.search(r"\d\D\d", qualifier.modifier) is not None
+        return f"the {qualifier.phrase(modified=not has_span)} {name}"
+    has_article = re.search(rf"\b[Tt]he {re.escape(name)}\b", passage.text)
+    return f"the {name}" if has_article else name
+
+
+def work_of(passage: Passage) -> Qualifier | None:
+    """What the title's brackets say of a work; None where the passage is about something else."""
+    qualifier = read_qualifier(passage.title, passage.text)
+    is_work = qualifier is not None and qualifier.way == "kind" and qualifier.is_work
+    return qualifier if is_work else None
+
+
+def _is_document(name: str) -> bool:
+    """Whether a title names a document, which its sentences are not about."""
+    return any(word.lower().strip(",") in DOCUMENT_NOUNS for word in name.split())
+
+
+def stand_alone(passage: Passage, sentences: Sequence[str], place: int) -> str:
+    """One of a passage's sentences with its references named; empty where one stays open.
+
+    >>> passage = Passage("1", "Batman (1989 film)", "")
+    >>> stand_alone(passage, ["It is by Tim Burton.", "Jack Nicholson plays the Joker."], 0)
+    'The 1989 film Batman is by Tim Burton.'
+    >>> stand_alone(passage, ["It is by Tim Burton.", "Jack Nicholson plays the Joker."], 1)
+    'In the 1989 film Batman, Jack Nicholson plays the Joker.'
+    """
+    text = _without_time(sentences[place])
+    if _BAD_START.match(text) or re.match(r"There (?!is|are|was|were)", text):
+        return ""
+    text = _name_work(text, passage)
+    text = _name_pronouns(text, passage, sentences, place) if text else ""
+    text = _set_scene(text, passage) if text else ""
+    if not text or _POINTERS.search(_unquoted(text)):
+        return ""
+    return text[0].upper() + text[1:]
+
+
+def _without_time(text: str) -> str:
+    """The sentence without an opening that counts from the one before: "Two years later, …"."""
+    match = _RELATIVE_TIME.match(text)
+    rest = text[match.end() :] if match else text
+    return rest[:1].upper() + rest[1:]
+
+
+def _unquoted(text: str) -> str:
+    return re.sub(r"[\"“][^\"”]*[\"”]", "", text)
+
+
+def _name_work(text: str, passage: Passage) -> str:
+    """ "the film" as the title names it; empty where the title does not."""
+    match = _WORK.search(text)
+    name, _ = split_title(passage.title)
+    if match is None or name in text or _is_defined(text, match):
+        return text
+    full_name = title_name(passage)
+    if not full_name or not _is_kind(passage, match["noun"]):
+        return ""
+    replacement = make_possessive(name) if match["owner"] else full_name
+    return text[: match.start()] + replacement + text[match.end() :]
+
+
+def _is_defined(text: str, match: re.Match[str]) -> bool:
+    """Whether a name or an "of …" behind "the film" says which one, or an earlier word of the sentence does."""
+    behind = text[match.end() :]
+    before = text[: match.start()]
+    has_name = re.match(r" (?:[A-Z\"“]|of |that |which |in which |version)", behind)
+    is_known = re.search(rf"\b(?:an?|[\w-]+) {match['noun']}\b", before)
+    return has_name is not None or is_known is not None
+
+
+def _is_kind(passage: Passage, noun: str) -> bool:
+    """Whether a passage is about a thing of this kind, by its title or by its own words."""
+    qualifier = work_of(passage)
+    if qualifier is not None:
+        return is_same_kind(qualifier.head, noun)
+    name, _ = split_title(passage.title)
+    called = rf"{re.escape(name)}\W+(?:is|was)\b[^.]*\b{noun}\b"
+    return re.search(called, passage.text) is not None
+
+
+def _name_pronouns(
+    text: str, passage: Passage, sentences: Sequence[str], place: int
+) -> str:
+    """Pronouns by the names that they stand for, unless the sentence names them; empty where that is unknown."""
+    start = 0
+    while True:
+        match = _PRONOUN.search(_masked(text), start)
+        if match is None:
+            return text
+        before, behind = text[: match.start()], text[match.end() :]
+        start = match.end()
+        pronoun = match[0].lower()
+        if not _is_open(before, pronoun, behind):
+            continue
+        name = ""
+        if pronoun in _PERSON_PRONOUNS:
+            name = _person(passage, sentences, place)
+        elif pronoun in _THING_PRONOUNS:
+            name = _thing(passage, sentences, place)
+        if not name or name in text:
+            return ""
+        text = f"{before}{make_possessive(name) if pronoun in _POSSESSIVES else name}"
+        start = len(text)
+        text += behind
+
+
+def _is_open(before: str, pronoun: str, behind: str) -> bool:
+    """Whether nothing before a pronoun says what it stands for."""
+    is_subject = before.rstrip().endswith(",") and not has_verb(before)
+    if is_subject and pronoun not in _POSSESSIVES:
+        return True  # "In 1712, it pumped …"
+    is_object = pronoun == "it" and _AFTER_OBJECT.match(behind) is not None
+    if is_object and not _has_noun(before):
+        return True
+    return not _has_antecedent(before, pronoun)
+
+
+def _has_noun(before: str) -> bool:
+    """Whether a common noun stands before an object pronoun, which may stand for it."""
+    return re.search(r"\b(?:an?|the|its|their|his|her) [a-z]", before, re.I) is not None
+
+
+def _masked(text: str) -> str:
+    """The text with its quotations blanked, at the same length."""
+    return re.sub(r"[\"“][^\"”]*[\"”]", lambda match: "_" * len(match[0]), text)
+
+
+def _has_antecedent(before: str, pronoun: str) -> bool:
+    """Whether the words before a pronoun hold something that it can stand for."""
+    words = before.split()
+    if not words:
+        return False
+    for previous, word in pairwise(words):
+        if not _CAPITALIZED.match(word) or word in vocabulary.MONTHS:
+            continue
+        is_place = previous.lower() in _PLACE_PREPOSITIONS
+        if pronoun not in _PERSON_PRONOUNS or not is_place:
+            return True
+    first = words[0].lower()
+    is_small = first in vocabulary.PREPOSITIONS or first in vocabulary.CONJUNCTIONS
+    if not is_small and first not in vocabulary.DETERMINERS:
+        return True
+    is_thing = pronoun in ("it", "its", "they", "their", "them")
+    return is_thing and len(words) > 2 and _has_noun(before)
+
+
+def _person(passage: Passage, sentences: Sequence[str], place: int) -> str:
+    """The person that "he" or "she" at a place means: whom the sentence before begins with, or the title's."""
+    title, _ = split_title(passage.title)
+    for earlier in reversed(sentences[:place]):
+        if re.match(r"(?:He|She|His|Her)\b", earlier):
+            continue
+        match = _NAME.match(earlier)
+        if match is None:
+            first = earlier.split()[0].strip(",")
+            return title if _is_person(passage) and first in title.split() else ""
+        name = match["name"]
+        is_titles = bool(set(name.split()) & set(title.split()))
+        return title if is_titles and _is_person(passage) else name
+    return title if _is_person(passage) else ""
+
+
+def _is_person(passage: Passage) -> bool:
+    """Whether a title is a person's name: two to four capitalized words, and a "he" or "she" in the text."""
+    name, inside = split_title(passage.title)
+    parts = name.split()
+    if not 2 <= len(parts) <= 4 or inside.split()[-1:] in (["film"], ["series"]):
+        return False
+    is_name = all(part[0].isupper() and part.isalpha() for part in parts)
+    return (
+        is_name and re.search(r"\b(?:he|she|his|her)\b", passage.text, re.I) is not None
+    )
+
+
+def _thing(passage: Passage, sentences: Sequence[str], place: int) -> str:
+    """The thing that "it" at a place means: the title's, if the sentences before are about it."""
+    name, _ = split_title(passage.title)
+    if _is_person(passage):
+        return ""
+    for earlier in reversed(sentences[:place]):
+        if re.match(r"(?:It|Its)\b", earlier):
+            continue
+        is_about = name in earlier or _WORK.match(earlier) is not None
+        return title_name(passage) if is_about else ""
+    return title_name(passage)
+
+
+def _set_scene(text: str, passage: Passage) -> str:
+    """ "In the 1989 film Batman, …" before a sentence about who appears in a work that it does not name."""
+    qualifier = work_of(passage)
+    name, _ = split_title(passage.title)
+    if qualifier is None or name in text:
+        return text
+    words = re.findall(r"[\w’'-]+", text)
+    if not _APPEARING.intersection(words[:8]):
+        return ""
+    if not (
+        words and text[0].isupper() and words[0].lower() not in vocabulary.PREPOSITIONS
+    ):
+        return ""
+    opens_noun = words[0].lower() in vocabulary.DETERMINERS
+    first = text[0].lower() + text[1:] if opens_noun else text
+    return f"{qualifier.preposition.capitalize()} {title_name(passage)}, {first}"

@@ -1,0 +1,183 @@
+"""What is told of one reading: its answer in a sentence, and facts that go with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from whichsense.models.compact.rewrite.forms.title_forms.words import (
+    NATIONAL_ADJECTIVES,
+)
+from whichsense.models.compact.story.casing import restore_capitals
+from whichsense.models.compact.story.compression import compress
+from whichsense.models.compact.story.facts import Fact, facts
+from whichsense.models.compact.story.grammar.statements import Statement, statement
+from whichsense.protocols import Support
+from whichsense.text.function_words import EDIT_STOP_WORDS, WH_WORDS
+from whichsense.text.porter import porter_stem
+from whichsense.text.sentences import sentence_at
+from whichsense.text.spans import spans_of
+from whichsense.text.words import words
+from whichsense.types import Case, Passage, Reading, Span
+
+LEAST_SUPPORT = 0.6
+# "The" inside a question that begins no name: "The British version".
+_LOOSE_ARTICLE = re.compile(
+    rf"(?<=[a-z] )The(?= (?:[a-z\d]|(?:{'|'.join(sorted(NATIONAL_ADJECTIVES))}) [a-z]))"
+)
+_NAMED = re.compile(r"[A-Z]\w*|\d+")
+_SPANS = 3  # of an answer's evidence that are looked at
+_AROUND = 200  # characters before the sentence with the answer
+_LEAST_NEAR = 0.6  # share of the rewrite's words that stand near the answer
+_LEAST_FLUENT = 0.3
+_LONGEST_FACT = 30  # words, where cuts allow it
+_MOST_WORDS = 45  # words of a fact in any case
+_LEAST_SHARED = 2  # content words of the rewrite that a fact has at least
+_SAME = 0.75  # share of a statement's words that a fact which says the same has
+_LEAST_NEW = 0.5  # share of a fact's words that the text before must not have
+_LEAST_NEW_WITH_ANSWER = 0.35
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """One reading with everything that may be told of it."""
+
+    reading: Reading
+    stated: Statement | None
+    """The answer as a statement, if its passage supports it."""
+    passage: Passage
+    """What supports the statement, or where the answer stands."""
+    answer_fact: Fact | None
+    """The sentence of the evidence that holds the answer, shortened."""
+    context: tuple[Fact, ...]
+    """Other sentences about it, the nearest first."""
+
+    @property
+    def sentence(self) -> tuple[str, Passage]:
+        """The answer in one sentence, and what supports it."""
+        if self.stated is not None and not self._says_fact():
+            return self.stated.text, self.passage
+        if self.answer_fact is not None:
+            return self.answer_fact.text, self.answer_fact.passage
+        title = self.passage.title or self.passage.id
+        return (
+            f"According to “{title}”, the answer is {self.reading.answer}.",
+            self.passage,
+        )
+
+    def adds(self, fact: Fact, told: frozenset[str]) -> bool:
+        """Whether a fact says enough that the text before, of which `told` are the stems, does not."""
+        least = _LEAST_NEW_WITH_ANSWER if fact is self.answer_fact else _LEAST_NEW
+        stems = content_stems(fact.text)
+        fresh = stems - told
+        return len(fresh) >= 3 and len(fresh) >= least * len(stems)
+
+    def _says_fact(self) -> bool:
+        """Whether the sentence of the evidence says what the statement says: it then stands alone."""
+        if self.answer_fact is None or self.stated is None:
+            return False
+        names = set(_NAMED.findall(self.stated.text[1:]))
+        if not names <= set(_NAMED.findall(self.answer_fact.text)):
+            return False
+        stated = content_stems(self.stated.text)
+        shared = stated & content_stems(self.answer_fact.text)
+        return len(shared) >= _SAME * len(stated)
+
+
+def tell(case: Case, reading: Reading, support: Support) -> Telling | None:
+    """What can be told of a reading; None where nothing holds its answer."""
+    spans = reading.evidence or spans_of(reading.answer, case.hits)
+    if not spans:
+        return None
+    spans = spans[:_SPANS]
+    answer_fact = _answer_fact(reading, spans)
+    stated, passage = _supported_statement(reading, spans, support)
+    context = _context(reading, spans, answer_fact)
+    return Telling(reading, stated, passage, answer_fact, tuple(context))
+
+
+def _supported_statement(
+    reading: Reading, spans: Sequence[Span], support: Support
+) -> tuple[Statement | None, Passage]:
+    """The rewrite with its answer, and the first passage that supports it."""
+    first = spans[0].passage
+    again = reading.asked_again
+    if again is not None and not reading.source and 0 < again.fluent < _LEAST_FLUENT:
+        return None, first
+    question = restore_capitals(reading.question, [span.passage for span in spans])
+    question = _LOOSE_ARTICLE.sub("the", question)
+    stated = statement(question, reading.answer, spans[0])
+    if stated is None:
+        return None, first
+    near = [span for span in spans if _is_near(reading, span)]
+    pairs = [(stated.text, evidence_text(span.passage)) for span in near]
+    for span, chance in zip(near, support.supports(pairs), strict=True):
+        if chance >= LEAST_SUPPORT:
+            return stated, span.passage
+    return None, first
+
+
+def _is_near(reading: Reading, span: Span) -> bool:
+    """Whether the title and the sentences around the answer speak of what the rewrite asks."""
+    asked = content_stems(reading.question) - content_stems(reading.answer)
+    text = span.passage.text
+    start, end = sentence_at(text, span.start)
+    around = text[max(0, start - _AROUND) : end + _AROUND // 2]
+    shared = asked & content_stems(f"{span.passage.title} {around}")
+    return len(shared) >= _LEAST_NEAR * len(asked)
+
+
+def evidence_text(passage: Passage) -> str:
+    """A passage as the judge of support reads it."""
+    return f"{passage.title}\n{passage.text}"
+
+
+def _answer_fact(reading: Reading, spans: Sequence[Span]) -> Fact | None:
+    """The shortest told sentence that holds the answer, of the first passage that has one."""
+    for span in spans:
+        for fact in facts(span.passage):
+            if fact.holds(span.start) and reading.answer in fact.text:
+                shortened = _shorten(fact, [reading.answer])
+                if len(shortened.text.split()) <= _MOST_WORDS:
+                    return shortened
+    return None
+
+
+def _shorten(fact: Fact, needed: Sequence[str]) -> Fact:
+    text = compress(fact.text, needed, _LONGEST_FACT)
+    return Fact(text, fact.passage, fact.start, fact.end)
+
+
+def _context(
+    reading: Reading, spans: Sequence[Span], answer_fact: Fact | None
+) -> Iterator[Fact]:
+    """The sentence with the answer, then those that share most words with the rewrite and the answer."""
+    if answer_fact is not None:
+        yield answer_fact
+    asked = content_stems(f"{reading.question} {reading.answer}")
+    others = []
+    passages = {span.passage.id: span.passage for span in spans}
+    for passage in passages.values():
+        for fact in facts(passage):
+            if answer_fact is not None and fact.start == answer_fact.start:
+                continue
+            shared = len(asked & content_stems(fact.text))
+            if shared < _LEAST_SHARED:
+                continue
+            # What names the answer, or opens the passage, says most about it.
+            weight = shared + 2 * (reading.answer in fact.text) + 2 * (fact.start == 0)
+            others.append((weight, _shorten(fact, ())))
+    others.sort(key=lambda one: -one[0])
+    for _, fact in others:
+        if len(fact.text.split()) <= _MOST_WORDS:
+            yield fact
+
+
+def content_stems(text: str) -> frozenset[str]:
+    """The stems of a text's content words."""
+    return frozenset(
+        porter_stem(word)
+        for word in words(text)
+        if word not in EDIT_STOP_WORDS and word not in WH_WORDS
+    )
