@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from whichsense.models.compact.rewrite.forms.clauses import vocabulary
 from whichsense.models.compact.rewrite.forms.grammar import is_lower_case
 from whichsense.models.compact.rewrite.forms.title_forms.parts import split_title
 from whichsense.types import Passage
@@ -15,14 +16,23 @@ _LONGEST = 6  # words of a name
 _LINKS = frozenset("of the and de la in for on a an to & at vs von van der".split())
 
 
+_OWNER = re.compile(r"['’]s$")
+# Nouns that have a capital in names alone: the Vietnam War, but a war.
+_COMMON = vocabulary.THINGS | frozenset(
+    """war cup final finals king queen president minister street river island county day season world woman man girl boy
+    state states north south east west grand prize award super national international association""".split()
+)
+
+
 def restore_capitals(question: str, passages: Iterable[Passage]) -> str:
-    """A lower-case question with the names of the passages in their own capitals; another one as it is.
+    """A question without capitals, but for its first letter, with the names of the passages in their own; another one
+    as it is.
 
     >>> passage = Passage("1", "Batman (1989 film)", "Jack Nicholson played the Joker in it.")
     >>> restore_capitals("who played the joker in the 1989 film batman", [passage])
     'who played the Joker in the 1989 film Batman'
     """
-    if not is_lower_case(question):
+    if not is_lower_case(question[1:]):
         return question
     names: dict[str, str] = {}
     for passage in passages:
@@ -32,7 +42,7 @@ def restore_capitals(question: str, passages: Iterable[Passage]) -> str:
     while place < len(words):
         for size in range(min(_LONGEST, len(words) - place), 0, -1):
             phrase = " ".join(words[place : place + size])
-            core = phrase.strip("?,.“”\"'")
+            core = _OWNER.sub("", phrase.strip("?,.“”\"'"))
             if core and core in names:
                 words[place : place + size] = phrase.replace(core, names[core]).split()
                 place += size - 1
@@ -45,7 +55,9 @@ def _collect(passage: Passage, names: dict[str, str]) -> None:
     """Names in a title and in a text: lower case → as they are written."""
     name, _ = split_title(passage.title)
     lowered_words = {word for word in _WORD.findall(passage.text) if word.islower()}
-    if " " in name or name.lower() not in lowered_words:
+    capitals = sum(word[0].isupper() for word in name.split())
+    is_name = capitals > 1 or (" " not in name and name.lower() not in lowered_words)
+    if is_name:
         names.setdefault(name.lower(), name)
     opening = name.split()[0] if name else ""
     if opening.istitle() and opening.lower() not in lowered_words:
@@ -57,7 +69,8 @@ def _collect(passage: Passage, names: dict[str, str]) -> None:
                 if part[0] in _LINKS or part[-1] in _LINKS:
                     continue
                 phrase = " ".join(part)
-                if last - first == 1 and phrase.lower() in lowered_words:
+                is_common = phrase.lower() in lowered_words | _COMMON
+                if last - first == 1 and is_common:
                     continue
                 names.setdefault(phrase.lower(), phrase)
 

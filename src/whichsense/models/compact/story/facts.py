@@ -19,7 +19,7 @@ _ENDS = re.compile(r"[.!?][\"'”’)\]]*$")
 _ABBREVIATION = re.compile(
     r"\b(?:Art|Sec|Fig|Op|Ch|pp?|feat|vs|al|Nos?|Vol|St|Mr|Mrs|Dr|[A-Z])\.$"
 )
-_ODD = re.compile(r"https?:|www\.|[|{}<>\\=_~^]|\.\.\.|…|\b\w{40,}")
+_ODD = re.compile(r"https?:|www\.|[|{}<>\\=_~^*]|\.\.\.|…|\b\w{40,}")
 _SHORTEST, _LONGEST = 4, 70  # words
 _MOST_SENTENCES = 40
 

@@ -30,6 +30,8 @@ _NAMED = re.compile(r"[A-Z]\w*|\d+")
 _SPANS = 3  # of an answer's evidence that are looked at
 _AROUND = 200  # characters before the sentence with the answer
 _LEAST_NEAR = 0.6  # share of the rewrite's words that stand near the answer
+_OWN = 0.2  # added to the share of the sentence in which the answer was found
+_LEAST_RELEVANT = 0.4  # share of the rewrite's words in a sentence that answers it
 _LEAST_FLUENT = 0.3
 _LONGEST_FACT = 30  # words, where cuts allow it
 _MOST_WORDS = 45  # words of a fact in any case
@@ -50,6 +52,8 @@ class Telling:
     """What supports the statement, or where the answer stands."""
     answer_fact: Fact | None
     """The sentence of the evidence that holds the answer, shortened."""
+    is_relevant: bool
+    """Whether that sentence speaks of what the rewrite asks."""
     context: tuple[Fact, ...]
     """Other sentences about it, the nearest first."""
 
@@ -58,7 +62,7 @@ class Telling:
         """The answer in one sentence, and what supports it."""
         if self.stated is not None and not self._says_fact():
             return self.stated.text, self.passage
-        if self.answer_fact is not None:
+        if self.answer_fact is not None and self.is_relevant:
             return self.answer_fact.text, self.answer_fact.passage
         title = self.passage.title or self.passage.id
         return (
@@ -91,10 +95,11 @@ def tell(case: Case, reading: Reading, support: Support) -> Telling | None:
     if not spans:
         return None
     spans = spans[:_SPANS]
-    answer_fact = _answer_fact(reading, spans)
+    answer_fact, share = _answer_fact(reading, spans)
+    is_relevant = share >= _LEAST_RELEVANT
     stated, passage = _supported_statement(reading, spans, support)
     context = _context(reading, spans, answer_fact)
-    return Telling(reading, stated, passage, answer_fact, tuple(context))
+    return Telling(reading, stated, passage, answer_fact, is_relevant, tuple(context))
 
 
 def _supported_statement(
@@ -133,15 +138,27 @@ def evidence_text(passage: Passage) -> str:
     return f"{passage.title}\n{passage.text}"
 
 
-def _answer_fact(reading: Reading, spans: Sequence[Span]) -> Fact | None:
-    """The shortest told sentence that holds the answer, of the first passage that has one."""
-    for span in spans:
-        for fact in facts(span.passage):
-            if fact.holds(span.start) and reading.answer in fact.text:
-                shortened = _shorten(fact, [reading.answer])
-                if len(shortened.text.split()) <= _MOST_WORDS:
-                    return shortened
-    return None
+def _answer_fact(reading: Reading, spans: Sequence[Span]) -> tuple[Fact | None, float]:
+    """Of the told sentences with the answer the one that has the largest share of the rewrite's words, and that share.
+
+    Of equals the first: spans are in the order of their strength.
+    """
+    asked = content_stems(reading.question) - content_stems(reading.answer)
+    best: Fact | None = None
+    largest = -1.0
+    passages = dict.fromkeys(span.passage for span in spans)
+    for fact in (fact for passage in passages for fact in facts(passage)):
+        if reading.answer not in fact.text:
+            continue
+        shortened = _shorten(fact, [reading.answer])
+        share = len(asked & content_stems(shortened.text)) / max(len(asked), 1)
+        if any(
+            fact.passage is span.passage and fact.holds(span.start) for span in spans
+        ):
+            share += _OWN
+        if share > largest and len(shortened.text.split()) <= _MOST_WORDS:
+            best, largest = shortened, share
+    return best, largest
 
 
 def _shorten(fact: Fact, needed: Sequence[str]) -> Fact:

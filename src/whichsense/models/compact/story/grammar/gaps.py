@@ -130,6 +130,8 @@ def uninvert(rest: list[str]) -> tuple[str, str] | None:
         return None
     subject = " ".join(words[:place])
     after = words[place + 1 :]
+    if after[:1] == ["and"]:
+        return None  # "start and end"
     if after and after[0] in vocabulary.PARTICLES:
         verb, after = f"{verb} {after[0]}", after[1:]
     if after[:1] == ["place"] and words[place] == "take":
