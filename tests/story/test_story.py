@@ -13,6 +13,13 @@ from whichsense.types import Case, Hit, LongAnswer, Passage
 JOKER = case("Who played the Joker?", *JOKERS)
 
 
+class Refuses:
+    """A judge that supports nothing."""
+
+    def supports(self, pairs: list[tuple[str, str]]) -> list[float]:
+        return [0.0] * len(pairs)
+
+
 def story(one: Case, least: int = 60, most: int = 100) -> LongAnswer:
     return write_story(one, WordOverlap(), Length(least, most))
 
@@ -99,6 +106,22 @@ def test_readings_without_a_rewrite_are_told_by_their_sources() -> None:
     assert "300 metres" in answer.text
 
 
+def test_one_sentence_with_several_answers_is_told_once() -> None:
+    text = "Ann Lee wrote the words and Bo Finch wrote the music of the song Rain."
+    first = reading("Who wrote the words of Rain?", "Ann Lee", "Rain", text)
+    other = reading("Who wrote the music of Rain?", "Bo Finch", "Rain", text)
+    answer = write_story(case("Who wrote Rain?", first, other), Refuses(), Length())
+    assert answer.text.count(text) == 1
+
+
+def test_answers_without_a_sentence_are_given_by_their_title() -> None:
+    text = "Words: Ann Lee\nMusic: Bo Finch"
+    first = reading("Who wrote the words of Rain?", "Ann Lee", "Rain", text)
+    other = reading("Who wrote the music of Rain?", "Bo Finch", "Rain", text)
+    answer = write_story(case("Who wrote Rain?", first, other), Refuses(), Length())
+    assert "According to “Rain”, answers are Ann Lee and Bo Finch." in answer.text
+
+
 def test_it_is_deterministic() -> None:
     assert story(JOKER) == story(JOKER)
 
@@ -109,13 +132,6 @@ def test_citations_are_numbered_by_first_use_before_the_full_stop() -> None:
     assert first.endswith(" [1][2][3]")
     assert answer.passages[0].title == "Batman (1960s television series)"
     assert answer.cited_text.count(".") >= len(answer.sentences)
-
-
-class Refuses:
-    """A judge that supports nothing."""
-
-    def supports(self, pairs: list[tuple[str, str]]) -> list[float]:
-        return [0.0] * len(pairs)
 
 
 def test_what_the_judge_refuses_is_replaced_by_the_copied_sentence() -> None:

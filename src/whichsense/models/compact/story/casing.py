@@ -20,7 +20,8 @@ _OWNER = re.compile(r"['’]s$")
 # Nouns that have a capital in names alone: the Vietnam War, but a war.
 _COMMON = vocabulary.THINGS | frozenset(
     """war cup final finals king queen president minister street river island county day season world woman man girl boy
-    state states north south east west grand prize award super national international association""".split()
+    state states north south east west grand prize award super national international association
+    new old first general prime""".split()
 )
 
 
@@ -66,7 +67,8 @@ def _collect(passage: Passage, names: dict[str, str]) -> None:
         for first in range(len(run)):
             for last in range(first + 1, min(first + _LONGEST, len(run)) + 1):
                 part = run[first:last]
-                if part[0] in _LINKS or part[-1] in _LINKS:
+                is_cut_off = part[0] == "The" and last < len(run)
+                if part[0] in _LINKS or part[-1] in _LINKS or is_cut_off:
                     continue
                 phrase = " ".join(part)
                 is_common = phrase.lower() in lowered_words | _COMMON

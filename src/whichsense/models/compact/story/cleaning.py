@@ -9,6 +9,7 @@ _CONTROL = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e]"
 )
 _NOTE = re.compile(r"\[(?:\d{1,3}|[a-z]|citation needed|note \d+)\]")
+_LOOSE_OWNER = re.compile(r" (['’]s|n['’]t)\b")
 _BEFORE_MARK = re.compile(r"\s+([,;.])(?=\s|$)")
 
 
@@ -18,7 +19,8 @@ def clean(text: str) -> str:
     >>> clean('He <b>won</b>\\x07 it[3] , in ""1989"" .')
     'He won it, in "1989".'
     """
-    plain = _TAG.sub(" ", _CONTROL.sub("", text))
+    plain = _TAG.sub(" ", _CONTROL.sub("", text.replace("&amp;", "&")))
     plain = _NOTE.sub("", plain).replace('""', '"').replace("``", '"')
     plain = plain.replace("''", '"')
-    return _BEFORE_MARK.sub(r"\1", " ".join(plain.split()))
+    plain = _LOOSE_OWNER.sub(r"\1", " ".join(plain.split()))
+    return _BEFORE_MARK.sub(r"\1", plain)

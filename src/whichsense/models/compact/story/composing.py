@@ -9,7 +9,12 @@ from whichsense.models.compact.story.casing import restore_capitals
 from whichsense.models.compact.story.grammar.questions import parse_question
 from whichsense.models.compact.story.listing import join, list_statements
 from whichsense.models.compact.story.relating import in_order, what_differs
-from whichsense.models.compact.story.telling import Telling, content_stems, tell
+from whichsense.models.compact.story.telling import (
+    Telling,
+    attributed,
+    content_stems,
+    tell,
+)
 from whichsense.protocols import Support
 from whichsense.types import Case, Citation, LongAnswer, Passage
 
@@ -74,17 +79,30 @@ def _several_answers(
         opening = _opening(question, tellings, listed.passages)
         groups = [[opening, listed], *([] for _ in tellings)]
     else:
-        cited = [_cited(telling) for telling in tellings]
-        passages = _distinct([one.passages[0] for one in cited])
+        told = _one_by_one(tellings)
+        passages = _distinct([one.passages[0] for group in told for one in group])
         opening = _opening(question, tellings, passages)
-        groups = [[opening], *([one] for one in cited)]
+        groups = [[opening], *told]
     _add_context(groups, tellings, length)
     return [citation for group in groups for citation in group]
 
 
-def _cited(telling: Telling) -> Citation:
-    text, passage = telling.sentence
-    return Citation(text, (passage,))
+def _one_by_one(tellings: Sequence[Telling]) -> list[list[Citation]]:
+    """A sentence for each answer. One that gives several answers is told once, where the first of them is."""
+    groups: list[list[Citation]] = []
+    seen: set[str] = set()
+    for telling in tellings:
+        text, passage = telling.sentence
+        if telling.is_attributed:
+            answers = []
+            for other in tellings:
+                if other.is_attributed and other.passage.id == passage.id:
+                    answers.append(other.reading.answer)
+            text = attributed(answers, passage)
+        is_told = text in seen
+        seen.add(text)
+        groups.append([] if is_told else [Citation(text, (passage,))])
+    return groups
 
 
 def _opening(

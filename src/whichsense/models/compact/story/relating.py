@@ -17,7 +17,7 @@ from whichsense.text.sentences import sentence_at
 from whichsense.types import Reading
 
 _YEAR = re.compile(r"\b((?:1[0-9]|20)\d\d)s?\b")
-_PLACE = re.compile(r"\b(?:in|at|for|of) (?:the )?[A-Z]")
+_PLACE = re.compile(r"\b(?:in|at) (?:the )?[A-Z]")
 _NAME = re.compile(r"\b[A-Z][\w’'.-]*(?: (?:of |the )*[A-Z][\w’'-]*)*")
 _WORDS = re.compile(r"[\w’'.-]*\w")
 _ORDINAL = re.compile(r"\b(?:season|series|episode|volume|part|book) (\d+)\b", re.I)

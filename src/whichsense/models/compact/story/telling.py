@@ -10,9 +10,11 @@ from whichsense.models.compact.rewrite.forms.title_forms.words import (
     NATIONAL_ADJECTIVES,
 )
 from whichsense.models.compact.story.casing import restore_capitals
+from whichsense.models.compact.story.cleaning import clean
 from whichsense.models.compact.story.compression import compress
 from whichsense.models.compact.story.facts import Fact, facts
 from whichsense.models.compact.story.grammar.statements import Statement, statement
+from whichsense.models.compact.story.listing import join
 from whichsense.protocols import Support
 from whichsense.text.function_words import EDIT_STOP_WORDS, WH_WORDS
 from whichsense.text.porter import porter_stem
@@ -27,6 +29,7 @@ _LOOSE_ARTICLE = re.compile(
     rf"(?<=[a-z] )The(?= (?:[a-z\d]|(?:{'|'.join(sorted(NATIONAL_ADJECTIVES))}) [a-z]))"
 )
 _NAMED = re.compile(r"[A-Z]\w*|\d+")
+_NEAREST = 10  # passages in which names of the question are looked for
 _SPANS = 3  # of an answer's evidence that are looked at
 _AROUND = 200  # characters before the sentence with the answer
 _LEAST_NEAR = 0.6  # share of the rewrite's words that stand near the answer
@@ -58,17 +61,19 @@ class Telling:
     """Other sentences about it, the nearest first."""
 
     @property
+    def is_attributed(self) -> bool:
+        """Whether no sentence holds the answer in a form that can be told."""
+        has_fact = self.answer_fact is not None and self.is_relevant
+        return self.stated is None and not has_fact
+
+    @property
     def sentence(self) -> tuple[str, Passage]:
         """The answer in one sentence, and what supports it."""
         if self.stated is not None and not self._says_fact():
             return self.stated.text, self.passage
         if self.answer_fact is not None and self.is_relevant:
             return self.answer_fact.text, self.answer_fact.passage
-        title = self.passage.title or self.passage.id
-        return (
-            f"According to “{title}”, the answer is {self.reading.answer}.",
-            self.passage,
-        )
+        return attributed([self.reading.answer], self.passage), self.passage
 
     def adds(self, fact: Fact, told: frozenset[str]) -> bool:
         """Whether a fact says enough that the text before, of which `told` are the stems, does not."""
@@ -89,6 +94,18 @@ class Telling:
         return len(shared) >= _SAME * len(stated)
 
 
+def attributed(answers: Sequence[str], passage: Passage) -> str:
+    """Answers by the title that gives them.
+
+    >>> attributed(["1989", "1990"], Passage("1", "Dates", ""))
+    'According to “Dates”, answers are 1989 and 1990.'
+    """
+    title = clean(passage.title) or passage.id
+    if len(answers) == 1:
+        return f"According to “{title}”, the answer is {clean(answers[0])}."
+    return f"According to “{title}”, answers are {join(list(map(clean, answers)))}."
+
+
 def tell(case: Case, reading: Reading, support: Support) -> Telling | None:
     """What can be told of a reading; None where nothing holds its answer."""
     spans = reading.evidence or spans_of(reading.answer, case.hits)
@@ -97,21 +114,24 @@ def tell(case: Case, reading: Reading, support: Support) -> Telling | None:
     spans = spans[:_SPANS]
     answer_fact, share = _answer_fact(reading, spans)
     is_relevant = share >= _LEAST_RELEVANT
-    stated, passage = _supported_statement(reading, spans, support)
+    nearest = [hit.passage for hit in case.hits[:_NEAREST]]
+    question = restore_capitals(
+        reading.question, [*(span.passage for span in spans), *nearest]
+    )
+    question = _LOOSE_ARTICLE.sub("the", question)
+    stated, passage = _supported_statement(question, reading, spans, support)
     context = _context(reading, spans, answer_fact)
     return Telling(reading, stated, passage, answer_fact, is_relevant, tuple(context))
 
 
 def _supported_statement(
-    reading: Reading, spans: Sequence[Span], support: Support
+    question: str, reading: Reading, spans: Sequence[Span], support: Support
 ) -> tuple[Statement | None, Passage]:
     """The rewrite with its answer, and the first passage that supports it."""
     first = spans[0].passage
     again = reading.asked_again
     if again is not None and not reading.source and 0 < again.fluent < _LEAST_FLUENT:
         return None, first
-    question = restore_capitals(reading.question, [span.passage for span in spans])
-    question = _LOOSE_ARTICLE.sub("the", question)
     stated = statement(question, reading.answer, spans[0])
     if stated is None:
         return None, first
