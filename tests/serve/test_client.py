@@ -47,6 +47,17 @@ def test_the_client_streams(address: str) -> None:
         assert [event.name for event in client.follow(answer.id, "5")] == ["done"]
 
 
+def test_the_client_talks(address: str) -> None:
+    with Client(address) as client:
+        talk = client.begin(QUESTION)
+        assert talk.last.pending and client.conversation(talk.id) == talk
+        talk = client.reply(talk.id, "the Dark Knight")
+        assert talk.last.readings[0].answer == "Heath Ledger"
+        assert len(client.choose(talk.id, ["1", "2"]).last.readings) == 2
+        assert client.explain(talk.id).last.long_answer
+        assert client.case(talk.case_id) == talk.conversation.case
+
+
 def test_a_stream_that_breaks_off_is_rejoined(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,6 +97,11 @@ def test_the_async_client_does_the_same(address: str) -> None:
                 await client.ask("")
             await client.feedback(answer.id, "down", "answer", "someone else")
             await client.delete(answer.id)
+            talk = await client.begin(QUESTION)
+            talk = await client.choose(talk.id, ["1"])
+            assert talk == await client.conversation(talk.id)
+            talk = await client.reply(talk.id, "What is a puma?")
+            assert talk.case_id
 
     asyncio.run(talk())
 

@@ -8,8 +8,15 @@ with Client("http://localhost:8000", key="ws_…") as client:
 
 from whichsense.client.asynchronous import AsyncClient
 from whichsense.client.blocking import Client
-from whichsense.client.calls import PassageInContext
+from whichsense.client.calls import PassageInContext, ServedConversation
 from whichsense.client.errors import ServiceError
 from whichsense.client.streams import StreamEvent
 
-__all__ = ["AsyncClient", "Client", "PassageInContext", "ServiceError", "StreamEvent"]
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "PassageInContext",
+    "ServedConversation",
+    "ServiceError",
+    "StreamEvent",
+]

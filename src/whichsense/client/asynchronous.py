@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Self
 
 from whichsense.client import calls
@@ -11,6 +11,7 @@ from whichsense.client.calls import (
     ApiRequest,
     PassageInContext,
     Result,
+    ServedConversation,
     authorization,
     check_response,
     read_response,
@@ -58,6 +59,29 @@ class AsyncClient:
         self, case_id: str, verdict: str, about: str = "", correction: str = ""
     ) -> None:
         await self._send(calls.feedback(case_id, verdict, about, correction))
+
+    async def begin(self, question: str) -> ServedConversation:
+        """Begin a conversation. Its last turn says what to show: an answer, or a question back."""
+        return await self._send(calls.begin(question))
+
+    async def reply(self, conversation_id: str, text: str) -> ServedConversation:
+        """Reply in words: a choice among the options, or a new question."""
+        return await self._send(calls.reply(conversation_id, {"text": text}))
+
+    async def choose(
+        self, conversation_id: str, options: Sequence[str]
+    ) -> ServedConversation:
+        """Choose options by their ids; none: skip the question back."""
+        body = {"options": list(options)}
+        return await self._send(calls.reply(conversation_id, body))
+
+    async def explain(self, conversation_id: str) -> ServedConversation:
+        """The whole story of the question that is talked about."""
+        return await self._send(calls.reply(conversation_id, {"explain": True}))
+
+    async def conversation(self, conversation_id: str) -> ServedConversation:
+        """Resume a conversation."""
+        return await self._send(calls.conversation(conversation_id))
 
     async def close(self) -> None:
         await self._http.aclose()

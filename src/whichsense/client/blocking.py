@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 from whichsense.client import calls
@@ -11,6 +11,7 @@ from whichsense.client.calls import (
     ApiRequest,
     PassageInContext,
     Result,
+    ServedConversation,
     authorization,
     check_response,
     read_response,
@@ -64,6 +65,29 @@ class Client:
     ) -> None:
         """Say what you think of an answer: "up" or "down", what is wrong, and what is right."""
         self._send(calls.feedback(case_id, verdict, about, correction))
+
+    def begin(self, question: str) -> ServedConversation:
+        """Begin a conversation. Its last turn says what to show: an answer, or a question back."""
+        return self._send(calls.begin(question))
+
+    def reply(self, conversation_id: str, text: str) -> ServedConversation:
+        """Reply in words: a choice among the options, or a new question."""
+        return self._send(calls.reply(conversation_id, {"text": text}))
+
+    def choose(
+        self, conversation_id: str, options: Sequence[str]
+    ) -> ServedConversation:
+        """Choose options by their ids; none: skip the question back."""
+        body = {"options": list(options)}
+        return self._send(calls.reply(conversation_id, body))
+
+    def explain(self, conversation_id: str) -> ServedConversation:
+        """The whole story of the question that is talked about."""
+        return self._send(calls.reply(conversation_id, {"explain": True}))
+
+    def conversation(self, conversation_id: str) -> ServedConversation:
+        """Resume a conversation."""
+        return self._send(calls.conversation(conversation_id))
 
     def close(self) -> None:
         self._http.close()

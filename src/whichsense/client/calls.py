@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from whichsense import records
 from whichsense.client.errors import ServiceError
+from whichsense.conversation import Conversation, Turn
 from whichsense.types import Case, Hit, Method, Passage, ServedCase
 
 if TYPE_CHECKING:
@@ -25,6 +26,28 @@ class PassageInContext:
     passage: Passage
     before: tuple[Passage, ...] = ()
     after: tuple[Passage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ServedConversation:
+    """A conversation as a service gives it, and the id of the case that it is about."""
+
+    conversation: Conversation
+    case_id: str
+
+    @property
+    def id(self) -> str:
+        return self.conversation.id
+
+    @property
+    def last(self) -> Turn:
+        """The turn that says what to show."""
+        return self.conversation.last
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> ServedConversation:
+        conversation = Conversation.from_json(value["conversation"])
+        return cls(conversation, str(value["case_id"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +98,23 @@ def feedback(
 ) -> ApiRequest[None]:
     body = {"verdict": verdict, "about": about, "correction": correction}
     return ApiRequest("POST", f"{_path(case_id)}/feedback", lambda value: None, body)
+
+
+def begin(question: str) -> ApiRequest[ServedConversation]:
+    read = ServedConversation.from_json
+    return ApiRequest("POST", "/v1/conversations", read, {"question": question})
+
+
+def reply(
+    conversation_id: str, body: Mapping[str, Any]
+) -> ApiRequest[ServedConversation]:
+    path = f"/v1/conversations/{quote(conversation_id, safe='')}/replies"
+    return ApiRequest("POST", path, ServedConversation.from_json, body)
+
+
+def conversation(conversation_id: str) -> ApiRequest[ServedConversation]:
+    path = f"/v1/conversations/{quote(conversation_id, safe='')}"
+    return ApiRequest("GET", path, ServedConversation.from_json)
 
 
 def follow(case_id: str, after: str) -> ApiRequest[None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import shutil
 import signal
 import tempfile
@@ -17,11 +18,12 @@ from typing import Any
 from fastapi import Depends, FastAPI
 from starlette.middleware.cors import CORSMiddleware
 from starlette.staticfiles import StaticFiles
+from uvicorn.config import STARTUP_FAILURE
 
 from whichsense.serve import problems, schemas
-from whichsense.serve.engine import BuildPipeline, Engine
+from whichsense.serve.answering.engine import BuildPipeline, Engine
 from whichsense.serve.guard import Guard, json_only
-from whichsense.serve.routes import ask, cases, status
+from whichsense.serve.routes import ask, cases, conversations, status
 from whichsense.serve.service import Service
 from whichsense.serve.settings import ServiceSettings
 from whichsense.serve.telemetry import Telemetry
@@ -70,7 +72,7 @@ def create_app(
     )
     problems.install(app)
     schemas.describe(app)
-    for group in (ask, cases, status):
+    for group in (ask, conversations, cases, status):
         app.include_router(group.router)
     if PAGE.is_dir():
         app.mount("/", StaticFiles(directory=PAGE, html=True), "page")
@@ -92,6 +94,9 @@ async def _load(service: Service) -> None:
         await asyncio.to_thread(service.engine.load)
     except Exception as error:
         _log.error("the service cannot start: %s", error)
+        if service.settings.workers > 1:
+            os._exit(STARTUP_FAILURE)  # the parent would start it again for ever
+        service.failure = error
         signal.raise_signal(signal.SIGTERM)
 
 

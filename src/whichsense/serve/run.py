@@ -10,13 +10,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from whichsense.errors import BadConfig
+from whichsense.serve.answering.engine import BuildPipeline
 from whichsense.serve.app import create_app
-from whichsense.serve.engine import BuildPipeline
+from whichsense.serve.service import Service
 from whichsense.serve.settings import ServiceSettings
 from whichsense.serve.state.keys import KeyFile
 
@@ -38,9 +40,12 @@ def serve(
         counters = folder / "counters"
         counters.mkdir()
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(counters)
+    # Workers make the application anew; one process shows what became of it.
+    make = partial(create_app, settings, build)
+    app = make() if settings.workers == 1 else make
     config = uvicorn.Config(
-        partial(create_app, settings, build),
-        factory=True,
+        app,
+        factory=settings.workers > 1,
         host=settings.host,
         port=settings.port,
         workers=settings.workers,
@@ -59,8 +64,16 @@ def serve(
                 Multiprocess(config, [socket]).run()
             else:
                 uvicorn.Server(config).run([socket])
+                _check_started(app)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check_started(app: Any) -> None:
+    """Raise what kept the service from starting."""
+    service: Service | None = getattr(app.state, "service", None)
+    if service is not None and service.failure is not None:
+        raise service.failure
 
 
 def check_address(settings: ServiceSettings) -> None:

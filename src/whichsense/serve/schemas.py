@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import FastAPI
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from whichsense.conversation.records import LONGEST_REPLY
 from whichsense.errors import BadInput
 from whichsense.index.search import check_question
 from whichsense.serve.problems import MEDIA_TYPE
@@ -54,7 +55,21 @@ class _Request(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
-class AskRequest(_Request):
+class _Streamable(_Request):
+    stream: bool = Field(
+        False,
+        description="Answer with server-sent events, as the header Accept: text/event-stream does.",
+    )
+    seconds: float | None = Field(
+        None,
+        gt=0,
+        le=3600,
+        allow_inf_nan=False,
+        description="Give what is there after so many seconds. The service has a limit of its own.",
+    )
+
+
+class AskRequest(_Streamable):
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"question": "Who played the Joker?"}]}
     )
@@ -68,17 +83,42 @@ class AskRequest(_Request):
         False,
         description="Also write one long answer with a citation on every sentence.",
     )
-    stream: bool = Field(
-        False,
-        description="Answer with server-sent events, as the header Accept: text/event-stream does.",
+
+
+class BeginRequest(_Streamable):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"question": "Who played the Joker?"}]}
     )
-    seconds: float | None = Field(
-        None,
-        gt=0,
-        le=3600,
-        allow_inf_nan=False,
-        description="Give what is there after so many seconds. The service has a limit of its own.",
+
+    question: Question
+
+
+class SayRequest(_Streamable):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"text": "the one of 2008"}]}
     )
+
+    text: str = Field(
+        min_length=1, max_length=LONGEST_REPLY, description="A reply in words."
+    )
+
+
+class ChooseRequest(_Streamable):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"options": ["1"]}]})
+
+    options: list[Annotated[str, Field(max_length=20)]] = Field(
+        max_length=50,
+        description="The ids of the chosen options; none: skip the question.",
+    )
+
+
+class ExplainRequest(_Streamable):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"explain": True}]})
+
+    explain: Literal[True] = Field(description="The whole story of the question.")
+
+
+ReplyRequest = SayRequest | ChooseRequest | ExplainRequest
 
 
 class SearchRequest(_Request):
@@ -145,6 +185,32 @@ class CaseState(BaseModel):
     id: str
     state: Literal["running", "finished"]
     case: CaseModel | None
+
+
+class TurnModel(BaseModel):
+    said: str
+    intent: dict[str, Any]
+    shown: str
+    message: str
+    readings: list[Reading]
+    clarification: Clarification | None
+    long_answer: LongAnswer | None
+
+
+class TalkModel(BaseModel):
+    """What was said and shown: `Conversation.to_json`. The last turn says what to show now."""
+
+    schema_: int = Field(alias="schema")
+    id: str
+    turns: list[TurnModel]
+    case: dict[str, Any] | None
+    asked: list[str]
+
+
+class ConversationModel(BaseModel):
+    id: str
+    case_id: str = Field(description="Of the question that is talked about.")
+    conversation: TalkModel
 
 
 class SearchAnswer(BaseModel):

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from whichsense.errors import MissingStage
-from whichsense.jobs.limits import LimitReached, Limits
-from whichsense.pipeline import Pipeline
+from whichsense.conversation import Conversation
 from whichsense.serve.access import Access
-from whichsense.serve.answers import Answers, OnStage
-from whichsense.serve.engine import Engine, Served
-from whichsense.serve.events import dump
+from whichsense.serve.answering.dialogue import (
+    Reply,
+    Wanted,
+    answer,
+    begin,
+    check_stages,
+    reply,
+)
+from whichsense.serve.answering.engine import Engine, Served, WatchedPipeline
+from whichsense.serve.answering.queue import Answers, OnStage, new_id
+from whichsense.serve.answering.running import Running
+from whichsense.serve.events import EventStream, dump
 from whichsense.serve.problems import INTERNAL, Problem, Refused, busy
-from whichsense.serve.running import Running
 from whichsense.serve.settings import ServiceSettings
 from whichsense.serve.state import shared, traces
+from whichsense.serve.state.conversations import (
+    Changed,
+    Conversations,
+    KeptConversation,
+)
 from whichsense.serve.state.shared import Shared
 from whichsense.serve.state.traces import Traces
 from whichsense.serve.telemetry import Telemetry
@@ -31,6 +41,12 @@ from whichsense.types import Case, ServedCase
 Result = TypeVar("Result")
 _REFRESH = 1.0  # seconds between looks for a newer index
 _UNTRACED = 900.0  # seconds for which a case can be rejoined where traces are off
+_CHANGED = Problem(
+    409,
+    "changed",
+    "Someone else replied in this conversation in the same moment.",
+    "Read it again, then reply.",
+)
 _LOADING = Problem(
     503,
     "loading",
@@ -38,15 +54,6 @@ _LOADING = Problem(
     "Ask again when /readyz answers with 200.",
     headers={"Retry-After": "2"},
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is asked, and what beside the readings."""
-
-    question: str
-    clarify: bool = False
-    explain: bool = False
 
 
 class Service:
@@ -64,7 +71,10 @@ class Service:
         self.shared = Shared(folder / shared.FILE)
         kept = settings.state if settings.traces else folder
         self.traces = Traces(kept / traces.FILE)
+        self.conversations = Conversations(kept / traces.FILE)
         self.telemetry = telemetry
+        self.failure: Exception | None = None
+        """Why it could not start."""
         self.access = Access(settings, self.shared)
         self.answers = Answers(settings, self.shared, self.telemetry)
         # Short work beside the answers: searches, look-ups, traces.
@@ -89,34 +99,70 @@ class Service:
         finally:
             self._short_waiting -= 1
 
-    def ask(
-        self,
-        wanted: Wanted,
-        owner: str,
-        *,
-        seconds: float | None = None,
-        streamed: bool = False,
-        parent: Mapping[str, str] | None = None,
-    ) -> Running:
-        """Begin to answer a question. Its result is the JSON of a `ServedCase`."""
+    def ask(self, wanted: Wanted, owner: str, **options: Any) -> Running:
+        """Begin to answer a question. Its result is the JSON of a `ServedCase`. Options are those of `submit`."""
         pipeline = self.served.pipeline
-        check_stages(pipeline, wanted)
+        check_stages(pipeline, clarify=wanted.clarify, explain=wanted.explain)
 
         def work(running: Running, on_stage: OnStage) -> str:
-            case = answer(pipeline, wanted, running.limits, on_stage)
-            return self.keep(running, case)
+            watched = WatchedPipeline.of(pipeline, running.limits, on_stage)
+            case = answer(watched, wanted)
+            self._leave_trace(running, case)
+            return dump(ServedCase(running.id, case).to_json())
 
-        return self.answers.submit(
-            work, owner, seconds=seconds, streamed=streamed, parent=parent
-        )
+        return self.answers.submit(work, owner, **options)
 
-    def keep(self, running: Running, case: Case) -> str:
-        """Leave the trace of a case, and give its JSON. In a thread, before the client has the answer."""
-        if case.stopped == "cancelled":
-            raise LimitReached("cancelled")
+    def begin(self, question: str, owner: str, **options: Any) -> Running:
+        """Begin a conversation. Its result is the JSON of a `KeptConversation`."""
+        pipeline = self.served.pipeline
+
+        def work(running: Running, on_stage: OnStage) -> str:
+            watched = WatchedPipeline.of(pipeline, running.limits, on_stage)
+            return self._keep(running, begin(watched, question, new_id()), None)
+
+        return self.answers.submit(work, owner, **options)
+
+    def reply(self, kept: KeptConversation, said: Reply, **options: Any) -> Running:
+        """Reply in a conversation. Its result is the JSON of a `KeptConversation`."""
+        pipeline = self.served.pipeline
+        check_stages(pipeline, clarify=False, explain=said.explain)
+
+        def work(running: Running, on_stage: OnStage) -> str:
+            watched = WatchedPipeline.of(pipeline, running.limits, on_stage)
+            return self._keep(running, reply(watched, kept.conversation, said), kept)
+
+        return self.answers.submit(work, kept.owner, **options)
+
+    def _keep(
+        self,
+        running: Running,
+        conversation: Conversation,
+        before: KeptConversation | None,
+    ) -> str:
+        """Keep a conversation, and the case of a question that was asked in it. In a thread."""
+        case_id = before.case_id if before else ""
+        case = conversation.case
+        if case is not None and (before is None or case != before.conversation.case):
+            case_id = running.id
+            self._leave_trace(running, case)
+        kept = KeptConversation(conversation, case_id, running.owner)
+        try:
+            self.conversations.save(kept, before)
+        except Changed:
+            raise Refused(_CHANGED) from None
+        return dump(kept.to_json())
+
+    def _leave_trace(self, running: Running, case: Case) -> None:
+        """In a thread, before the client has the answer: no answered question is without its trace."""
         if not self.traces.add(running.id, running.owner, case):
             self.telemetry.count_lost_trace()
-        return dump(ServedCase(running.id, case).to_json())
+
+    async def stream(self, running: Running) -> EventStream:
+        """The events of an answer as a response; other workers learn of it first, so that it can be rejoined there."""
+        if self.settings.workers > 1:
+            await self.briefly(lambda: self.shared.begin(running.id, running.owner))
+        events = running.follow(heartbeat=self.settings.heartbeat)
+        return EventStream(events, running.id)
 
     async def result(self, running: Running, request: Request) -> str:
         """The JSON of an answer when it is there. A client that goes away stops its work."""
@@ -147,37 +193,14 @@ class Service:
         self.shared.forget_older(2 * self.settings.deadline + _UNTRACED)
         if not self.settings.traces:
             self.traces.delete_older(_UNTRACED)
+            self.conversations.delete_older(_UNTRACED)
 
     def close(self) -> None:
         self.answers.close()
         self._short.shutdown(wait=True)
         self.traces.close()
+        self.conversations.close()
         self.shared.close()
-
-
-def check_stages(pipeline: Pipeline, wanted: Wanted) -> None:
-    """A stage that is missing is named before the work."""
-    lacks_clarifier = wanted.clarify and pipeline.clarifier is None
-    if lacks_clarifier or (wanted.explain and pipeline.summarizer is None):
-        stage = "clarifier" if lacks_clarifier else "summarizer"
-        raise MissingStage(f"The system that is served has no {stage}.")
-
-
-def answer(
-    pipeline: Pipeline, wanted: Wanted, limits: Limits, on_stage: OnStage
-) -> Case:
-    """A question through the pipeline, and on to a clarification and a long answer where they are wanted."""
-
-    def hook(stage: str, cases: Sequence[Case]) -> None:
-        for case in cases:
-            on_stage(stage, case)
-
-    case = pipeline.ask(wanted.question, limits=limits, on_stage=hook)
-    if wanted.clarify and not case.stopped and case.has_several_readings:
-        case = pipeline.advance(case, "clarification", limits=limits, on_stage=hook)
-    if wanted.explain and not case.stopped and case.readings:
-        case = pipeline.advance(case, "long answer", limits=limits, on_stage=hook)
-    return case
 
 
 async def _disconnected(request: Request) -> None:

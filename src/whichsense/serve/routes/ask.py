@@ -10,7 +10,8 @@ from starlette.responses import Response
 from whichsense import records
 from whichsense.errors import BadInput
 from whichsense.serve.access import Caller, requires
-from whichsense.serve.events import EventStream, dump
+from whichsense.serve.answering.dialogue import Wanted
+from whichsense.serve.events import dump
 from whichsense.serve.problems import Problem, Refused, not_found
 from whichsense.serve.schemas import (
     STREAM,
@@ -21,7 +22,7 @@ from whichsense.serve.schemas import (
     SearchRequest,
     problems,
 )
-from whichsense.serve.service import Service, Wanted
+from whichsense.serve.service import Service
 
 router = APIRouter(prefix="/v1", tags=["ask"])
 Asks = Annotated[Caller, Depends(requires("ask"))]
@@ -69,8 +70,7 @@ async def ask(body: AskRequest, request: Request, caller: Asks) -> Response:
         parent=request.headers,
     )
     if streamed:
-        events = running.follow(heartbeat=service.settings.heartbeat)
-        return EventStream(events, running.id)
+        return await service.stream(running)
     return as_json(await service.result(running, request))
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from whichsense import sample
 from whichsense.errors import WhichsenseError
 from whichsense.index import Index
+from whichsense.jobs.limits import Limits
 from whichsense.pipeline import Pipeline
 from whichsense.providers import COMPACT
 from whichsense.serve.settings import ServiceSettings
+from whichsense.types import Case
 
 BuildPipeline = Callable[[Index], Pipeline]
 _log = logging.getLogger("whichsense.serve")
@@ -89,3 +92,32 @@ def _default_build(settings: ServiceSettings) -> BuildPipeline:
         return load(settings.system, index, method=settings.method, model=model)
 
     return build
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedPipeline(Pipeline):
+    """A pipeline that tells one listener of every stage and keeps to one answer's limits, whoever asks it."""
+
+    limits: Limits | None = None
+    listener: Callable[[str, Case], None] = lambda stage, case: None
+
+    @classmethod
+    def of(
+        cls, pipeline: Pipeline, limits: Limits, listener: Callable[[str, Case], None]
+    ) -> WatchedPipeline:
+        stages = {one.name: getattr(pipeline, one.name) for one in fields(Pipeline)}
+        return cls(**stages, limits=limits, listener=listener)
+
+    def run(self, *arguments: Any, **options: Any) -> list[Case]:
+        # slots make a second class of this one, which super() without arguments would miss.
+        return Pipeline.run(self, *arguments, **self._watched(options))
+
+    def advance(self, *arguments: Any, **options: Any) -> Case:
+        return Pipeline.advance(self, *arguments, **self._watched(options))
+
+    def _watched(self, options: dict[str, Any]) -> dict[str, Any]:
+        return options | {"limits": self.limits, "on_stage": self._tell}
+
+    def _tell(self, stage: str, cases: Sequence[Case]) -> None:
+        for case in cases:
+            self.listener(stage, case)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from whichsense.jobs.limits import LimitReached
+from whichsense.serve.answering.running import Running
 from whichsense.serve.events import Event, problem_event, stage_data
 from whichsense.serve.problems import (
     CANCELLED,
@@ -20,7 +21,6 @@ from whichsense.serve.problems import (
     busy,
     problem_of,
 )
-from whichsense.serve.running import Running
 from whichsense.serve.settings import ServiceSettings
 from whichsense.serve.state.shared import Shared
 from whichsense.serve.telemetry import Telemetry
@@ -101,8 +101,6 @@ class Answers:
 
         try:
             running.limits.check()
-            if running.streamed and self._settings.workers > 1:
-                self._shared.begin(running.id, running.owner)
             with self._telemetry.span("whichsense answer", parent):
                 publish("done", work(running, on_stage))
             self._telemetry.count_answer("done")

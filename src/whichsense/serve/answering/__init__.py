@@ -1,0 +1,1 @@
+"""How questions are answered: what answers, the queue before it, answers that run."""
