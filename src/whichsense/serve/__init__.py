@@ -1,14 +1,15 @@
 """The HTTP service: questions in, cases out, each stage streamed as it ends.
 
 settings.py   what the service is told: index, address, limits
-engine.py     the index and the pipeline that answer now; a newer index takes their place under load
-answers.py    a bounded queue before the threads that answer; running answers that can be followed and cancelled
+answering/    the index and the pipeline that answer now; a bounded queue before them; answers that run; replies
 events.py     server-sent events
 problems.py   errors as problem+json, each with its fix
 guard.py      what holds for every request: sizes, hosts, security headers, no stack trace
 access.py     who asks: API keys, scopes, rates
 telemetry.py  Prometheus counters, OpenTelemetry spans
-state/        what is kept: keys, traces, and what the workers of one service share
+state/        what is kept: keys, traces, conversations, and what the workers of one service share
+service.py    all of these for one worker: what routes, and other protocols, call
+schemas.py    requests and responses as OpenAPI describes them
 routes/       one file for each group of paths
 page/         the page's static files
 app.py run.py one application from these; workers, signals, sockets

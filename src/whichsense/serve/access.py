@@ -102,18 +102,10 @@ class Access:
         if wait > 0:
             raise Refused(busy("rate", "This key has asked too often.", wait + 0.5))
 
-
-# For the OpenAPI description; the check itself is ours, so that errors are problems.
-_bearer = HTTPBearer(auto_error=False, description="A key of `whichsense keys add`.")
-
-
-def requires(scope: str) -> Callable[..., object]:
-    """A dependency: the caller, who must have a scope and keep within the rate."""
-
-    async def caller(request: Request, _: object = Depends(_bearer)) -> Caller:
-        access: Access = request.app.state.service.access
-        found = await access.identify(request.headers.get("authorization", ""))
-        if scope not in found.scopes:
+    async def check(self, request: Request, scope: str) -> Caller:
+        """The caller of a request, who must have a scope and keep within the rate."""
+        caller = await self.identify(request.headers.get("authorization", ""))
+        if scope not in caller.scopes:
             raise Refused(
                 Problem(
                     403,
@@ -122,7 +114,19 @@ def requires(scope: str) -> Callable[..., object]:
                     f"Use a key made with: whichsense keys add NAME --scope {scope}",
                 )
             )
-        await access.admit(found)
-        return found
+        await self.admit(caller)
+        return caller
+
+
+# For the OpenAPI description; the check itself is ours, so that errors are problems.
+_bearer = HTTPBearer(auto_error=False, description="A key of `whichsense keys add`.")
+
+
+def requires(scope: str) -> Callable[..., object]:
+    """A dependency: the caller, who must have a scope."""
+
+    async def caller(request: Request, _: object = Depends(_bearer)) -> Caller:
+        access: Access = request.app.state.service.access
+        return await access.check(request, scope)
 
     return caller

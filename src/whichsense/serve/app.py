@@ -8,6 +8,7 @@ import logging
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -20,16 +21,18 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.staticfiles import StaticFiles
 from uvicorn.config import STARTUP_FAILURE
 
-from whichsense.serve import problems, schemas
+from whichsense.serve import problems
 from whichsense.serve.answering.engine import BuildPipeline, Engine
 from whichsense.serve.guard import Guard, json_only
-from whichsense.serve.routes import ask, cases, conversations, status
+from whichsense.serve.routes import ask, cases, conversations, search, status
+from whichsense.serve.schemas.description import describe
 from whichsense.serve.service import Service
 from whichsense.serve.settings import ServiceSettings
 from whichsense.serve.telemetry import Telemetry
 from whichsense.version import __version__
 
 PAGE = Path(__file__).parent / "page"
+_SWITCH = 0.001  # seconds after which a thread that answers lets the event loop in; 0.005 is usual
 _log = logging.getLogger("whichsense.serve")
 
 
@@ -37,6 +40,7 @@ def create_app(
     settings: ServiceSettings, build: BuildPipeline | None = None
 ) -> FastAPI:
     """The application. `build` makes the pipeline over an index; without it, the system that the settings name."""
+    sys.setswitchinterval(_SWITCH)
     telemetry = Telemetry()
 
     @contextlib.asynccontextmanager
@@ -71,8 +75,10 @@ def create_app(
         redoc_url=None,
     )
     problems.install(app)
-    schemas.describe(app)
-    for group in (ask, conversations, cases, status):
+    describe(app)
+    # The first that match are found soonest.
+    app.include_router(search.recalled)
+    for group in (status, ask, search, conversations, cases):
         app.include_router(group.router)
     if PAGE.is_dir():
         app.mount("/", StaticFiles(directory=PAGE, html=True), "page")

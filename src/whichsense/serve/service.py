@@ -26,6 +26,7 @@ from whichsense.serve.answering.queue import Answers, OnStage, new_id
 from whichsense.serve.answering.running import Running
 from whichsense.serve.events import EventStream, dump
 from whichsense.serve.problems import INTERNAL, Problem, Refused, busy
+from whichsense.serve.recall import Recall
 from whichsense.serve.settings import ServiceSettings
 from whichsense.serve.state import shared, traces
 from whichsense.serve.state.conversations import (
@@ -73,12 +74,13 @@ class Service:
         self.traces = Traces(kept / traces.FILE)
         self.conversations = Conversations(kept / traces.FILE)
         self.telemetry = telemetry
+        self.recall = Recall(settings.recall_bytes)
         self.failure: Exception | None = None
         """Why it could not start."""
         self.access = Access(settings, self.shared)
         self.answers = Answers(settings, self.shared, self.telemetry)
         # Short work beside the answers: searches, look-ups, traces.
-        self._short = ThreadPoolExecutor(4, "whichsense-short")
+        self._short = ThreadPoolExecutor(2, "whichsense-short")
         self._short_waiting = 0
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from whichsense.errors import BadConfig
@@ -47,6 +48,8 @@ class ServiceSettings:
     body_bytes: int = 65_536
     body_seconds: float = 10.0
     """Seconds in which a request's body has to arrive."""
+    recall_bytes: int = 32 * 2**20
+    """Memory for searches that were answered before; 0: none is remembered."""
     rate: int = 600
     """Requests a minute for a key that has no rate of its own."""
     state: Path = field(default_factory=state_folder)
@@ -75,6 +78,7 @@ class ServiceSettings:
         return is_loopback(self.host)
 
 
+@lru_cache(1024)
 def is_loopback(host: str) -> bool:
     """Whether an address is this machine's own.
 

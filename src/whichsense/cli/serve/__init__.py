@@ -69,6 +69,14 @@ from whichsense.errors import require
     help="Most time for one answer, with its time in the queue.",
 )
 @click.option(
+    "--recall",
+    default=32,
+    show_default=True,
+    type=click.IntRange(0, 100_000),
+    metavar="MB",
+    help="Memory of each worker for searches that were answered before.",
+)
+@click.option(
     "--state",
     type=click.Path(path_type=Path),
     metavar="DIR",
@@ -102,6 +110,7 @@ def command(
     threads: int,
     queue: int,
     deadline: float,
+    recall: int,
     state: Path | None,
     no_traces: bool,
     hosts: tuple[str, ...],
@@ -128,6 +137,7 @@ def command(
         threads=threads,
         queue=queue,
         deadline=deadline,
+        recall_bytes=recall * 2**20,
         state=state or state_folder(),
         traces=not no_traces,
         hosts=hosts,

@@ -1,38 +1,21 @@
-"""POST /v1/ask and /v1/search, GET /v1/passages/{id}."""
+"""POST /v1/ask."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from whichsense import records
-from whichsense.errors import BadInput
 from whichsense.serve.access import Caller, requires
 from whichsense.serve.answering.dialogue import Wanted
-from whichsense.serve.events import dump
-from whichsense.serve.problems import Problem, Refused, not_found
-from whichsense.serve.schemas import (
-    STREAM,
-    AnswerModel,
-    AskRequest,
-    PassageAnswer,
-    SearchAnswer,
-    SearchRequest,
-    problems,
-)
+from whichsense.serve.schemas.description import STREAM, problems
+from whichsense.serve.schemas.requests import AskRequest
+from whichsense.serve.schemas.responses import AnswerModel
 from whichsense.serve.service import Service
 
 router = APIRouter(prefix="/v1", tags=["ask"])
 Asks = Annotated[Caller, Depends(requires("ask"))]
-_NO_VECTORS = Problem(
-    409,
-    "no-vectors",
-    "The index that is served has no vectors.",
-    'Leave "method" out, or ask for "bm25".',
-)
-_NEIGHBOURS = 2  # passages on each side
 
 
 def service_of(request: Request) -> Service:
@@ -72,58 +55,3 @@ async def ask(body: AskRequest, request: Request, caller: Asks) -> Response:
     if streamed:
         return await service.stream(running)
     return as_json(await service.result(running, request))
-
-
-@router.post("/search", response_model=SearchAnswer, responses=problems(409, 422))
-async def search(body: SearchRequest, request: Request, caller: Asks) -> Response:
-    """Find the passages that may answer a question, best first."""
-    service = service_of(request)
-    index = service.served.index
-    try:
-        method = index.method(body.method)
-    except BadInput:
-        raise Refused(_NO_VECTORS) from None
-
-    def work() -> str:
-        hits = index.search(body.question, body.k, method)
-        table = {
-            "question": body.question,
-            "method": method,
-            "hits": records.encode(tuple(hits)),
-        }
-        return dump(table)
-
-    return as_json(await service.briefly(work))
-
-
-@router.get(
-    "/passages/{passage_id:path}",
-    response_model=PassageAnswer,
-    responses=problems(404, 422),
-)
-async def passage(
-    passage_id: Annotated[str, Path(max_length=1000)], request: Request, caller: Asks
-) -> Response:
-    """A passage by its id, with its neighbours in the document that it is from."""
-    service = service_of(request)
-    index = service.served.index
-
-    def work() -> str | None:
-        try:
-            document = index.document(passage_id)
-        except BadInput:
-            return None
-        place = [one.id for one in document].index(passage_id)
-        before = document[max(0, place - _NEIGHBOURS) : place]
-        after = document[place + 1 : place + 1 + _NEIGHBOURS]
-        table = {
-            "passage": records.encode(document[place]),
-            "before": records.encode(tuple(before)),
-            "after": records.encode(tuple(after)),
-        }
-        return dump(table)
-
-    body = await service.briefly(work)
-    if body is None:
-        raise not_found("passage", "Take the id from a hit or an answer's evidence.")
-    return as_json(body)

@@ -14,14 +14,9 @@ from whichsense.serve.access import Caller
 from whichsense.serve.events import Event, EventStream, dump, replayed
 from whichsense.serve.problems import Refused, busy, not_found
 from whichsense.serve.routes.ask import Asks, as_json, service_of, wants_events
-from whichsense.serve.schemas import (
-    STREAM,
-    CaseList,
-    CaseState,
-    FeedbackList,
-    FeedbackRequest,
-    problems,
-)
+from whichsense.serve.schemas.description import STREAM, problems
+from whichsense.serve.schemas.requests import FeedbackRequest
+from whichsense.serve.schemas.responses import CaseList, CaseState, FeedbackList
 from whichsense.serve.service import Service
 from whichsense.serve.state.traces import Feedback
 from whichsense.types import Case, ServedCase

@@ -13,15 +13,14 @@ from whichsense.serve.answering.running import Running
 from whichsense.serve.events import dump
 from whichsense.serve.problems import not_found
 from whichsense.serve.routes.ask import Asks, as_json, service_of, wants_events
-from whichsense.serve.schemas import (
-    STREAM,
+from whichsense.serve.schemas.description import STREAM, problems
+from whichsense.serve.schemas.requests import (
     BeginRequest,
     ChooseRequest,
-    ConversationModel,
     ReplyRequest,
     SayRequest,
-    problems,
 )
+from whichsense.serve.schemas.responses import ConversationModel
 from whichsense.serve.service import Service
 from whichsense.serve.state.conversations import KeptConversation
 

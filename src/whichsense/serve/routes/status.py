@@ -8,7 +8,8 @@ from starlette.responses import JSONResponse, Response
 
 from whichsense.serve.problems import STOPPING, Refused
 from whichsense.serve.routes.ask import Asks, service_of
-from whichsense.serve.schemas import Info, problems
+from whichsense.serve.schemas.description import problems
+from whichsense.serve.schemas.responses import Info
 from whichsense.version import __version__
 
 router = APIRouter(tags=["status"])

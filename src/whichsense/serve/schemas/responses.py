@@ -1,0 +1,121 @@
+"""What clients get."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from whichsense.types import (
+    Candidate,
+    Clarification,
+    Cost,
+    Hit,
+    LongAnswer,
+    Method,
+    Passage,
+    Reading,
+)
+
+
+class CaseModel(BaseModel):
+    """A question with everything that is known of it: `Case.to_json`."""
+
+    schema_: int = Field(alias="schema")
+    question: str
+    hits: list[Hit]
+    answers: list[Candidate]
+    readings: list[Reading]
+    possible: list[Reading]
+    answerable: float | None
+    ambiguous: float | None
+    is_ambiguous: bool | None
+    clarification: Clarification | None
+    long_answer: LongAnswer | None
+    policy: dict[str, Any]
+    spent: dict[str, Cost]
+    calls: list[dict[str, Any]]
+    notes: list[str]
+    stopped: str
+
+
+class AnswerModel(BaseModel):
+    id: str
+    case: CaseModel
+
+
+class CaseState(BaseModel):
+    id: str
+    state: Literal["running", "finished"]
+    case: CaseModel | None
+
+
+class TurnModel(BaseModel):
+    said: str
+    intent: dict[str, Any]
+    shown: str
+    message: str
+    readings: list[Reading]
+    clarification: Clarification | None
+    long_answer: LongAnswer | None
+
+
+class TalkModel(BaseModel):
+    """What was said and shown: `Conversation.to_json`. The last turn says what to show now."""
+
+    schema_: int = Field(alias="schema")
+    id: str
+    turns: list[TurnModel]
+    case: dict[str, Any] | None
+    asked: list[str]
+
+
+class ConversationModel(BaseModel):
+    id: str
+    case_id: str = Field(description="Of the question that is talked about.")
+    conversation: TalkModel
+
+
+class SearchAnswer(BaseModel):
+    question: str
+    method: Method
+    hits: list[Hit]
+
+
+class PassageAnswer(BaseModel):
+    passage: Passage
+    before: list[Passage] = Field(description="What comes before it in its document.")
+    after: list[Passage]
+
+
+class CaseSummary(BaseModel):
+    id: str
+    at: float
+    question: str
+    seconds: float
+    readings: int
+    stopped: str
+    up: int
+    down: int
+
+
+class CaseList(BaseModel):
+    cases: list[CaseSummary]
+
+
+class FeedbackList(BaseModel):
+    feedback: list[dict[str, Any]]
+
+
+class Info(BaseModel):
+    """What is served."""
+
+    version: str
+    system: str
+    passages: int
+    generation: int
+    method: Method
+    clarifies: bool
+    explains: bool
+    needs_key: bool
+    traces: bool
