@@ -13,7 +13,7 @@ from whichsense.cli.evidence import evidence_options, hits_option, open_hits_or_
 from whichsense.jobs.progress import show_progress
 
 if TYPE_CHECKING:
-    from whichsense.evaluation.setting import Given, Goal, Options
+    from whichsense.evaluation.setting import ForWhom, Given, Goal, Options
     from whichsense.protocols import Searchable
     from whichsense.types import Method
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 GOALS = ("readings", "ambiguity", "clarification", "clarified answers", "long answer")
 GIVENS = ("question", "answers", "clarification", "documents")
 OPTIONS = ("bound", "read", "dialogue")
+POLICIES = ("benchmarks", "people")
 
 
 @click.command()
@@ -68,6 +69,13 @@ OPTIONS = ("bound", "read", "dialogue")
     show_default=True,
     help="Clarified answers: of the reading that an option is bound to, read anew (CAmbigNQ), or in a dialogue.",
 )
+@click.option(
+    "--policy",
+    type=click.Choice(POLICIES),
+    default="benchmarks",
+    show_default=True,
+    help="Answer everything, as benchmarks want it, or what ask would show to people.",
+)
 @evidence_options
 @hits_option
 @click.option(
@@ -108,6 +116,7 @@ def command(
     goal: str,
     given: str,
     options: str,
+    policy: str,
     folder: Path | None,
     method: str | None,
     hits: Path | None,
@@ -129,12 +138,15 @@ def command(
     from whichsense.evaluation.setting import Setting
     from whichsense.systems.build import build
     from whichsense.systems.settings import describe, load_settings
-    from whichsense.types import FOR_BENCHMARKS
+    from whichsense.types import FOR_BENCHMARKS, FOR_PEOPLE
 
     if (system is None) == (provider is None):
         raise click.UsageError("Give either --system FILE.toml or --provider NAME.")
     setting = Setting(
-        cast("Goal", goal), cast("Given", given), cast("Options", options)
+        cast("Goal", goal),
+        cast("Given", given),
+        cast("Options", options),
+        cast("ForWhom", policy),
     )
     index: Searchable
     if setting.given == "documents":
@@ -147,7 +159,7 @@ def command(
     ready = build(
         dataclasses.replace(table, method=chosen if method else table.method or chosen),
         index,
-        FOR_BENCHMARKS,
+        FOR_PEOPLE if policy == "people" else FOR_BENCHMARKS,
     )
     with show_progress("answering", "questions") as progress:
         done = predict(

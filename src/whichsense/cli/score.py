@@ -190,6 +190,11 @@ def ramdocs(as_json: bool, per_question: bool, **options: Any) -> None:
     help="Folder of a local SQuAD 2.0 model, or compact, the embedded one; adds Disambig-F1 and DR.",
 )
 @click.option(
+    "--judge",
+    metavar="compact",
+    help="The embedded support judge; adds citation recall and precision.",
+)
+@click.option(
     "--reader-answers",
     type=_FILE,
     metavar="FILE",
@@ -199,6 +204,7 @@ def asqa(
     as_json: bool,
     per_question: bool,
     reader: str | None,
+    judge: str | None,
     reader_answers: Path | None,
     **options: Any,
 ) -> None:
@@ -208,12 +214,11 @@ def asqa(
     """
     if reader and reader_answers:
         raise click.UsageError("--reader and --reader-answers exclude each other.")
-    model = None
-    if reader:
-        from whichsense.evaluation.metric_models import load_reader
+    from whichsense.evaluation.metric_models import load_judge, load_reader
 
-        model = load_reader(reader)
-    options |= {"reader": model, "reader_answers": reader_answers}
+    options["reader"] = load_reader(reader) if reader else None
+    options["judge"] = load_judge(judge) if judge else None
+    options["reader_answers"] = reader_answers
     _score("asqa", as_json, per_question, **options)
 
 

@@ -14,10 +14,17 @@ from whichsense.config import load_as
 from whichsense.datasets import ConflictQuestion, Question
 from whichsense.errors import BadConfig
 from whichsense.evaluation.given import GivenDocuments
-from whichsense.evaluation.metric_models import load_reader
+from whichsense.evaluation.metric_models import load_judge, load_reader
 from whichsense.evaluation.predict import beside, is_of, predict, questions_of
 from whichsense.evaluation.scoring import Result, score
-from whichsense.evaluation.setting import Given, Goal, Options, Setting
+from whichsense.evaluation.setting import (
+    POLICIES,
+    ForWhom,
+    Given,
+    Goal,
+    Options,
+    Setting,
+)
 from whichsense.files import read_json, sha256
 from whichsense.jobs.progress import Progress, silent
 from whichsense.metrics.detection import detection
@@ -25,7 +32,6 @@ from whichsense.protocols import Searchable
 from whichsense.provenance import provenance
 from whichsense.systems.build import System, build
 from whichsense.systems.settings import SystemSettings, describe, load_settings
-from whichsense.types import FOR_BENCHMARKS
 
 _UNSAFE = re.compile(r"[^\w.-]+")  # in a file's name
 
@@ -40,6 +46,7 @@ class LeaderboardEntry:
     predictions: str = ""
     given: Given | None = None
     options: Options | None = None
+    policy: ForWhom | None = None
     """In place of what the whole comparison says."""
 
 
@@ -52,8 +59,11 @@ class LeaderboardConfig:
     goal: Goal = "readings"
     given: Given = "question"
     options: Options = "bound"
+    policy: ForWhom = "benchmarks"
     reader: str = ""
     """Of long answers: what answers the disambiguated questions from them: "compact", or a SQuAD 2.0 model."""
+    judge: str = ""
+    """Of long answers: what judges whether their citations support them: "compact"."""
     systems: tuple[LeaderboardEntry, ...] = ()
     index: str = ""
     """A folder, or "handbook", the embedded one. Empty: the embedded sample."""
@@ -118,7 +128,11 @@ def evaluate_systems(
     limit = limit or config.limit or None
     questions, sources = questions_of(config.dataset, data_dir, limit)
     benchmark = _benchmark(config.goal, questions)
-    models = {"reader": load_reader(config.reader)} if config.reader else {}
+    models: dict[str, Any] = {}
+    if config.reader:
+        models["reader"] = load_reader(config.reader)
+    if config.judge:
+        models["judge"] = load_judge(config.judge)
     index = sample.open_index(config.index or None)
     rows = []
     for entry, table, setting in zip(config.systems, tables, settings, strict=True):
@@ -129,7 +143,7 @@ def evaluate_systems(
             evidence: Searchable = index
             if setting.given == "documents":
                 evidence = GivenDocuments(questions)
-            system = build(table, evidence, FOR_BENCHMARKS)
+            system = build(table, evidence, POLICIES[setting.policy])
             name = system.name
             # The number of questions keeps runs with different limits apart.
             predictions = out / f"{_file_name(name)}-{len(questions)}.json"
@@ -160,8 +174,12 @@ def evaluate_systems(
 
 
 def _setting(config: LeaderboardConfig, entry: LeaderboardEntry) -> Setting:
-    given = entry.given or config.given
-    return Setting(config.goal, given, entry.options or config.options)
+    return Setting(
+        config.goal,
+        entry.given or config.given,
+        entry.options or config.options,
+        entry.policy or config.policy,
+    )
 
 
 # The benchmark that scores each goal.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -14,23 +14,33 @@ from whichsense.evaluation.given import with_clarification, with_gold_readings
 from whichsense.pipeline import Pipeline
 from whichsense.protocols import Answerer
 from whichsense.stages.clarify import ClarifiedReader
-from whichsense.types import Case, Clarification, Option, Reading
+from whichsense.types import (
+    FOR_BENCHMARKS,
+    FOR_PEOPLE,
+    Case,
+    Clarification,
+    Option,
+    Policy,
+    Reading,
+)
 
 Goal = Literal[
     "readings", "ambiguity", "clarification", "clarified answers", "long answer"
 ]
 Given = Literal["question", "answers", "clarification", "documents"]
 Options = Literal["bound", "read", "dialogue"]
+ForWhom = Literal["benchmarks", "people"]
 
 GOALS: tuple[str, ...] = get_args(Goal)
 GIVENS: tuple[str, ...] = get_args(Given)
 OPTIONS: tuple[str, ...] = get_args(Options)
+POLICIES: dict[str, Policy] = {"benchmarks": FOR_BENCHMARKS, "people": FOR_PEOPLE}
 
 # What a clarification or a long answer can be made from; the other goals need nothing but the question.
 _FROM_ANSWERS = ("clarification", "clarified answers", "long answer")
 
 
-def _check(key: str, value: str, known: Sequence[str]) -> None:
+def _check(key: str, value: str, known: Collection[str]) -> None:
     if value not in known:
         raise BadInput(f"There is no {key} '{value}'. {did_you_mean(value, known)}")
 
@@ -47,11 +57,14 @@ class Setting:
     """How an option is answered: by the reading that it is bound to; by reading the clarified question anew, as
     CAmbigNQ does; or in a dialogue (its appendix E): the person replies with the option's words, and what is
     understood of them decides. An option without a reading is always read."""
+    policy: ForWhom = "benchmarks"
+    """Answer everything, as benchmarks want it, or what `ask` would show to a person."""
 
     def __post_init__(self) -> None:
         _check("goal", self.goal, GOALS)
         _check("given", self.given, GIVENS)
         _check("options", self.options, OPTIONS)
+        _check("policy", self.policy, POLICIES)
         if self.given == "answers" and self.goal not in _FROM_ANSWERS:
             raise BadInput(
                 f"Gold answers are given for the goals {', '.join(_FROM_ANSWERS)}, not for '{self.goal}'."

@@ -246,7 +246,7 @@ class ReaderSettings:
     threshold: float | None = None
     """γ of an extractive reader (otherwise its own), the zero-shot threshold of a sequence-to-sequence one, or the
     least probability of an answer from one document (otherwise 0.3)."""
-    similar: float = 0.7
+    similar: float = 0.6
     """Of "documents": two that share this part of the shorter one's content words are about the same thing."""
 
 

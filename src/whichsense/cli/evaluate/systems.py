@@ -50,6 +50,8 @@ _COLUMNS = {
         "str_em": "STR-EM",
         "disambig_f1": "Disamb.F1",
         "dr": "DR",
+        "citation_recall": "cit. rec.",
+        "citation_precision": "cit. prec.",
         "length": "words",
     },
     "ramdocs": {
