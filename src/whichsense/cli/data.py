@@ -190,6 +190,36 @@ def fetch(name: str, force: bool, data_dir: Path | None) -> None:
     click.echo(path)
 
 
+@command.command("make-clarifications")
+@click.argument("name")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to write; what it was made from is written beside it.",
+)
+@click.option(
+    "--readings",
+    "more",
+    multiple=True,
+    metavar="NAME",
+    help="Another dataset, whose readings questions of the same id take that have none.",
+)
+@_DATA_DIR
+def make_clarifications(
+    name: str, out: Path, more: Sequence[str], data_dir: Path | None
+) -> None:
+    """Write a clarification question, in CAmbigNQ's form, for each question of NAME with several rewrites.
+
+    They are silver data to train a generator with. Made for CAmbigNQ's own questions, they are predictions that
+    `whichsense score cambignq` scores.
+    """
+    from whichsense.evaluation.clarifying import write_clarifications
+
+    count = write_clarifications(name, out, more, data_dir)
+    click.echo(f"{count:,} clarification questions → {out}", err=True)
+
+
 def _print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 

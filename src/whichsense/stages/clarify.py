@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from whichsense.jobs.limits import check_limits
+from whichsense.models.compact.clarification.form import repair
 from whichsense.models.seq2seq.formats import clarified
 from whichsense.protocols import Clarifier, Reader, Reranker
 from whichsense.providers import (
@@ -31,6 +33,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class CompactClarifier:
+    """The embedded clarifier: what the rewrites add, aligned and trimmed. It asks only where that is worth it."""
+
+    def clarify(self, cases: Sequence[Case]) -> list[Case]:
+        from whichsense.models.compact.clarification.clarifier import clarify
+
+        clarified_cases = []
+        for case in cases:
+            check_limits()
+            clarified_cases.append(replace(case, clarification=clarify(case)))
+        return clarified_cases
+
+
+@dataclass(frozen=True)
 class SeqClarifier(GeneratorStage):
     """CAmbigNQ's generator of clarification questions, with or without the answers, as the model was trained."""
 
@@ -49,7 +65,9 @@ class SeqClarifier(GeneratorStage):
         texts = self.write(questions, answers, hits)
         clarified_cases = []
         for case, text in zip(cases, texts, strict=True):
-            clarification = _bound_to_readings(text, case)
+            clarification: Clarification | None = _bound_to_readings(text, case)
+            if case.policy.careful:
+                clarification = repair(clarification)
             clarified_cases.append(replace(case, clarification=clarification))
         return clarified_cases
 
@@ -165,7 +183,10 @@ def _ask_which(talk: Talk, case: Case) -> Case:
         return replace(case, clarification=None)
     parsed = write_clarification(talk, case)
     lead = f"Which {parsed.category}"
+    asked: Clarification | None
     asked = offered(lead, parsed.category, parsed.options, case.readings)
+    if case.policy.careful:
+        asked = repair(asked)
     return replace(case, clarification=asked)
 
 
@@ -212,6 +233,10 @@ def _seq2seq(settings: ClarifierSettings, context: BuildContext) -> Clarifier:
     return SeqClarifier(settings.model, settings.beams, context.device)
 
 
+def _compact(settings: ClarifierSettings, context: BuildContext) -> Clarifier:
+    return CompactClarifier()
+
+
 def _llm(settings: ClarifierSettings, context: BuildContext) -> Clarifier:
     embedded = PROVIDERS.get(COMPACT)
     instead = embedded(settings, context) if embedded else None
@@ -219,6 +244,7 @@ def _llm(settings: ClarifierSettings, context: BuildContext) -> Clarifier:
 
 
 PROVIDERS: Mapping[str, Factory[ClarifierSettings, Clarifier]] = {
+    COMPACT: _compact,
     LLM: _llm,
     "clarification": _seq2seq,
 }

@@ -44,7 +44,8 @@ STAGES: dict[str, tuple[Any, Mapping[str, Any]]] = {
 # The stages of a whole system that is named by a provider, with the provider of each.
 _WHOLE_SYSTEMS = {
     COMPACT: dict.fromkeys(
-        ("reranker", "reader", "disambiguator", "verifier", "summarizer"), COMPACT
+        ("reranker", "reader", "disambiguator", "verifier", "clarifier", "summarizer"),
+        COMPACT,
     ),
     # Evidence is found by the embedded model; everything else is thinking.
     LLM: {

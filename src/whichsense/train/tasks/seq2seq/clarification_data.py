@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
 from whichsense.datasets import ClarifiedQuestion, Question
+from whichsense.models.compact.clarification.clarifier import clarify_as_annotators
 from whichsense.text.clarification import parse_clarification
+from whichsense.types import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,37 +51,18 @@ def _annotated_example(question: ClarifiedQuestion) -> ClarificationExample | No
 
 
 def _derived_example(question: Question) -> ClarificationExample | None:
-    """For datasets with rewrites but no clarification questions: an option is what a rewrite adds to the prompt."""
+    """For datasets with rewrites but no clarification questions: what the compact clarifier asks."""
     if not question.is_ambiguous:
         return None
     pairs = question.annotations[0].pairs
-    options = tuple(_added_words(question.text, pair.question) for pair in pairs)
-    if not all(options) or len(set(options)) < len(options) or len(options) < 2:
+    if len(pairs) < 2 or not all(pair.question for pair in pairs):
         return None
-    *first, last = options
-    clarification = f"Which one: {', '.join(first)}, or {last}?"
+    readings = [Reading(pair.question, "") for pair in pairs]
+    clarification = clarify_as_annotators(question.text, readings)
+    options = tuple(option.label for option in clarification.options)
+    if len(set(options)) < len(options):
+        return None
     answers = tuple(pair.answers for pair in pairs)
-    return ClarificationExample(question, clarification, "one", options, answers)
-
-
-def _added_words(prompt: str, rewrite: str) -> str:
-    """The words that a rewrite has and its prompt does not, from the first to the last of them.
-
-    >>> _added_words("Who won the race?", "Who won the 2012 London race?")
-    '2012 London'
-    """
-    before = _bare_words(prompt.lower())
-    after = _bare_words(rewrite.lower())
-    matcher = SequenceMatcher(None, before, after, autojunk=False)
-    added: list[int] = []
-    for kind, _, _, start, end in matcher.get_opcodes():
-        if kind in ("insert", "replace"):
-            added += range(start, end)
-    if not added:
-        return ""
-    words = _bare_words(rewrite)[added[0] : added[-1] + 1]
-    return " ".join(words).replace(",", "")
-
-
-def _bare_words(text: str) -> list[str]:
-    return [word.strip("?.,") for word in text.split()]
+    return ClarificationExample(
+        question, clarification.question, clarification.category, options, answers
+    )

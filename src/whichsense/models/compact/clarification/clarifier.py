@@ -1,0 +1,108 @@
+"""From a case with readings to its clarification."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from whichsense.models.compact.clarification.alignment import align, split_words
+from whichsense.models.compact.clarification.form import compose
+from whichsense.models.compact.clarification.grouping import make_options, numbered
+from whichsense.models.compact.clarification.labels import (
+    LONGEST_LABEL,
+    clean,
+    header_of,
+    key,
+    surest_lead,
+    without_category,
+)
+from whichsense.models.compact.clarification.leads import Choice, Lead, choose_lead
+from whichsense.models.compact.clarification.options import choose_phrases
+from whichsense.models.compact.clarification.phrases import without_commas
+from whichsense.models.compact.clarification.ranking import load_ranker
+from whichsense.models.compact.clarification.worth import (
+    has_differing_answers,
+    is_a_reading_itself,
+    is_chosen_already,
+)
+from whichsense.text.answers import group_answers
+from whichsense.text.clarification import compose_question
+from whichsense.types import Case, Clarification, Reading
+
+_ONE = Lead("one")
+
+
+def clarify(case: Case) -> Clarification | None:
+    """What to ask back, made for whom the case's policy says; None where it is not worth asking."""
+    if len(case.readings) < 2:
+        return None
+    if not case.policy.careful:
+        return clarify_as_annotators(case.question, case.readings)
+    if is_a_reading_itself(case) or not has_differing_answers(case):
+        return None
+    lead, labels = name_options(case.question, case.readings, longest=LONGEST_LABEL)
+    labels = _told_apart(labels, case.readings)
+    lead = surest_lead(lead, labels)
+    shorter = without_category(labels, lead.category)
+    if shorter is None:
+        lead = _ONE
+    else:
+        labels = shorter
+    options = make_options(labels, case.readings, ordered=True)
+    if len(options) < 2 or is_chosen_already(case.question, options):
+        return None
+    return compose(lead.text, lead.category, options)
+
+
+def clarify_as_annotators(question: str, readings: Sequence[Reading]) -> Clarification:
+    """As CAmbigNQ's annotators write: an option for each reading, in the given order, in full length."""
+    lead, names = name_options(question, readings)
+    labels = [without_commas(clean(name)) or "this" for name in names]
+    options = []
+    for label, reading in zip(labels, readings, strict=True):
+        (option,) = make_options([label], [reading], ordered=False)
+        options.append(option)
+    text = compose_question(lead.text, labels)
+    return Clarification(
+        header_of(lead.category), text, lead.category, numbered(options)
+    )
+
+
+def name_options(
+    question: str, readings: Sequence[Reading], longest: int | None = None
+) -> tuple[Lead, list[str]]:
+    """The lead, and what each reading is offered as: what its rewrite adds, or its source."""
+    asked = split_words(question).bare
+    rewritten = []
+    for number, reading in enumerate(readings):
+        if split_words(reading.question).bare not in ((), asked):
+            rewritten.append(number)
+    labels = [_source_label(reading) for reading in readings]
+    if not rewritten:
+        return _ONE, labels
+    rewrites = align(question, [readings[number].question for number in rewritten])
+    phrases = choose_phrases(rewrites, load_ranker("options"), longest)
+    choice = Choice(split_words(question), rewrites, phrases)
+    for number, label in zip(rewritten, choice.options, strict=True):
+        labels[number] = label
+    if len(rewritten) < len(readings):
+        return _ONE, labels
+    return choose_lead(choice, load_ranker("leads")), labels
+
+
+def _source_label(reading: Reading) -> str:
+    return reading.source or reading.answer
+
+
+def _told_apart(labels: Sequence[str], readings: Sequence[Reading]) -> list[str]:
+    """Where readings of one label have answers that differ, each is named by its answer instead."""
+    members: dict[str, list[int]] = {}
+    for number, label in enumerate(labels):
+        members.setdefault(key(label), []).append(number)
+    apart = list(labels)
+    for same, numbers in members.items():
+        answers = [readings[number].answer for number in numbers]
+        differ = len(group_answers(answers, [1.0] * len(answers))) > 1
+        if differ or not same:
+            for number in numbers:
+                apart[number] = readings[number].answer
+    return apart
