@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from whichsense.datasets import Annotation, Question
+from whichsense.datasets import Question
 from whichsense.datasets.dataset import load_questions
+from whichsense.evaluation.given import with_gold_readings
 from whichsense.files import as_json, write_atomically
 from whichsense.protocols import Clarifier
 from whichsense.provenance import provenance
 from whichsense.stages.clarify import CompactClarifier
-from whichsense.types import FOR_BENCHMARKS, Case, Reading
+from whichsense.types import FOR_BENCHMARKS, Case
 
 
 def gold_case(
@@ -22,25 +23,12 @@ def gold_case(
 
     A question without answers of its own (some of CAmbigNQ's) has those of the same id in `more`, AmbigNQ's.
     """
-    annotation = _readings_of(question)
-    if annotation is None and more is not None and question.id in more:
-        annotation = _readings_of(more[question.id])
-    if annotation is None:
-        return None
-    readings = []
-    for pair in annotation.pairs:
-        answer = pair.answers[0] if pair.answers else ""
-        readings.append(Reading(pair.question, answer))
-    return Case(question.text, readings=tuple(readings), policy=FOR_BENCHMARKS)
-
-
-def _readings_of(question: Question) -> Annotation | None:
-    """The first annotation with several answers that all have rewrites."""
-    for annotation in question.annotations:
-        has_rewrites = all(pair.question for pair in annotation.pairs)
-        if len(annotation.pairs) > 1 and has_rewrites:
-            return annotation
-    return None
+    annotated = question
+    if question.several is None and more is not None:
+        annotated = more.get(question.id, question)
+    case = Case(question.text, policy=FOR_BENCHMARKS)
+    case = with_gold_readings(annotated, case)
+    return case if case.readings else None
 
 
 def make_clarifications(

@@ -65,10 +65,9 @@ class SeqClarifier(GeneratorStage):
         texts = self.write(questions, answers, hits)
         clarified_cases = []
         for case, text in zip(cases, texts, strict=True):
-            clarification: Clarification | None = _bound_to_readings(text, case)
-            if case.policy.careful:
-                clarification = repair(clarification)
-            clarified_cases.append(replace(case, clarification=clarification))
+            asked = _bound_to_readings(text, case)
+            right_form = repair(asked) if case.policy.careful else asked
+            clarified_cases.append(replace(case, clarification=right_form))
         return clarified_cases
 
     def write(
@@ -183,11 +182,9 @@ def _ask_which(talk: Talk, case: Case) -> Case:
         return replace(case, clarification=None)
     parsed = write_clarification(talk, case)
     lead = f"Which {parsed.category}"
-    asked: Clarification | None
     asked = offered(lead, parsed.category, parsed.options, case.readings)
-    if case.policy.careful:
-        asked = repair(asked)
-    return replace(case, clarification=asked)
+    right_form = repair(asked) if case.policy.careful else asked
+    return replace(case, clarification=right_form)
 
 
 @dataclass(frozen=True)
