@@ -18,7 +18,7 @@ SOURCE = ROOT / "src" / "whichsense"
 FLOOR_LINE = re.compile(
     r"^  (?P<names>[\w./ ]+?)\s+(?P<floor>\d+)\s{2,}\S", re.MULTILINE
 )
-HEAVY = {"torch", "transformers", "onnxruntime", "onnx", "safetensors"}
+HEAVY = {"torch", "transformers", "onnxruntime", "onnx", "safetensors", "openai"}
 
 
 def floors() -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import time
+import weakref
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -95,6 +96,7 @@ class Endpoint:
                 "OpenAI-Project": openai.omit,
             },
         )
+        weakref.finalize(self, client.close)
         return client
 
     def cached(self, request: Request) -> Reply | None:

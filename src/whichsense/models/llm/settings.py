@@ -34,7 +34,8 @@ class LLMSettings:
     fallback: bool = True
     """Whether the embedded default answers a stage in which the endpoint fails. If not, that is an error."""
     trust: float = 0.5
-    """How much the model's word counts beside the embedded encoder's, from 0 to 1."""
+    """How much the model's word counts beside the embedded encoder's, from 0 to 1. A model of a few hundred million
+    parameters deserves 0.2, a large one 1."""
     timeout: float = 60.0
     """Seconds for one call, with everything that it waits for."""
     deadline: float = 300.0

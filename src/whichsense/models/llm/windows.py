@@ -56,13 +56,19 @@ def evidence_words(span: Span) -> str:
     return f"{clean(near)} [{clean(span.passage.title)}]"
 
 
-def numbered_answers(answers: Sequence[Candidate], names: Sequence[str]) -> str:
-    """All answers with the words that they stand in, fenced. `names` are their numbers or letters."""
+def answer_lines(answers: Sequence[Candidate], names: Sequence[str]) -> list[str]:
+    """All answers with the words that they stand in. `names` are their numbers or letters."""
     lines = []
     for name, answer in zip(names, answers, strict=True):
         evidence = evidence_words(answer.spans[0]) if answer.spans else ""
         lines.append(f"{name}. {clean(answer.answer)}: {evidence}")
-    return fence_lines(lines, "answers")
+    return lines
+
+
+def numbered_answers(answers: Sequence[Candidate]) -> str:
+    """All answers, numbered from 1, fenced."""
+    names = [str(number) for number in range(1, len(answers) + 1)]
+    return fence_lines(answer_lines(answers, names), "answers")
 
 
 def fence_lines(lines: Sequence[str], name: str) -> str:

@@ -23,18 +23,20 @@ _JUDGED = 8  # candidates of the encoder
 _MOST = 6  # answers
 _CONSIDERED_OVER = 0.15
 _UNMENTIONED = 0.1  # the probability of an answer that the language model has read past
-_SUREST = 0.98  # neither is ever surer than this
+_SUREST = 0.9  # a language model is never surer than this: small ones say yes to much
+_LEAST = 0.01  # the encoder is never surer of the contrary
 
 
-def blend(one: float, other: float, weight: float) -> float:
-    """Two probabilities as one: the mean of their log odds, `weight` for the first.
+def weigh(probability: float, said: float, trust: float) -> float:
+    """The encoder's probability after what the language model says: its log odds are added, as far as it is trusted.
+    What it says with 0.5 changes nothing.
 
-    >>> round(blend(0.9, 0.5, 0.5), 2), round(blend(0.9, 0.2, 1.0), 2)
-    (0.75, 0.9)
+    >>> [round(weigh(0.8, said, 0.5), 2) for said in (0.1, 0.5, 0.99)]
+    [0.57, 0.8, 0.92]
     """
-    least = 1 - _SUREST
-    mean = weight * log_odds(one, least) + (1 - weight) * log_odds(other, least)
-    return 1 / (1 + math.exp(-mean))
+    inside = min(max(said, 1 - _SUREST), _SUREST)
+    odds = log_odds(probability, _LEAST) + trust * log_odds(inside)
+    return 1 / (1 + math.exp(-odds))
 
 
 def check_answers(
@@ -43,7 +45,7 @@ def check_answers(
     """The answers that are probable enough to be rewritten, most probable first: the language model's, and those that
     the encoder alone is sure of. None where both hardly believe that there is an answer.
 
-    `trust` is the weight of the language model's word.
+    `trust` is how much the language model's word counts.
     """
     candidates, said = _merge(scene, given)
     if not candidates:
@@ -51,13 +53,13 @@ def check_answers(
     chances, answerable = _encoder_probabilities(scene, candidates)
     judged = []
     for candidate, own, chance in zip(candidates, said, chances, strict=True):
-        score = blend(own, chance, trust)
+        score = weigh(chance, own, trust)
         judged.append(replace(include_currency(candidate), score=score))
     judged.sort(key=lambda candidate: -candidate.score)
     standard = scene.compact.trust.in_large
     if scene.is_small:
         standard = scene.compact.trust.in_small
-    there = blend(max(said), answerable, trust)
+    there = weigh(answerable, max(said), trust)
     if there < standard.answerable_over or judged[0].score < standard.only_over:
         return []
     least = _CONSIDERED_OVER if policy.threshold is None else policy.threshold

@@ -19,13 +19,12 @@ def detect_ambiguity(talk: Talk, case: Case, threshold: float = 0.5) -> Case:
     """The case with the probability that it is ambiguous. With less than two answers there is nothing to ask."""
     if len(case.answers) < 2:
         return replace(case, is_ambiguous=False)
-    names = [str(number) for number in range(1, len(case.answers) + 1)]
     request = talk.request(
         "detect",
         _MOST_TOKENS,
         top_logprobs=_TOP,
         question=clean(case.question),
-        answers=numbered_answers(case.answers, names),
+        answers=numbered_answers(case.answers),
     )
     (probability,) = talk.ask([request], _understand)
     if probability is None:

@@ -20,6 +20,8 @@ from whichsense.types import Candidate, Case, Hit, Span
 _MOST_TOKENS = 96
 _MOST_OF_PASSAGE = 4  # answers of one passage
 _LONGEST_ANSWER = 16  # words
+_FEWEST = 2  # passages
+_FAR = 6.0  # logits of relevance below the best passage's: four hundred to one
 _SCHEMA = {
     "type": "object",
     "properties": {
@@ -56,7 +58,9 @@ class _Mention:
 def read_answers(talk: Talk, case: Case, compact: Compact) -> Case:
     """The case with every answer that the model finds. For people, the encoder has a word in how probable each is."""
     question = clean(case.question)
-    hits = case.hits[: talk.endpoint.settings.windows]
+    judged = compact.judge(case)
+    scene = compact.scene_of(judged)
+    hits = _worth_reading(scene.evidence.hits, talk.endpoint.settings.windows)
     requests = []
     for hit in hits:
         text = passage_window(hit.passage, case.question)
@@ -75,13 +79,21 @@ def read_answers(talk: Talk, case: Case, compact: Compact) -> Case:
         if said is not None:
             mentions += _find(said, hit, case.question)
     answers = _group(mentions)
-    judged = compact.judge(case)
     if case.policy.careful:
-        scene = compact.scene_of(judged)
         trust = talk.endpoint.settings.trust
         answers = check_answers(scene, answers, trust, case.policy)
     is_ambiguous = len(answers) > 1
     return replace(judged, answers=tuple(answers), is_ambiguous=is_ambiguous)
+
+
+def _worth_reading(hits: Sequence[Hit], most: int) -> list[Hit]:
+    """The most relevant passages, at most `most`; not those that the encoder finds far less relevant than the best."""
+    worth = []
+    for place, hit in enumerate(hits[:most]):
+        is_near = hit.score >= hits[0].score - _FAR
+        if is_near or place < _FEWEST:
+            worth.append(hit)
+    return worth
 
 
 def _understand(reply: Reply) -> _Said | None:

@@ -62,11 +62,10 @@ def _draw(talk: Talk, case: Case) -> list[list[tuple[str, float]]]:
     """For each answer the samples, each with the mean log probability of its tokens."""
     answers = case.answers
     count = talk.endpoint.settings.samples
-    names = [str(number) for number in range(1, len(answers) + 1)]
     # The answers stand before the one to rewrite for: a server that keeps prompts reads them once for all calls.
-    listed = numbered_answers(answers, names)
+    listed = numbered_answers(answers)
     requests: list[Request] = []
-    for name, answer in zip(names, answers, strict=True):
+    for number, answer in enumerate(answers, 1):
         for seed in range(count):
             requests.append(
                 talk.request(
@@ -78,7 +77,7 @@ def _draw(talk: Talk, case: Case) -> list[list[tuple[str, float]]]:
                     top_logprobs=1,
                     question=clean(case.question),
                     answers=listed,
-                    number=name,
+                    number=str(number),
                     answer=clean(answer.answer),
                 )
             )

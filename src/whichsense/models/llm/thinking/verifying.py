@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from whichsense.models.compact.people.readings import split_probable
 from whichsense.models.compact.scene import Compact
@@ -12,14 +13,17 @@ from whichsense.models.llm.exchange import Reply
 from whichsense.models.llm.fences import clean
 from whichsense.models.llm.replies import choice_probability
 from whichsense.models.llm.talk import Talk
-from whichsense.models.llm.thinking.checks import blend
-from whichsense.models.llm.windows import fence_lines, numbered_answers
+from whichsense.models.llm.thinking.checks import weigh
+from whichsense.models.llm.windows import answer_lines, fence_lines
 from whichsense.types import Candidate, Case, Reading
 
 _MOST_TOKENS = 4
 _TOP = 12  # letters that may be among a token's alternatives
-_UNSURE = 0.15  # that a bare choice, without log probabilities, is wrong
+_UNSURE = 0.2  # that a bare choice, without log probabilities, is wrong
+_LEAST = 0.02  # of a letter's probability
 _MOST_ANSWERS = len(string.ascii_uppercase) - 1
+Shares = Mapping[str, float]
+"""The probability of each letter."""
 
 
 def verify_readings(talk: Talk, case: Case, compact: Compact) -> Case:
@@ -27,67 +31,94 @@ def verify_readings(talk: Talk, case: Case, compact: Compact) -> Case:
     for another answer go; the best one stays in any case."""
     scene = compact.scene_of(case)
     readings = list(case.readings)
-    asked = [one for one in readings if not one.source]
-    if len(readings) > 1 and len(readings) <= _MOST_ANSWERS:
-        owns = _own_probabilities(talk, readings, asked)
-        trust = talk.endpoint.settings.trust
-        scores = {answer.answer: answer.score for answer in case.answers}
-        for reading, own in zip(asked, owns, strict=True):
-            place = readings.index(reading)
-            readings[place] = _weigh(reading, own, scores, trust)
+    if 1 < len(readings) <= _MOST_ANSWERS:
+        readings = _ask_again(talk, case)
     if case.policy.careful:
         probable, possible = split_probable(scene, readings, case.answers, case.policy)
     else:
-        ordered = sorted(readings, key=lambda reading: -reading.confidence)
-        sure = [one for one in ordered if one.confidence >= 0.5 * ordered[0].confidence]
-        probable, possible = sure, []
+        probable = sorted(readings, key=lambda reading: -reading.confidence)
+        least = 0.5 * max((one.confidence for one in probable), default=0.0)
+        probable = [one for one in probable if one.confidence >= least]
+        possible = []
     return replace(
         case, readings=tuple(probable), possible=tuple(possible), scratch=scene
     )
 
 
-def _own_probabilities(
-    talk: Talk, readings: Sequence[Reading], asked: Sequence[Reading]
-) -> list[float | None]:
-    """The probability that each rewrite calls for its own answer; None where the reply cannot be used."""
-    letters = string.ascii_uppercase[: len(readings) + 1]
-    candidates = [Candidate(one.answer, 0.0, one.evidence) for one in readings]
-    listed = numbered_answers(candidates, letters[:-1])
-    none = fence_lines([f"{letters[-1]}. none of these"], "answers").splitlines()[1]
-    *lines, closing = listed.splitlines()
-    table = "\n".join([*lines, none, closing])
+def _ask_again(talk: Talk, case: Case) -> list[Reading]:
+    """The readings with confidences that count what the model chose. One without a rewrite stays as it is.
+
+    The question as it was asked is put to the model, too: what it chooses there is its habit, such as the first
+    letter, and counts for nothing.
+    """
+    letters = string.ascii_uppercase[: len(case.readings) + 1]
+    asked = [one for one in case.readings if not one.source]
+    questions = [case.question, *(one.question for one in asked)]
+    table = _answer_table(case.readings, letters)
     requests = []
-    for reading in asked:
+    for question in questions:
         requests.append(
             talk.request(
                 "verify",
                 _MOST_TOKENS,
                 top_logprobs=_TOP,
                 answers=table,
-                question=clean(reading.question),
+                question=clean(question),
             )
         )
-
-    def choose(reply: Reply) -> Mapping[str, float] | None:
-        shares = choice_probability(reply, tuple(letters))
-        if shares and not reply.tokens:
-            return {letter: abs(share - _UNSURE) for letter, share in shares.items()}
-        return shares or None
-
-    chosen = talk.ask(requests, choose)
-    owns: list[float | None] = []
-    for reading, shares in zip(asked, chosen, strict=True):
-        letter = letters[list(readings).index(reading)]
-        owns.append(None if shares is None else shares[letter])
-    return owns
+    choose = partial(_understand, letters=letters)
+    habit, *choices = talk.ask(requests, choose)
+    scores = {answer.answer: answer.score for answer in case.answers}
+    weighed = {}
+    for reading, chosen in zip(asked, choices, strict=True):
+        letter = letters[case.readings.index(reading)]
+        if chosen is not None:
+            own = _against_habit(chosen, habit, letter, letters[:-1])
+            trust = talk.endpoint.settings.trust
+            weighed[reading] = _weigh_reading(reading, own, scores, trust)
+    return [weighed.get(reading, reading) for reading in case.readings]
 
 
-def _weigh(
-    reading: Reading, own: float | None, scores: Mapping[str, float], trust: float
+def _answer_table(readings: Sequence[Reading], letters: str) -> str:
+    candidates = [Candidate(one.answer, 0.0, one.evidence) for one in readings]
+    lines = answer_lines(candidates, letters[:-1])
+    return fence_lines([*lines, f"{letters[-1]}. none of these"], "answers")
+
+
+def _understand(reply: Reply, letters: str) -> Shares | None:
+    shares = choice_probability(reply, tuple(letters))
+    if shares and not reply.tokens:
+        others = _UNSURE / (len(letters) - 1)
+        for letter, share in shares.items():
+            shares[letter] = 1 - _UNSURE if share else others
+    return shares or None
+
+
+def _against_habit(
+    chosen: Shares, habit: Shares | None, own: str, letters: str
+) -> float:
+    """How much a choice speaks for an answer: 0.5 where it says no more than the habit does, or than chance.
+
+    >>> same = {"A": 0.9, "B": 0.1}
+    >>> round(_against_habit(same, same, "B", "AB"), 2), round(_against_habit({"A": 0.5, "B": 0.5}, same, "B", "AB"), 2)
+    (0.5, 0.9)
+    """
+    weights = {}
+    for letter in letters:
+        usual = 1.0 if habit is None else max(habit[letter], _LEAST)
+        weights[letter] = max(chosen[letter], _LEAST) / usual
+    others = [weights[letter] for letter in letters if letter != own]
+    # Beside the mean of the others: with any number of answers, no difference is 0.5.
+    mean = sum(others) / len(others)
+    return weights[own] / (weights[own] + mean)
+
+
+def _weigh_reading(
+    reading: Reading, own: float, scores: Mapping[str, float], trust: float
 ) -> Reading:
     """A reading whose confidence counts both: what the encoder says of the rewrite, and what the model chose."""
     answer = scores.get(reading.answer, 1.0)
-    if own is None or answer <= 0:
+    if answer <= 0:
         return reading
     true = min(1.0, reading.confidence / answer)
-    return replace(reading, confidence=answer * blend(own, true, trust))
+    return replace(reading, confidence=answer * weigh(true, own, trust))
