@@ -144,12 +144,17 @@ def test_a_question_about_the_options_is_answered_and_they_are_shown_again() -> 
     assert answers(reply(harbour(), conversation, "2")) == ["Bob Ray"]
 
 
+def test_a_question_about_an_option_after_the_choice_shows_its_reading() -> None:
+    conversation = talk("1", "what is the second one about?")
+    assert conversation.last.shown == "answer" and answers(conversation) == ["Bob Ray"]
+
+
 def test_none_of_them_asks_for_a_word_where_nothing_else_is_found() -> None:
     more = talk("none of these")
     assert more.last.shown == "more" and more.last.message
     retriever = FakeRetriever(HITS)
     reply(harbour(retriever=retriever), more, "musical")
-    assert retriever.asked == ["Who wrote Harbour musical?"]
+    assert retriever.asked == ["Who wrote Harbour, musical?"]
 
 
 def test_none_of_them_shows_what_is_merely_possible() -> None:

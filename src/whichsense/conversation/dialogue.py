@@ -34,6 +34,8 @@ from whichsense.conversation.records import (
 from whichsense.conversation.refining import (
     completed,
     implied_clarification,
+    narrowed,
+    own_words,
     refine,
     says_something,
 )
@@ -164,7 +166,7 @@ def _intent_of(said: str, conversation: Conversation) -> Intent:
     if case is None:
         return Intent(QUESTION, question=said)
     if conversation.last.shown == MORE and not is_question(plain(said)):
-        return Intent(QUESTION, question=f"{case.question.rstrip(' ?')} {said}?")
+        return Intent(QUESTION, question=narrowed(case.question, own_words(said)))
     clarification = conversation.clarification or implied_clarification(case)
     intent = understand(said, clarification, case.question, conversation.chosen)
     if intent.kind == QUESTION:

@@ -44,12 +44,8 @@ class Exchange:
         kind = turn.intent.kind
         if kind in (CHOOSE, ALL):
             return self._answer_choice(turn)
-        if kind == ABOUT and self.conversation.clarification is None:
-            return replace(turn, shown=ANSWER if turn.readings else NOTHING)
         if kind == ABOUT:
-            return self._put_again(
-                turn, describe(self.clarification, turn.intent.options)
-            )
+            return self._answer_about(turn)
         if kind == NONE:
             return self._look_elsewhere(turn)
         if kind == UNCLEAR:
@@ -64,6 +60,8 @@ class Exchange:
             return replace(
                 turn, shown=CLARIFICATION, clarification=narrowed, readings=()
             )
+        if turn.intent.kind == ALL:
+            return replace(turn, shown=ANSWER)  # there is nothing to rank anew for
         readings: list[Reading] = []
         for option in options:
             readings += answer_option(
@@ -84,6 +82,19 @@ class Exchange:
             count += 1
         is_new = narrowed.question not in self.conversation.asked
         return self.policy.enabled and count < self.policy.follow_ups and is_new
+
+    def _answer_about(self, turn: Turn) -> Turn:
+        """A description of the options and the options again; where nothing is pending, the readings themselves."""
+        if self.conversation.last.pending:
+            message = describe(self.clarification, turn.intent.options)
+            return self._put_again(turn, message)
+        readings: list[Reading] = []
+        for option in self.clarification.options:
+            if option.id in turn.intent.options or not turn.intent.options:
+                readings += option.readings
+        return replace(
+            turn, shown=ANSWER if readings else NOTHING, readings=tuple(readings)
+        )
 
     def _put_again(self, turn: Turn, message: str) -> Turn:
         return replace(

@@ -52,7 +52,7 @@ def refine(
     wanted = _content(said, Matcher(clarification, case.question))
     if not wanted or len(said.split()) > _LONGEST:
         return None
-    question = f"{case.question.rstrip(' ?')} {own_words(said)}?"
+    question = narrowed(case.question, own_words(said))
     turn = Turn(said, Intent(REFINE, question=question), ANSWER)
     named = _named_possible(case, said)
     if named:
@@ -78,8 +78,18 @@ def completed(said: str, conversation: Conversation) -> str:
     bare = own_words(said)
     is_short = len(bare.split()) <= _SHORT or conversation.last.shown == NOTHING
     if is_short or bare.lower().partition(" ")[0] in _PREPOSITIONS:
-        return f"{case.question.rstrip(' ?')} {bare}?"
+        return narrowed(case.question, bare)
     return resolved(said, conversation)
+
+
+def narrowed(question: str, words: str) -> str:
+    """A question with words behind it.
+
+    >>> narrowed("Who won?", "in 2008"), narrowed("When did it come out?", "the book")
+    ('Who won in 2008?', 'When did it come out, the book?')
+    """
+    mark = "" if words.lower().partition(" ")[0] in _PREPOSITIONS else ","
+    return f"{question.rstrip(' ?')}{mark} {words}?"
 
 
 def own_words(said: str) -> str:

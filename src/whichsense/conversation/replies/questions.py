@@ -107,7 +107,8 @@ def about_options(text: str, matcher: Matcher) -> Selection | None:
         return None
     if not rest:
         return Selection(tuple(matcher.ids), 0.8) if meta else None
-    is_what = words[0] in ("what", "whats", "who", "whos") or meta
+    has_words = any(one.number is None for one in rest)
+    is_what = meta or words[0] == "what" or (words[0] == "who" and has_words)
     return referred if is_what and referred.ids else None
 
 
