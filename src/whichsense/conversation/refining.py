@@ -14,11 +14,10 @@ from whichsense.conversation.records import (
     Intent,
     Turn,
 )
-from whichsense.conversation.replies import understand, without_greeting
+from whichsense.conversation.replies import understand
 from whichsense.conversation.replies.matching import Matcher
-from whichsense.conversation.replies.questions import proposal
 from whichsense.conversation.replies.tokens import plain, tokenize
-from whichsense.conversation.replies.vocabulary import FILLERS
+from whichsense.conversation.replies.vocabulary import FILLERS, SIZE_ORDER, TIME_ORDER
 from whichsense.jobs.limits import Limits
 from whichsense.pipeline import Pipeline
 from whichsense.stages.clarify import offered
@@ -27,6 +26,7 @@ from whichsense.types import Case, Clarification, Reading
 _PREPOSITIONS = frozenset(
     "in on at for from during with by of before after since until under as".split()
 )
+_ARTICLES = ("the", "a", "an")
 # Words of a reply that narrows a question; more are a question of their own.
 _LONGEST = 8
 _SHORT = 2
@@ -54,7 +54,7 @@ def refine(
         return None
     question = narrowed(case.question, own_words(said))
     turn = Turn(said, Intent(REFINE, question=question), ANSWER)
-    named = _named_possible(case, said)
+    named = _named_possible(case, said, wanted)
     if named:
         return replace(turn, shown=POSSIBLE, readings=named)
     found = pipeline.ask(question, limits=limits)
@@ -83,37 +83,52 @@ def completed(said: str, conversation: Conversation) -> str:
 
 
 def narrowed(question: str, words: str) -> str:
-    """A question with words behind it.
+    """A question with words behind it; a word that stands on both sides is said once.
 
     >>> narrowed("Who won?", "in 2008"), narrowed("When did it come out?", "the book")
     ('Who won in 2008?', 'When did it come out, the book?')
+    >>> narrowed("how heavy is the skerry", "Skerry 48")
+    'how heavy is the skerry 48?'
     """
-    mark = "" if words.lower().partition(" ")[0] in _PREPOSITIONS else ","
-    return f"{question.rstrip(' ?')}{mark} {words}?"
+    bare = question.rstrip(" ?")
+    first, _, rest = words.partition(" ")
+    if rest and bare.lower().endswith(f" {first.lower()}"):
+        return f"{bare} {rest}?"
+    mark = "" if first.lower() in _PREPOSITIONS else ","
+    return f"{bare}{mark} {words}?"
 
 
 def own_words(said: str) -> str:
-    """A reply without "and" or "what about" before it, and without its mark.
+    """A reply without what stands before its own words, and without its mark.
 
-    >>> own_words("and in Uruguay?"), own_words("What about Estate?")
-    ('in Uruguay', 'Estate')
+    >>> own_words("and in Uruguay?"), own_words("What about Estate?"), own_words("I'm an administrator")
+    ('in Uruguay', 'Estate', 'an administrator')
     """
-    bare = without_greeting(said).rstrip(" ?.!")
-    proposed = proposal(bare.lower())
-    return bare[len(bare) - len(proposed) :] if proposed else bare
+    words = said.rstrip(" ?.!").split()
+    start = 0
+    for place, word in enumerate(words):
+        bare = plain(word).split()
+        opens = bare[:1] and (bare[0] in _PREPOSITIONS or bare[0] in _ARTICLES)
+        if opens and bare[0] != "about":
+            break
+        if not all(part.strip(",.:;") in FILLERS for part in bare):
+            break
+        start = place + 1
+    return " ".join(words[start:]) or said
 
 
 def says_something(said: str) -> bool:
     """Whether a text has more than words that go around a choice.
 
-    >>> says_something("ok, thanks!"), says_something("the film")
-    (False, True)
+    >>> says_something("ok, thanks!"), says_something("the newer one"), says_something("the film")
+    (False, False, True)
     """
-    return any(token.text not in FILLERS for token in tokenize(plain(said)))
+    empty = FILLERS | TIME_ORDER.keys() | SIZE_ORDER.keys()
+    return any(token.text not in empty for token in tokenize(plain(said)))
 
 
-def _named_possible(case: Case, said: str) -> tuple[Reading, ...]:
-    if not case.possible:
+def _named_possible(case: Case, said: str, wanted: set[str]) -> tuple[Reading, ...]:
+    if not case.possible or any(_is_named(one, wanted) for one in case.readings):
         return ()
     # The probable ones compete: what fits them as well singles nothing out.
     clarification = _as_options((*case.possible, *case.readings))
@@ -134,6 +149,13 @@ def _as_options(readings: tuple[Reading, ...]) -> Clarification:
 def _content(said: str, matcher: Matcher) -> set[str]:
     """The stems of a reply's own words."""
     return {token.stem for token in matcher.content(tokenize(plain(said)))}
+
+
+def _is_named(reading: Reading, wanted: set[str]) -> bool:
+    """Whether the rewrite of a reading, or a title behind it, has all the words."""
+    titles = " ".join(span.passage.title for span in reading.evidence)
+    tokens = tokenize(plain(f"{reading.question} {titles}"))
+    return wanted <= {token.stem for token in tokens}
 
 
 def _has_words(reading: Reading, wanted: set[str]) -> bool:
