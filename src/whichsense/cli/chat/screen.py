@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from whichsense.cli.ask.screen import format_case, format_readings
+from whichsense.cli.explain.screen import format_explanation
 from whichsense.cli.search import printable
 
 if TYPE_CHECKING:
     from whichsense.conversation import Conversation, Turn
-    from whichsense.types import Clarification, LongAnswer, Passage, Reading
+    from whichsense.types import Clarification, Passage, Reading
 
 _WIDTH = 100
 _LONGEST_PASSAGE = 600
@@ -27,8 +29,9 @@ def format_turn(conversation: Conversation) -> str:
         blocks.append(format_clarification(turn.clarification))
     elif turn.shown == "nothing" and conversation.case is not None:
         blocks.append(format_case(conversation.case).rstrip())
-    elif turn.shown == "explanation":
-        blocks.append(format_long_answer(turn.long_answer))
+    elif turn.shown == "explanation" and conversation.case is not None:
+        told = replace(conversation.case, long_answer=turn.long_answer)
+        blocks.append(format_explanation(told).rstrip())
     elif turn.shown == "possible":
         blocks.append("Merely possible:")
     if turn.shown in ("answer", "readings", "possible"):
@@ -56,25 +59,6 @@ def format_clarification(clarification: Clarification) -> str:
             line += click.style(f"  {printable(option.description)}", dim=True)
         lines.append(line)
     return "\n".join([*lines, click.style(_WAYS, dim=True)])
-
-
-def format_long_answer(long_answer: LongAnswer | None) -> str:
-    """The text with numbered citations, and the passages beneath."""
-    if long_answer is None or not long_answer.sentences:
-        return "Nothing can be said with a source."
-    numbers: dict[str, int] = {}
-    titles = {}
-    sentences = []
-    for citation in long_answer.sentences:
-        marks = ""
-        for passage in citation.passages:
-            number = numbers.setdefault(passage.id, len(numbers) + 1)
-            titles[number] = passage.title
-            marks += f"[{number}]"
-        sentences.append(f"{printable(citation.sentence)} {marks}".strip())
-    text = textwrap.fill(" ".join(sentences), _WIDTH)
-    sources = [f"[{number}] {printable(title)}" for number, title in titles.items()]
-    return "\n".join([text, "", *sources])
 
 
 def format_sources(readings: tuple[Reading, ...]) -> str:
