@@ -43,6 +43,8 @@ class Screen:
         os.write(self.master, keys.encode())
 
     def interrupt(self) -> None:
+        """Ctrl-C, as soon as the program waits for keys: readline heeds no signal between its prompt and that."""
+        time.sleep(1)
         self.process.send_signal(signal.SIGINT)
 
     def wait_for(self, text: str, seconds: float = 60) -> str:
