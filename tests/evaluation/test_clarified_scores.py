@@ -54,6 +54,8 @@ def test_by_hand() -> None:
     # Who is not asked has no answer; a list of no answers counts as one.
     assert metrics["end_to_end_precision"] == pytest.approx(2 / 3)
     assert metrics["end_to_end_recall"] == pytest.approx(2 / 4)
+    # … or is told all answers at once: two of two, as from the options of question 1.
+    assert metrics["served_precision"] == metrics["served_recall"] == 1.0
     assert metrics["direct_precision"] == pytest.approx(3 / 3)
     assert metrics["direct_recall"] == pytest.approx(3 / 4)
     assert metrics["accuracy"] == pytest.approx(3 / 4)  # options with their own answer

@@ -40,9 +40,10 @@ _COLUMNS = {
         "options_per_question": "# options",
     },
     "cambignq-answers": {
-        "answer_f1": "answers",
-        "end_to_end_f1": "asked",
-        "direct_f1": "unasked",
+        "answer_f1": "options F1",
+        "end_to_end_f1": "end to end",
+        "served_f1": "served",
+        "direct_f1": "not asked",
         "distinct_answers": "# answers",
     },
     "asqa": {

@@ -43,8 +43,8 @@ from whichsense.metrics.cambignq import (
 _Variant = Literal["released", "paper"]
 
 _FIX = "Is it CAmbigNQ's file, with 'clarification_answers'?"
-# The answers that are compared with the gold ones, in three ways.
-_GROUPS = ("answer", "end_to_end", "direct")
+# The answers that are compared with the gold ones, in four ways.
+_GROUPS = ("answer", "end_to_end", "served", "direct")
 _PER_QUESTION = ("options", "distinct_answers", "words_per_answer")
 _Scores = dict[str, Any]  # one question's scores, and what the report shows of it
 
@@ -124,11 +124,14 @@ def _as_prediction(value: Any) -> _Prediction:
 def _overlaps(
     question: ClarifiedQuestion, prediction: _Prediction, variant: _Variant
 ) -> dict[str, Overlap]:
-    """The question's overlap in each of the three ways."""
+    """The question's overlap in each of the four ways."""
+    options = prediction.options
     compared = {
-        "answer": prediction.options,
+        "answer": options,
         # Who is not asked chooses no option.
-        "end_to_end": prediction.options if prediction.is_ambiguous else (),
+        "end_to_end": options if prediction.is_ambiguous else (),
+        # … and is told all answers at once.
+        "served": options if prediction.is_ambiguous and options else prediction.direct,
         "direct": prediction.direct,
     }
     one_assignment = variant == "paper"
