@@ -110,7 +110,9 @@ def test_an_instruction_in_a_passage_changes_nothing(
     assert _PLANTED not in str(questions)
 
 
-def test_a_long_answer_streams_supported_sentences(settings: LLMSettings) -> None:
+def test_a_long_answer_streams_supported_sentences(
+    settings: LLMSettings, compact: Compact
+) -> None:
     """What stays is supported by what it cites; if nothing is, the model's text is not shown."""
     readings = []
     for hit, answer in zip(HITS, ("Ida Morrow", "Per Lund"), strict=False):
@@ -127,7 +129,7 @@ def test_a_long_answer_streams_supported_sentences(settings: LLMSettings) -> Non
             return list(cases)
 
     summarizer = LLMSummarizer(
-        Endpoint(settings, {}), Nothing(), on_sentence=told.append
+        Endpoint(settings, {}), compact, Nothing(), on_sentence=told.append
     )  # type: ignore[arg-type]
     (done,) = summarizer.summarize([case])
     sentences = done.long_answer.sentences if done.long_answer else ()

@@ -9,6 +9,7 @@ import click
 
 from whichsense.cli.ask import begin_loading
 from whichsense.cli.evidence import evidence_options, open_evidence
+from whichsense.cli.llm import choose_system, llm_options
 from whichsense.cli.search import utf8
 
 
@@ -37,6 +38,7 @@ from whichsense.cli.search import utf8
     metavar="FILE.toml",
     help="Ask this system instead of the embedded model.",
 )
+@llm_options
 @click.option(
     "--threads",
     default=2,
@@ -52,6 +54,8 @@ def command(
     folder: Path | None,
     method: str | None,
     system: Path | None,
+    llm_url: str | None,
+    llm_model: str | None,
     threads: int,
     as_json: bool,
 ) -> None:
@@ -74,8 +78,9 @@ def command(
     if resumed and path:
         conversation = load_conversation(path)
     index, chosen = open_evidence(folder, method)
+    asked_system, llm = choose_system(system, llm_url, llm_model)
     pipeline = load(
-        system or "compact", index, method=chosen, threads=threads, model=model
+        asked_system, index, method=chosen, threads=threads, model=model, llm=llm
     )
     if question:
         conversation = ask(pipeline, conversation, question)

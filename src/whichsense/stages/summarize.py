@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from whichsense.models.llm.client import Endpoint
     from whichsense.models.llm.talk import Talk
 
+_SUPPORTED_OVER = 0.5
+
 
 @dataclass(frozen=True)
 class SeqSummarizer(GeneratorStage):
@@ -92,9 +94,10 @@ class LLMSummarizer:
     """
 
     endpoint: Endpoint
+    compact: Compact
     instead: Summarizer | None = None
     support: Support | None = None
-    """Judges sentences; without one, by the share of their words that a passage holds."""
+    """Judges sentences; the compact model's judge without it."""
     on_sentence: Callable[[Citation], None] | None = None
 
     def summarize(self, cases: Sequence[Case]) -> list[Case]:
@@ -121,19 +124,20 @@ class LLMSummarizer:
         self, citation: Citation, passages: Sequence[Passage]
     ) -> Citation | None:
         """A sentence with the passages that support it, its own or, where it cites none, others; None without any."""
+        from whichsense.models.compact.support.judge import SupportJudge
+
+        judge = self.support or SupportJudge(self.compact.model)
         cited = citation.passages or supporting(citation.sentence, passages)
-        if self.support is None:
-            supporters = supporting(citation.sentence, cited)
-        else:
-            pairs = []
-            for passage in cited:
-                pairs.append((citation.sentence, f"{passage.title}. {passage.text}"))
-            chances = self.support.supports(pairs)
-            both = zip(cited, chances, strict=True)
-            supporters = tuple(passage for passage, chance in both if chance >= 0.5)
+        pairs = []
+        for passage in cited:
+            pairs.append((citation.sentence, f"{passage.title}\n{passage.text}"))
+        supporters = []
+        for passage, chance in zip(cited, judge.supports(pairs), strict=True):
+            if chance >= _SUPPORTED_OVER:
+                supporters.append(passage)
         if not supporters:
             return None
-        return Citation(citation.sentence, supporters)
+        return Citation(citation.sentence, tuple(supporters))
 
 
 @dataclass(frozen=True)
@@ -234,7 +238,7 @@ def _passages(settings: SummarizerSettings, context: BuildContext) -> Summarizer
 
 def _llm(settings: SummarizerSettings, context: BuildContext) -> Summarizer:
     instead = _compact(settings, context)
-    return LLMSummarizer(endpoint(context, "summarizer"), instead)
+    return LLMSummarizer(endpoint(context, "summarizer"), context.compact, instead)
 
 
 def _compact(settings: SummarizerSettings, context: BuildContext) -> Summarizer:

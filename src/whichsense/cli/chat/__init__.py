@@ -9,6 +9,7 @@ import click
 
 from whichsense.cli.ask import begin_loading
 from whichsense.cli.evidence import evidence_options, open_evidence
+from whichsense.cli.llm import choose_system, llm_options
 
 
 @click.command()
@@ -19,6 +20,7 @@ from whichsense.cli.evidence import evidence_options, open_evidence
     metavar="FILE.toml",
     help="Talk to this system instead of the embedded model.",
 )
+@llm_options
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
@@ -52,6 +54,8 @@ def command(
     folder: Path | None,
     method: str | None,
     system: Path | None,
+    llm_url: str | None,
+    llm_model: str | None,
     resume: Path | None,
     ask_back: bool,
     history: bool,
@@ -72,8 +76,9 @@ def command(
 
     conversation = load_conversation(resume) if resume else Conversation.new()
     index, chosen = open_evidence(folder, method)
+    asked_system, llm = choose_system(system, llm_url, llm_model)
     pipeline = load(
-        system or "compact", index, method=chosen, threads=threads, model=model
+        asked_system, index, method=chosen, threads=threads, model=model, llm=llm
     )
     policy = AskingPolicy(enabled=ask_back)
     if not sys.stdin.isatty():

@@ -10,8 +10,10 @@ from whichsense.models.llm.replies import without_thoughts
 from whichsense.models.llm.talk import Talk
 from whichsense.models.llm.windows import fence_lines
 from whichsense.text.clarification import ParsedClarification, parse_clarification
+from whichsense.text.function_words import SMALL_WORDS
+from whichsense.text.porter import porter_stem
 from whichsense.text.words import words
-from whichsense.types import Case
+from whichsense.types import Case, Reading
 
 _MOST_TOKENS = 120
 _ATTEMPTS = 3
@@ -20,8 +22,8 @@ LONGEST_LABEL = 40
 
 
 def write_clarification(talk: Talk, case: Case) -> ParsedClarification:
-    """A clarification in the right form, with an option for each reading in their order. Raises `LLMFault` where the
-    model keeps giving another form."""
+    """A clarification in the right form: an option for each reading, in their order, in words that are said of it.
+    Raises `LLMFault` where the model keeps giving another form."""
     lines = []
     for number, reading in enumerate(case.readings, 1):
         text = reading.question
@@ -40,7 +42,9 @@ def write_clarification(talk: Talk, case: Case) -> ParsedClarification:
         )
         (parsed,) = talk.ask([request], _reader_of(len(lines)))
         if parsed is not None and keeps_form(parsed, len(lines)):
-            return parsed
+            pairs = zip(parsed.options, case.readings, strict=True)
+            if all(is_of(option, reading) for option, reading in pairs):
+                return parsed
     raise LLMFault(
         f"The language model '{talk.endpoint.model}' wrote no clarification question in the right form."
     )
@@ -56,6 +60,22 @@ def _reader_of(count: int) -> Callable[[Reply], ParsedClarification | None]:
         return ParsedClarification("", ())
 
     return read
+
+
+def is_of(option: str, reading: Reading) -> bool:
+    """Whether at least half of an option's words are said of its reading: in the rewrite, its source or its evidence's
+    title.
+
+    >>> reading = Reading("Who directed the 1996 film Harbour Lights?", "Ida Morrow")
+    >>> [is_of(option, reading) for option in ("the 1996 film", "the musical", "in the")]
+    [True, False, False]
+    """
+    titles = [span.passage.title for span in reading.evidence]
+    said = " ".join([reading.question, reading.source, *titles])
+    stems = {porter_stem(word) for word in words(said)}
+    own = [word for word in words(option) if word not in SMALL_WORDS]
+    shared = sum(porter_stem(word) in stems for word in own)
+    return bool(own) and 2 * shared >= len(own)
 
 
 def keeps_form(parsed: ParsedClarification, count: int) -> bool:
