@@ -61,7 +61,8 @@ _SCHEMA = {
 def draw(out: Path, seed: int) -> None:
     """Draw the questions: ambiguous ones, and a few that are not."""
     rng = random.Random(seed)
-    several, single = [], []
+    several: list[str] = []
+    single: list[str] = []
     for question in datasets.load("sample/questions"):
         if not is_trained_on(question.id):
             (several if len(question.answers) > 1 else single).append(question.text)
