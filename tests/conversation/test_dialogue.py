@@ -190,6 +190,14 @@ def test_after_one_answer_words_go_on_with_the_question() -> None:
     assert other.last.intent.question == "capital of France"
 
 
+def test_words_that_found_nothing_are_not_kept() -> None:
+    pipeline = harbour(reader=FakeReader({}))
+    conversation = begin(pipeline, QUESTION)
+    for said in ("musical", "opera"):
+        conversation = reply(pipeline, conversation, said)
+    assert conversation.last.intent.question == "Who wrote Harbour, opera?"
+
+
 def test_a_later_choice_and_a_new_question() -> None:
     pipeline = harbour()
     conversation = reply(pipeline, talk("1"), "and the second one")

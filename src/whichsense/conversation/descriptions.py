@@ -30,21 +30,16 @@ def _lines(options: Sequence[Option]) -> str:
 
 
 def describe_option(option: Option) -> str:
-    """An option with its description and the first sentence of evidence."""
-    parts = [f"{option.id}. {option.label}"]
-    if option.description:
-        parts.append(option.description)
-    quoted = ""
+    """An option with the sentence of its evidence, or with its description where it has none."""
+    about = option.description
     for reading in option.readings[:1]:
         if reading.evidence:
-            quoted = _sentence(reading.evidence[0])
-    line = " – ".join(parts)
-    if quoted and quoted not in line:
-        line = f"{line}: {quoted}"
+            about = _sentence(reading.evidence[0])
+    line = f"{option.id}. {option.label}"
     if option.options:
         labels = ", ".join(inner.label for inner in option.options)
         line = f"{line} ({labels})"
-    return line
+    return f"{line} – {about}" if about else line
 
 
 def _sentence(span: Span) -> str:

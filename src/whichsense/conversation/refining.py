@@ -50,7 +50,8 @@ def refine(
     assert case is not None
     clarification = conversation.clarification or implied_clarification(case)
     wanted = _content(said, Matcher(clarification, case.question))
-    if not wanted or len(said.split()) > _LONGEST:
+    is_short = len(said.split()) <= _LONGEST
+    if not wanted or not is_short or not says_something(said):
         return None
     question = narrowed(case.question, own_words(said))
     turn = Turn(said, Intent(REFINE, question=question), ANSWER)
@@ -78,8 +79,16 @@ def completed(said: str, conversation: Conversation) -> str:
     bare = own_words(said)
     is_short = len(bare.split()) <= _SHORT or conversation.last.shown == NOTHING
     if is_short or bare.lower().partition(" ")[0] in _PREPOSITIONS:
-        return narrowed(case.question, bare)
+        return narrowed(_question_as_asked(conversation), bare)
     return resolved(said, conversation)
+
+
+def _question_as_asked(conversation: Conversation) -> str:
+    """The last question in a person's own words, without what was added to it in vain."""
+    for turn in reversed(conversation.turns):
+        if turn.intent.question == turn.said:
+            return turn.said
+    return conversation.case.question if conversation.case else ""
 
 
 def narrowed(question: str, words: str) -> str:

@@ -54,10 +54,11 @@ def format_clarification(clarification: Clarification) -> str:
     """The question with its numbered options, and how to reply."""
     lines = [click.style(f"{printable(clarification.lead)}?", bold=True)]
     for number, option in enumerate(clarification.options, 1):
-        line = f"{number:>3}. {printable(option.label)}"
+        lines.append(f"{number:>3}. {printable(option.label)}")
         if option.description:
-            line += click.style(f"  {printable(option.description)}", dim=True)
-        lines.append(line)
+            about = printable(option.description)
+            short = textwrap.shorten(about, _WIDTH - 5, placeholder=" …")
+            lines.append(click.style(f"     {short}", dim=True))
     return "\n".join([*lines, click.style(_WAYS, dim=True)])
 
 

@@ -16,6 +16,7 @@ from whichsense.text.words import words
 from whichsense.types import Clarification, Option
 
 _NAME = re.compile(r"(?<=\w )[A-Z]\w*")
+_LONGEST_PHRASE = 8  # words
 _DAYS = {"hour": 1 / 24, "day": 1, "week": 7, "month": 30.4, "year": 365.25}
 _PRICE_SIGNS = ("€", "$", "£", "eur", "usd", "gbp", "price", "fee", "cost")
 
@@ -88,7 +89,9 @@ def _profile(option: Option, asked: set[str]) -> Profile:
         added = [word for word in words(reading.question) if word not in asked]
         fields.append(Field(" ".join(added), 0.9))
         fields.append(Field(reading.answer, 0.9))
-    fields.append(Field(option.description, 0.8))
+    # A whole sentence names much that the option is not about.
+    is_short = len(option.description.split()) <= _LONGEST_PHRASE
+    fields.append(Field(option.description, 0.8 if is_short else 0.6))
     for inner in option.options:
         fields.append(Field(inner.label, 0.8))
     for reading in option.readings:
