@@ -41,7 +41,7 @@ class SlowReader(FakeReader):
                 raise RuntimeError("a secret in /root/secret.py")
             last = case.question.split()[-1]
             seconds = float(last) if last.replace(".", "").isdigit() else 0.0
-            ends_at = time.monotonic() + seconds
+            ends_at = time.monotonic() + (seconds if seconds <= 60 else 0)
             while time.monotonic() < ends_at:
                 check_limits()
                 time.sleep(0.01)

@@ -49,7 +49,7 @@ def test_options_are_chosen_by_id_and_the_story_is_told(client: Any) -> None:
     told = Conversation.from_json(body["conversation"]).last.long_answer
     assert told and len(told.sentences) == 2
     wrong = client.post(f"{path}/replies", json={"options": ["9"]})
-    assert wrong.status_code == 422 and "no option" in wrong.json()["title"]
+    assert wrong.status_code == 409 and "no option" in wrong.json()["title"]
     both = {"options": ["1"], "text": "x"}
     assert client.post(f"{path}/replies", json=both).status_code == 422
     assert client.delete(path).status_code == 204

@@ -42,6 +42,7 @@ def test_requests_made_from_the_description(start: Start, tmp_path: Path) -> Non
             *("--header", f"Authorization: Bearer {key}"),
             *("--request-timeout", "20", "--generation-deterministic", "--no-color"),
         ],
+        cwd=tmp_path,  # it leaves a cache
         capture_output=True,
         text=True,
         timeout=3000,

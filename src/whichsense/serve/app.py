@@ -24,7 +24,7 @@ from uvicorn.config import STARTUP_FAILURE
 from whichsense.serve import problems
 from whichsense.serve.answering.engine import BuildPipeline, Engine
 from whichsense.serve.guard import Guard, json_only
-from whichsense.serve.routes import ask, cases, conversations, search, status
+from whichsense.serve.routes import ask, cases, conversations, corpus, search, status
 from whichsense.serve.schemas.description import describe
 from whichsense.serve.service import Service
 from whichsense.serve.settings import ServiceSettings
@@ -51,13 +51,14 @@ def create_app(
         tasks = [
             asyncio.create_task(_load(service)),
             asyncio.create_task(service.answers.watch()),
+            asyncio.create_task(service.writing.watch()),
             asyncio.create_task(service.tend()),
         ]
         try:
             with _told_of_stop(service):
                 yield
         finally:
-            await service.answers.stop()
+            await asyncio.gather(service.answers.stop(), service.writing.stop())
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -78,7 +79,7 @@ def create_app(
     describe(app)
     # The first that match are found soonest.
     app.include_router(search.recalled)
-    for group in (status, ask, search, conversations, cases):
+    for group in (status, ask, search, conversations, cases, corpus):
         app.include_router(group.router)
     if PAGE.is_dir():
         app.mount("/", StaticFiles(directory=PAGE, html=True), "page")

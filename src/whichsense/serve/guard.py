@@ -26,10 +26,14 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-_LONGEST_URL = 8_192
+UPLOADS = "/v1/corpus/sources/"
+"""Files are sent here."""
+_LONGEST_URL = 32_768
 _log = logging.getLogger("whichsense.serve")
 
-TOO_LARGE = Problem(413, "size", "The body is too large.", "Send a shorter question.")
+TOO_LARGE = Problem(
+    413, "size", "The body is too large.", "Send a shorter question, or a smaller file."
+)
 _SLOW = Problem(
     408, "slow", "The body did not arrive in time.", "Send the whole body at once."
 )
@@ -72,7 +76,7 @@ class Guard:
         exchange = _Exchange(scope, receive, send, self._settings)
         begun = time.perf_counter()
         try:
-            self._check(scope, exchange.headers)
+            self._check(scope, exchange)
             await self._app(scope, exchange.receive, exchange.send)
         except Refused as refused:
             await exchange.refuse(refused.problem)
@@ -90,7 +94,8 @@ class Guard:
                 time.perf_counter() - begun,
             )
 
-    def _check(self, scope: Scope, headers: Headers) -> None:
+    def _check(self, scope: Scope, exchange: _Exchange) -> None:
+        headers = exchange.headers
         if len(scope["raw_path"]) + len(scope["query_string"]) > _LONGEST_URL:
             raise Refused(_URL)
         if self._settings.is_local and not self._is_own_host(headers.get("host", "")):
@@ -103,7 +108,7 @@ class Guard:
             if site == "cross-site" or (origin != own and site != "same-origin"):
                 raise Refused(_ORIGIN)
         declared = headers.get("content-length", "")
-        if declared.isdigit() and int(declared) > self._settings.body_bytes:
+        if declared.isdigit() and int(declared) > exchange.most_bytes:
             raise Refused(TOO_LARGE)
 
     def _is_own_host(self, host: str) -> bool:
@@ -130,10 +135,14 @@ class _Exchange:
         self.status = 0
         self._receive = receive
         self._send = send
-        self._settings = settings
+        self.most_bytes = settings.body_bytes
+        seconds = settings.body_seconds
+        if scope["method"] == "PUT" and scope["path"].startswith(UPLOADS):
+            self.most_bytes = settings.upload_bytes
+            seconds *= max(1, settings.upload_bytes >> 20)
         self._size = 0
         self._complete = False
-        self._ends_at = time.monotonic() + settings.body_seconds
+        self._ends_at = time.monotonic() + seconds
         self._is_api = scope["path"].startswith("/v1/")
 
     async def receive(self) -> Message:
@@ -148,7 +157,7 @@ class _Exchange:
         if message["type"] == "http.request":
             self._size += len(message.get("body", b""))
             self._complete = not message.get("more_body", False)
-            if self._size > self._settings.body_bytes:
+            if self._size > self.most_bytes:
                 raise Refused(TOO_LARGE)
         return message
 

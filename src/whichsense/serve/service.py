@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -79,6 +80,9 @@ class Service:
         """Why it could not start."""
         self.access = Access(settings, self.shared)
         self.answers = Answers(settings, self.shared, self.telemetry)
+        # One writer at a time, beside the answers.
+        alone = replace(settings, parallel=1, queue=8, deadline=3600.0)
+        self.writing = Answers(alone, self.shared, self.telemetry)
         # Short work beside the answers: searches, look-ups, traces.
         self._short = ThreadPoolExecutor(2, "whichsense-short")
         self._short_waiting = 0
@@ -166,7 +170,9 @@ class Service:
         events = running.follow(heartbeat=self.settings.heartbeat)
         return EventStream(events, running.id)
 
-    async def result(self, running: Running, request: Request) -> str:
+    async def result(
+        self, running: Running, request: Request, queue: Answers | None = None
+    ) -> str:
         """The JSON of an answer when it is there. A client that goes away stops its work."""
         ending = asyncio.ensure_future(running.ending())
         leaving = asyncio.ensure_future(_disconnected(request))
@@ -176,7 +182,7 @@ class Service:
             for task in (ending, leaving):
                 task.cancel()
             if not running.ended:
-                self.answers.cancel(running)
+                (queue or self.answers).cancel(running)
         event = running.last_event
         if event.name == "problem":
             raise Refused(running.problem or INTERNAL)
@@ -199,6 +205,7 @@ class Service:
 
     def close(self) -> None:
         self.answers.close()
+        self.writing.close()
         self._short.shutdown(wait=True)
         self.traces.close()
         self.conversations.close()

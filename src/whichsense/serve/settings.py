@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from whichsense.errors import BadConfig
+from whichsense.files import cache_folder
 from whichsense.types import Method
 
 
@@ -46,8 +47,10 @@ class ServiceSettings:
     heartbeat: float = 10.0
     """Seconds of silence after which a stream sends a comment."""
     body_bytes: int = 65_536
+    upload_bytes: int = 64 * 2**20
+    """The largest file that may be added to the index."""
     body_seconds: float = 10.0
-    """Seconds in which a request's body has to arrive."""
+    """Seconds in which a request's body has to arrive; a file gets that long for each megabyte."""
     recall_bytes: int = 32 * 2**20
     """Memory for searches that were answered before; 0: none is remembered."""
     rate: int = 600
@@ -71,6 +74,13 @@ class ServiceSettings:
                 raise BadConfig(f"'{name}' must be more than 0.")
         if self.queue < 0:
             raise BadConfig("'queue' must be at least 0.")
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the index is one that ships with the package, which is never written to."""
+        if self.index in ("", "sample", "handbook"):
+            return True
+        return cache_folder().resolve() in Path(self.index).resolve().parents
 
     @property
     def is_local(self) -> bool:

@@ -71,7 +71,7 @@ def _said(turn: Callable[[], Conversation]) -> Conversation:
         conversation = turn()
     except BadInput as error:
         fix = "Say one of the options, or ask a new question."
-        raise Refused(Problem(422, "reply", str(error), fix)) from None
+        raise Refused(Problem(409, "reply", str(error), fix)) from None
     if conversation.case is not None:
         check_cancelled(conversation.case)
     return conversation

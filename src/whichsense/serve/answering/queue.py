@@ -99,14 +99,14 @@ class Answers:
             if running.streamed:
                 publish("stage", stage_data(stage, case))
 
+        running.publish = publish
         try:
             running.limits.check()
             with self._telemetry.span("whichsense answer", parent):
                 publish("done", work(running, on_stage))
             self._telemetry.count_answer("done")
         except Exception as error:
-            reason = error.reason if isinstance(error, LimitReached) else "failed"
-            self._telemetry.count_answer(reason)
+            self._telemetry.count_answer(_outcome(error))
             running.problem = running.problem or self._explain(error)
             publish("problem", problem_event(0, running.problem).data)
         finally:
@@ -202,6 +202,12 @@ class Answers:
 
     def close(self) -> None:
         self._threads.shutdown(wait=True, cancel_futures=True)
+
+
+def _outcome(error: Exception) -> str:
+    if isinstance(error, LimitReached):
+        return error.reason
+    return "refused" if isinstance(error, Refused) else "failed"
 
 
 def new_id() -> str:

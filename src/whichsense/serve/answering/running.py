@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 
 from whichsense.jobs.limits import Limits
@@ -27,6 +27,8 @@ class Running:
         self.future: Future[None] | None = None
         self.problem: Problem | None = None
         """Why there is no answer, once it has ended without one."""
+        self.publish: Callable[[str, str], None] = _too_early
+        """For the thread: hand an event, its name and its JSON, to all followers."""
         self.alone_since = time.time()
         """When its last follower left."""
         self.followers = 0
@@ -91,3 +93,7 @@ class Running:
     def _leave(self) -> None:
         self.followers -= 1
         self.alone_since = time.time()
+
+
+def _too_early(name: str, data: str) -> None:
+    raise RuntimeError("the work has not begun")

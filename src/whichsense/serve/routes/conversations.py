@@ -31,7 +31,7 @@ ConversationId = Annotated[str, Path(max_length=100)]
 @router.post(
     "",
     response_model=ConversationModel,
-    responses={200: {"content": STREAM}, **problems(410, 422)},
+    responses={200: {"content": STREAM}, **problems(409, 410, 422)},
 )
 async def begin(body: BeginRequest, request: Request, caller: Asks) -> Response:
     """Begin a conversation with a question. Its last turn says what to show: an answer, or a question back."""

@@ -48,7 +48,7 @@ STREAM = {
         "itemSchema": {
             "type": "object",
             "properties": {
-                "event": {"enum": ["stage", "done", "problem"]},
+                "event": {"enum": ["stage", "progress", "done", "problem"]},
                 "data": {"type": "string", "contentMediaType": "application/json"},
                 "id": {"type": "string"},
             },

@@ -119,3 +119,17 @@ class Info(BaseModel):
     explains: bool
     needs_key: bool
     traces: bool
+
+
+class CorpusModel(BaseModel):
+    passages: int
+    generation: int
+    created: str
+    sources: list[str] = Field(description="The names of the files it was made from.")
+    writable: bool
+
+
+class SourceModel(BaseModel):
+    source: str
+    passages: int = Field(description="In the whole index, after the change.")
+    changed: int = Field(description="Passages that were added, or (negative) deleted.")

@@ -5,7 +5,9 @@ One SQLite file in a temporary folder. Nothing in it outlives the service.
 
 from __future__ import annotations
 
+import logging
 import os
+import sqlite3
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +16,7 @@ from whichsense.serve.events import Event
 from whichsense.serve.state.database import Database
 
 FILE = "shared.sqlite"
+_log = logging.getLogger("whichsense.serve")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS running (
     id TEXT PRIMARY KEY, owner TEXT, process INTEGER, followed REAL, cancelled INTEGER DEFAULT 0, at REAL
@@ -32,13 +35,13 @@ class Shared:
     def begin(self, case_id: str, owner: str) -> None:
         """Announce a stream that this process works on."""
         now = time.time()
-        self._database.rows(
+        self._write(
             "INSERT INTO running VALUES (?, ?, ?, ?, 0, ?)",
             (case_id, owner, os.getpid(), now, now),
         )
 
     def add(self, case_id: str, event: Event) -> None:
-        self._database.rows(
+        self._write(
             "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?)",
             (case_id, event.number, event.name, event.data),
         )
@@ -53,7 +56,7 @@ class Shared:
 
     def events(self, case_id: str, after: int) -> list[Event]:
         """The events of a stream after a number. Whoever asks follows it, and keeps it running."""
-        self._database.rows(
+        self._write(
             "UPDATE running SET followed = ? WHERE id = ?", (time.time(), case_id)
         )
         rows = self._database.rows(
@@ -99,15 +102,25 @@ class Shared:
         rate, and may lie at most `burst` requests ahead.
         """
         now, each = time.time(), 60.0 / rate
-        admitted = self._database.rows(
+        admitted = self._write(
             "INSERT INTO rates VALUES (?1, ?2 + ?3) ON CONFLICT (key) DO UPDATE SET due = max(due, ?2) + ?3"
             " WHERE max(due, ?2) - ?2 <= ?3 * (?4 - 1) RETURNING due",
             (key, now, each, burst),
         )
-        if admitted:
+        if admitted or admitted is None:
             return 0.0
         (due,) = self._database.rows("SELECT due FROM rates WHERE key = ?", (key,))[0]
         return max(0.0, float(due) - now - each * (burst - 1))
+
+    def _write(
+        self, statement: str, values: Sequence[object]
+    ) -> list[tuple[object, ...]] | None:
+        """Run a statement; None where the disk is full: what is shared helps, but no answer waits for it."""
+        try:
+            return self._database.rows(statement, values)
+        except sqlite3.OperationalError as error:
+            _log.error("what workers share cannot be written: %s", error)
+            return None
 
     def close(self) -> None:
         self._database.close()
