@@ -51,8 +51,12 @@ def test_a_key_opens_the_service_until_it_is_revoked(
     assert client.get(path, headers=bearer(other)).status_code == 404
     assert client.get(path, headers=bearer(admin)).status_code == 200
     assert not client.get("/v1/cases", headers=bearer(other)).json()["cases"]
-    keys.revoke("own")
-    assert client.get(path, headers=bearer(own)).status_code == 401
+    for name in ("own", "other", "admin"):
+        keys.revoke(name)
+        assert client.get(path, headers=bearer(own)).status_code == 401
+    assert client.get("/v1/cases").status_code == 401, "no key left opens nothing"
+    (tmp_path / "keys.json").write_text("{")
+    assert client.get("/v1/cases").status_code == 503
 
 
 def test_keys_are_kept_as_hashes(tmp_path: Path) -> None:

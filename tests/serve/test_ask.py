@@ -146,6 +146,7 @@ def test_a_client_that_goes_away_stops_its_work(start: Start) -> None:
 def test_an_error_shows_nothing_of_the_inside(start: Start) -> None:
     response = ask(start(), "will fail")
     assert response.status_code == 500
+    assert response.json()["instance"].startswith("urn:whichsense:case:")
     assert "secret" not in response.text and "Traceback" not in response.text
 
 

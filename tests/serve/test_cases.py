@@ -107,7 +107,10 @@ def test_answers_go_on_when_the_disk_is_full(
 
     monkeypatch.setattr(Database, "rows", full)
     assert ask(client).status_code == 200
-    assert ask(client).status_code == 200
+    with stream(client) as response:
+        assert list(events(response.iter_lines()))[-1][0] == "done"
+    rejoined = client.get(response.headers["location"]).json()
+    assert rejoined["state"] == "finished", "for a while, without its trace"
     assert client.get("/readyz").json()["traces"] == "2 lost: database or disk is full"
     assert "whichsense_traces_lost_total 2.0" in client.get("/metrics").text
     monkeypatch.undo()

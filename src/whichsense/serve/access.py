@@ -52,14 +52,16 @@ class Access:
     def __init__(self, settings: ServiceSettings, shared: Shared) -> None:
         self._file = KeyFile(settings.state)
         self._default_rate = settings.rate
-        self._given = settings.api_key
+        self._given = settings.api_key.encode()
+        self._is_local = settings.is_local
         self._shared = shared
         self._pepper = secrets.token_bytes(32)
         self._known: dict[bytes, str] = {}  # keyed hash of a whole key → its id
         self._one_at_a_time = asyncio.Semaphore(1)  # scrypt takes 16 MB
 
     def needs_key(self) -> bool:
-        return bool(self._given or self._file.active())
+        """Always at a public address, and wherever there is or was a key: revoking the last one opens nothing."""
+        return bool(self._given or not self._is_local or self._file.keys())
 
     async def identify(self, authorization: str) -> Caller:
         """The caller behind an Authorization header; Refused where there is none."""
@@ -69,7 +71,7 @@ class Access:
         token = token.strip()
         if scheme.lower() != "bearer" or not token.isascii():
             raise Refused(_UNKNOWN)
-        if self._given and secrets.compare_digest(token, self._given):
+        if self._given and secrets.compare_digest(token.encode(), self._given):
             return Caller("environment", ("ask",), self._default_rate)
         key = await self._verified(token)
         return Caller(key.id, key.scopes, key.rate or self._default_rate)

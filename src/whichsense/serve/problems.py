@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -30,6 +30,8 @@ class Problem:
     title: str
     fix: str
     errors: Sequence[Mapping[str, str]] = ()
+    instance: str = ""
+    """What the service's log calls this failure."""
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def body(self) -> dict[str, Any]:
@@ -39,6 +41,8 @@ class Problem:
             "status": self.status,
             "fix": self.fix,
         }
+        if self.instance:
+            table["instance"] = f"urn:whichsense:case:{self.instance}"
         if self.errors:
             table["errors"] = [dict(error) for error in self.errors]
         return table
@@ -91,7 +95,7 @@ INTERNAL = Problem(
     500,
     "internal",
     "The service failed at this request.",
-    "Ask again; if it fails again, report the X-Request-Id of this response.",
+    "Ask again; if it fails again, report its 'instance', or the X-Request-Id of this response.",
 )
 # What HTTP itself refuses, by status: kind, title, fix.
 _PLAIN = {
@@ -104,7 +108,7 @@ _PLAIN = {
 }
 
 
-def problem_of(error: Exception) -> Problem:
+def problem_of(error: Exception, case_id: str = "") -> Problem:
     """How a client is told of an error. Messages of our own errors may name files: they go to the log alone."""
     if isinstance(error, Refused):
         return error.problem
@@ -122,7 +126,7 @@ def problem_of(error: Exception) -> Problem:
             "This cannot be asked of the index that is served.",
             "Check the question, the method and the ids.",
         )
-    _log.error("a request failed", exc_info=error)
+    _log.error("a request failed: %s", case_id, exc_info=error)
     if isinstance(error, IndexFault):
         return Problem(
             503,
@@ -137,7 +141,7 @@ def problem_of(error: Exception) -> Problem:
             "The service is not set up for this.",
             "Tell the operator: the service's log has the reason.",
         )
-    return INTERNAL
+    return replace(INTERNAL, instance=case_id)
 
 
 def install(app: FastAPI) -> None:

@@ -107,15 +107,15 @@ class Answers:
             self._telemetry.count_answer("done")
         except Exception as error:
             self._telemetry.count_answer(_outcome(error))
-            running.problem = running.problem or self._explain(error)
+            running.problem = running.problem or self._explain(error, running.id)
             publish("problem", problem_event(0, running.problem).data)
         finally:
             took = time.monotonic() - begun
             self._loop.call_soon_threadsafe(self._end, running, took)
 
-    def _explain(self, error: Exception) -> Problem:
+    def _explain(self, error: Exception, case_id: str) -> Problem:
         if not isinstance(error, LimitReached):
-            return problem_of(error)
+            return problem_of(error, case_id)
         if error.reason == "cancelled":
             return CANCELLED
         title = "The deadline passed before the question's turn came."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sqlite3
 from collections.abc import AsyncIterator
 from typing import Annotated
@@ -96,7 +97,15 @@ async def _live_events(
 
 
 async def _finished(service: Service, case_id: str, caller: Caller) -> Case | None:
-    return await service.briefly(lambda: service.traces.find(case_id, caller.sees))
+    """A case that is kept; one whose trace was lost as long as its stream can be rejoined."""
+    kept = await service.briefly(lambda: service.traces.find(case_id, caller.sees))
+    running = service.answers.find(case_id)
+    if kept is not None or running is None or not running.ended:
+        return kept
+    if running.last_event.name != "done" or caller.sees not in (None, running.owner):
+        return None
+    value = json.loads(running.last_event.data)
+    return Case.from_json(value.get("case") or value["conversation"]["case"])
 
 
 async def _replay(case_id: str, case: Case, after: int) -> AsyncIterator[Event | None]:

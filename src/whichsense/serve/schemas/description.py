@@ -15,6 +15,7 @@ class ProblemModel(BaseModel):
     title: str
     status: int
     fix: str
+    instance: str = ""
     errors: list[dict[str, str]] = []
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from whichsense.errors import BadInput
+from whichsense.errors import BadConfig, BadInput
 from whichsense.files import lock, read_json, write_atomically
 
 FILE = "keys.json"
@@ -95,12 +95,20 @@ class KeyFile:
             return {}
         seen = (status.st_mtime_ns, status.st_ino)
         if seen != self._seen:
-            keys = {}
+            self._seen, self._keys = seen, self._read()
+        return self._keys
+
+    def _read(self) -> dict[str, ApiKey]:
+        keys = {}
+        try:
             for row in read_json(self._path)["keys"]:
                 key = ApiKey(**row | {"scopes": tuple(row["scopes"])})
                 keys[key.id] = key
-            self._seen, self._keys = seen, keys
-        return self._keys
+        except (BadInput, KeyError, TypeError) as error:
+            raise BadConfig(
+                f"'{self._path}' is damaged ({error}). Restore it, or delete it and make new keys."
+            ) from None
+        return keys
 
     def active(self) -> dict[str, ApiKey]:
         return {key.id: key for key in self.keys().values() if key.revoked is None}
