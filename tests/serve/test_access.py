@@ -142,6 +142,30 @@ def test_every_response_has_security_headers(client: Any) -> None:
         )
 
 
+def test_a_page_is_served_beside_the_paths(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page"
+    page.mkdir()
+    (page / "index.html").write_text("<!doctype html><title>whichsense</title>")
+    monkeypatch.setattr("whichsense.serve.app.PAGE", page)
+    client = start()
+    response = client.get("/")
+    assert "whichsense" in response.text
+    assert "script-src 'self'" in response.headers["content-security-policy"]
+    for method, path, status in (
+        ("GET", "/../traces.sqlite", 404),
+        ("GET", "/%2e%2e/traces.sqlite", 404),
+        ("PUT", "/v1/none", 404),
+        ("POST", "/", 405),
+    ):
+        response = client.request(method, path, json={})
+        assert response.status_code == status, (method, path)
+        assert response.json()["fix"]
+    assert response.headers["allow"] == "GET, HEAD"
+    assert client.post("/v1/search", json={"question": "puma"}).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "status"),
     [

@@ -17,8 +17,11 @@ from types import FrameType
 from typing import Any
 
 from fastapi import Depends, FastAPI
+from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 from uvicorn.config import STARTUP_FAILURE
 
 from whichsense.serve import problems
@@ -82,7 +85,7 @@ def create_app(
     for group in (status, ask, search, conversations, cases, corpus):
         app.include_router(group.router)
     if PAGE.is_dir():
-        app.mount("/", StaticFiles(directory=PAGE, html=True), "page")
+        app.mount("/", Page(directory=PAGE, html=True), "page")
     if settings.origins:
         app.add_middleware(
             CORSMiddleware,
@@ -93,6 +96,15 @@ def create_app(
         )
     app.add_middleware(Guard, settings=settings, telemetry=telemetry)
     return app
+
+
+class Page(StaticFiles):
+    """The page's files; what is below /v1 and no route knows is not there, whatever the method."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        if scope["path"].startswith("/v1/"):
+            raise HTTPException(404)
+        return await super().get_response(path, scope)
 
 
 async def _load(service: Service) -> None:

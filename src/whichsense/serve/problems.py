@@ -182,7 +182,7 @@ def _allowed(request: Request) -> list[str]:
         matches, _ = route.matches(request.scope)
         if matches is not Match.NONE:
             methods |= getattr(route, "methods", None) or set()
-    return sorted(methods)
+    return sorted(methods or {"GET", "HEAD"})  # a folder of files has no list
 
 
 def _invalid(errors: Sequence[Any]) -> Problem:
