@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -29,19 +30,19 @@ RECORDS = [
 ]
 ANSWERS = {"Nicholson": "Jack Nicholson", "Ledger": "Heath Ledger"}
 QUESTION = "Who played the Joker?"
+_SECONDS = re.compile(r"^(?:Who played|What about) .* ([0-9]+(?:\.[0-9]+)?)$")
 
 
 @dataclass(frozen=True)
 class SlowReader(FakeReader):
-    """Takes as many seconds as the question's last word says: "Who played the Joker? 0.5"."""
+    """Takes as many seconds as some questions say at their end: "Who played the Joker? 0.5"."""
 
     def read(self, cases: Sequence[Case]) -> list[Case]:
         for case in cases:
             if "fail" in case.question:
                 raise RuntimeError("a secret in /root/secret.py")
-            last = case.question.split()[-1]
-            seconds = float(last) if last.replace(".", "").isdigit() else 0.0
-            ends_at = time.monotonic() + (seconds if seconds <= 60 else 0)
+            wanted = _SECONDS.search(case.question)
+            ends_at = time.monotonic() + (float(wanted[1]) if wanted else 0)
             while time.monotonic() < ends_at:
                 check_limits()
                 time.sleep(0.01)

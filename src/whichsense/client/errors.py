@@ -16,4 +16,4 @@ class ServiceError(WhichsenseError):
         super().__init__(f"{title} {problem.get('fix', '')}".strip())
         self.status = status
         self.problem = problem
-        self.retry_after = float(wait) if wait.isdigit() else None
+        self.retry_after = float(wait) if wait.isascii() and wait.isdigit() else None

@@ -108,7 +108,11 @@ class Guard:
             if site == "cross-site" or (origin != own and site != "same-origin"):
                 raise Refused(_ORIGIN)
         declared = headers.get("content-length", "")
-        if declared.isdigit() and int(declared) > exchange.most_bytes:
+        if (
+            declared.isascii()
+            and declared.isdigit()
+            and int(declared) > exchange.most_bytes
+        ):
             raise Refused(TOO_LARGE)
 
     def _is_own_host(self, host: str) -> bool:
