@@ -19,6 +19,7 @@ import uvicorn
 from fake_service import build, make_index
 
 from whichsense.serve.app import create_app
+from whichsense.serve.protocol import BoundedProtocol
 from whichsense.serve.settings import ServiceSettings
 
 Start = Callable[..., Any]
@@ -33,7 +34,9 @@ def index_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 def running_server(settings: ServiceSettings) -> Iterator[str]:
     """The address of a server that ends with the block."""
     app = create_app(settings, build)
-    config = uvicorn.Config(app, log_level="warning", access_log=False)
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, http=BoundedProtocol
+    )
     server = uvicorn.Server(config)
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))

@@ -232,3 +232,23 @@ def test_hostile_requests_get_an_answer(client: Any) -> None:
         assert not answer.startswith(b"HTTP/1.1 5"), request[:60]
         assert b"/root" not in answer and b"Traceback" not in answer
     assert ask(client).status_code == 200
+
+
+def test_a_head_that_does_not_end_is_cut_off(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whichsense.serve.protocol.HEAD_SECONDS", 0.3)
+    client = start()
+    host, port = client.base_url.host, client.base_url.port
+    for begin in (b"", b"GET /healthz HTTP/1.1\r\nX: "):
+        with socket.create_connection((host, port), timeout=10) as raw:
+            raw.sendall(begin)
+            assert raw.recv(100) == b"", "the server closes it"
+    with socket.create_connection((host, port), timeout=10) as raw:
+        raw.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
+        with pytest.raises(OSError):
+            for _ in range(10_000):
+                raw.sendall(b"y" * 10_000)
+    assert ask(client, f"{QUESTION} 0.6").status_code == 200, (
+        "an answer may take longer"
+    )

@@ -90,7 +90,7 @@ def create_app(
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.origins,
-            allow_methods=["GET", "POST", "DELETE"],
+            allow_methods=["GET", "POST", "PUT", "DELETE"],
             allow_headers=["Authorization", "Content-Type", "Last-Event-ID"],
             expose_headers=["Location", "Retry-After", "X-Request-Id"],
         )
@@ -130,7 +130,8 @@ def _told_of_stop(service: Service) -> Iterator[None]:
     before: dict[signal.Signals, Any] = {}
 
     def stop() -> None:
-        stopping.append(asyncio.create_task(service.answers.stop()))
+        for queue in (service.answers, service.writing):
+            stopping.append(asyncio.create_task(queue.stop()))
 
     def handle(number: int, frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(stop)

@@ -8,7 +8,7 @@ import secrets
 import time
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from whichsense.serve.problems import INTERNAL, Problem, Refused
@@ -80,8 +80,8 @@ class Guard:
             await self._app(scope, exchange.receive, exchange.send)
         except Refused as refused:
             await exchange.refuse(refused.problem)
-        except asyncio.CancelledError:
-            raise
+        except ClientDisconnect:
+            pass  # nobody is there to be told
         except Exception:
             _log.exception("a request failed: %s", exchange.request_id)
             await exchange.refuse(INTERNAL)
@@ -154,8 +154,8 @@ class _Exchange:
         if self._complete:
             return await self._receive()
         try:
-            left = max(0.0, self._ends_at - time.monotonic())
-            message = await asyncio.wait_for(self._receive(), left)
+            async with asyncio.timeout(max(0.0, self._ends_at - time.monotonic())):
+                message = await self._receive()
         except TimeoutError:
             raise Refused(_SLOW) from None
         if message["type"] == "http.request":

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -18,12 +21,12 @@ from uvicorn.supervisors import Multiprocess
 from whichsense.errors import BadConfig
 from whichsense.serve.answering.engine import BuildPipeline
 from whichsense.serve.app import create_app
+from whichsense.serve.protocol import BoundedProtocol
 from whichsense.serve.service import Service
 from whichsense.serve.settings import ServiceSettings
 from whichsense.serve.state.keys import KeyFile
 
 _CONNECTIONS = 4096  # in one worker; more are refused at once
-_LARGEST_HEADERS = 32_768  # bytes
 
 
 def serve(
@@ -52,21 +55,43 @@ def serve(
         log_level="warning",
         access_log=False,
         server_header=False,
+        http=BoundedProtocol,
         limit_concurrency=_CONNECTIONS,
-        h11_max_incomplete_event_size=_LARGEST_HEADERS,
         timeout_graceful_shutdown=int(settings.grace) + 5,
     )
     try:
         socket = config.bind_socket()
         say(_greeting(settings, socket.getsockname()[1]))
-        with contextlib.suppress(KeyboardInterrupt):
+        with contextlib.suppress(KeyboardInterrupt, _Terminated), _terminated():
             if settings.workers > 1:
                 Multiprocess(config, [socket]).run()
             else:
                 uvicorn.Server(config).run([socket])
-                _check_started(app)
+        if settings.workers == 1:
+            _check_started(app)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Terminated(Exception):
+    """SIGTERM, once the server has ended."""
+
+
+@contextlib.contextmanager
+def _terminated() -> Iterator[None]:
+    """uvicorn raises SIGTERM again when it has ended; by default that would end Python before it has tidied up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _check_started(app: Any) -> None:

@@ -82,7 +82,7 @@ class Service:
         self.answers = Answers(settings, self.shared, self.telemetry)
         # One writer at a time, beside the answers.
         alone = replace(settings, parallel=1, queue=8, deadline=3600.0)
-        self.writing = Answers(alone, self.shared, self.telemetry)
+        self.writing = Answers(alone, self.shared, telemetry, counted=False)
         # Short work beside the answers: searches, look-ups, traces.
         self._short = ThreadPoolExecutor(2, "whichsense-short")
         self._short_waiting = 0

@@ -40,8 +40,14 @@ class Answers:
     """Lives in the event loop; the work is done by `parallel` threads."""
 
     def __init__(
-        self, settings: ServiceSettings, shared: Shared, telemetry: Telemetry
+        self,
+        settings: ServiceSettings,
+        shared: Shared,
+        telemetry: Telemetry,
+        *,
+        counted: bool = True,
     ) -> None:
+        self._counted = counted  # whether its length is a gauge
         self._settings = settings
         self._shared = shared
         self._telemetry = telemetry
@@ -76,8 +82,12 @@ class Answers:
         running = Running(new_id(), owner, allowed, streamed=streamed)
         self._running[running.id] = running
         running.future = self._threads.submit(self._run, running, work, parent or {})
-        self._telemetry.set_active(self.active)
+        self._show_length()
         return running
+
+    def _show_length(self) -> None:
+        if self._counted:
+            self._telemetry.set_active(self.active)
 
     def _busy(self, kind: str, title: str) -> Problem:
         wait = (self.active + 1) * self._mean_seconds / self._settings.parallel
@@ -134,7 +144,7 @@ class Answers:
             self._ended_at[running.id] = time.time()
         else:
             self._running.pop(running.id, None)
-        self._telemetry.set_active(self.active)
+        self._show_length()
 
     def find(self, case_id: str) -> Running | None:
         """An answer of this worker that is running or has just ended."""
