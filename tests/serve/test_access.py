@@ -132,6 +132,17 @@ def test_an_origin_can_be_allowed(start: Start) -> None:
     assert response.headers["access-control-allow-origin"] == "https://page.example"
 
 
+def test_a_wrong_method_is_told_the_right_ones(client: Any) -> None:
+    for path, methods in (
+        ("/v1/ask", "POST"),
+        ("/v1/cases/x", "DELETE, GET"),
+        ("/v1/corpus/sources/x", "DELETE, PUT"),
+    ):
+        response = client.request("PATCH", path)
+        assert response.status_code == 405
+        assert response.headers["allow"] == methods
+
+
 def test_every_response_has_security_headers(client: Any) -> None:
     for response in (client.get("/healthz"), client.get("/none"), ask(client)):
         policy = response.headers["content-security-policy"]

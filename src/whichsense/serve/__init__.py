@@ -8,9 +8,11 @@ guard.py      what holds for every request: sizes, hosts, security headers, no s
 access.py     who asks: API keys, scopes, rates
 telemetry.py  Prometheus counters, OpenTelemetry spans
 state/        what is kept: keys, traces, conversations, and what the workers of one service share
+recall.py     searches that were answered before
 service.py    all of these for one worker: what routes, and other protocols, call
-schemas.py    requests and responses as OpenAPI describes them
+schemas/      requests and responses as OpenAPI describes them
 routes/       one file for each group of paths
 page/         the page's static files
+protocol.py   HTTP on the wire, with a bound on the head of a request
 app.py run.py one application from these; workers, signals, sockets
 """

@@ -12,7 +12,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import Match
+from starlette.routing import Match, Mount
 
 from whichsense.errors import BadInput, IndexFault, MissingStage, WhichsenseError
 
@@ -176,13 +176,16 @@ def install(app: FastAPI) -> None:
 
 
 def _allowed(request: Request) -> list[str]:
-    """The methods of all routes with this path; starlette names those of the first alone."""
-    methods: set[str] = set()
-    for route in request.app.routes:
-        matches, _ = route.matches(request.scope)
-        if matches is not Match.NONE:
-            methods |= getattr(route, "methods", None) or set()
-    return sorted(methods or {"GET", "HEAD"})  # a folder of files has no list
+    """The methods that this path has, by trying them: starlette names those of the first route alone."""
+    allowed = []
+    for method in ("DELETE", "GET", "POST", "PUT"):
+        scope = dict(request.scope) | {"method": method}
+        for route in request.app.routes:
+            is_page = isinstance(route, Mount)
+            if not is_page and route.matches(scope)[0] is Match.FULL:
+                allowed.append(method)
+                break
+    return allowed or ["GET", "HEAD"]  # a file of the page
 
 
 def _invalid(errors: Sequence[Any]) -> Problem:
