@@ -113,7 +113,8 @@ class Answers:
         try:
             running.limits.check()
             with self._telemetry.span("whichsense answer", parent):
-                publish("done", work(running, on_stage))
+                body = work(running, on_stage)
+            publish("done", body)
             self._telemetry.count_answer("done")
         except Exception as error:
             self._telemetry.count_answer(_outcome(error))
