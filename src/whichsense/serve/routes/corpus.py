@@ -67,7 +67,7 @@ async def corpus(request: Request, caller: Asks) -> Response:
     openapi_extra={
         "requestBody": {
             "required": True,
-            "content": {"application/octet-stream": {"schema": {"type": "string"}}},
+            "content": {"application/octet-stream": {"schema": {}}},
         }
     },
 )
