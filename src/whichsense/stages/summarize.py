@@ -163,9 +163,13 @@ class CompactSummarizer:
 
     @cached_property
     def _support(self) -> Support:
+        """The judge of the weights, or word overlap where they have none."""
         from whichsense.models.compact.story.overlap import WordOverlap
+        from whichsense.models.compact.support.judge import NETS, SupportJudge
 
-        return WordOverlap()
+        if not (self.compact.folder / NETS).is_file():
+            return WordOverlap()
+        return SupportJudge(self.compact.model)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,54 +25,62 @@ _COMMON = vocabulary.THINGS | frozenset(
 )
 
 
-def restore_capitals(question: str, passages: Iterable[Passage]) -> str:
+def restore_capitals(
+    question: str, passages: Iterable[Passage], asked: str = ""
+) -> str:
     """A question without capitals, but for its first letter, with the names of the passages in their own; another one
-    as it is.
+    as it is. A rewrite is judged by the question as it was `asked`.
 
     >>> passage = Passage("1", "Batman (1989 film)", "Jack Nicholson played the Joker in it.")
     >>> restore_capitals("who played the joker in the 1989 film batman", [passage])
     'who played the Joker in the 1989 film Batman'
     """
-    if not is_lower_case(question[1:]):
+    if not is_lower_case((asked or question)[1:]):
         return question
+    passages = list(passages)
+    lowered: set[str] = set(_COMMON)
+    for passage in passages:
+        lowered.update(word for word in _WORD.findall(passage.text) if word.islower())
     names: dict[str, str] = {}
     for passage in passages:
-        _collect(passage, names)
+        _collect(passage, names, lowered)
     words = question.split(" ")
     place = 0
     while place < len(words):
         for size in range(min(_LONGEST, len(words) - place), 0, -1):
             phrase = " ".join(words[place : place + size])
             core = _OWNER.sub("", phrase.strip("?,.“”\"'"))
-            if core and core in names:
-                words[place : place + size] = phrase.replace(core, names[core]).split()
+            name = names.get(core.lower(), "")
+            if name:
+                words[place : place + size] = phrase.replace(core, name).split()
                 place += size - 1
                 break
         place += 1
     return " ".join(words)
 
 
-def _collect(passage: Passage, names: dict[str, str]) -> None:
-    """Names in a title and in a text: lower case → as they are written."""
+def _collect(passage: Passage, names: dict[str, str], lowered: set[str]) -> None:
+    """Names in a title and in a text: lower case → as they are written. A word of `lowered` alone is no name."""
     name, _ = split_title(passage.title)
-    lowered_words = {word for word in _WORD.findall(passage.text) if word.islower()}
     capitals = sum(word[0].isupper() for word in name.split())
-    is_name = capitals > 1 or (" " not in name and name.lower() not in lowered_words)
+    is_name = capitals > 1 or (" " not in name and name.lower() not in lowered)
     if is_name:
         names.setdefault(name.lower(), name)
     opening = name.split()[0] if name else ""
-    if opening.istitle() and opening.lower() not in lowered_words:
+    if opening.istitle() and opening.lower() not in lowered:
         names.setdefault(opening.lower(), opening)
     for run in _capitalized_runs(passage.text):
         for first in range(len(run)):
             for last in range(first + 1, min(first + _LONGEST, len(run)) + 1):
                 part = run[first:last]
-                is_cut_off = part[0] == "The" and last < len(run)
+                ends_early = last < len(run)
+                is_cut_off = ends_early and (
+                    part[0] == "The" or part[-1].lower() in lowered
+                )
                 if part[0] in _LINKS or part[-1] in _LINKS or is_cut_off:
                     continue
                 phrase = " ".join(part)
-                is_common = phrase.lower() in lowered_words | _COMMON
-                if last - first == 1 and is_common:
+                if last - first == 1 and phrase.lower() in lowered:
                     continue
                 names.setdefault(phrase.lower(), phrase)
 

@@ -46,7 +46,7 @@ _BAD_START = re.compile(
 )
 _NAME = re.compile(
     r"(?:(?:Sir|Dr|Dame|Lord|Lady)\.? )?"
-    r"(?P<name>[A-Z][\w’'.-]*\w(?: (?:[A-Z][\w’'.-]*|de|von|van|der|la|of))+)(?= [a-z(]|,)"
+    r"(?P<name>(?!The |An? |In |On |At |After )[A-Z][\w’'.-]*\w(?: (?:[A-Z][\w’'.-]*|de|von|van|der|la|of))+)(?= [a-z(]|,)"
 )
 _PLACE_PREPOSITIONS = frozenset("in over at on from near of to across the".split())
 _AFTER_OBJECT = re.compile(
@@ -68,12 +68,12 @@ def title_name(passage: Passage) -> str:
     ('the 1989 film Batman', '')
     """
     name, _ = split_title(passage.title)
-    if not name or _SECTION_TITLE.search(name) or _is_document(name):
-        return ""
     qualifier = work_of(passage)
     if qualifier is not None:
         has_span = re.search(r"\d\D\d", qualifier.modifier) is not None
         return f"the {qualifier.phrase(modified=not has_span)} {name}"
+    if not name or _SECTION_TITLE.search(name) or _is_document(name):
+        return ""
     has_article = re.search(rf"\b[Tt]he {re.escape(name)}\b", passage.text)
     return f"the {name}" if has_article else name
 

@@ -23,7 +23,7 @@ from whichsense.text.spans import spans_of
 from whichsense.text.words import words
 from whichsense.types import Case, Passage, Reading, Span
 
-LEAST_SUPPORT = 0.6
+LEAST_SUPPORT = 0.5
 # "The" inside a question that begins no name: "The British version".
 _LOOSE_ARTICLE = re.compile(
     rf"(?<=[a-z] )The(?= (?:[a-z\d]|(?:{'|'.join(sorted(NATIONAL_ADJECTIVES))}) [a-z]))"
@@ -116,7 +116,7 @@ def tell(case: Case, reading: Reading, support: Support) -> Telling | None:
     is_relevant = share >= _LEAST_RELEVANT
     nearest = [hit.passage for hit in case.hits[:_NEAREST]]
     question = restore_capitals(
-        reading.question, [*(span.passage for span in spans), *nearest]
+        reading.question, [*(span.passage for span in spans), *nearest], case.question
     )
     question = _LOOSE_ARTICLE.sub("the", question)
     stated, passage = _supported_statement(question, reading, spans, support)

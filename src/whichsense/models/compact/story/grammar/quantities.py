@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from whichsense.models.compact.rewrite.forms.clauses.tokens import is_participle
 from whichsense.models.compact.story.grammar.gaps import (
     COPULAS,
     DO,
@@ -88,6 +89,11 @@ def _parse_number(words: list[str]) -> Gap | None:
     elif behind[0] in COPULAS and behind[1:2] == ["there"]:
         after = " ".join(behind[2:])
         gap = Gap(f"there {behind[0]}", after, "number", wh, counted)
-    elif behind[-1].lower() not in STRANDED:
+    elif behind[-1].lower() not in STRANDED and _is_subject(behind):
         gap = Gap("", " ".join(behind), "number", wh, counted)
     return gap
+
+
+def _is_subject(behind: list[str]) -> bool:
+    """Whether what is counted does what the verb says: "have won", not "have they won"."""
+    return behind[0] not in ("have", "has", "had") or is_participle(behind[1])

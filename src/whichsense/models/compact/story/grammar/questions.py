@@ -67,6 +67,8 @@ def _parse_where(wh: str, rest: list[str]) -> Gap | None:
 
 
 def _parse_who(wh: str, rest: list[str]) -> Gap | None:
+    if rest[1:3] == ["the", "voice"] and rest[0] in ("does", "did"):
+        return Gap("", " ".join(rest), "name", wh)
     if rest[0] in DO:
         return parse_object(wh, rest, "name")
     if rest[-1].lower() in STRANDED:

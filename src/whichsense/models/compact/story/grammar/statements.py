@@ -33,7 +33,8 @@ _FIGURE = re.compile(r"[\d.,]+(?: (?:million|billion|thousand))?|[a-z]+(?:-[a-z]
 _PLURALS = {"is": "are", "was": "were", "has": "have"}
 # Words that mean another time to whoever reads the statement.
 _RELATIVE = re.compile(
-    r"\b(?:(?:this|next|last) (?:year|season|month|week|time)|now|today|yet|so far|upcoming)\b",
+    r"\b(?:(?:this|next|last) (?:year|season|month|week|time)|now|today|yet|so far|upcoming"
+    r"|you|your|I|my|we|our|they)\b",
     re.I,
 )
 _LONGEST_ANSWER = 12  # words

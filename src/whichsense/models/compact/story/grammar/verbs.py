@@ -22,7 +22,7 @@ _REGULAR = _words(
     introduce invade join kill land last launch live marry mean move name need open occur originate own paint
     pass perform play premiere produce publish qualify reach receive record reign release represent resign
     retire return score separate serve settle sign start stay stop support surrender turn use visit want weigh
-    work apply allow charge require offer carry cover deliver borrow accept expect pay provide measure star film
+    work apply allow charge require offer carry cover deliver borrow accept expect pay provide measure 
     arrest elect vote affect extract hire rent store replace repair answer ask export import transfer recommend
     accrue approve insure warn remain keep drive declare border flood complete reopen adopt ban abolish legalize
     sail crash collapse explode erupt succeed lead rule"""
