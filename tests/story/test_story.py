@@ -119,7 +119,7 @@ def test_answers_without_a_sentence_are_given_by_their_title() -> None:
     first = reading("Who wrote the words of Rain?", "Ann Lee", "Rain", text)
     other = reading("Who wrote the music of Rain?", "Bo Finch", "Rain", text)
     answer = write_story(case("Who wrote Rain?", first, other), Refuses(), Length())
-    assert "According to “Rain”, answers are Ann Lee and Bo Finch." in answer.text
+    assert "The answers found in “Rain” are Ann Lee and Bo Finch." in answer.text
 
 
 def test_it_is_deterministic() -> None:

@@ -46,7 +46,8 @@ _BAD_START = re.compile(
 )
 _NAME = re.compile(
     r"(?:(?:Sir|Dr|Dame|Lord|Lady)\.? )?"
-    r"(?P<name>(?!The |An? |In |On |At |After )[A-Z][\w’'.-]*\w(?: (?:[A-Z][\w’'.-]*|de|von|van|der|la|of))+)(?= [a-z(]|,)"
+    r"(?P<name>(?!The |An? |In |On |At |After )[A-Z][\w’'.-]*\w"
+    r"(?: (?:[A-Z][\w’'.-]*|de|von|van|der|la|of))+)(?= [a-z(]|,)"
 )
 _PLACE_PREPOSITIONS = frozenset("in over at on from near of to across the".split())
 _AFTER_OBJECT = re.compile(

@@ -95,15 +95,19 @@ class Telling:
 
 
 def attributed(answers: Sequence[str], passage: Passage) -> str:
-    """Answers by the title that gives them.
+    """Answers by the title of the passage in which they were found.
 
     >>> attributed(["1989", "1990"], Passage("1", "Dates", ""))
-    'According to “Dates”, answers are 1989 and 1990.'
+    'The answers found in “Dates” are 1989 and 1990.'
     """
-    title = clean(passage.title) or passage.id
-    if len(answers) == 1:
-        return f"According to “{title}”, the answer is {clean(answers[0])}."
-    return f"According to “{title}”, answers are {join(list(map(clean, answers)))}."
+    title = clean(passage.title)
+    names = [clean(answer) for answer in answers]
+    if len(names) > 1:
+        where = f" in “{title}”" if title else ""
+        return f"The answers found{where} are {join(names)}."
+    # A passage about the answer has it for its title.
+    where = f", in “{title}”" if title and title != names[0] else ""
+    return f"The answer found is {names[0]}{where}."
 
 
 def tell(case: Case, reading: Reading, support: Support) -> Telling | None:
