@@ -55,15 +55,18 @@ def facts(passage: Passage) -> tuple[Fact, ...]:
 
 
 def _without_heading(text: str, title: str) -> str:
-    """The first sentence without the title that some corpora put before it: "Dune Dune is a novel."."""
+    """The first sentence without the title that some corpora put before it.
+
+    >>> _without_heading("Al Lee Albert Lee was a singer.", "Al Lee (singer)")
+    'Albert Lee was a singer.'
+    """
     name, _ = split_title(clean(title))
     for heading in (clean(title), name):
-        rest = text.removeprefix(heading).lstrip()
-        if (
-            heading
-            and text.startswith(heading)
-            and rest.startswith((name, f"The {name}"))
-        ):
+        if not heading or not text.lower().startswith(heading.lower() + " "):
+            continue
+        rest = text[len(heading) :].lstrip()
+        opening = rest.lower().split()[: len(heading.split()) + 3]
+        if rest[0].isupper() and heading.lower().split()[-1] in opening:
             return rest
     return text
 

@@ -46,7 +46,7 @@ _BAD_START = re.compile(
 )
 _NAME = re.compile(
     r"(?:(?:Sir|Dr|Dame|Lord|Lady)\.? )?"
-    r"(?P<name>(?!The |An? |In |On |At |After )[A-Z][\w’'.-]*\w"
+    r"(?P<name>(?!The |An? |In |On |At |After |\w+ing )[A-Z][\w’'.-]*\w"
     r"(?: (?:[A-Z][\w’'.-]*|de|von|van|der|la|of))+)(?= [a-z(]|,)"
 )
 _PLACE_PREPOSITIONS = frozenset("in over at on from near of to across the".split())
@@ -188,6 +188,8 @@ def _is_open(before: str, pronoun: str, behind: str) -> bool:
     is_object = pronoun == "it" and _AFTER_OBJECT.match(behind) is not None
     if is_object and not _has_noun(before):
         return True
+    if pronoun in ("his", "her") and _has_noun(before):
+        return False  # "a baby's abduction … and his escape"
     return not _has_antecedent(before, pronoun)
 
 

@@ -172,7 +172,7 @@ def _answer_fact(reading: Reading, spans: Sequence[Span]) -> tuple[Fact | None, 
     largest = -1.0
     passages = dict.fromkeys(span.passage for span in spans)
     for fact in (fact for passage in passages for fact in facts(passage)):
-        if reading.answer not in fact.text:
+        if not _holds(fact.text, reading.answer):
             continue
         shortened = _shorten(fact, [reading.answer])
         share = len(asked & content_stems(shortened.text)) / max(len(asked), 1)
@@ -183,6 +183,16 @@ def _answer_fact(reading: Reading, spans: Sequence[Span]) -> tuple[Fact | None, 
         if share > largest and len(shortened.text.split()) <= _MOST_WORDS:
             best, largest = shortened, share
     return best, largest
+
+
+def _holds(text: str, answer: str) -> bool:
+    """Whether a text has an answer, and not only as part of a word or a number.
+
+    >>> _holds("It costs 120 or 6,780.", "12"), _holds("It costs 12, or more.", "12")
+    (False, True)
+    """
+    whole = rf"(?<![\w])(?<!\d[.,]){re.escape(answer)}(?!\w|[.,]\d)"
+    return re.search(whole, text) is not None
 
 
 def _shorten(fact: Fact, needed: Sequence[str]) -> Fact:
@@ -207,7 +217,9 @@ def _context(
             if shared < _LEAST_SHARED:
                 continue
             # What names the answer, or opens the passage, says most about it.
-            weight = shared + 2 * (reading.answer in fact.text) + 2 * (fact.start == 0)
+            weight = (
+                shared + 2 * _holds(fact.text, reading.answer) + 2 * (fact.start == 0)
+            )
             others.append((weight, _shorten(fact, ())))
     others.sort(key=lambda one: -one[0])
     for _, fact in others:

@@ -38,7 +38,8 @@ _PAST_OF_BASE = {base: past for past, base in vocabulary.BASE_OF_PAST.items()}
 _PAST_OF_BASE |= {base: past for past, base in _MORE_PAST.items()}
 _PAST_OF_BASE |= {base: past for past, base in vocabulary.BASE_OF_EVENT.items()}
 _PAST_OF_BASE |= {"cost": "cost", "pay": "paid", "lead": "led", "mean": "meant"}
-_BASES = _REGULAR | frozenset(_PAST_OF_BASE)
+# "do" stands for another verb, which the answer has.
+_BASES = (_REGULAR | frozenset(_PAST_OF_BASE)) - {"do"}
 _MORE_BASES = _words(
     "voice portray sing write tell follow describe take become come win hold make build stand know see consist refer"
 )
