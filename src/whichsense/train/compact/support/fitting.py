@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,6 +25,8 @@ _SEED = 25
 _BATCH = 32
 _CHOICES = 3  # times that the window of each example is chosen again, by the net so far
 _SHARE_OF_FEEDBACK = 0.3
+# With more features, or more judged answers, a threshold of a half fits sources that were left out less well.
+_BESIDE_NETWORK = (SAYS, "said")
 # False claims in a passage's own words: these say nothing about words, and the net over words does not see them.
 _SAME_WORDS = ("false_claim", "other answer", "rewrite", "squad/1.1", "squad/2.0")
 
@@ -44,11 +46,30 @@ def fit_nets(
     chosen = _choose(examples, most)
     features = _read(judge, list(dict.fromkeys(chosen)), progress)
     windows = [features[example] for example in chosen]
-    labels = [example.supported for example in chosen]
     network = SupportNets().network
     if not judge.model.lacks(NETWORK):
-        network = fit_best_windows(windows, labels)
+        network = _fit_network(chosen, windows)
     return SupportNets(words=_fit_words(chosen, windows), network=network)
+
+
+def _fit_network(
+    examples: Sequence[SupportExample], windows: Sequence[Sequence[_Row]]
+) -> Net:
+    """The net over the network's logit: judged answers count no more than any other source."""
+    others = Counter(
+        (one.supported, one.source) for one in examples if one.source != FEEDBACK
+    )
+    most = max(others.values(), default=len(examples))
+    counts: Counter[tuple[bool, str]] = Counter()
+    rows = []
+    labels = []
+    for example, own in zip(examples, windows, strict=True):
+        kind = example.supported, example.source
+        if counts[kind] < most:
+            counts[kind] += 1
+            rows.append([{name: one[name] for name in _BESIDE_NETWORK} for one in own])
+            labels.append(example.supported)
+    return fit_best_windows(rows, labels)
 
 
 def _fit_words(
