@@ -75,6 +75,30 @@ def test_what_is_not_said_is_less_probable(
     assert high > 0.5 > low
 
 
+_NOT_CAUGHT = pytest.mark.xfail(reason="a known limit: docs/support.md", strict=True)
+
+
+@pytest.mark.parametrize(
+    "false",
+    [
+        "The tower is 1889 metres tall.",
+        "Gustave Eiffel is 330 metres tall.",
+        "La dame de fer designed the tower from 1887 to 1889.",
+        "The tower is not in Paris.",
+        pytest.param(
+            "The tower was named after the 1889 World's Fair.", marks=_NOT_CAUGHT
+        ),
+        pytest.param(
+            "Gustave Eiffel's company built the tower from 1889 to 1887.",
+            marks=_NOT_CAUGHT,
+        ),
+    ],
+)
+def test_own_words_put_together_wrongly(false: str, judge: SupportJudge) -> None:
+    (probability,) = judge.supports([(false, PASSAGE)])
+    assert probability < 0.5
+
+
 def test_another_passage_supports_nothing(judge: SupportJudge) -> None:
     (probability,) = judge.supports([(COPIED, f"Lake\n{FILLER * 3}")])
     assert probability < 0.2

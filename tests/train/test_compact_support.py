@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,8 @@ from whichsense.train.compact.support.examples import (
     split_examples,
 )
 from whichsense.train.compact.support.false_edits import falsify
+from whichsense.train.compact.support.fitting import fit_network
+from whichsense.train.compact.support.from_answers import FEEDBACK
 from whichsense.train.compact.support.from_passages import passage_examples
 from whichsense.train.compact.support.rewording import reword, shorten
 from whichsense.train.compact.support.statements import state
@@ -194,3 +197,16 @@ def test_a_stale_judge_is_exported_again(tmp_path: Path) -> None:
     first = (folder / NETWORK).read_bytes()
     export_adapters(folder / ADAPTERS, task.start, folder)
     assert (folder / NETWORK).read_bytes() == first
+
+
+def test_judged_answers_count_as_other_sources_do() -> None:
+    """What the net is fitted on is the same however many judged answers there are."""
+    made = [
+        replace(examples()[0], source="made", supported=n % 2 == 0) for n in range(8)
+    ]
+    judged = [replace(one, source=FEEDBACK) for one in made]
+    rows = [[{SAYS: 2.0 * one.supported - 1, "said": 0.5}] for one in made]
+    few = fit_network([*made, *judged], rows * 2)
+    many = fit_network([*made, *judged, *judged, *judged], rows * 4)
+    assert few.names == (SAYS, "said")
+    assert few.to_table() == many.to_table()

@@ -48,11 +48,11 @@ def fit_nets(
     windows = [features[example] for example in chosen]
     network = SupportNets().network
     if not judge.model.lacks(NETWORK):
-        network = _fit_network(chosen, windows)
+        network = fit_network(chosen, windows)
     return SupportNets(words=_fit_words(chosen, windows), network=network)
 
 
-def _fit_network(
+def fit_network(
     examples: Sequence[SupportExample], windows: Sequence[Sequence[_Row]]
 ) -> Net:
     """The net over the network's logit: judged answers count no more than any other source."""
