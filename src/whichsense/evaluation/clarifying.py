@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from whichsense.datasets import Question
+from whichsense.datasets import Annotation, QAPair, Question
 from whichsense.datasets.dataset import load_questions
 from whichsense.evaluation.given import with_gold_readings
 from whichsense.files import as_json, write_atomically
 from whichsense.protocols import Clarifier
 from whichsense.provenance import provenance
 from whichsense.stages.clarify import CompactClarifier
+from whichsense.text.words import normalize
 from whichsense.types import FOR_BENCHMARKS, Case
 
 
@@ -24,11 +26,29 @@ def gold_case(
     A question without answers of its own (some of CAmbigNQ's) has those of the same id in `more`, AmbigNQ's.
     """
     annotated = question
-    if question.several is None and more is not None:
-        annotated = more.get(question.id, question)
+    if question.several is None and more is not None and question.id in more:
+        annotated = _with_every_reading(more[question.id])
     case = Case(question.text, policy=FOR_BENCHMARKS)
     case = with_gold_readings(annotated, case)
     return case if case.readings else None
+
+
+def _with_every_reading(question: Question) -> Question:
+    """All annotators' readings as one annotation, as CAmbigNQ has them; one with the answer of an earlier annotator's
+    is left out."""
+    merged: list[QAPair] = []
+    answered: set[str] = set()
+    for annotation in question.annotations:
+        if annotation.is_single:
+            continue
+        names: set[str] = set()
+        for pair in annotation.pairs:
+            own = set(map(normalize, pair.answers))
+            if not own & answered:
+                merged.append(pair)
+            names |= own
+        answered |= names
+    return replace(question, annotations=(Annotation("multipleQAs", tuple(merged)),))
 
 
 def make_clarifications(

@@ -19,7 +19,7 @@ DATE = re.compile(
 )
 # A date and a number with commas are one word, and so is "mid-1990s" or "AT&T".
 _WORD = re.compile(
-    rf"{DATE.pattern}|\d{{1,3}}(?:,\d{{3}})+|[^\W_]+(?:['’.\-–/&][^\W_]+)*|[^\w\s]",
+    rf"{DATE.pattern}|\b(?:Jr|Sr)\.|\d{{1,3}}(?:,\d{{3}})+|[^\W_]+(?:['’.\-–/&][^\W_]+)*|[^\w\s]",
     re.IGNORECASE,
 )
 _YEARS = re.compile(r"(?:1\d|20)\d\d(?:s|[-–](?:\d{2}|\d{4}|present))?$", re.IGNORECASE)
@@ -54,7 +54,8 @@ class Kind(Enum):
 _CLOSED = {
     Kind.ARTICLE: "a an the",
     Kind.PREPOSITION: "of in on at to for from by with during as under over after before since until between against"
-    " about into through per within throughout",
+    " about into through per within throughout without above below near outside inside around behind beyond across"
+    " along among despite off",
     Kind.AUXILIARY: "is are was were be been being do does did has have had will would can could may might",
     Kind.WH: "who whom whose which what when where why how",
     Kind.CONJUNCTION: "and or but that than",

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from whichsense.models.compact.clarification.alignment import align, split_words
 from whichsense.models.compact.clarification.form import compose
 from whichsense.models.compact.clarification.grouping import make_options, numbered
 from whichsense.models.compact.clarification.labels import (
-    LONGEST_LABEL,
     clean,
     header_of,
     key,
     surest_lead,
+    with_capitals,
     without_category,
 )
 from whichsense.models.compact.clarification.leads import Choice, Lead, choose_lead
-from whichsense.models.compact.clarification.options import choose_phrases
+from whichsense.models.compact.clarification.options import always, choose_phrases
 from whichsense.models.compact.clarification.phrases import without_commas
+from whichsense.models.compact.clarification.polishing import (
+    noun_behind,
+    polish,
+    suits_people,
+)
 from whichsense.models.compact.clarification.ranking import load_ranker
 from whichsense.models.compact.clarification.worth import (
     has_differing_answers,
@@ -39,7 +45,9 @@ def clarify(case: Case) -> Clarification | None:
         return clarify_as_annotators(case.question, case.readings)
     if is_a_reading_itself(case) or not has_differing_answers(case):
         return None
-    lead, labels = name_options(case.question, case.readings, longest=LONGEST_LABEL)
+    lead, labels = name_options(case.question, case.readings, for_people=True)
+    if not any(map(str.isupper, case.question[1:])):
+        labels = list(map(_restored, labels, case.readings))
     labels = _told_apart(labels, case.readings)
     lead = surest_lead(lead, labels)
     shorter = without_category(labels, lead.category)
@@ -68,7 +76,7 @@ def clarify_as_annotators(question: str, readings: Sequence[Reading]) -> Clarifi
 
 
 def name_options(
-    question: str, readings: Sequence[Reading], longest: int | None = None
+    question: str, readings: Sequence[Reading], *, for_people: bool = False
 ) -> tuple[Lead, list[str]]:
     """The lead, and what each reading is offered as: what its rewrite adds, or its source."""
     asked = split_words(question).bare
@@ -80,17 +88,26 @@ def name_options(
     if not rewritten:
         return _ONE, labels
     rewrites = align(question, [readings[number].question for number in rewritten])
-    phrases = choose_phrases(rewrites, load_ranker("options"), longest)
+    keep = suits_people if for_people else always
+    phrases = choose_phrases(rewrites, load_ranker("options"), keep)
     choice = Choice(split_words(question), rewrites, phrases)
+    lead = choose_lead(choice, load_ranker("leads"))
+    if for_people:
+        noun = noun_behind(rewrites, phrases)
+        lead = Lead(noun) if noun and lead.category == "one" else lead
+        choice = replace(choice, phrases=polish(rewrites, phrases))
     for number, label in zip(rewritten, choice.options, strict=True):
         labels[number] = label
-    if len(rewritten) < len(readings):
-        return _ONE, labels
-    return choose_lead(choice, load_ranker("leads")), labels
+    return (lead if len(rewritten) == len(readings) else _ONE), labels
 
 
 def _source_label(reading: Reading) -> str:
     return reading.source or reading.answer
+
+
+def _restored(label: str, reading: Reading) -> str:
+    texts = [f"{span.passage.title}. {span.passage.text}" for span in reading.evidence]
+    return with_capitals(label, " ".join(texts))
 
 
 def _told_apart(labels: Sequence[str], readings: Sequence[Reading]) -> list[str]:

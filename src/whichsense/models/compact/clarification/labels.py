@@ -19,6 +19,7 @@ LONGEST_HEADER = 12
 _NO_HEADER = "Which one"
 _BRACKETS = re.compile(r"\s*[(\[][^)\]]*[)\]]")
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
+_LOWER_WORD = re.compile(r"\b[a-z]{3,}\b")
 _YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
 _ORDINAL_FIGURE = re.compile(r"\b(\d+)(?:st|nd|rd|th)?\b")
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
@@ -27,6 +28,7 @@ _WORKS = (
     "film movie book novel musical song album series show game play opera remake cartoon comic manga anime sequel"
     " soundtrack single cover ballet poem novella adaptation miniseries sitcom drama documentary franchise version"
 )
+_PLACES = ("location", "place", "country", "region", "area", "city", "type of location")
 _CATEGORY_OF_KIND = {
     "year": "year",
     "years": "time period",
@@ -69,6 +71,22 @@ def _must_go(word: str) -> bool:
     """Whether a cut text must not end in this word: a function word, or a name that may go on."""
     kind = kind_of(word)
     return kind in FUNCTION_KINDS or kind is Kind.NAME
+
+
+def with_capitals(label: str, evidence: str) -> str:
+    """A label of a question in lower case, with the capitals that its words always have in the evidence.
+
+    >>> with_capitals("in lumsey for the film", "At the film fair in Lumsey, a film was shown.")
+    'in Lumsey for the film'
+    """
+
+    def written(word: re.Match[str]) -> str:
+        capital = word.group().capitalize()
+        inside = re.search(rf"(?<=[\w,;:)] ){re.escape(capital)}\b", evidence)
+        in_lower_case = re.search(rf"\b{re.escape(word.group())}\b", evidence)
+        return capital if inside and not in_lower_case else word.group()
+
+    return _LOWER_WORD.sub(written, label)
 
 
 def key(label: str) -> str:
@@ -114,10 +132,19 @@ def surest_lead(lead: Lead, labels: Sequence[str]) -> Lead:
         category = _CATEGORY_OF_KIND.get(kinds.pop(), "")
         if category:
             return Lead(category, "in" if category in ("year", "country") else "")
+    if lead.category in _PLACES and any(map(_is_circumstance, labels)):
+        return Lead("one")
     heads = {" ".join(split_words(label).bare[-1:]) for label in labels}
     if lead.category in ("one", *heads) and heads <= set(_WORKS.split()):
         return Lead("version")
     return lead
+
+
+def _is_circumstance(label: str) -> bool:
+    """Whether a label is no place: "for her sea trials"."""
+    words = split_words(label)
+    is_phrase = words.kinds[:1] == (Kind.PREPOSITION,)
+    return is_phrase and not any(word[:1].isupper() for word in label.split()[1:])
 
 
 def without_category(labels: Sequence[str], category: str) -> list[str] | None:

@@ -14,8 +14,8 @@ from whichsense.models.compact.clarification.alignment import (
     split_words,
 )
 from whichsense.models.compact.clarification.phrases import Phrase, phrase_text
-from whichsense.models.compact.clarification.places import closed_set, place_kind
 from whichsense.models.compact.clarification.ranking import Ranker
+from whichsense.models.compact.clarification.word_sets import closed_set, place_kind
 
 Features = dict[str, float]
 # Categories that fit many questions, and what may stand before "which" with them.

@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import and_
 
-from whichsense.models.compact.clarification.alignment import DATE, AlignedRewrite, Kind
+from whichsense.models.compact.clarification.alignment import (
+    DATE,
+    FUNCTION_KINDS,
+    AlignedRewrite,
+    Kind,
+)
 
 _LONGEST = 14  # words
 _MOST_RUNS = 4  # of core words, where phrases are joined
@@ -48,10 +54,14 @@ class Phrase:
 
 
 def phrase_text(rewrite: AlignedRewrite, phrase: Phrase) -> str:
-    """What a phrase says."""
-    pieces = [rewrite.words.span(start, end) for start, end in phrase.spans]
-    text = " ".join(pieces)
-    return f"the {text}" if phrase.article else text
+    """What a phrase says; a function word that began the rewrite is written in lower case."""
+    words = rewrite.words
+    text = " ".join(words.span(start, end) for start, end in phrase.spans)
+    if phrase.article:
+        return f"the {text}"
+    if phrase.start == 0 and words.kinds[0] in FUNCTION_KINDS:
+        return text[0].lower() + text[1:]
+    return text
 
 
 def without_commas(text: str) -> str:
@@ -70,14 +80,19 @@ def list_phrases(rewrite: AlignedRewrite) -> list[Phrase]:
     for start, end in _spans(rewrite):
         phrases[Phrase(((start, end),))] = None
         kinds = rewrite.words.kinds
-        follows_wh = start > 0 and kinds[start - 1] is Kind.WH
-        if follows_wh and rewrite.is_content[start] and kinds[start] is not Kind.NAME:
+        is_noun = rewrite.is_content[start] and kinds[start] is not Kind.NAME
+        if is_noun and follows_which(rewrite, start):
             phrases[Phrase(((start, end),), article=True)] = None
     for phrase in _joined(rewrite):
         phrases[phrase] = None
     if not phrases and len(rewrite.words):
         phrases[Phrase(((0, min(len(rewrite.words), _LONGEST)),))] = None
     return list(phrases)
+
+
+def follows_which(rewrite: AlignedRewrite, place: int) -> bool:
+    """Whether a noun is asked for at this place: "What city …". Behind "who" or "when" comes a verb."""
+    return place > 0 and rewrite.words.bare[place - 1] in ("what", "which")
 
 
 def _spans(rewrite: AlignedRewrite) -> Iterator[tuple[int, int]]:
@@ -97,11 +112,21 @@ def _is_whole(rewrite: AlignedRewrite, start: int, end: int) -> bool:
     """Whether a span could be a phrase: it has content, no loose function word at an end, and cuts no name that
     differs from rewrite to rewrite."""
     kinds = rewrite.words.kinds
+    if not _has_content_core(
+        rewrite
+    ):  # "When was …", "Where was …": nothing else tells them apart
+        return all(rewrite.is_core[start:end])
+    if not any(rewrite.is_content[start:end]):
+        return False
     if kinds[start] in _NEVER_FIRST or kinds[end - 1] in _NEVER_LAST:
         return False
-    if any(rewrite.is_content) and not any(rewrite.is_content[start:end]):
+    if rewrite.words.bare[start] == "of":
         return False
     return not (_cuts_name(rewrite, start) or _cuts_name(rewrite, end))
+
+
+def _has_content_core(rewrite: AlignedRewrite) -> bool:
+    return any(map(and_, rewrite.is_core, rewrite.is_content))
 
 
 def _cuts_name(rewrite: AlignedRewrite, place: int) -> bool:

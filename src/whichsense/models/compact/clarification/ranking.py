@@ -13,6 +13,7 @@ from pathlib import Path
 WEIGHTS = Path(__file__).with_name("weights.json")
 _CONSIDERED = 14  # most probable candidates that are compared with each other
 _NEGLIGIBLE = 1e-3
+_RECALL = 0.55  # how much missing words count, beside words too many
 _SHARPNESS = 1.5  # chosen on CAmbigNQ's part_train by cross-validation
 
 
@@ -59,14 +60,14 @@ def by_expectation(
     return sorted(expected, key=lambda pair: -pair[1])
 
 
-def overlap(one: str, other: str) -> float:
-    """The longest common substring as a share of each text, on average.
+def overlap(text: str, right: str) -> float:
+    """The longest common substring as a share of each text; what is missing counts a little more than what is too much.
 
-    >>> overlap("the film", "film")
-    0.75
+    >>> overlap("the film", "film"), overlap("film", "the film")
+    (0.775, 0.725)
     """
-    if not one or not other:
+    if not text or not right:
         return 0.0
-    matcher = SequenceMatcher(None, one, other, autojunk=False)
-    size = matcher.find_longest_match(0, len(one), 0, len(other)).size
-    return (size / len(one) + size / len(other)) / 2
+    matcher = SequenceMatcher(None, text, right, autojunk=False)
+    size = matcher.find_longest_match(0, len(text), 0, len(right)).size
+    return (1 - _RECALL) * size / len(text) + _RECALL * size / len(right)

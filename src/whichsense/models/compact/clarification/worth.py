@@ -30,19 +30,30 @@ def is_a_reading_itself(case: Case) -> bool:
 
 
 def is_chosen_already(question: str, options: Sequence[Option]) -> bool:
-    """Whether the question's own words choose: all content of one label is in it, and of no other.
+    """Whether the question's own words choose: all content of one label is in it, and of no other, and that option's
+    rewrite leaves nothing of the question out (*Who wrote and sang it?* asks for both).
 
-    >>> film, book = Option("1", "the film"), Option("2", "the book")
+    >>> from whichsense.types import Reading
+    >>> film = Option("1", "the film", readings=(Reading("Who wrote the film Dune by Lynch?", "Lynch"),))
+    >>> book = Option("2", "the book", readings=(Reading("Who wrote the book Dune?", "Herbert"),))
     >>> is_chosen_already("Who wrote the film Dune?", [film, book]), is_chosen_already("Who wrote Dune?", [film, book])
     (True, False)
     """
-    asked = set(split_words(question).bare)
+    asked = _content(question)
     named = []
     for option in options:
-        words = split_words(option.label)
-        content = set()
-        for word, kind in zip(words.bare, words.kinds, strict=True):
-            if kind not in FUNCTION_KINDS:
-                content.add(word)
-        named.append(bool(content) and content <= asked)
-    return sum(named) == 1
+        content = _content(option.label)
+        if content and content <= asked:
+            named.append(option)
+    if len(named) != 1:
+        return False
+    return all(asked <= _content(reading.question) for reading in named[0].readings)
+
+
+def _content(text: str) -> set[str]:
+    words = split_words(text)
+    content = set()
+    for word, kind in zip(words.bare, words.kinds, strict=True):
+        if kind not in FUNCTION_KINDS:
+            content.add(word)
+    return content

@@ -40,7 +40,7 @@ class RankerOptions:
 
 
 OPTIONS = RankerOptions(ridge=2e-3, temperature=0.05, least=8)
-LEADS = RankerOptions(ridge=2e-3, temperature=0.05, least=4)
+LEADS = RankerOptions(ridge=6e-3, temperature=0.05, least=4)
 
 
 def fit_ranker(lists: Sequence[RankedList], options: RankerOptions) -> Ranker:

@@ -50,7 +50,33 @@ _AGES = _names(
 _GENDERS = _names(
     "man|woman|men|women|male|female|boy|girl|men's|women's|mens|womens|boys|girls|male singer|female singer"
 )
+# Without them a phrase says something else: "since 1960" is not "1960".
+MEANINGFUL_PREPOSITIONS = _names(
+    "since|until|before|after|between|without|above|below|over|under|near|outside|against|despite|beyond"
+)
+# Nouns that may ask for options that stand before them: "Which version: the British, or the American?".
+_CATEGORY_NOUNS = _names(
+    "act|airport|album|anthem|battle|book|bridge|building|cast|castle|champion|championship|chapter|church|class|club"
+    "|college|committee|competition|constitution|contract|crew|cup|department|district|division|edition|election|empire"
+    "|episode|event|festival|film|final|game|generation|government|hall|hospital|island|king|league|line|meeting|model"
+    "|monarch|movie|museum|novel|office|palace|part|party|person|plan|plant|player|policy|president|price|production"
+    "|province|queen|race|rate|record|release|remake|republic|rocket|round|school|season|series|ship|show|single|song"
+    "|station|stadium|state|store|system|team|term|theatre|title|tour|tournament|tower|treaty|university|version|volume"
+    "|war"
+)
 _THE = re.compile(r"^(?:in |the )+")
+
+
+def category_noun(word: str) -> str:
+    """The word in the singular where it names a kind of thing that options may be of; otherwise nothing.
+
+    >>> category_noun("films"), category_noun("series"), category_noun("born")
+    ('film', 'series', '')
+    """
+    for form in (word, word.removesuffix("s")):
+        if form in _CATEGORY_NOUNS:
+            return form
+    return ""
 
 
 def closed_set(text: str) -> str:
