@@ -44,6 +44,8 @@ class Asked:
 
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    models: list[str] = field(default_factory=lambda: ["only"])
+    """What the server says that it has."""
 
 
 Behaviour = Callable[[BaseHTTPRequestHandler, Asked], None]
@@ -62,6 +64,10 @@ def served(behave: Behaviour) -> Iterator[tuple[str, Asked]]:
             asked.headers.append(names)
             with contextlib.suppress(OSError):  # the client has gone
                 behave(self, asked)
+
+        def do_GET(self) -> None:
+            names = [{"id": name, "object": "model"} for name in asked.models]
+            send(self, 200, {"object": "list", "data": names})
 
         def log_message(self, *arguments: object) -> None:
             pass

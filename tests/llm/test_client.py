@@ -219,9 +219,11 @@ def test_a_cap_counts_what_earlier_stages_used() -> None:
 
 
 def test_without_a_name_the_only_model_is_asked() -> None:
-    """`GET /v1/models` is answered by the standard library's handler, which has no GET here: a clear error."""
-    with served(servers.says(YES)) as (url, _):
-        endpoint = Endpoint(settings_for(url, model=""), {})
-        talk = Talk(endpoint, "read", Case(QUESTION))
-        with pytest.raises(LLMFault, match="cannot be used"):
-            talk.ask([Request("read", "s", "u", 5)], lambda reply: reply.text)
+    with served(servers.says(YES)) as (url, asked):
+        settings = settings_for(url, model="")
+        talk = Talk(Endpoint(settings, {}), "read", Case(QUESTION))
+        talk.ask([Request("read", "s", "u", 5)], lambda reply: reply.text)
+        assert asked.bodies[0]["model"] == talk.calls[0].model == "only"
+        asked.models.append("another")
+        with pytest.raises(BadConfig, match=r"2 models \(another, only\)"):
+            Endpoint(settings, {}).model  # noqa: B018

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -72,9 +73,14 @@ def test_the_embedded_model_answers(
     assert "sk-secret" not in str(case.to_json())
 
 
-def test_nobody_listens(compact: Compact, embedded: Case) -> None:
+@pytest.mark.parametrize("model", ["m", ""])
+def test_nobody_listens(
+    model: str, compact: Compact, embedded: Case, tmp_path: Path
+) -> None:
+    """Neither with a model's name, nor where the server would have to be asked for it."""
     url = f"http://127.0.0.1:{servers.free_port()}/v1"
-    case = pipeline_for(settings_for(url), compact).ask(QUESTION)
+    settings = settings_for(url, model=model, cache=True, cache_folder=str(tmp_path))
+    case = pipeline_for(settings, compact).ask(QUESTION)
     assert case.readings == embedded.readings
     assert "the connection failed" in case.notes[0]
 

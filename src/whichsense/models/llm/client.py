@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _FIRST_PAUSE = 0.5  # seconds before a call is tried again; doubled each time
 _LONGEST_PAUSE = 20.0
 _TRIED_AGAIN = (408, 409, 429)  # and 5xx
+_LISTING = 10.0  # seconds for the list of a server's models
 _DOWN = 10.0  # seconds for which an endpoint that failed is not asked again
 _SECRET = re.compile(r"\b(?:sk|key|Bearer)[-_ ][\w.*-]{4,}", re.IGNORECASE)
 
@@ -67,9 +68,15 @@ class Endpoint:
         """The model that is asked; without a name, the only one that the server has."""
         if self.settings.model:
             return self.settings.model
-        limits = Limits()
-        ends_at = time.monotonic() + self.settings.timeout
-        names = [name for name in items_within(self._list_models, ends_at, limits)]
+        self._check_up()
+        ends_at = time.monotonic() + min(self.settings.timeout, _LISTING)
+        try:
+            names = list(items_within(self._list_models, ends_at, Limits()))
+        except TookTooLong:
+            raise self._down("it did not reply in time") from None
+        except Exception as error:
+            self._pause_after(error, 1)
+            raise self._down(self._reason(error)) from None
         if len(names) != 1:
             listed = ", ".join(sorted(names)[:10]) or "none"
             raise BadConfig(
