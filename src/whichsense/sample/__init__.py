@@ -59,3 +59,15 @@ def index(name: str = "sample") -> indexes.Index:
         temporary = Path(tempfile.mkdtemp(prefix=f"whichsense-{name}-"))
         atexit.register(shutil.rmtree, temporary, ignore_errors=True)
         return indexes.Index.build(corpus, temporary)
+
+
+def corpus_name(folder: str | Path) -> str:
+    """What a person calls the index in a folder: an embedded corpus by its own name, any other by the folder's.
+
+    >>> corpus_name("/data/wiki"), corpus_name(cache_folder() / "handbook-2-0123456789ab")
+    ('wiki', 'handbook')
+    """
+    place = Path(folder)
+    if place.parent == cache_folder():
+        return place.name.partition("-")[0]
+    return place.name or "sample"

@@ -17,16 +17,13 @@ from types import FrameType
 from typing import Any
 
 from fastapi import Depends, FastAPI
-from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
-from starlette.responses import Response
-from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
 from uvicorn.config import STARTUP_FAILURE
 
 from whichsense.serve import problems
 from whichsense.serve.answering.engine import BuildPipeline, Engine
 from whichsense.serve.guard import Guard, json_only
+from whichsense.serve.page import routes as page
 from whichsense.serve.routes import ask, cases, conversations, corpus, search, status
 from whichsense.serve.schemas.description import describe
 from whichsense.serve.service import Service
@@ -34,7 +31,6 @@ from whichsense.serve.settings import ServiceSettings
 from whichsense.serve.telemetry import Telemetry
 from whichsense.version import __version__
 
-PAGE = Path(__file__).parent / "page"
 _SWITCH = 0.001  # seconds after which a thread that answers lets the event loop in; 0.005 is usual
 _log = logging.getLogger("whichsense.serve")
 
@@ -84,8 +80,7 @@ def create_app(
     app.include_router(search.recalled)
     for group in (status, ask, search, conversations, cases, corpus):
         app.include_router(group.router)
-    if PAGE.is_dir():
-        app.mount("/", Page(directory=PAGE, html=True), "page")
+    app.include_router(page.router)
     if settings.origins:
         app.add_middleware(
             CORSMiddleware,
@@ -96,15 +91,6 @@ def create_app(
         )
     app.add_middleware(Guard, settings=settings, telemetry=telemetry)
     return app
-
-
-class Page(StaticFiles):
-    """The page's files; what is below /v1 and no route knows is not there, whatever the method."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        if scope["path"].startswith("/v1/"):
-            raise HTTPException(404)
-        return await super().get_response(path, scope)
 
 
 async def _load(service: Service) -> None:

@@ -150,7 +150,9 @@ class Service:
         case = conversation.case
         if case is not None and (before is None or case != before.conversation.case):
             case_id = running.id
-            self._leave_trace(running, case)
+            # Whoever opens the case by its link sees what was asked back.
+            asked = conversation.last.clarification
+            self._leave_trace(running, replace(case, clarification=asked))
         kept = KeptConversation(conversation, case_id, running.owner)
         try:
             self.conversations.save(kept, before)

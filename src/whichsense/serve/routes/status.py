@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, Response
 
+from whichsense.sample import corpus_name
 from whichsense.serve.problems import STOPPING, Refused
 from whichsense.serve.routes.ask import Asks, service_of
 from whichsense.serve.schemas.description import problems
@@ -55,6 +56,7 @@ async def info(request: Request) -> Response:
     table = {
         "version": __version__,
         "system": service.settings.system.rpartition("/")[2].removesuffix(".toml"),
+        "corpus": corpus_name(service.settings.index),
         "passages": len(served.index),
         "generation": served.index.manifest.generation,
         "method": served.index.method(service.settings.method),

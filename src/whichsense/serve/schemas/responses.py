@@ -112,6 +112,9 @@ class Info(BaseModel):
 
     version: str
     system: str
+    corpus: str = Field(
+        description="The name of the index's folder, or of an embedded corpus."
+    )
     passages: int
     generation: int
     method: Method

@@ -1,0 +1,93 @@
+// Copy, share, say that something is wrong.
+import {post} from './api.js';
+import {announce, button, make} from './dom.js';
+import {sureness} from './readings.js';
+import {troubleLine} from './trouble.js';
+
+/** What can be done with an answer. `talk` is what is shown; `isKept`: the service keeps cases for good. */
+export function actionBar(talk, isKept) {
+  const said = make('span', {class: 'said quiet', role: 'status'});
+  const tell = (text) => { said.textContent = text; };
+  const copied = (make_, name) => button(name, async () => {
+    await copy(make_(talk));
+    tell(`Copied as ${name}.`);
+  }, {class: 'link'});
+  const form = feedbackForm(talk.caseId);
+  const wrong = button('This is wrong', () => {
+    form.hidden = !form.hidden;
+    wrong.setAttribute('aria-expanded', String(!form.hidden));
+  }, {class: 'link', 'aria-expanded': 'false'});
+  return make('section', {class: 'actions', 'aria-label': 'With this answer'},
+    make('p', {},
+      make('span', {class: 'group'}, 'Copy as ', copied(asText, 'text'), ' ', copied(asMarkdown, 'Markdown'), ' ',
+        copied(asJson, 'JSON')),
+      make('span', {class: 'group'}, button('Share', async () => {
+        await copy(`${location.origin}/q/${talk.caseId}`);
+        tell(isKept ? 'The link is copied.' : 'The link is copied. It lasts 15 minutes: this service keeps no traces.');
+      }, {class: 'link'})),
+      make('span', {class: 'group'}, wrong), said),
+    form);
+}
+
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // Only secure pages have a clipboard of their own.
+    const field = make('textarea', {class: 'voice', readonly: true}, text);
+    document.body.append(field);
+    field.select();
+    document.execCommand('copy');
+    field.remove();
+  }
+}
+
+const sourceOf = (reading) => reading.evidence[0]?.passage.title ?? reading.source;
+
+export function asText({question, found, story}) {
+  const lines = [question, ''];
+  for (const reading of found.readings) {
+    lines.push(reading.question, `  ${reading.answer} (${sureness(reading)}; ${sourceOf(reading)})`);
+  }
+  if (!found.readings.length) lines.push('No answer was found.');
+  if (story) lines.push('', story.sentences.map((one) => one.sentence).join(' '));
+  return lines.join('\n');
+}
+
+export function asMarkdown({question, found, story, caseId}) {
+  const lines = [`## ${escaped(question)}`, ''];
+  found.readings.forEach((reading, i) => {
+    const how = `*${sureness(reading)}*, ${escaped(sourceOf(reading))}`;
+    lines.push(`${i + 1}. ${escaped(reading.question)} **${escaped(reading.answer)}** (${how})`);
+  });
+  if (!found.readings.length) lines.push('No answer was found.');
+  if (story) lines.push('', escaped(story.sentences.map((one) => one.sentence).join(' ')));
+  return [...lines, '', `${location.origin}/q/${caseId}`].join('\n');
+}
+
+const escaped = (text) => text.replace(/[\\`*_[\]<>#|]/g, '\\$&');
+const asJson = ({found}) => JSON.stringify(found, null, 2);
+
+/** "This is wrong": which of answer, question, source; and what would be right. */
+function feedbackForm(caseId) {
+  const choices = [
+    ['answer', 'the answer'], ['question', 'the reading of the question'], ['source', 'the source'],
+  ].map(([value, label]) => make('label', {}, make('input', {type: 'radio', name: 'about', value, required: true}), ` ${label}`));
+  const right = make('textarea', {id: 'correction', rows: 2, maxlength: 4000});
+  const form = make('form', {class: 'feedback', hidden: true},
+    make('fieldset', {}, make('legend', {}, 'What is wrong?'), choices),
+    make('label', {for: 'correction'}, 'What would be right? ', make('span', {class: 'quiet'}, '(if you know)')), right,
+    make('button', {class: 'plain'}, 'Send'));
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    const about = new FormData(form).get('about');
+    try {
+      await post(`/v1/cases/${caseId}/feedback`, {verdict: 'down', about, correction: right.value.trim()});
+      form.replaceChildren(make('p', {}, 'Thank you. It is kept beside this answer.'));
+      announce('Thank you. It is kept beside this answer.');
+    } catch (problem) {
+      form.append(troubleLine(problem));
+    }
+  });
+  return form;
+}

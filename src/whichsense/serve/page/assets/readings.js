@@ -1,0 +1,82 @@
+// Readings: the rewrite, its answer, how sure, the evidence.
+import {count, make} from './dom.js';
+import {nameOf, passageLink} from './passage.js';
+import {marked, markedRewrite, placesOf, sentenceOf, tellingKeys, unitOffset} from './text.js';
+
+const ALMOST_CERTAIN = 0.9;
+const LIKELY = 0.5;
+
+/** How sure, in words. */
+export function sureness(reading, isPossible = false) {
+  if (isPossible || reading.confidence < LIKELY) return 'possible';
+  return reading.confidence >= ALMOST_CERTAIN ? 'almost certain' : 'likely';
+}
+
+/** One reading. `number` is its place among the senses; `large` where it is the only answer. */
+export function readingEntry(question, reading, {number = 0, large = false, isPossible = false} = {}) {
+  const keys = tellingKeys(question, reading.question);
+  return make(number ? 'li' : 'div', {class: large ? 'reading large' : 'reading', value: number || null},
+    rewriteLine(question, reading),
+    make(large ? 'h2' : 'h3', {class: 'answer'}, reading.answer),
+    sureLine(reading, isPossible),
+    reading.evidence.length > 0 && evidence(reading.evidence, keys));
+}
+
+function rewriteLine(question, reading) {
+  const isSame = reading.question === question;
+  if (isSame && !reading.source) return null;
+  return make('p', {class: 'rewrite'}, markedRewrite(question, reading.question),
+    isSame && [' ', make('span', {class: 'quiet'}, `as ${reading.source} has it`)]);
+}
+
+function sureLine(reading, isPossible) {
+  const percent = Math.round(reading.confidence * 100);
+  const bar = make('span', {class: 'bar', 'aria-hidden': 'true'}, make('span', {}));
+  bar.firstChild.style.inlineSize = `${percent}%`;
+  return make('p', {class: 'sure', title: `${percent} of 100`}, bar, sureness(reading, isPossible),
+    make('span', {class: 'voice'}, `, ${percent} of 100`));
+}
+
+function evidence(spans, keys) {
+  const [first, ...others] = spans;
+  const sentence = sentenceOf(first);
+  const answer = {start: sentence.start, end: sentence.end, kind: 'answer'};
+  const {link, panel} = linkOf(first, keys);
+  return [
+    make('blockquote', {class: 'evidence'}, marked(sentence.text, [answer, ...placesOf(keys, sentence.text)])),
+    make('p', {class: 'source'}, link),
+    panel,
+    othersLine(first, others, keys),
+  ];
+}
+
+/** Where else it stands: each passage once. */
+function othersLine(first, others, keys) {
+  const byPassage = new Map(others.map((span) => [span.passage.id, span]));
+  byPassage.delete(first.passage.id);
+  if (!byPassage.size) return null;
+  const links = Array.from(byPassage.values(), (span) => linkOf(span, keys));
+  return make('details', {class: 'also'},
+    make('summary', {}, `Also in ${count(links.length, 'other source')}`),
+    links.map(({link, panel}) => [make('p', {class: 'source'}, link), panel]));
+}
+
+function linkOf(span, keys) {
+  const {passage} = span;
+  const answer = {start: unitOffset(passage.text, span.start), end: unitOffset(passage.text, span.end)};
+  return passageLink(passage, {keys, answer, label: nameOf(passage)});
+}
+
+/** Readings as numbered senses. */
+export function senses(question, readings, isPossible = false) {
+  return make('ol', {class: 'senses'},
+    readings.map((reading, i) => readingEntry(question, reading, {number: i + 1, isPossible})));
+}
+
+/** What is merely possible, folded under one line. */
+export function possibleFold(question, readings) {
+  if (!readings.length) return null;
+  return make('details', {class: 'fold'},
+    make('summary', {}, `${count(readings.length, 'more reading')} merely possible`),
+    senses(question, readings, true));
+}
