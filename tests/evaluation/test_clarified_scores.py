@@ -29,11 +29,9 @@ GOLD = [
 ]
 
 
-def answered(
-    ambiguous: bool, options: list[str], direct: list[str]
-) -> dict[str, object]:
+def answered(asked: bool, options: list[str], direct: list[str]) -> dict[str, object]:
     return {
-        "ambiguous": ambiguous,
+        "asked": asked,
         "clarification": "Which one: …?",
         "options": [{"option": "x", "answer": answer} for answer in options],
         "answers": direct,
@@ -44,7 +42,7 @@ def test_by_hand() -> None:
     predictions = {
         # Both right. Without asking, one of two.
         "1": answered(True, ["Ann", "Bo"], ["Ann"]),
-        # The same answer twice: collapse. Not called ambiguous, so never asked.
+        # The same answer twice: collapse. Not asked.
         "2": answered(False, ["1901", "1901"], ["1901", "1455"]),
     }
     metrics = score("cambignq-answers", GOLD, predictions).metrics

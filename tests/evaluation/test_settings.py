@@ -32,6 +32,7 @@ from whichsense.systems.build import build
 from whichsense.systems.settings import load_settings
 from whichsense.testing import (
     FakeClarifier,
+    FakeDetector,
     FakeDisambiguator,
     FakeReader,
     FakeReranker,
@@ -80,7 +81,7 @@ def test_each_goal_has_its_form() -> None:
     asked = "Which reading: Who won (2012)?, or Who won (2016)??"
     assert prediction(Setting("clarification")) == asked
     assert prediction(Setting("clarified answers")) == {
-        "ambiguous": True,
+        "asked": True,
         "clarification": asked,
         "options": [
             {"option": "Who won (2012)?", "answer": "Ann"},
@@ -107,6 +108,15 @@ def test_options_are_read_anew_where_that_is_wanted() -> None:
     answers = prediction(Setting("clarified answers", options="read"))
     assert isinstance(answers, dict)
     assert [one["answer"] for one in answers["options"]] == ["Ann", "Ann"]
+
+
+def test_a_detector_may_hold_a_question_back() -> None:
+    setting = Setting("clarified answers")
+    (case,) = setting.run(PIPELINE, [QUESTION])
+    case = replace(case, is_ambiguous=False)
+    held = replace(PIPELINE, detector=FakeDetector())
+    assert setting.prediction(held, case, rewrites=True)["asked"] is False
+    assert setting.prediction(PIPELINE, case, rewrites=True)["asked"] is True
 
 
 def test_in_a_dialogue_the_reply_decides() -> None:

@@ -113,7 +113,7 @@ class Setting:
         return official_readings(case.readings, rewrites)
 
     def _clarified_answers(self, answerer: Answerer, case: Case) -> dict[str, Any]:
-        """The options with an answer each; the answers without asking; whether the question is called ambiguous."""
+        """The options with an answer each; the answers without asking; whether the system would ask."""
         clarification = case.clarification
         options = []
         if clarification is not None and isinstance(answerer, Pipeline):
@@ -123,7 +123,7 @@ class Setting:
             for option, answer in zip(clarification.options, answers, strict=True):
                 options.append({"option": option.label, "answer": answer})
         return {
-            "ambiguous": is_called_ambiguous(case),
+            "asked": len(options) > 1 and not _is_held_back(answerer, case),
             "clarification": clarification.question if clarification else "",
             "options": options,
             "answers": [reading.answer for reading in case.readings],
@@ -156,6 +156,12 @@ _STEPS: dict[str, Literal["readings", "clarification", "long answer"]] = {
     "clarified answers": "clarification",
     "long answer": "long answer",
 }
+
+
+def _is_held_back(answerer: Answerer, case: Case) -> bool:
+    """Whether a system that has a detector calls the question unambiguous: then nothing is asked."""
+    has_detector = isinstance(answerer, Pipeline) and answerer.detector is not None
+    return has_detector and case.is_ambiguous is False
 
 
 def _ungrouped(clarification: Clarification) -> tuple[Option, ...]:

@@ -57,7 +57,7 @@ class _Prediction:
     """The answer of each option, empty where none was found."""
     direct: tuple[str, ...] = ()
     """The answers that it would give without asking."""
-    is_ambiguous: bool = False
+    asks: bool = False
     """Whether it would ask at all."""
 
 
@@ -71,7 +71,7 @@ def score_clarified(
 ) -> Result:
     """Score the answers of a clarification question's options against CAmbigNQ's records.
 
-    A prediction is `{"options": [{"option", "answer"}…], "answers": [answer…], "ambiguous": true}`, or a list with one
+    A prediction is `{"options": [{"option", "answer"}…], "answers": [answer…], "asked": true}`, or a list with one
     answer for each option. Questions whose options have no known answers are left out.
     """
     every = read_gold(gold, _read_official, ClarifiedQuestion)
@@ -106,7 +106,7 @@ def score_clarified(
 
 def _as_prediction(value: Any) -> _Prediction:
     if isinstance(value, list):
-        return _Prediction(as_answers(value), is_ambiguous=len(value) > 1)
+        return _Prediction(as_answers(value), asks=len(value) > 1)
     if not isinstance(value, Mapping) or not isinstance(value.get("options"), list):
         raise TypeError("An object with 'options', or a list of answers, is needed.")
     options = []
@@ -117,7 +117,7 @@ def _as_prediction(value: Any) -> _Prediction:
     return _Prediction(
         as_answers(options),
         as_answers(value.get("answers", [])),
-        bool(value.get("ambiguous", len(options) > 1)),
+        bool(value.get("asked", len(options) > 1)),
     )
 
 
@@ -129,9 +129,9 @@ def _overlaps(
     compared = {
         "answer": options,
         # Who is not asked chooses no option.
-        "end_to_end": options if prediction.is_ambiguous else (),
+        "end_to_end": options if prediction.asks else (),
         # … and is told all answers at once.
-        "served": options if prediction.is_ambiguous and options else prediction.direct,
+        "served": options if prediction.asks and options else prediction.direct,
         "direct": prediction.direct,
     }
     one_assignment = variant == "paper"
@@ -158,7 +158,7 @@ def _score_question(
         "options": len(answers),
         "distinct_answers": distinct_answers(answers),
         "words_per_answer": mean(lengths) or 0.0,
-        "asked": float(prediction.is_ambiguous and bool(answers)),
+        "asked": float(prediction.asks and bool(answers)),
         "question": question.text,
         "gold": [" / ".join(aliases) for aliases in question.clarified_answers],
         "predicted": list(answers),
