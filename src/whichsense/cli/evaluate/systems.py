@@ -123,4 +123,4 @@ def _show(metric: str, value: float | None) -> str:
 
 
 def _print_row(name: str, width: int, cells: list[str]) -> None:
-    print(f"{name:<{width}}" + "".join(f"{cell:>12}" for cell in cells))
+    print(f"{name:<{width}}" + "".join(f" {cell:>12}" for cell in cells))
