@@ -16,13 +16,19 @@ HOSTILE = (
 LARGEST = 120_000  # bytes of all assets, compressed
 
 
-def problem(kind: str, status: int, retry_after: int = 0) -> dict[str, Any]:
+def problem(
+    kind: str,
+    status: int,
+    retry_after: int = 0,
+    title: str = "It cannot be done.",
+    fix: str = "Do something else.",
+) -> dict[str, Any]:
     """A refusal of the service, for `route.fulfill`."""
     body = {
         "type": f"urn:whichsense:problem:{kind}",
-        "title": "It cannot be done.",
+        "title": title,
         "status": status,
-        "fix": "Do something else.",
+        "fix": fix,
     }
     headers = {"Retry-After": str(retry_after)} if retry_after else {}
     return {

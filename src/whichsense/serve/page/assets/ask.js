@@ -3,12 +3,11 @@ import {get, post, Problem, stream} from './api.js';
 import {actionBar} from './actions.js';
 import {chosenLine, clarificationBlock, replyForm} from './clarify.js';
 import {announce, button, count, fill, main, make} from './dom.js';
-import {conversationOf, remember} from './history.js';
-import {passageLink} from './passage.js';
+import {remember} from './history.js';
 import {possibleFold, readingEntry, senses} from './readings.js';
 import {Stages} from './stages.js';
 import {storyBlock} from './story.js';
-import {sentences} from './text.js';
+import {corpusLine, leadOf, nearestPassage, notesOf, same, summary, talkOf, whyNothing} from './talk.js';
 import {trouble, troubleLine} from './trouble.js';
 
 const LONGEST = 2000;
@@ -342,57 +341,6 @@ export class AskView {
     const closed = links.filter((one) => one.getAttribute('aria-expanded') === 'false');
     for (const link of closed.length ? closed : links) link.click();
   }
-}
-
-/** What is talked about: the answer of a conversation, or a case from its link. */
-function talkOf(data, caseId = '') {
-  if (!data.conversation) {
-    const found = data.case;
-    return {
-      caseId: data.id, conversationId: conversationOf(caseId || data.id), question: found.question, found,
-      clarification: found.clarification, chosen: null, message: '', story: found.long_answer, isPending: false,
-    };
-  }
-  const {turns, case: found} = data.conversation;
-  const turn = turns.at(-1);
-  return {
-    caseId: data.case_id, conversationId: data.id, question: found.question, found,
-    clarification: turn.shown === 'clarification' ? turn.clarification : null,
-    chosen: null, message: turn.message, story: null, isPending: false,
-  };
-}
-
-const leadOf = (clarification) => clarification.question.split(':')[0].replace(/[?\s]+$/, '');
-const same = (one, other) => one.answer === other.answer && one.question === other.question;
-
-function summary(found) {
-  if (!found.readings.length) return 'No answer was found.';
-  return `${count(found.readings.length, 'reading')}: ${found.readings.map((one) => one.answer).join(', ')}`;
-}
-
-function corpusLine(info) {
-  if (!info.corpus) return '';
-  return [`Asked of the ${info.corpus} corpus, `, count(info.passages, 'passage')];
-}
-
-function notesOf(found) {
-  const notes = [...found.notes];
-  if (found.stopped === 'deadline') notes.unshift('Time ran out. This is what was found by then; ask again for more.');
-  return notes.length > 0 && make('div', {class: 'notes'}, notes.map((note) => make('p', {}, note)));
-}
-
-function whyNothing(found) {
-  if (!found.hits.length) return 'No passage of this corpus has the words of the question. Ask with other words.';
-  const percent = Math.round((found.answerable ?? 0) * 100);
-  return `${count(found.hits.length, 'passage')} came near, and none of them probably answers this`
-    + `${found.answerable === null ? '' : ` (an answer is in them with a chance of ${percent} in 100)`}.`;
-}
-
-function nearestPassage(passage) {
-  const {link, panel} = passageLink(passage);
-  const first = sentences(passage.text)[0];
-  return make('li', {}, make('p', {class: 'evidence'}, passage.text.slice(0, first.end)),
-    make('p', {class: 'source'}, link), panel);
 }
 
 /** What the service says of itself; until it can be reached, nothing. */

@@ -72,6 +72,6 @@ export function replyForm(say, label = 'Or say it in your own words') {
 /** What was chosen, in one line, with a way back. */
 export function chosenLine(lead, label, change) {
   return make('p', {class: 'chosen-line'},
-    make('span', {class: 'quiet'}, `${lead} `), make('span', {}, label), ' ',
+    make('span', {class: 'quiet'}, `${lead}? `), make('span', {}, label), ' ',
     button('Change', change, {class: 'link'}));
 }

@@ -1,0 +1,148 @@
+"""Pictures of every state for docs/images/page/: made where WHICHSENSE_PICTURES is set."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from browsing import JOKER, PHONE, PICTURES, WIDE, OpenPage
+from test_states import ask, problem, refuse
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("WHICHSENSE_PICTURES"),
+    reason="makes pictures of the page: set WHICHSENSE_PICTURES=1",
+)
+LARGEST = 80_000  # bytes
+Prepare = Callable[[Any], None]
+
+
+def story(page: Any) -> None:
+    page.get_by_role("button", name="Tell the whole story").click()
+    page.locator(".cite").last.click()
+    page.locator(".story").scroll_into_view_if_needed()
+
+
+def choice(page: Any) -> None:
+    page.wait_for_selector(".option")
+    page.keyboard.press("2")
+
+
+def source(page: Any) -> None:
+    choice(page)
+    page.locator(".source-link").first.click()
+    page.wait_for_selector(".panel .here")
+
+
+def nothing(page: Any) -> None:
+    ask(page, "Which colour is the moon of the planet Zorblax?")
+    page.wait_for_selector(".nothing")
+
+
+def loading(page: Any) -> None:
+    page.route("**/v1/conversations", lambda route: None)
+    ask(page)
+
+
+def slow(page: Any) -> None:
+    loading(page)
+    page.wait_for_selector(".slow")
+
+
+def offline(page: Any) -> None:
+    page.context.set_offline(True)
+    ask(page)
+    page.wait_for_selector(".trouble")
+
+
+# What the service says, in its own words.
+REFUSALS = {
+    "key": problem(
+        "key",
+        401,
+        title="This needs a valid API key.",
+        fix="The operator makes keys with whichsense keys add.",
+    ),
+    "busy": problem(
+        "queue-full",
+        429,
+        30,
+        title="Too many requests are waiting.",
+        fix="Ask again in 30 s.",
+    ),
+    "index": problem(
+        "index",
+        503,
+        title="The index cannot be read.",
+        fix="Tell the operator: whichsense index check DIR says what is wrong.",
+    ),
+}
+
+
+def refused(name: str) -> Prepare:
+    def prepare(page: Any) -> None:
+        refuse(page, **REFUSALS[name])
+        ask(page)
+        page.wait_for_selector(".trouble")
+
+    return prepare
+
+
+def too_long(page: Any) -> None:
+    ask(page, "Who played the Joker, and why? " * 70)
+
+
+def corpus(page: Any) -> None:
+    page.get_by_label("Search the passages").fill(JOKER)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".entries li")
+
+
+def history(page: Any) -> None:
+    page.wait_for_selector(".actions")
+    page.get_by_role("button", name="Earlier").click()
+
+
+# Name → path ("/q": the Joker's case), what is done there.
+STATES: dict[str, tuple[str, Prepare]] = {
+    "empty": ("/", lambda page: None),
+    "loading": ("/", loading),
+    "slow": ("/", slow),
+    "readings": ("/q", lambda page: page.wait_for_selector(".actions")),
+    "choice": ("/q", choice),
+    "source": ("/q", source),
+    "story": ("/q", story),
+    "history": ("/q", history),
+    "nothing": ("/", nothing),
+    "offline": ("/", offline),
+    "key": ("/", refused("key")),
+    "busy": ("/", refused("busy")),
+    "index": ("/", refused("index")),
+    "too-long": ("/", too_long),
+    "corpus": ("/corpus", corpus),
+    "traces": ("/traces", lambda page: page.wait_for_selector(".entries li")),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_picture(open_page: OpenPage, joker: str, state: str) -> None:
+    path, prepare = STATES[state]
+    path = f"/q/{joker}" if path == "/q" else path
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for width, viewport in (("wide", WIDE), ("phone", PHONE)):
+        for scheme in ("light", "dark"):
+            look = {"viewport": viewport, "color_scheme": scheme}
+            page = open_page(path, reduced_motion="reduce", **look)
+            prepare(page)
+            picture = taken(page)
+            assert len(picture) <= LARGEST
+            (PICTURES / f"{state}-{width}-{scheme}.webp").write_bytes(picture)
+
+
+def taken(page: Any) -> bytes:
+    """What is in the window, as WebP; Playwright itself knows PNG and JPEG alone."""
+    session = page.context.new_cdp_session(page)
+    options = {"format": "webp", "quality": 80}
+    return base64.b64decode(session.send("Page.captureScreenshot", options)["data"])
