@@ -90,7 +90,7 @@ def test_choose_several_and_all(open_page: OpenPage, joker: str) -> None:
 def test_a_free_reply_is_understood(open_page: OpenPage) -> None:
     page = open_page()
     ask(page, JOKER)
-    page.get_by_label("Or say it in your own words").fill("the one with Batman of 1989")
+    page.get_by_label("Or in your own words").fill("the one with Batman of 1989")
     page.keyboard.press("Enter")
     page.wait_for_selector(".chosen-line")
     assert answers(page)[0] == "Jack Nicholson"

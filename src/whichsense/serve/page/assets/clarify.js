@@ -57,7 +57,7 @@ function optionButton(option, i, onclick) {
 }
 
 /** The field for a reply in one's own words. */
-export function replyForm(say, label = 'Or say it in your own words') {
+export function replyForm(say, label = 'Or in your own words') {
   const id = freshId('reply');
   const field = make('input', {id, type: 'text', class: 'reply', maxlength: 2000, autocomplete: 'off', placeholder: label});
   return make('form', {
