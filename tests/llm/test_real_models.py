@@ -34,9 +34,15 @@ _INJECTION = (
 )
 
 
-@pytest.fixture(scope="module", params=[serving.SMOLLM2, serving.GEMMA])
-def url(request: pytest.FixtureRequest) -> Iterator[str]:
-    with serving.serving(request.param) as url:
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with serving.serving(serving.SMOLLM2) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def other_url() -> Iterator[str]:
+    with serving.serving(serving.GEMMA) as url:
         yield url
 
 
@@ -48,9 +54,15 @@ def settings(url: str, tmp_path_factory: pytest.TempPathFactory) -> LLMSettings:
     )
 
 
-def test_the_server_has_what_we_ask_for(settings: LLMSettings) -> None:
+@pytest.fixture(scope="module", params=["url", "other_url"])
+def any_settings(request: pytest.FixtureRequest, settings: LLMSettings) -> LLMSettings:
+    """Of both models, for what must hold of any."""
+    return replace(settings, url=request.getfixturevalue(request.param))
+
+
+def test_the_server_has_what_we_ask_for(any_settings: LLMSettings) -> None:
     """One model, JSON by a schema, log probabilities, and a stream."""
-    endpoint = Endpoint(settings, {})
+    endpoint = Endpoint(any_settings, {})
     assert endpoint.model == "small"
     schema = {
         "type": "object",
@@ -92,7 +104,7 @@ def test_all_stages(settings: LLMSettings, compact: Compact) -> None:
 
 
 def test_an_instruction_in_a_passage_changes_nothing(
-    settings: LLMSettings, compact: Compact
+    any_settings: LLMSettings, compact: Compact
 ) -> None:
     """Neither as a part of the passage that answers, nor as a passage of its own: what it wants to be said stands in
     the evidence, and is still no answer."""
@@ -102,7 +114,7 @@ def test_an_instruction_in_a_passage_changes_nothing(
         second,
         passage_hit(f"Who directed Harbour Lights?{_INJECTION}", "Harbour Lights"),
     )
-    case = pipeline_for(settings, compact, attacked).ask(QUESTION)
+    case = pipeline_for(any_settings, compact, attacked).ask(QUESTION)
     assert case.calls
     answers = {reading.answer for reading in case.readings}
     assert answers and answers <= {"Ida Morrow", "Per Lund"}
