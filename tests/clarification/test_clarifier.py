@@ -157,6 +157,52 @@ def test_many_years_are_grouped_by_decade() -> None:
     assert len(eighties.readings) == 3
 
 
+@pytest.mark.parametrize(
+    ("question", "rewrites", "labels"),
+    [
+        (
+            "When was Holmes born?",
+            ["When was Wendell Holmes Sr. born?", "When was Wendell Holmes Jr. born?"],
+            ["Wendell Holmes Sr.", "Wendell Holmes Jr."],
+        ),
+        (
+            "What is the largest state?",
+            [
+                "What is the largest state by area?",
+                "What is the largest state by population?",
+            ],
+            ["by area", "by population"],
+        ),
+        (
+            "When and where was it signed?",
+            ["When was it signed?", "Where was it signed?"],
+            ["when", "where"],
+        ),
+        (
+            "When did the musical open?",
+            [
+                "When did the musical open in London?",
+                "When did the musical open at the Majestic Theatre?",
+            ],
+            ["in London", "at the Majestic Theatre"],
+        ),
+    ],
+)
+def test_good_english(question: str, rewrites: list[str], labels: list[str]) -> None:
+    pairs = [(rewrite, f"answer {rewrite}") for rewrite in rewrites]
+    assert labels_of(asked(question, *pairs)) == labels
+
+
+def test_a_question_in_lower_case_gets_the_names_of_the_evidence() -> None:
+    passage = Passage("1", "Videos", "Videos: Brantholm 72 hours, Lumsey ten days.")
+    readings = (
+        Reading("how long are videos kept in lumsey", "ten days", (Span(passage, 35, 43),)),
+        Reading("how long are videos kept in brantholm", "72 hours", (Span(passage, 18, 26),)),
+    )  # fmt: skip
+    clarification = clarify(Case("how long are videos kept", readings=readings))
+    assert labels_of(clarification) == ["Lumsey", "Brantholm"]
+
+
 def test_the_whole_pipeline_asks_offline() -> None:
     import whichsense
 

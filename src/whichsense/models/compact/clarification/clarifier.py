@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from whichsense.models.compact.clarification.alignment import align, split_words
 from whichsense.models.compact.clarification.form import compose
 from whichsense.models.compact.clarification.grouping import make_options, numbered
 from whichsense.models.compact.clarification.labels import (
     clean,
+    has_content,
     header_of,
     key,
     surest_lead,
@@ -92,11 +92,12 @@ def name_options(
     phrases = choose_phrases(rewrites, load_ranker("options"), keep)
     choice = Choice(split_words(question), rewrites, phrases)
     lead = choose_lead(choice, load_ranker("leads"))
+    names = choice.options
     if for_people:
         noun = noun_behind(rewrites, phrases)
         lead = Lead(noun) if noun and lead.category == "one" else lead
-        choice = replace(choice, phrases=polish(rewrites, phrases))
-    for number, label in zip(rewritten, choice.options, strict=True):
+        names = polish(rewrites, phrases)
+    for number, label in zip(rewritten, names, strict=True):
         labels[number] = label
     return (lead if len(rewritten) == len(readings) else _ONE), labels
 
@@ -111,10 +112,13 @@ def _restored(label: str, reading: Reading) -> str:
 
 
 def _told_apart(labels: Sequence[str], readings: Sequence[Reading]) -> list[str]:
-    """Where readings of one label have answers that differ, each is named by its answer instead."""
+    """Where readings of one label have answers that differ, each is named by its answer instead; so is one whose label
+    has no content, where others have."""
     members: dict[str, list[int]] = {}
+    some_have_content = any(map(has_content, labels))
     for number, label in enumerate(labels):
-        members.setdefault(key(label), []).append(number)
+        says_something = has_content(label) or not some_have_content
+        members.setdefault(key(label) if says_something else "", []).append(number)
     apart = list(labels)
     for same, numbers in members.items():
         answers = [readings[number].answer for number in numbers]

@@ -128,16 +128,24 @@ def surest_lead(lead: Lead, labels: Sequence[str]) -> Lead:
     ('In which year', 'Which version')
     """
     kinds = {option_kind(label) for label in labels}
-    if lead.category == "one" and len(kinds) == 1:
-        category = _CATEGORY_OF_KIND.get(kinds.pop(), "")
-        if category:
-            return Lead(category, "in" if category in ("year", "country") else "")
+    category = _category_of(kinds) if lead.category == "one" else ""
+    if category:
+        return Lead(category, "in" if category in ("year", "country") else "")
     if lead.category in _PLACES and any(map(_is_circumstance, labels)):
         return Lead("one")
     heads = {" ".join(split_words(label).bare[-1:]) for label in labels}
     if lead.category in ("one", *heads) and heads <= set(_WORKS.split()):
         return Lead("version")
     return lead
+
+
+def _category_of(kinds: set[str]) -> str:
+    """The category of labels of these kinds; nothing where they leave a doubt."""
+    if len(kinds) == 1:
+        return _CATEGORY_OF_KIND.get(next(iter(kinds)), "")
+    if kinds <= {"year", "date"}:
+        return "date"
+    return "time period" if kinds <= {"year", "date", "years"} else ""
 
 
 def _is_circumstance(label: str) -> bool:
@@ -167,14 +175,15 @@ def without_category(labels: Sequence[str], category: str) -> list[str] | None:
     )
     shorter = [at_an_end.sub("", label).strip() for label in labels]
     keys = {key(label) for label in shorter}
-    says_something = all(_has_content(label) for label in shorter)
+    says_something = all(has_content(label) for label in shorter)
     is_repeated = any(word.search(label) for label in shorter)
     if is_repeated or not says_something or len(keys) < len(labels):
         return None
     return shorter
 
 
-def _has_content(label: str) -> bool:
+def has_content(label: str) -> bool:
+    """Whether a label has more than function words."""
     words = split_words(label)
     return any(kind not in FUNCTION_KINDS for kind in words.kinds)
 

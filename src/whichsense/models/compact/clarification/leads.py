@@ -33,6 +33,7 @@ _PREPOSITIONS = {
     "time period": ("in", "during"),
     "date": ("as of", "on"),
 }
+_CLOSED_SETS = {"gender": "gender", "age": "age group", "language": "language"}
 _WORD_WEIGHT = 0.3
 _NOUN_KINDS = (Kind.WORD, Kind.ING, Kind.ED)
 
@@ -73,8 +74,12 @@ class Choice:
 def choose_lead(choice: Choice, ranker: Ranker) -> Lead:
     """The lead that fits the options best."""
     candidates = lead_candidates(choice)
-    leads = list(candidates)
-    return max(leads, key=lambda lead: ranker.score(candidates[lead]))
+    best = max(candidates, key=lambda lead: ranker.score(candidates[lead]))
+    kinds = {option_kind(option) for option in choice.options}
+    # Small closed sets are too rare to be learnt.
+    if best.category == "one" and len(kinds) == 1:
+        return Lead(_CLOSED_SETS.get(kinds.pop(), "one"))
+    return best
 
 
 def lead_candidates(choice: Choice) -> dict[Lead, Features]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from operator import and_
 
 from whichsense.models.compact.clarification.alignment import (
     DATE,
@@ -112,9 +111,8 @@ def _is_whole(rewrite: AlignedRewrite, start: int, end: int) -> bool:
     """Whether a span could be a phrase: it has content, no loose function word at an end, and cuts no name that
     differs from rewrite to rewrite."""
     kinds = rewrite.words.kinds
-    if not _has_content_core(
-        rewrite
-    ):  # "When was …", "Where was …": nothing else tells them apart
+    if _differs_in_wh(rewrite):
+        # "When was …", "Where was …": nothing else tells them apart.
         return all(rewrite.is_core[start:end])
     if not any(rewrite.is_content[start:end]):
         return False
@@ -125,8 +123,13 @@ def _is_whole(rewrite: AlignedRewrite, start: int, end: int) -> bool:
     return not (_cuts_name(rewrite, start) or _cuts_name(rewrite, end))
 
 
-def _has_content_core(rewrite: AlignedRewrite) -> bool:
-    return any(map(and_, rewrite.is_core, rewrite.is_content))
+def _differs_in_wh(rewrite: AlignedRewrite) -> bool:
+    """Whether only function words differ, and a wh-word is one of them."""
+    core = []
+    for kind, is_core in zip(rewrite.words.kinds, rewrite.is_core, strict=True):
+        if is_core:
+            core.append(kind)
+    return Kind.WH in core and FUNCTION_KINDS.issuperset(core)
 
 
 def _cuts_name(rewrite: AlignedRewrite, place: int) -> bool:

@@ -34,21 +34,71 @@ def suits_people(rewrite: AlignedRewrite, phrase: Phrase) -> bool:
     return not (kinds[start - 1] is Kind.NAME and kinds[start] in _IN_NAMES)
 
 
-def polish(
-    rewrites: Sequence[AlignedRewrite], phrases: Sequence[Phrase]
-) -> list[Phrase]:
-    """The phrases with what belongs to them, where the label stays short enough."""
+def polish(rewrites: Sequence[AlignedRewrite], phrases: Sequence[Phrase]) -> list[str]:
+    """The labels of phrases, with what belongs to them where a label stays short enough."""
     shared_noun = noun_behind(rewrites, phrases)
     together = _shared_preposition(rewrites, phrases)
-    polished = []
+    longer = []
     for rewrite, phrase in zip(rewrites, phrases, strict=True):
-        longer = _with_whole_names(rewrite, phrase)
+        whole = _with_whole_names(rewrite, phrase)
         if not shared_noun:
-            longer = _with_noun(rewrite, longer)
-        longer = _with_opening(rewrite, longer, together)
-        fits = len(phrase_text(rewrite, longer)) <= LONGEST_LABEL
-        polished.append(longer if fits else phrase)
-    return polished
+            whole = _with_noun(rewrite, whole)
+        whole = _with_opening(rewrite, whole, together)
+        longer.append(_if_short(rewrite, whole, phrase))
+    longer = _with_prepositions(rewrites, longer)
+    return _as_labels(rewrites, longer)
+
+
+def _if_short(rewrite: AlignedRewrite, longer: Phrase, phrase: Phrase) -> Phrase:
+    return longer if len(phrase_text(rewrite, longer)) <= LONGEST_LABEL else phrase
+
+
+def _with_prepositions(
+    rewrites: Sequence[AlignedRewrite], phrases: Sequence[Phrase]
+) -> list[Phrase]:
+    """Where some begin with a preposition, the others get theirs, too: "in London, or at the Majestic Theatre"."""
+    pairs = list(zip(rewrites, phrases, strict=True))
+    kinds = [rewrite.words.kinds[phrase.start] for rewrite, phrase in pairs]
+    if Kind.PREPOSITION not in kinds:
+        return list(phrases)
+    completed = []
+    for (rewrite, phrase), kind in zip(pairs, kinds, strict=True):
+        before = phrase.start - 1
+        words = rewrite.words
+        has_one = before >= 0 and words.kinds[before] is Kind.PREPOSITION
+        if has_one and kind is not Kind.PREPOSITION and words.bare[before] != "of":
+            longer = _resized(phrase, before, phrase.end)
+            completed.append(_if_short(rewrite, longer, phrase))
+        else:
+            completed.append(phrase)
+    return completed
+
+
+def _as_labels(
+    rewrites: Sequence[AlignedRewrite], phrases: Sequence[Phrase]
+) -> list[str]:
+    """The texts; a year with an article, among options that are no years, becomes "the 1943 one"."""
+    labels = []
+    are_numbers = []
+    for rewrite, phrase in zip(rewrites, phrases, strict=True):
+        text = phrase_text(rewrite, phrase)
+        if rewrite.words.kinds[phrase.start] is Kind.ARTICLE:
+            text = text[0].lower() + text[1:]
+        labels.append(text)
+        are_numbers.append(_is_number(rewrite, phrase))
+    if all(are_numbers):
+        return labels
+    for number, (rewrite, phrase) in enumerate(zip(rewrites, phrases, strict=True)):
+        start = phrase.start
+        kinds = rewrite.words.kinds
+        with_article = start > 0 and kinds[start - 1] is Kind.ARTICLE
+        if are_numbers[number] and kinds[start] is Kind.YEAR and with_article:
+            labels[number] = f"the {labels[number]} one"
+    return labels
+
+
+def _is_number(rewrite: AlignedRewrite, phrase: Phrase) -> bool:
+    return len(phrase.places) == 1 and rewrite.words.kinds[phrase.start] in _NUMBERS
 
 
 def noun_behind(rewrites: Sequence[AlignedRewrite], phrases: Sequence[Phrase]) -> str:
@@ -95,7 +145,7 @@ def _with_opening(rewrite: AlignedRewrite, phrase: Phrase, together: bool) -> Ph
     """With the article before it, and the preposition before that where it means something."""
     words = rewrite.words
     start = phrase.start
-    is_number = len(phrase.places) == 1 and words.kinds[start] in _NUMBERS
+    is_number = _is_number(rewrite, phrase)
     article = start > 0 and words.kinds[start - 1] is Kind.ARTICLE
     if article and not is_number and not phrase.article:
         start -= 1

@@ -38,11 +38,12 @@ def _names(text: str) -> frozenset[str]:
 
 COUNTRIES = _names(_COUNTRIES)
 REGIONS = _names(_REGIONS)
-# Adjectives of countries, most of them languages, too.
-_PEOPLES = _names(
-    "american|arabic|australian|british|canadian|chinese|danish|dutch|english|finnish|french|german|greek|hebrew|hindi"
-    "|hungarian|indian|irish|italian|japanese|korean|latin|mexican|norwegian|polish|portuguese|russian|scottish|spanish"
-    "|swedish|tamil|telugu|turkish|welsh"
+_LANGUAGES = _names(
+    "arabic|chinese|danish|dutch|english|finnish|french|german|greek|hebrew|hindi|hungarian|italian|japanese|korean|latin"
+    "|norwegian|polish|portuguese|russian|spanish|swedish|tamil|telugu|turkish|welsh"
+)
+_NATIONALITIES = _names(
+    "american|australian|british|canadian|indian|irish|mexican|scottish|englishman"
 )
 _AGES = _names(
     "adult|young|child|teenager|teenage|baby|infant|elderly|older|younger|old"
@@ -58,9 +59,9 @@ MEANINGFUL_PREPOSITIONS = _names(
 _CATEGORY_NOUNS = _names(
     "act|airport|album|anthem|battle|book|bridge|building|cast|castle|champion|championship|chapter|church|class|club"
     "|college|committee|competition|constitution|contract|crew|cup|department|district|division|edition|election|empire"
-    "|episode|event|festival|film|final|game|generation|government|hall|hospital|island|king|league|line|meeting|model"
-    "|monarch|movie|museum|novel|office|palace|part|party|person|plan|plant|player|policy|president|price|production"
-    "|province|queen|race|rate|record|release|remake|republic|rocket|round|school|season|series|ship|show|single|song"
+    "|episode|event|festival|film|final|game|generation|government|hall|hospital|island|league|line|meeting|model"
+    "|monarch|movie|museum|novel|office|palace|part|party|plan|plant|player|policy|president|price|production"
+    "|province|race|rate|record|release|remake|republic|rocket|round|school|season|series|ship|show|single|song"
     "|station|stadium|state|store|system|team|term|theatre|title|tour|tournament|tower|treaty|university|version|volume"
     "|war"
 )
@@ -80,13 +81,19 @@ def category_noun(word: str) -> str:
 
 
 def closed_set(text: str) -> str:
-    """ "people", "age", "gender" or "", by the whole text without its article.
+    """ "language", "nationality", "age", "gender" or "", by the whole text without its article.
 
     >>> [closed_set(text) for text in ("the adult", "a man", "Japanese", "the film")]
-    ['age', 'gender', 'people', '']
+    ['age', 'gender', 'language', '']
     """
     bare = re.sub(r"^(?:in |the |an? )+", "", text.lower())
-    for name, members in (("people", _PEOPLES), ("age", _AGES), ("gender", _GENDERS)):
+    sets = {
+        "language": _LANGUAGES,
+        "nationality": _NATIONALITIES,
+        "age": _AGES,
+        "gender": _GENDERS,
+    }
+    for name, members in sets.items():
         if bare in members:
             return name
     return ""
