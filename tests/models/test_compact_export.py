@@ -255,7 +255,8 @@ def test_the_shipped_encoder_is_what_its_loaded_weights_export(tmp_path: Path) -
     export(
         found.weights, found.shape, found.vocabulary, tmp_path, settings=found.config
     )
-    graphs = {path.name for path in WEIGHTS.glob("*.onnx")}
+    # The support judge's graph is exported by its own recipe.
+    graphs = {path.name for path in WEIGHTS.glob("*.onnx")} - {"support.onnx"}
     assert {*GRAPHS} <= graphs <= {*GRAPHS, *MORE_GRAPHS}
     for name in (*graphs, "config.json"):
         assert (WEIGHTS / name).read_bytes() == (tmp_path / name).read_bytes(), name

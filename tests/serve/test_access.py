@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from fake_service import QUESTION
-from test_ask import ask
+from test_serve_ask import ask
 
 from whichsense.cli import command
 from whichsense.errors import BadConfig

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from fake_service import QUESTION
-from test_ask import active, ask, events, stream, wait_for
+from test_serve_ask import active, ask, events, stream, wait_for
 
 from whichsense.serve.state.database import Database
 from whichsense.serve.state.traces import Traces

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fake_service import QUESTION
-from test_ask import events
+from test_serve_ask import events
 
 from whichsense.conversation import Conversation
 from whichsense.serve.state.database import Database

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fake_service import make_index
-from test_ask import events
+from test_serve_ask import events
 
 from whichsense.index import folder as folders
 from whichsense.serve.state.keys import KeyFile

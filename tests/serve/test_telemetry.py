@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from test_ask import QUESTION
+from test_serve_ask import QUESTION
 
 pytest.importorskip("opentelemetry.sdk", reason="needs opentelemetry-sdk")
 from opentelemetry import trace

@@ -18,7 +18,7 @@ from typing import Any
 import httpx2
 import pytest
 from fake_service import QUESTION, RECORDS, make_index
-from test_ask import ask, events, stream, wait_for
+from test_serve_ask import ask, events, stream, wait_for
 from test_cases import follow
 
 from whichsense import index as indexes
