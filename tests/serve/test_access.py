@@ -153,13 +153,7 @@ def test_every_response_has_security_headers(client: Any) -> None:
         )
 
 
-def test_a_page_is_served_beside_the_paths(
-    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = tmp_path / "page"
-    page.mkdir()
-    (page / "index.html").write_text("<!doctype html><title>whichsense</title>")
-    monkeypatch.setattr("whichsense.serve.app.PAGE", page)
+def test_a_page_is_served_beside_the_paths(start: Start) -> None:
     client = start()
     response = client.get("/")
     assert "whichsense" in response.text
@@ -173,7 +167,7 @@ def test_a_page_is_served_beside_the_paths(
         response = client.request(method, path, json={})
         assert response.status_code == status, (method, path)
         assert response.json()["fix"]
-    assert response.headers["allow"] == "GET, HEAD"
+    assert response.headers["allow"] == "GET"
     assert client.post("/v1/search", json={"question": "puma"}).status_code == 200
 
 

@@ -18,8 +18,8 @@ from typing import Any
 import httpx2
 import pytest
 from fake_service import QUESTION, RECORDS, make_index
-from test_serve_ask import ask, events, stream, wait_for
 from test_cases import follow
+from test_serve_ask import ask, events, stream, wait_for
 
 from whichsense import index as indexes
 from whichsense.serve.state.traces import Traces
