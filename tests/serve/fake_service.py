@@ -40,7 +40,7 @@ class SlowReader(FakeReader):
     def read(self, cases: Sequence[Case]) -> list[Case]:
         for case in cases:
             if "fail" in case.question:
-                raise RuntimeError("a secret in /root/secret.py")
+                raise RuntimeError("a secret in hidden/place.py")
             wanted = _SECONDS.search(case.question)
             ends_at = time.monotonic() + (float(wanted[1]) if wanted else 0)
             while time.monotonic() < ends_at:
