@@ -21,7 +21,12 @@ CASES = int(os.environ.get("WHICHSENSE_SCHEMA_CASES", "150"))
 def test_examples_work(client: Any) -> None:
     description = client.get("/openapi.json").json()
     schemas = description["components"]["schemas"]
-    for path, name in (("/v1/ask", "AskRequest"), ("/v1/search", "SearchRequest")):
+    for path, name in (
+        ("/v1/ask", "AskRequest"),
+        ("/v1/search", "SearchRequest"),
+        ("/v1/chat/completions", "ChatRequest"),
+        ("/v1/responses", "ResponsesRequest"),
+    ):
         (example,) = schemas[name]["examples"]
         assert client.post(path, json=example).status_code == 200
     for methods in description["paths"].values():
@@ -29,7 +34,19 @@ def test_examples_work(client: Any) -> None:
             assert operation["description"]
 
 
-def test_requests_made_from_the_description(start: Start, tmp_path: Path) -> None:
+# Bytes at random are no file that can be read: 422.
+OWN = ["--exclude-path", "/v1/corpus/sources/{name}"]
+# What no schema can say: which message is the last one, and that it asks something.
+OPENAI = ["--exclude-checks", "positive_data_acceptance"]
+for path in ("/v1/chat/completions", "/v1/responses"):
+    OWN += ["--exclude-path", path]
+    OPENAI += ["--include-path", path]
+
+
+@pytest.mark.parametrize("selection", [OWN, OPENAI], ids=["own", "openai"])
+def test_requests_made_from_the_description(
+    start: Start, tmp_path: Path, selection: list[str]
+) -> None:
     """No 5xx, no hang, every response as described."""
     key = KeyFile(tmp_path).add("schemathesis", SCOPES, rate=1_000_000)
     client = start()
@@ -40,8 +57,7 @@ def test_requests_made_from_the_description(start: Start, tmp_path: Path) -> Non
             *("--max-examples", str(max(1, CASES // 30))),
             *("--phases", "examples,coverage,fuzzing", "--seed", "7"),
             *("--header", f"Authorization: Bearer {key}"),
-            # Bytes at random are no file that can be read: 422.
-            *("--exclude-path", "/v1/corpus/sources/{name}"),
+            *selection,
             *("--request-timeout", "20", "--generation-deterministic", "--no-color"),
         ],
         cwd=tmp_path,  # it leaves a cache

@@ -12,6 +12,7 @@ recall.py     searches that were answered before
 service.py    all of these for one worker: what routes, and other protocols, call
 schemas/      requests and responses as OpenAPI describes them
 routes/       one file for each group of paths
+openai/       the same for clients of OpenAI's API
 page/         the page's static files
 protocol.py   HTTP on the wire, with a bound on the head of a request
 app.py run.py one application from these; workers, signals, sockets

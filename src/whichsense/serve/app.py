@@ -23,6 +23,7 @@ from uvicorn.config import STARTUP_FAILURE
 from whichsense.serve import problems
 from whichsense.serve.answering.engine import BuildPipeline, Engine
 from whichsense.serve.guard import Guard, json_only
+from whichsense.serve.openai import chat, models, responses
 from whichsense.serve.page import routes as page
 from whichsense.serve.routes import ask, cases, conversations, corpus, search, status
 from whichsense.serve.schemas.description import describe
@@ -79,6 +80,8 @@ def create_app(
     # The first that match are found soonest.
     app.include_router(search.recalled)
     for group in (status, ask, search, conversations, cases, corpus):
+        app.include_router(group.router)
+    for group in (models, chat, responses):
         app.include_router(group.router)
     app.include_router(page.router)
     if settings.origins:

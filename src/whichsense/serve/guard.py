@@ -11,7 +11,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from whichsense.serve.problems import INTERNAL, Problem, Refused
+from whichsense.serve.problems import INTERNAL, OPENAI_PATHS, Problem, Refused
 from whichsense.serve.settings import ServiceSettings, is_loopback
 from whichsense.serve.telemetry import Telemetry
 
@@ -32,7 +32,10 @@ _LONGEST_URL = 32_768
 _log = logging.getLogger("whichsense.serve")
 
 TOO_LARGE = Problem(
-    413, "size", "The body is too large.", "Send a shorter question, or a smaller file."
+    413,
+    "size",
+    "The body is too large.",
+    "Send a shorter question, or a smaller file; begin a new chat where this one is too long.",
 )
 _SLOW = Problem(
     408, "slow", "The body did not arrive in time.", "Send the whole body at once."
@@ -144,10 +147,12 @@ class _Exchange:
         if scope["method"] == "PUT" and scope["path"].startswith(UPLOADS):
             self.most_bytes = settings.upload_bytes
             seconds *= max(1, settings.upload_bytes >> 20)
+        if scope["path"].startswith(OPENAI_PATHS):
+            self.most_bytes = settings.history_bytes
         self._size = 0
         self._complete = False
         self._ends_at = time.monotonic() + seconds
-        self._is_api = scope["path"].startswith("/v1/")
+        self._path = scope["path"]
 
     async def receive(self) -> Message:
         """The next message; Refused where the body grows too large or comes too slowly."""
@@ -172,7 +177,7 @@ class _Exchange:
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
             headers["X-Request-Id"] = self.request_id
-            if self._is_api:
+            if self._path.startswith("/v1/"):
                 headers.setdefault("Cache-Control", "no-store")
         await self._send(message)
 
@@ -180,7 +185,7 @@ class _Exchange:
         """Answer with a problem, unless the response has begun: then the connection is all that can be closed."""
         if self.status:
             return
-        response = problem.response()
+        response = problem.response(self._path)
         if problem.status in (408, 413):
             response.headers["Connection"] = "close"
         await response({"type": "http"}, self._receive, self.send)

@@ -17,6 +17,14 @@ from starlette.routing import Match, Mount
 from whichsense.errors import BadInput, IndexFault, MissingStage, WhichsenseError
 
 MEDIA_TYPE = "application/problem+json"
+OPENAI_PATHS = ("/v1/models", "/v1/chat/completions", "/v1/responses")
+"""Clients of these expect OpenAI's errors."""
+_OPENAI_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    429: "rate_limit_error",
+}
+_OPENAI_CODES = {"key": "invalid_api_key"}  # where clients know another name
 _log = logging.getLogger("whichsense.serve")
 
 
@@ -47,13 +55,34 @@ class Problem:
             table["errors"] = [dict(error) for error in self.errors]
         return table
 
-    def response(self) -> Response:
-        return Response(
-            json.dumps(self.body()),
-            self.status,
-            headers=dict(self.headers),
-            media_type=MEDIA_TYPE,
-        )
+    def openai_body(self) -> dict[str, Any]:
+        """The problem as OpenAI's clients read it. The message ends with the fix."""
+        kind = "server_error" if self.status >= 500 else "invalid_request_error"
+        words = [self.title]
+        for error in self.errors:
+            words.append(f"{error['where'].removeprefix('body.')}: {error['problem']}.")
+        fix = self.fix.replace("the fields under 'errors'", "these fields")
+        param = self.errors[0]["where"].removeprefix("body.") if self.errors else None
+        code = _OPENAI_CODES.get(self.kind, self.kind.replace("-", "_"))
+        return {
+            "error": {
+                "message": " ".join([*words, fix]),
+                "type": _OPENAI_TYPES.get(self.status, kind),
+                "param": param,
+                "code": code,
+            }
+        }
+
+    def response(self, path: str = "") -> Response:
+        """The response to a request at a path."""
+        headers = dict(self.headers)
+        if not path.startswith(OPENAI_PATHS):
+            body = json.dumps(self.body())
+            return Response(body, self.status, headers, media_type=MEDIA_TYPE)
+        # Their clients know 400 as the status of a body that cannot be used.
+        status = 400 if self.status == 422 else self.status
+        body = json.dumps(self.openai_body())
+        return Response(body, status, headers, media_type="application/json")
 
 
 class Refused(HTTPException):
@@ -148,7 +177,7 @@ def install(app: FastAPI) -> None:
     """Answer every exception of a route with a problem."""
 
     async def plain(request: Request, error: Exception) -> Response:
-        return problem_of(error).response()
+        return problem_of(error).response(request.url.path)
 
     async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -163,11 +192,12 @@ def install(app: FastAPI) -> None:
         headers = dict(error.headers or {})
         if error.status_code == 405:
             headers["Allow"] = ", ".join(_allowed(request))
-        return Problem(error.status_code, kind, title, fix, headers=headers).response()
+        problem = Problem(error.status_code, kind, title, fix, headers=headers)
+        return problem.response(request.url.path)
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return _invalid(error.errors()).response()
+        return _invalid(error.errors()).response(request.url.path)
 
     app.add_exception_handler(Refused, plain)
     app.add_exception_handler(WhichsenseError, plain)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from whichsense.conversation import Conversation
+from whichsense.pipeline import Pipeline
 from whichsense.serve.access import Access
 from whichsense.serve.answering.dialogue import (
     Reply,
@@ -41,6 +42,8 @@ from whichsense.serve.telemetry import Telemetry
 from whichsense.types import Case, ServedCase
 
 Result = TypeVar("Result")
+Make = Callable[[WatchedPipeline, Running], str]
+"""Works in a thread over a pipeline that keeps to the limits of one answer, and returns the JSON of its result."""
 _REFRESH = 1.0  # seconds between looks for a newer index
 _UNTRACED = 900.0  # seconds for which a case can be rejoined where traces are off
 _CHANGED = Problem(
@@ -105,39 +108,45 @@ class Service:
         finally:
             self._short_waiting -= 1
 
-    def ask(self, wanted: Wanted, owner: str, **options: Any) -> Running:
-        """Begin to answer a question. Its result is the JSON of a `ServedCase`. Options are those of `submit`."""
+    def submit(self, make: Make, owner: str, **options: Any) -> Running:
+        """Take work over the pipeline into the queue. Options are those of `Answers.submit`."""
         pipeline = self.served.pipeline
-        check_stages(pipeline, clarify=wanted.clarify, explain=wanted.explain)
 
         def work(running: Running, on_stage: OnStage) -> str:
             watched = WatchedPipeline.of(pipeline, running.limits, on_stage)
+            return make(watched, running)
+
+        return self.answers.submit(work, owner, **options)
+
+    def ask(self, wanted: Wanted, owner: str, **options: Any) -> Running:
+        """Begin to answer a question. Its result is the JSON of a `ServedCase`."""
+        pipeline = self.served.pipeline
+        check_stages(pipeline, clarify=wanted.clarify, explain=wanted.explain)
+
+        def make(watched: Pipeline, running: Running) -> str:
             case = answer(watched, wanted)
             self._leave_trace(running, case)
             return dump(ServedCase(running.id, case).to_json())
 
-        return self.answers.submit(work, owner, **options)
+        return self.submit(make, owner, **options)
 
     def begin(self, question: str, owner: str, **options: Any) -> Running:
         """Begin a conversation. Its result is the JSON of a `KeptConversation`."""
-        pipeline = self.served.pipeline
 
-        def work(running: Running, on_stage: OnStage) -> str:
-            watched = WatchedPipeline.of(pipeline, running.limits, on_stage)
+        def make(watched: Pipeline, running: Running) -> str:
             return self._keep(running, begin(watched, question, new_id()), None)
 
-        return self.answers.submit(work, owner, **options)
+        return self.submit(make, owner, **options)
 
     def reply(self, kept: KeptConversation, said: Reply, **options: Any) -> Running:
         """Reply in a conversation. Its result is the JSON of a `KeptConversation`."""
         pipeline = self.served.pipeline
         check_stages(pipeline, clarify=False, explain=said.explain)
 
-        def work(running: Running, on_stage: OnStage) -> str:
-            watched = WatchedPipeline.of(pipeline, running.limits, on_stage)
+        def make(watched: Pipeline, running: Running) -> str:
             return self._keep(running, reply(watched, kept.conversation, said), kept)
 
-        return self.answers.submit(work, kept.owner, **options)
+        return self.submit(make, kept.owner, **options)
 
     def _keep(
         self,
@@ -146,6 +155,23 @@ class Service:
         before: KeptConversation | None,
     ) -> str:
         """Keep a conversation, and the case of a question that was asked in it. In a thread."""
+        kept = self.trace(running, conversation, before)
+        try:
+            self.conversations.save(kept, before)
+        except Changed:
+            raise Refused(_CHANGED) from None
+        return dump(kept.to_json())
+
+    def trace(
+        self,
+        running: Running,
+        conversation: Conversation,
+        before: KeptConversation | None,
+    ) -> KeptConversation:
+        """Leave a trace of the question that the last turn asked, if it asked one: the conversation with its case's id.
+
+        In a thread.
+        """
         case_id = before.case_id if before else ""
         case = conversation.case
         if case is not None and (before is None or case != before.conversation.case):
@@ -153,12 +179,7 @@ class Service:
             # Whoever opens the case by its link sees what was asked back.
             asked = conversation.last.clarification
             self._leave_trace(running, replace(case, clarification=asked))
-        kept = KeptConversation(conversation, case_id, running.owner)
-        try:
-            self.conversations.save(kept, before)
-        except Changed:
-            raise Refused(_CHANGED) from None
-        return dump(kept.to_json())
+        return KeptConversation(conversation, case_id, running.owner)
 
     def _leave_trace(self, running: Running, case: Case) -> None:
         """In a thread, before the client has the answer: no answered question is without its trace."""

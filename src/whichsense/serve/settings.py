@@ -47,6 +47,8 @@ class ServiceSettings:
     heartbeat: float = 10.0
     """Seconds of silence after which a stream sends a comment."""
     body_bytes: int = 65_536
+    history_bytes: int = 2**20
+    """The largest body of an OpenAI-compatible request, which repeats the whole conversation."""
     upload_bytes: int = 64 * 2**20
     """The largest file that may be added to the index."""
     body_seconds: float = 10.0

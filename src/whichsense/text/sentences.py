@@ -50,6 +50,29 @@ def sentence_at(text: str, place: int) -> tuple[int, int]:
     return 0, len(text)
 
 
+def excerpt(text: str, start: int, end: int, longest: int) -> tuple[str, str, str]:
+    """The sentence in which a span stands: what is before the span, the span, what is after it.
+
+    A sentence of more than about `longest` characters is cut between words, on both sides.
+
+    >>> excerpt("It rained. Then Ann won the cup.", 16, 19, 80)
+    ('Then ', 'Ann', ' won the cup.')
+    >>> excerpt("A long way off, under the hills, Ann won.", 33, 36, 20)
+    ('… under the hills, ', 'Ann', ' won.')
+    """
+    first, last = sentence_at(text, start)
+    before, span = text[first:start], text[start:end]
+    after = text[end : max(last, end)]
+    room = max(longest - len(span), 40) // 2
+    if not before:
+        room *= 2
+    if len(before) > room:
+        before = f"… {before[-room:].partition(' ')[2]}"
+    if len(after) > room:
+        after = f"{after[:room].rpartition(' ')[0]} …"
+    return before, span, after
+
+
 def _is_abbreviation(text: str, start: int, mark: int) -> bool:
     """Whether the mark at `mark` is the dot of an abbreviation; the sentence began at `start`."""
     if text[mark] != ".":

@@ -102,17 +102,12 @@ def _reading(number: int, reading: Reading) -> str:
 
 def _marked(span: Span) -> str:
     """The sentence in which an answer stands, with the answer between stars."""
-    from whichsense.text.sentences import sentence_at
+    from whichsense.text.sentences import excerpt
 
     text = span.passage.text
     if span.start == span.end:  # the answer is the title
         return _beginning(text)
-    start, end = sentence_at(text, span.start)
-    before, answer = text[start : span.start], text[span.start : span.end]
-    after = text[span.end : max(end, span.end)]
-    room = max(_LONGEST_SENTENCE - len(answer), 40) // 2
-    before = before if len(before) <= room else "…" + before[-room:]
-    after = after if len(after) <= room else after[:room] + "…"
+    before, answer, after = excerpt(text, span.start, span.end, _LONGEST_SENTENCE)
     return printable(" ".join(f"{before}*{answer}*{after}".split()))
 
 

@@ -31,7 +31,7 @@ Question = Annotated[
 ]
 
 
-def _whole(value: object) -> object:
+def whole(value: object) -> object:
     """In JSON, 5.0 is an integer."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
@@ -116,7 +116,7 @@ class SearchRequest(_Request):
     )
 
     question: Question
-    k: Annotated[int, BeforeValidator(_whole)] = Field(
+    k: Annotated[int, BeforeValidator(whole)] = Field(
         10, ge=1, le=100, description="Passages to find."
     )
     method: Method | None = Field(

@@ -1,0 +1,173 @@
+"""A turn of a conversation as Markdown that reads well in any chat program."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from whichsense.conversation import Conversation, Turn
+from whichsense.serve.openai.writing import Page, Written, plain
+from whichsense.text.sentences import excerpt
+from whichsense.types import Clarification, LongAnswer, Passage, Reading, Span
+
+HOW_TO_REPLY = "Reply with a number, a few words, several of them, “all” or “none” – or ask something else."
+_CITED = 2  # passages behind one answer
+_NEAREST = 3  # passages that are shown where there is no answer
+_LONGEST_QUOTE = 300
+_LONGEST_ABOUT = 110  # characters beneath an option
+_OPTION = re.compile(r"^\d+\. \*\*(.+?)\*\*", re.MULTILINE)
+_ESCAPED = re.compile(r"\\(.)")
+
+
+def write_turn(conversation: Conversation, base: str) -> Written:
+    """What the last turn shows."""
+    turn = conversation.last
+    page = Page(base)
+    for line in turn.message.splitlines():
+        page.add_block(plain(line))
+    options: tuple[str, ...] = ()
+    if turn.shown == "clarification" and turn.clarification is not None:
+        _add_clarification(page, turn.clarification, brief=bool(turn.message))
+        options = tuple(option.label for option in turn.clarification.options)
+    elif turn.shown == "nothing":
+        _add_nothing(page, conversation)
+    elif turn.shown == "explanation" and turn.long_answer is not None:
+        _add_story(page, turn.long_answer)
+    elif turn.shown in ("answer", "readings", "possible"):
+        _add_readings(page, turn, conversation)
+    if conversation.case is not None:
+        for note in conversation.case.notes:
+            page.add_block(f"*{plain(note)}*")
+    return Written(page.text, tuple(page.citations), options)
+
+
+def options_in(text: str) -> list[str]:
+    """The labels of the options in a question back that was written here; none in other texts.
+
+    >>> options_in("**Which film?**\\n\\n1. **the 1989 film**\\n2. **the 2008 film**\\n\\n" + HOW_TO_REPLY)
+    ['the 1989 film', 'the 2008 film']
+    """
+    if not text.rstrip().endswith(HOW_TO_REPLY):
+        return []
+    return [_ESCAPED.sub(r"\1", label) for label in _OPTION.findall(text)]
+
+
+def _add_clarification(page: Page, clarification: Clarification, brief: bool) -> None:
+    """The question with its numbered options; brief where a message has described them."""
+    page.add_block(f"**{plain(clarification.lead)}?**")
+    page.add_block()
+    for number, option in enumerate(clarification.options, 1):
+        line = f"{number}. **{plain(option.label)}**"
+        if option.description and not brief:
+            about = textwrap.shorten(
+                option.description, _LONGEST_ABOUT, placeholder=" …"
+            )
+            line += f" – {plain(about)}"
+        page.add(f"{line}\n")
+    page.add_block(HOW_TO_REPLY)
+
+
+def _add_readings(page: Page, turn: Turn, conversation: Conversation) -> None:
+    readings = turn.readings
+    case = conversation.case
+    asked = case.question if case is not None else ""
+    if turn.shown == "possible":
+        page.add_block("Merely possible:")
+    elif turn.shown == "readings" and len(readings) > 1:
+        page.add_block("That depends on what is meant:")
+    _add_answers(page, readings, asked)
+
+
+def _add_answers(page: Page, readings: Sequence[Reading], asked: str) -> None:
+    """The answers, numbered where there are several, and a quotation of each passage behind them."""
+    page.add_block()
+    spans: list[Span] = []
+    for number, reading in enumerate(readings, 1):
+        if len(readings) > 1:
+            page.add(f"{number}. ")
+        page.add(f"**{plain(reading.answer)}**")
+        cited = _distinct(reading.evidence)[:_CITED]
+        if cited:
+            page.add(" ")
+        for span in cited:
+            if not page.is_cited(span.passage):
+                spans.append(span)
+            page.cite(span.passage)
+        page.add(f"{_meant(reading, asked)}\n")
+    _add_quotations(page, spans)
+
+
+def _meant(reading: Reading, asked: str) -> str:
+    """What an answer answers, where that is more than what was asked."""
+    if reading.source:
+        return f" – as asked, from “{plain(reading.source)}”"
+    if reading.question == asked:
+        return ""
+    return f" – *{plain(reading.question)}*"
+
+
+def _distinct(spans: Iterable[Span]) -> list[Span]:
+    first: dict[str, Span] = {}
+    for span in spans:
+        first.setdefault(span.passage.id, span)
+    return list(first.values())
+
+
+def _add_quotations(page: Page, spans: Sequence[Span]) -> None:
+    """A line for each passage: its number, its title, the sentence with the answer."""
+    page.add_block()
+    for span in spans:
+        text = span.passage.text
+        quotation = "".join(excerpt(text, span.start, span.end, _LONGEST_QUOTE))
+        page.add("- ")
+        page.cite(span.passage)
+        page.add(f" {plain(span.passage.title)}: “{plain(quotation)}”\n")
+    page.text = page.text.rstrip()
+
+
+def _add_story(page: Page, story: LongAnswer) -> None:
+    """The long answer, numbers behind every sentence, and the titles that they stand for."""
+    page.add_block()
+    for place, citation in enumerate(story.sentences):
+        sentence = " ".join(citation.sentence.split())
+        end = sentence[-1:] if sentence.endswith((".", "!", "?")) else ""
+        page.add(f"{' ' if place else ''}{plain(sentence.removesuffix(end))}")
+        if citation.passages:
+            page.add(" ")
+        for passage in dict.fromkeys(citation.passages):
+            page.cite(passage)
+        page.add(end)
+    page.add_block()
+    _add_titles(page, story.passages)
+
+
+def _add_titles(page: Page, passages: Iterable[Passage]) -> None:
+    for passage in passages:
+        page.add("- ")
+        page.cite(passage)
+        page.add(f" {plain(passage.title)}\n")
+    page.text = page.text.rstrip()
+
+
+def _add_nothing(page: Page, conversation: Conversation) -> None:
+    """What is merely possible, or the passages that came nearest."""
+    case = conversation.case
+    if case is None:
+        return
+    if case.stopped:
+        page.add_block("The time was up before an answer was found. Ask again.")
+    elif case.possible:
+        page.add_block("No answer is probable. Merely possible:")
+        _add_answers(page, case.possible, case.question)
+    else:
+        page.add_block("The documents that are searched here do not answer that.")
+    if not case.possible and case.hits:
+        page.add(" Nearest:")
+        page.add_block()
+        for hit in case.hits[:_NEAREST]:
+            begin = textwrap.shorten(hit.passage.text, _LONGEST_ABOUT, placeholder=" …")
+            page.add("- ")
+            page.cite(hit.passage)
+            page.add(f" {plain(hit.passage.title)}: {plain(begin)}\n")
+        page.text = page.text.rstrip()
