@@ -59,7 +59,7 @@ class _Chat:
             "role": "assistant",
             "content": written.text,
             "refusal": None,
-            "annotations": annotations(written),
+            "annotations": citations_of(written),
         }
         choice = {
             "index": 0,
@@ -97,7 +97,7 @@ class _Chat:
         for line in written.text.splitlines(keepends=True):
             yield self._chunk({"content": line})
         if written.citations and not self._entry.is_open_webui:
-            yield self._chunk({"annotations": annotations(written)})
+            yield self._chunk({"annotations": citations_of(written)})
         yield self._chunk({}, "stop")
         if self._counts:
             yield self._part(choices=[], usage=self._usage(written))
@@ -127,7 +127,7 @@ class _Chat:
         }
 
 
-def annotations(written: Written) -> list[dict[str, Any]]:
+def citations_of(written: Written) -> list[dict[str, Any]]:
     """Each number in brackets as a citation; indexes count characters of the content."""
     cited = []
     for citation in written.citations:

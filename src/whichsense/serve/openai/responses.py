@@ -84,7 +84,7 @@ class _Response:
         yield self._text_event("content_part.added", part=empty)
         for line in written.text.splitlines(keepends=True):
             yield self._text_event("output_text.delta", delta=line, logprobs=[])
-        for number, citation in enumerate(annotations(written)):
+        for number, citation in enumerate(citations_of(written)):
             yield self._text_event(
                 "output_text.annotation.added",
                 annotation_index=number,
@@ -149,12 +149,12 @@ class _Response:
         return {
             "type": "output_text",
             "text": written.text,
-            "annotations": annotations(written),
+            "annotations": citations_of(written),
             "logprobs": [],
         }
 
 
-def annotations(written: Written) -> list[dict[str, Any]]:
+def citations_of(written: Written) -> list[dict[str, Any]]:
     """Each number in brackets as a citation; indexes count characters of the text."""
     cited = []
     for citation in written.citations:
