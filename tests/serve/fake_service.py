@@ -67,12 +67,18 @@ def make_index(folder: Path) -> str:
 
 
 def main() -> None:
-    """Serve with the settings that the first argument gives as JSON."""
-    from whichsense.serve.run import serve
+    """Serve with the settings that the first argument gives as JSON; over stdio, if a second one says so."""
     from whichsense.serve.settings import ServiceSettings
 
     given = json.loads(sys.argv[1])
     settings = ServiceSettings(**given | {"state": Path(given["state"])})
+    if sys.argv[2:] == ["stdio"]:
+        from whichsense.serve.mcp.stdio import serve_stdio
+
+        serve_stdio(settings, build)
+        return
+    from whichsense.serve.run import serve
+
     settings = replace(settings, port=0)
     serve(settings, build=build, say=say)
 

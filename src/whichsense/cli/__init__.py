@@ -35,10 +35,11 @@ _COMMANDS = {
     "predict": "Answer a dataset's questions with a system.",
     "evaluate": "Measure systems over a dataset.",
     "serve": "Answer over HTTP: readings, searches, streams.",
+    "mcp": "Answer as tools of the Model Context Protocol, over stdio.",
     "keys": "Make, list and revoke the API keys of a service.",
     "traces": "List, show, export and delete what a service was asked.",
 }
-_MODULES = {"keys": "serve.keys", "traces": "serve.traces"}
+_MODULES = {"keys": "serve.keys", "mcp": "serve.mcp", "traces": "serve.traces"}
 
 
 class _LazyGroup(click.Group):

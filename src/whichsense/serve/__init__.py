@@ -1,4 +1,4 @@
-"""The HTTP service: questions in, cases out, each stage streamed as it ends.
+"""The service: questions in, cases out, each stage streamed as it ends.
 
 settings.py   what the service is told: index, address, limits
 answering/    the index and the pipeline that answer now; a bounded queue before them; answers that run; replies
@@ -14,6 +14,8 @@ schemas/      requests and responses as OpenAPI describes them
 routes/       one file for each group of paths
 openai/       the same for clients of OpenAI's API
 page/         the page's static files
+mcp/          the Model Context Protocol: tools for models
+lifetime.py   a service from its start to its end
 protocol.py   HTTP on the wire, with a bound on the head of a request
 app.py run.py one application from these; workers, signals, sockets
 """

@@ -177,7 +177,7 @@ class _Exchange:
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
             headers["X-Request-Id"] = self.request_id
-            if self._path.startswith("/v1/"):
+            if self._path.startswith(("/v1/", "/mcp")):
                 headers.setdefault("Cache-Control", "no-store")
         await self._send(message)
 

@@ -27,7 +27,7 @@ from whichsense.serve.answering.engine import Engine, Served, WatchedPipeline
 from whichsense.serve.answering.queue import Answers, OnStage, new_id
 from whichsense.serve.answering.running import Running
 from whichsense.serve.events import EventStream, dump
-from whichsense.serve.problems import INTERNAL, Problem, Refused, busy
+from whichsense.serve.problems import Problem, Refused, busy
 from whichsense.serve.recall import Recall
 from whichsense.serve.settings import ServiceSettings
 from whichsense.serve.state import shared, traces
@@ -206,10 +206,7 @@ class Service:
                 task.cancel()
             if not running.ended:
                 (queue or self.answers).cancel(running)
-        event = running.last_event
-        if event.name == "problem":
-            raise Refused(running.problem or INTERNAL)
-        return event.data
+        return running.result()
 
     async def tend(self) -> None:
         """For ever: a newer index is served, and what is kept for a while goes."""
@@ -219,6 +216,10 @@ class Service:
             await loop.run_in_executor(self._short, self.engine.refresh)
             with contextlib.suppress(Exception):
                 await loop.run_in_executor(self._short, self._forget)
+
+    async def stop(self) -> None:
+        """Take nothing more in; give what runs its grace, then end it."""
+        await asyncio.gather(self.answers.stop(), self.writing.stop())
 
     def _forget(self) -> None:
         self.shared.forget_older(2 * self.settings.deadline + _UNTRACED)

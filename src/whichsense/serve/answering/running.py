@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import Future
 
 from whichsense.jobs.limits import Limits
 from whichsense.serve.events import Event, problem_event
-from whichsense.serve.problems import CANCELLED, Problem
+from whichsense.serve.problems import CANCELLED, INTERNAL, Problem, Refused
 
 
 class Running:
@@ -44,6 +44,12 @@ class Running:
     def last_event(self) -> Event:
         return self.events[-1]
 
+    def result(self) -> str:
+        """The JSON of the answer, once it has ended; Refused where it ended without one."""
+        if self.last_event.name == "problem":
+            raise Refused(self.problem or INTERNAL)
+        return self.last_event.data
+
     def add(self, event: Event) -> None:
         """Hand an event to all followers. What comes after the end is dropped."""
         if self.ended:
@@ -69,7 +75,7 @@ class Running:
 
     async def follow(
         self, after: int = 0, heartbeat: float = 10.0
-    ) -> AsyncIterator[Event | None]:
+    ) -> AsyncGenerator[Event | None, None]:
         """The events after a number, as they come; None after every `heartbeat` seconds of silence."""
         self.followers += 1
         try:

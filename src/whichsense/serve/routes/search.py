@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from whichsense import records
 from whichsense.errors import BadInput
+from whichsense.index import Index
 from whichsense.serve.events import dump
 from whichsense.serve.problems import Problem, Refused, not_found
 from whichsense.serve.recall import RecallingRoute
@@ -16,6 +17,7 @@ from whichsense.serve.routes.ask import Asks, as_json, service_of
 from whichsense.serve.schemas.description import problems
 from whichsense.serve.schemas.requests import SearchRequest
 from whichsense.serve.schemas.responses import PassageAnswer, SearchAnswer
+from whichsense.types import Passage
 
 router = APIRouter(prefix="/v1", tags=["search"])
 recalled = APIRouter(prefix="/v1", tags=["search"], route_class=RecallingRoute)
@@ -63,17 +65,14 @@ async def passage(
     index = service.served.index
 
     def work() -> str | None:
-        try:
-            document = index.document(passage_id)
-        except BadInput:
+        rows = neighbours(index, passage_id)
+        if rows is None:
             return None
-        place = [one.id for one in document].index(passage_id)
-        before = document[max(0, place - _NEIGHBOURS) : place]
-        after = document[place + 1 : place + 1 + _NEIGHBOURS]
+        before, passage, after = rows
         table = {
-            "passage": records.encode(document[place]),
-            "before": records.encode(tuple(before)),
-            "after": records.encode(tuple(after)),
+            "passage": records.encode(passage),
+            "before": records.encode(before),
+            "after": records.encode(after),
         }
         return dump(table)
 
@@ -81,3 +80,17 @@ async def passage(
     if body is None:
         raise not_found("passage", "Take the id from a hit or an answer's evidence.")
     return as_json(body)
+
+
+def neighbours(
+    index: Index, passage_id: str
+) -> tuple[tuple[Passage, ...], Passage, tuple[Passage, ...]] | None:
+    """A passage between what stands before and after it in its document; None where there is none of this id."""
+    try:
+        document = index.document(passage_id)
+    except BadInput:
+        return None
+    place = [one.id for one in document].index(passage_id)
+    before = document[max(0, place - _NEIGHBOURS) : place]
+    after = document[place + 1 : place + 1 + _NEIGHBOURS]
+    return tuple(before), document[place], tuple(after)

@@ -8,6 +8,7 @@ import sqlite3
 import time
 import zlib
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,12 @@ class KeptConversation:
             "case_id": self.case_id,
             "conversation": self.conversation.to_json(),
         }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any], owner: str) -> KeptConversation:
+        """Read what `to_json` wrote."""
+        conversation = Conversation.from_json(value["conversation"])
+        return cls(conversation, str(value["case_id"]), owner)
 
 
 class Changed(Exception):

@@ -1,0 +1,72 @@
+"""whichsense mcp: the service as tools of a model, over standard input and output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from whichsense.cli.evidence import evidence_options, open_evidence
+from whichsense.errors import require
+
+
+@click.command()
+@evidence_options
+@click.option(
+    "--system",
+    type=click.Path(path_type=Path),
+    metavar="FILE.toml",
+    help="Ask this system instead of the embedded model.",
+)
+@click.option(
+    "--threads",
+    default=2,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="Processor cores that the embedded model uses for one question.",
+)
+@click.option(
+    "--deadline",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(0, 3600, min_open=True),
+    metavar="SECONDS",
+    help="Most time for one answer.",
+)
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of traces.  [default: the user's state folder]",
+)
+@click.option("--no-traces", is_flag=True, help="Keep nothing of what was asked.")
+def command(
+    folder: Path | None,
+    method: str | None,
+    system: Path | None,
+    threads: int,
+    deadline: float,
+    state: Path | None,
+    no_traces: bool,
+) -> None:
+    """Serve an index to the program that starts this one, by the Model Context Protocol over stdin and stdout.
+
+    Tools: ask, clarify, reply, explain, search, read. A program adds it as the command: whichsense mcp --index DIR
+    """
+    require("mcp", "serve")
+    require("fastapi", "serve")
+    from whichsense.serve.mcp.stdio import serve_stdio
+    from whichsense.serve.settings import ServiceSettings, state_folder
+
+    index, chosen = open_evidence(folder, method)
+    settings = ServiceSettings(
+        index=str(index.folder),
+        system=str(system or "compact"),
+        method=chosen,
+        threads=threads,
+        deadline=deadline,
+        state=state or state_folder(),
+        traces=not no_traces,
+    )
+    index.close()
+    serve_stdio(settings)

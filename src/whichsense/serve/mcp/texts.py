@@ -1,0 +1,132 @@
+"""What tools give, as a model reads it: plain text, with what to do next where something is to be done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from whichsense.serve.mcp.outputs import (
+    ExplainOutput,
+    PassageOutput,
+    ReadingOutput,
+    ReadOutput,
+    SearchOutput,
+    TurnOutput,
+)
+
+_MOST_POSSIBLE = 3  # that are named
+_HEADS = {
+    "answer": "",
+    "readings": "Every reading of the question:",
+    "possible": "None of these is probable:",
+}
+
+
+def turn_text(output: TurnOutput, *, has_buttons: bool = False) -> str:
+    """What to show to the user, or to ask them."""
+    blocks = [output.message] if output.message else []
+    if output.clarification is not None:
+        blocks += _question_back(output, has_buttons)
+    elif output.shown == "nothing":
+        blocks += _nothing(output)
+    else:
+        head = _HEADS.get(output.shown, "")
+        blocks += [head] if head and output.readings else []
+        blocks += _readings(output.readings)
+    if output.clarification is None and output.possible and output.readings:
+        blocks.append(_possible(output.possible))
+    blocks += [f"Note: {note}" for note in output.notes]
+    if output.stopped:
+        blocks.append(
+            "The time was up before all was read: there may be more readings."
+        )
+    return "\n\n".join(blocks)
+
+
+def _question_back(output: TurnOutput, has_buttons: bool) -> list[str]:
+    """The options, how to hand the choice back, and what to do where nobody can be asked."""
+    assert output.clarification is not None
+    lines = [output.clarification.question]
+    for option in output.clarification.options:
+        about = f" – {option.description}" if option.description else ""
+        lines.append(f"{option.id}. {option.label}{about}")
+    reply = f'`reply` with conversation "{output.conversation}"'
+    if has_buttons:
+        ask = f"“{output.question}” has several readings. The user sees these options as buttons; wait for the choice."
+        then = (
+            f"If they choose in words instead, call {reply} and their words as `text`."
+        )
+    else:
+        ask = f"“{output.question}” has several readings. Ask the user which one they mean:"
+        then = f"Then call {reply} and the user's words as `text`."
+    blocks = [ask, "\n".join(lines), then]
+    if output.readings:
+        blocks.append("Where nobody can be asked, give every reading:")
+        blocks += _readings(output.readings)
+    return blocks
+
+
+def _nothing(output: TurnOutput) -> list[str]:
+    blocks = [f"The corpus has no probable answer to “{output.question}”."]
+    if output.possible:
+        blocks.append(_possible(output.possible))
+    if output.nearest:
+        lines = ["The nearest passages:"]
+        for one in output.nearest:
+            lines.append(f"- {one.title} [{one.passage}]: {one.quote}")
+        blocks.append("\n".join(lines))
+    blocks.append("Say so, or call `search` with other words.")
+    return blocks
+
+
+def _readings(readings: Sequence[ReadingOutput]) -> list[str]:
+    blocks = []
+    for number, one in enumerate(readings, 1):
+        mark = f"{number}. " if len(readings) > 1 else ""
+        about = f"in “{one.source}”" if one.source else one.question
+        lines = [f"{mark}{one.answer} – {about} ({one.confidence:.0%})"]
+        for evidence in one.evidence[:1]:
+            lines.append(f"   “{evidence.quote}” {evidence.title} [{evidence.passage}]")
+        blocks.append("\n".join(lines))
+    return blocks
+
+
+def _possible(readings: Sequence[ReadingOutput]) -> str:
+    names = [one.answer for one in readings[:_MOST_POSSIBLE]]
+    more = len(readings) - len(names)
+    rest = f" and {more} more" if more else ""
+    return f"Merely possible, not to be given as an answer: {'; '.join(names)}{rest}."
+
+
+def explain_text(output: ExplainOutput) -> str:
+    if not output.text:
+        reason = "The time was up." if output.stopped else ""
+        return f"The corpus has no probable answer to “{output.question}”. {reason}".rstrip()
+    lines = [output.text, ""]
+    for number, source in enumerate(output.sources, 1):
+        lines.append(f"[{number}] {source.title} [{source.passage}]")
+    return "\n".join(lines)
+
+
+def search_text(output: SearchOutput) -> str:
+    if not output.hits:
+        return "No passage matches. Try other words."
+    blocks = []
+    for number, hit in enumerate(output.hits, 1):
+        blocks.append(f"{number}. {_passage(hit.passage)}")
+    return "\n\n".join(blocks)
+
+
+def read_text(output: ReadOutput) -> str:
+    """The passage between its neighbours, as they follow each other in the document."""
+    blocks = []
+    for one in output.before:
+        blocks.append(f"(before) {_passage(one)}")
+    blocks.append(_passage(output.passage))
+    for one in output.after:
+        blocks.append(f"(after) {_passage(one)}")
+    return "\n\n".join(blocks)
+
+
+def _passage(passage: PassageOutput) -> str:
+    section = f" › {passage.section}" if passage.section else ""
+    return f"{passage.title}{section} [{passage.id}]\n{passage.text}"
