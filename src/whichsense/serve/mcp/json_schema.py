@@ -9,8 +9,8 @@ from pydantic import TypeAdapter
 
 
 @cache
-def schema_of(model: type[Any]) -> dict[str, Any]:
-    """The schema of a record. It is shared: nobody may change it."""
+def schema_of(model: Any) -> dict[str, Any]:
+    """The schema of a type. It is shared: nobody may change it."""
     schema = TypeAdapter(model).json_schema(mode="serialization")
     pruned: dict[str, Any] = _pruned(schema)
     return pruned

@@ -61,8 +61,8 @@ its context."""
 class _Tool:
     title: str
     description: str
-    arguments: type[Any]
-    output: type[object]
+    arguments: Any
+    output: Any
     run: Callable[[Call, Any], Awaitable[Answer]]
     has_app: bool = False
     """Whether a client that shows apps shows the result by one."""
