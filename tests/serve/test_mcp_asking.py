@@ -41,7 +41,7 @@ def test_a_form_asks_and_the_choice_is_answered(url: str, mode: str) -> None:
     result = call(url, "ask", ASK, mode=mode, user=user)
     assert answers(result) == ["Heath Ledger"]
     (form,) = user.asked
-    assert form.message == "Which reading?"
+    assert form.message == f"“{QUESTION}” can mean several things. Which reading?"
     which = form.requested_schema["properties"]["which"]
     titles = {one["const"]: one["title"] for one in which["oneOf"]}
     assert list(titles) == ["1", "2", "all"] and "Dark Knight" in titles["2"]
@@ -66,6 +66,14 @@ def test_all_replies_to_a_form(
     again = User(list(user.replies))
     assert answers(call(url, "ask", ASK, mode=mode, user=again)) == expected
     assert len(again.asked) == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_question_with_odd_characters_is_asked_back_once(url: str, mode: str) -> None:
+    user = accepts(which="2")
+    odd = {"question": "Who played\u200b \x00the\tJoker?\ufeff"}
+    assert answers(call(url, "ask", odd, mode=mode, user=user)) == ["Heath Ledger"]
+    assert len(user.asked) == 1
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -195,11 +203,11 @@ def test_forms_of_three_options_and_of_older_clients() -> None:
         Option(str(one), f"the film of {one}", "x" * 200) for one in (1, 2, 3)
     )
     asked = Clarification("Film", "Which film: a, b, or c?", "film", options)
-    which = _form(asked, "2026-07-28").requested_schema["properties"]["which"]
+    which = _form("Who?", asked, "2026-07-28").requested_schema["properties"]["which"]
     assert which["type"] == "array"
     assert [one["const"] for one in which["items"]["anyOf"]] == ["1", "2", "3", "all"]
     assert all(len(one["title"]) <= 102 for one in which["items"]["anyOf"])
-    older = _form(asked, "2025-06-18").requested_schema["properties"]["which"]
+    older = _form("Who?", asked, "2025-06-18").requested_schema["properties"]["which"]
     assert older["enum"] == ["1", "2", "3", "all"] and len(older["enumNames"]) == 4
 
     def chosen(which: Any) -> Any:

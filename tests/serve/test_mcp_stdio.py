@@ -83,7 +83,7 @@ def test_numbered_options_progress_and_errors(
         assert answers(await client.call_tool("reply", given)) == ["Heath Ledger"]
         wrong = await client.call_tool("ask", {"question": " "})
         assert wrong.is_error and "question" in text_of(wrong)
-        assert "2 passages found" in seen
+        assert "Found 2 passages" in seen
 
     talk(program, conversation, mode=mode)
 
@@ -124,6 +124,42 @@ def test_it_ends_at_once_and_writes_nothing_but_the_protocol(
     for line in out.splitlines():
         assert json.loads(line)["jsonrpc"] == "2.0"
     assert b"Traceback" not in error, error
+
+
+def receive(process: subprocess.Popen[bytes]) -> Any:
+    assert process.stdout is not None
+    return json.loads(process.stdout.readline())
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-06-18"])
+def test_programs_of_still_older_versions(
+    index_folder: str, tmp_path: Path, version: str
+) -> None:
+    """By hand: the client does not speak them any more."""
+    process = start(index_folder, tmp_path)
+    has_forms = version == "2025-06-18"
+    given = {"elicitation": {}} if has_forms else {}
+    params = {"protocolVersion": version, "capabilities": given}
+    hello = HELLO | {"params": HELLO["params"] | params}  # type: ignore[operator]
+    begun = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    asked = {"name": "ask", "arguments": ASK}
+    ask = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked}
+    send(process, *(json.dumps(one).encode() for one in (hello, begun, ask)))
+    assert receive(process)["result"]["protocolVersion"] == version
+    if has_forms:
+        form = receive(process)
+        which = form["params"]["requestedSchema"]["properties"]["which"]
+        assert which["enum"] == ["1", "2", "all"] and len(which["enumNames"]) == 3
+        filled = {"action": "accept", "content": {"which": "2"}}
+        reply = {"jsonrpc": "2.0", "id": form["id"], "result": filled}
+        send(process, json.dumps(reply).encode())
+    result = receive(process)["result"]
+    text = result["content"][0]["text"]
+    if has_forms:
+        assert text.startswith("Heath Ledger")
+    else:
+        assert "`reply`" in text and len(result["content"]) == 1
+    process.communicate(timeout=20)
 
 
 def test_a_line_without_end_is_no_message(index_folder: str, tmp_path: Path) -> None:

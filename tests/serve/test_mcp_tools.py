@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -87,8 +88,8 @@ def test_stages_are_progress_and_passages_are_links(client: Any, mode: str) -> N
     talk(url_of(client), conversation, mode=mode)
     steps = [step for step, _ in seen]
     assert steps == sorted(set(steps)), "progress never goes back"
-    assert seen[0][1] == "2 passages found"
-    assert seen[-1][1] == "Long answer written"
+    assert seen[0][1] == "Found 2 passages"
+    assert seen[-1][1] == "Wrote the long answer"
 
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
@@ -254,6 +255,21 @@ def test_a_host_name_that_was_allowed_is_served(start: Start) -> None:
     headers = {"Host": "answers.example"}
     result = call(url_of(client), "ask", ASK, user=accepts(which="1"), headers=headers)
     assert answers(result) == ["Jack Nicholson"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_stop_waits_for_no_stream(tmp_path: Path, mode: str) -> None:
+    with service(tmp_path, grace=0.3) as (process, address):
+
+        async def conversation(session: Client) -> float:
+            await session.call_tool("search", {"query": "puma"})
+            await asyncio.sleep(0.3)  # an older client opens a stream for what comes
+            begun = time.monotonic()
+            process.terminate()
+            await asyncio.to_thread(process.wait, 20)
+            return time.monotonic() - begun
+
+        assert talk(f"{address}/mcp", conversation, mode=mode) < 4
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,14 @@ _FILLED = {
     "verify": ("readings", "possible"),
     "clarify": ("clarification",),
     "summarize": ("long_answer",),
+}
+# What a person is told of a stage: what it did, how many, of what.
+_DONE = {
+    "retrieve": ("Found", "passages", "passage"),
+    "read": ("Found", "answers", "candidate answer"),
+    "disambiguate": ("Found", "readings", "reading"),
+    "verify": ("Checked:", "readings", "probable reading"),
+    "summarize": ("Wrote the long answer", "", ""),
 }
 _COUNTED = {
     "passages": "hits",
@@ -57,12 +65,31 @@ class Event:
 def stage_data(stage: str, case: Case) -> str:
     """What one stage has done: its seconds, how much there is by now, and the fields that it filled in."""
     cost = case.spent.get(stage)
-    counts = {name: len(getattr(case, key)) for name, key in _COUNTED.items()}
-    table: dict[str, Any] = {"stage": stage, "counts": counts}
+    table: dict[str, Any] = {"stage": stage, "counts": stage_counts(case)}
     table["seconds"] = round(cost.seconds, 6) if cost else 0.0
     for name in _FILLED.get(stage, ()):
         table[name] = records.encode(getattr(case, name))
     return dump(table)
+
+
+def stage_counts(case: Case) -> dict[str, int]:
+    """How much there is by now."""
+    return {name: len(getattr(case, key)) for name, key in _COUNTED.items()}
+
+
+def describe_stage(stage: str, counts: Mapping[str, int]) -> str:
+    """What a stage has done, in a few words; empty where a person would not care.
+
+    >>> describe_stage("retrieve", {"passages": 1}), describe_stage("retrieve", {"passages": 40})
+    ('Found 1 passage', 'Found 40 passages')
+    """
+    if stage not in _DONE:
+        return ""
+    verb, counted, noun = _DONE[stage]
+    if not noun:
+        return verb
+    number = counts[counted]
+    return f"{verb} {number} {noun}" + ("" if number == 1 else "s")
 
 
 def replayed(body: str, case: Case) -> Iterator[Event]:

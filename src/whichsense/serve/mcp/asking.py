@@ -26,7 +26,7 @@ from whichsense.conversation.records import LONGEST_REPLY
 from whichsense.serve.answering.dialogue import Reply
 from whichsense.serve.mcp.calls import Call
 from whichsense.serve.state.conversations import KeptConversation
-from whichsense.types import Clarification
+from whichsense.types import Clarification, Option
 
 Way = Literal["form", "buttons", "text"]
 _ALL = "all"
@@ -75,7 +75,8 @@ async def settle(
         questions = sum(turn.pending for turn in kept.conversation.turns)
         if questions > _MOST_QUESTIONS:
             return await call.reply(kept, _EVERY_READING)
-        form = _form(clarification, call.context.protocol_version)
+        question = kept.conversation.case.question if kept.conversation.case else ""
+        form = _form(question, clarification, call.context.protocol_version)
         if not call.is_stateless:
             given = await _elicited(call, form)
         elif given is None:
@@ -101,12 +102,11 @@ async def _elicited(call: Call, form: ElicitRequestFormParams) -> ElicitResult:
         return ElicitResult(action="cancel")
 
 
-def _form(clarification: Clarification, version: str) -> ElicitRequestFormParams:
+def _form(
+    asked: str, clarification: Clarification, version: str
+) -> ElicitRequestFormParams:
     """One field for the choice, one for words of the user's own."""
-    titles = {
-        option.id: _title(option.label, option.description)
-        for option in clarification.options
-    }
+    titles = {option.id: _title(option) for option in clarification.options}
     titles[_ALL] = "All of them"
     question = f"{clarification.lead}?"
     which: dict[str, Any] = {"title": question}
@@ -125,20 +125,23 @@ def _form(clarification: Clarification, version: str) -> ElicitRequestFormParams
         "maxLength": LONGEST_REPLY,
     }
     schema = {"type": "object", "properties": {_KEY: which, _WORDS: words}}
-    return ElicitRequestFormParams(message=question, requested_schema=schema)
+    message = f"“{asked}” can mean several things. {question}"
+    return ElicitRequestFormParams(message=message, requested_schema=schema)
 
 
-def _title(label: str, description: str) -> str:
-    title = f"{label} – {description}" if description else label
-    if len(title) <= _LONGEST_TITLE:
-        return title
-    return title[:_LONGEST_TITLE].rsplit(" ", 1)[0] + " …"
+def _title(option: Option) -> str:
+    """The label, and the title of the text that it is about where the label does not say that."""
+    for reading in option.readings[:1]:
+        for span in reading.evidence[:1]:
+            title = span.passage.title
+            if title.lower() not in option.label.lower():
+                return f"{option.label} – {title}"[:_LONGEST_TITLE]
+    return option.label
 
 
 def understood(result: Any, clarification: Clarification) -> Reply:
     """What was filled in. Words of the user's own come before a choice; a choice that there is not is taken as words.
 
-    >>> from whichsense.types import Option
     >>> asked = Clarification("Film", "Which film: A, or B?", "film", (Option("1", "A"), Option("2", "B")))
     >>> understood(ElicitResult(action="accept", content={"which": ["2"]}), asked)
     Reply(text='', options=('2',), explain=False)

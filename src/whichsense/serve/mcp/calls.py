@@ -18,7 +18,7 @@ from mcp_types.version import is_version_at_least
 from whichsense.serve.access import Caller
 from whichsense.serve.answering.dialogue import Reply, Wanted
 from whichsense.serve.answering.running import Running
-from whichsense.serve.events import Event
+from whichsense.serve.events import Event, describe_stage
 from whichsense.serve.mcp.errors import ToolFault
 from whichsense.serve.service import Service
 from whichsense.serve.state.conversations import KeptConversation
@@ -117,26 +117,7 @@ class Call:
         if event is None:
             await self.tell("Still at work")
         elif event.name == "stage":
-            await self.tell(stage_message(json.loads(event.data)))
-
-
-def stage_message(stage: Mapping[str, Any]) -> str:
-    """What a stage has done, in a few words.
-
-    >>> stage_message({"stage": "retrieve", "counts": {"passages": 40}})
-    '40 passages found'
-    """
-    counts = stage["counts"]
-    messages = {
-        "retrieve": "{passages} passages found",
-        "rerank": "{passages} passages ranked",
-        "read": "{answers} possible answers read",
-        "detect": "Looked for ambiguity",
-        "disambiguate": "{readings} readings written",
-        "round trip": "{readings} readings asked again",
-        "verify": "{readings} readings are probable",
-        "clarify": "Question back written",
-        "summarize": "Long answer written",
-    }
-    name = str(stage["stage"])
-    return messages.get(name, name).format(**counts)
+            stage = json.loads(event.data)
+            message = describe_stage(stage["stage"], stage["counts"])
+            if message:
+                await self.tell(message)

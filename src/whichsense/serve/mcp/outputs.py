@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from whichsense.conversation.records import ALL, QUESTION, SKIP
 from whichsense.serve.state.conversations import KeptConversation
 from whichsense.text.sentences import sentence_at
 from whichsense.types import (
@@ -173,13 +174,15 @@ def turn_output(kept: KeptConversation) -> TurnOutput:
     case = conversation.case or Case("")
     asked = turn.clarification if turn.pending else None
     is_empty = turn.shown == "nothing"
+    # After a choice, what else would be possible is beside the point.
+    is_whole = turn.intent.kind in (QUESTION, SKIP, ALL)
     return TurnOutput(
         shown=turn.shown,  # type: ignore[arg-type]
         question=case.question,
         message=turn.message,
         clarification=_clarification(asked) if asked else None,
         readings=_readings(turn.readings),
-        possible=_readings(case.possible) if turn.shown != "possible" else (),
+        possible=_readings(case.possible) if is_whole else (),
         nearest=_nearest(case.hits) if is_empty else (),
         notes=case.notes,
         stopped=case.stopped,

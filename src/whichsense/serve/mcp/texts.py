@@ -15,9 +15,8 @@ from whichsense.serve.mcp.outputs import (
 
 _MOST_POSSIBLE = 3  # that are named
 _HEADS = {
-    "answer": "",
     "readings": "Every reading of the question:",
-    "possible": "None of these is probable:",
+    "possible": "Not probable, but possible:",
 }
 
 
@@ -42,27 +41,36 @@ def turn_text(output: TurnOutput, *, has_buttons: bool = False) -> str:
     return "\n\n".join(blocks)
 
 
+def unasked_text(output: TurnOutput) -> str:
+    """For who wanted to know what to ask: there is nothing to ask."""
+    return f"There is no need to ask back.\n\n{turn_text(output)}"
+
+
 def _question_back(output: TurnOutput, has_buttons: bool) -> list[str]:
     """The options, how to hand the choice back, and what to do where nobody can be asked."""
     assert output.clarification is not None
     lines = [output.clarification.question]
     for option in output.clarification.options:
-        about = f" – {option.description}" if option.description else ""
+        # What describes an option is in the readings, too, where they follow.
+        is_described = option.description and not output.readings
+        about = f" – {option.description}" if is_described else ""
         lines.append(f"{option.id}. {option.label}{about}")
-    reply = f'`reply` with conversation "{output.conversation}"'
+    several = f"“{output.question}” has several readings."
     if has_buttons:
-        ask = f"“{output.question}” has several readings. The user sees these options as buttons; wait for the choice."
-        then = (
-            f"If they choose in words instead, call {reply} and their words as `text`."
-        )
+        ask = f"{several} The user sees these options as buttons; wait for the choice:"
+        then = f"If they choose in words instead, call {_reply(output)}."
     else:
-        ask = f"“{output.question}” has several readings. Ask the user which one they mean:"
-        then = f"Then call {reply} and the user's words as `text`."
+        ask = f"{several} Ask the user which one they mean:"
+        then = f"Then call {_reply(output)}."
     blocks = [ask, "\n".join(lines), then]
     if output.readings:
-        blocks.append("Where nobody can be asked, give every reading:")
-        blocks += _readings(output.readings)
+        blocks.append("Only if nobody can be asked, give every reading:")
+        blocks += _readings(output.readings, numbered=False)
     return blocks
+
+
+def _reply(output: TurnOutput) -> str:
+    return f'`reply` with conversation "{output.conversation}" and what the user says as `text`'
 
 
 def _nothing(output: TurnOutput) -> list[str]:
@@ -74,14 +82,19 @@ def _nothing(output: TurnOutput) -> list[str]:
         for one in output.nearest:
             lines.append(f"- {one.title} [{one.passage}]: {one.quote}")
         blocks.append("\n".join(lines))
-    blocks.append("Say so, or call `search` with other words.")
+    blocks.append(
+        "Say so. Call `search` with other words; or ask the user to say more about what they mean, "
+        f"and call {_reply(output)}."
+    )
     return blocks
 
 
-def _readings(readings: Sequence[ReadingOutput]) -> list[str]:
+def _readings(readings: Sequence[ReadingOutput], *, numbered: bool = True) -> list[str]:
     blocks = []
     for number, one in enumerate(readings, 1):
-        mark = f"{number}. " if len(readings) > 1 else ""
+        mark = ""
+        if len(readings) > 1:
+            mark = f"{number}. " if numbered else "- "
         about = f"in “{one.source}”" if one.source else one.question
         lines = [f"{mark}{one.answer} – {about} ({one.confidence:.0%})"]
         for evidence in one.evidence[:1]:

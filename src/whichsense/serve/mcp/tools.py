@@ -18,6 +18,7 @@ from mcp_types.version import is_version_at_least
 
 from whichsense import records
 from whichsense.conversation import show_readings
+from whichsense.conversation.records import check_reply
 from whichsense.errors import BadInput
 from whichsense.serve.answering.dialogue import Reply
 from whichsense.serve.mcp import arguments as given
@@ -41,8 +42,8 @@ If the question is ambiguous, the user is asked which reading they mean: by a fo
 get numbered options to pass on, and then call `reply`. Give no answer that is not among the readings."""
 _CLARIFY = """\
 Find out whether a question is ambiguous in this corpus, and by what its readings differ: the question to ask the \
-user, with numbered options. It asks nobody and gives no answers: put the question to the user, then call `reply` \
-with what they say. Use `ask` if you want answers at once."""
+user, with numbered options. Nobody is asked yet: put the question to the user, then call `reply` with what they \
+say. Use `ask` if you want answers at once."""
 _REPLY = """\
 Go on with a conversation that `ask` or `clarify` began: give the user's choice among the options, in their own words \
 or by ids, and get the answers for it. Several options, "all", "none of these" and new questions are understood, too."""
@@ -104,8 +105,9 @@ async def run(name: str, call: Call) -> Answer:
 
 async def _ask(call: Call, arguments: given.AskArguments) -> Answer:
     kept = await resumed(call)
-    if kept is None or kept.conversation.turns[0].said != arguments.question:
-        kept = await call.begin(arguments.question)
+    question = check_reply(arguments.question)
+    if kept is None or kept.conversation.turns[0].said != question:
+        kept = await call.begin(question)
     if kept.conversation.last.pending and not arguments.ask_back:
         every = show_readings(kept.conversation)
         return await _shown(call, KeptConversation(every, kept.case_id, kept.owner))
@@ -114,7 +116,10 @@ async def _ask(call: Call, arguments: given.AskArguments) -> Answer:
 
 async def _clarify(call: Call, arguments: given.QuestionArguments) -> Answer:
     kept = await call.begin(arguments.question)
-    return await _shown(call, kept, without_answers=True)
+    output = await call.briefly(lambda: outputs.turn_output(kept))
+    if output.clarification is None:
+        return _turn(call, output, texts.unasked_text(output))
+    return _turn(call, outputs.without_answers(output))
 
 
 async def _reply(call: Call, arguments: given.ReplyArguments) -> Answer:
@@ -184,19 +189,19 @@ async def _settled(call: Call, kept: KeptConversation) -> Answer:
     return await _shown(call, settled)
 
 
-async def _shown(
-    call: Call, kept: KeptConversation, *, without_answers: bool = False
-) -> CallToolResult:
+async def _shown(call: Call, kept: KeptConversation) -> CallToolResult:
     """The last turn of a conversation."""
-    output = await call.briefly(lambda: outputs.turn_output(kept))
-    if without_answers and output.clarification is not None:
-        output = outputs.without_answers(output)
+    return _turn(call, await call.briefly(lambda: outputs.turn_output(kept)))
+
+
+def _turn(call: Call, output: outputs.TurnOutput, text: str = "") -> CallToolResult:
+    """A turn with its text, and links to the best evidence of each reading."""
     has_buttons = way_of(call) == "buttons"
+    text = text or texts.turn_text(output, has_buttons=has_buttons)
     links = {}
     for reading in output.readings:
         for evidence in reading.evidence[:1]:
             links[evidence.passage] = evidence.title
-    text = texts.turn_text(output, has_buttons=has_buttons)
     return _result(call, output, text, links)
 
 

@@ -14,10 +14,9 @@ from whichsense.pipeline import Pipeline
 from whichsense.serve.answering.dialogue import check_cancelled
 from whichsense.serve.answering.engine import WatchedPipeline
 from whichsense.serve.answering.running import Running
-from whichsense.serve.events import dump
+from whichsense.serve.events import describe_stage, dump, stage_counts
 from whichsense.serve.openai.history import ASSISTANT, USER, Found, Message, next_digest
 from whichsense.serve.openai.models import Model
-from whichsense.serve.openai.open_webui import describe_stage
 from whichsense.serve.openai.turns import write_turn
 from whichsense.serve.openai.writing import Written
 from whichsense.serve.service import Service
@@ -104,7 +103,7 @@ def _telling(watched: WatchedPipeline, running: Running) -> WatchedPipeline:
 
     def listen(stage: str, case: Case) -> None:
         watched.listener(stage, case)
-        description = describe_stage(stage, case)
+        description = describe_stage(stage, stage_counts(case))
         if description:
             running.publish(STATUS, dump(description))
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from whichsense.serve.openai.writing import Written
-from whichsense.types import Case
 
 _HEADER = "x-openwebui-"
 
@@ -22,22 +21,6 @@ def is_open_webui(headers: Mapping[str, str]) -> bool:
     (True, False)
     """
     return any(name.lower().startswith(_HEADER) for name in headers)
-
-
-def describe_stage(stage: str, case: Case) -> str:
-    """What a stage has done, in a few words; empty where a person would not care."""
-    done = {
-        "retrieve": f"Found {_count(len(case.hits), 'passage')}",
-        "read": f"Found {_count(len(case.answers), 'candidate answer')}",
-        "disambiguate": f"Found {_count(len(case.readings), 'reading')}",
-        "verify": f"Checked: {_count(len(case.readings), 'probable reading')}",
-        "summarize": "Wrote the long answer",
-    }
-    return done.get(stage, "")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def status_event(description: str, done: bool = False) -> dict[str, Any]:
