@@ -68,6 +68,17 @@ def command() -> None:
     metavar="NAME",
     help="Encoder of the vectors: static, minilm, or a model folder.",
 )
+@click.option(
+    "--shards",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="Spread the index over N shards, which are searched as one.",
+)
+@click.option(
+    "--shard-by",
+    type=click.Choice(["hash", "source"]),
+    help="Shards alike, or each source in one shard. [default: hash]",
+)
 @_format_option
 @_encoding_option
 @as_json
@@ -78,6 +89,8 @@ def build(
     sentences: bool,
     dense: bool,
     encoder: str | None,
+    shards: int | None,
+    shard_by: str | None,
     format_: str | None,
     encoding: str | None,
     as_json: bool,
@@ -89,6 +102,9 @@ def build(
     """
     from whichsense import index
 
+    if shard_by and not shards:
+        raise click.UsageError("--shard-by needs --shards N.")
+    spread = index.Spread(shards, shard_by or "hash") if shards else None
     chosen = _encoder(encoder) if dense or encoder else None
     with show_progress("indexing", "passages") as progress:
         built = index.Index.build(
@@ -100,6 +116,7 @@ def build(
             encoding=encoding,
             progress=progress,
             say=_say,
+            shards=spread,
         )
     _print_built(built.manifest, out, as_json)
 
@@ -275,6 +292,7 @@ def _summary(manifest: Manifest) -> dict[str, Any]:
         "created": manifest.created,
         "bytes": sum(record.size for record in manifest.files.values()),
         "encoder": manifest.encoder,
+        "shards": len(manifest.sharding.rows) if manifest.sharding else None,
         "settings": manifest.settings,
         "sources": manifest.sources,
         "report": manifest.report,

@@ -50,8 +50,16 @@ class RecordCorpus:
         """The share of the records that were consumed."""
         return self._position / len(self._records)
 
+    def parts(self) -> list[range]:
+        """All records are one part."""
+        return [range(1)]
+
     def records(
-        self, report: Report, skip: int = 0, idle: Callable[[], None] | None = None
+        self,
+        report: Report,
+        skip: int = 0,
+        idle: Callable[[], None] | None = None,
+        files: range | None = None,
     ) -> Generator[Record, None, None]:
         """Every record from the `skip`-th on. The report counts those handed over and those found broken."""
         feed = Feed(Path("record"), "record", "", idle=idle)
@@ -67,11 +75,15 @@ class RecordCorpus:
             usable = True
             count_record(report, step)
             yield step
-        if not usable:
-            # A report names a place as "file, line"; in memory there is no file.
-            first = str(report.named[0]).replace("record, ", "record ", 1)
-            count = report.broken
-            raise BadInput(f"None of {count:,} records could be used. First: {first}")
+        if not usable and files is None:
+            raise self.nothing_usable(report)
+
+    def nothing_usable(self, report: Report) -> BadInput:
+        """The error of records none of which can be used."""
+        # A report names a place as "file, line"; in memory there is no file.
+        first = str(report.named[0]).replace("record, ", "record ", 1)
+        count = report.broken
+        return BadInput(f"None of {count:,} records could be used. First: {first}")
 
 
 def make_corpus(

@@ -15,6 +15,8 @@ from whichsense.errors import BadInput
 from whichsense.text.words import whole_characters
 from whichsense.types import Document, Redirect
 
+_PART_BYTES = 2**24  # of small files that are read together
+
 
 class Corpus:
     """What one or several sources hold. Constructing one costs nothing; files are looked for on first use.
@@ -87,10 +89,27 @@ class Corpus:
         read = self._bytes_before + self._feed_bytes * self._feed.done()
         return min(0.999, read / total)
 
+    def parts(self) -> list[range]:
+        """The numbers of the files, in runs of about equal size. Each can be read by itself (`records(files=…)`)."""
+        runs = []
+        start = size = 0
+        for number, entry in enumerate(self._listing.entries, 1):
+            size += entry.size
+            if size >= _PART_BYTES or number == len(self._listing.entries):
+                runs.append(range(start, number))
+                start, size = number, 0
+        return runs
+
     def records(
-        self, report: Report, skip: int = 0, idle: Callable[[], None] | None = None
+        self,
+        report: Report,
+        skip: int = 0,
+        idle: Callable[[], None] | None = None,
+        files: range | None = None,
     ) -> Generator[Record, None, None]:
         """Every record from the `skip`-th on. The report counts those handed over and those found broken.
+
+        With `files`, those of some of the files (`parts`); it is no error then that they hold nothing usable.
 
         `position` and `report` always agree: both hold the record just handed over, and nothing beyond it.
         `idle` is called about every thousand records that are not handed over: broken, passed over, or skipped.
@@ -100,8 +119,9 @@ class Corpus:
         report.passed_over = self._listing.passed_over
         self._position, self._bytes_before, self._ended = skip, 0, False
         self._feed = Feed(Path(), "", "")
-        usable = skip > 0
-        for entry in self._listing.entries:
+        usable = skip > 0 or files is not None
+        entries = self._listing.entries
+        for entry in entries if files is None else entries[files.start : files.stop]:
             self._feed = self._feed_of(entry, report, skip, idle)
             self._feed_bytes = entry.size
             for step in self._steps(entry, readers):
@@ -118,13 +138,14 @@ class Corpus:
             self._feed_bytes = 0
         self._ended = True
         if not usable:
-            raise self._nothing_usable(report)
+            raise self.nothing_usable(report)
 
     def _load_readers(self) -> dict[str, Reader]:
         names = {entry.format for entry in self._listing.entries if not entry.wrong}
         return {name: formats.reader_of(name) for name in sorted(names)}
 
-    def _nothing_usable(self, report: Report) -> BadInput:
+    def nothing_usable(self, report: Report) -> BadInput:
+        """The error of a corpus without a record that can be used."""
         first = f" First: {report.named[0]}" if report.named else ""
         where = ", ".join(f"'{source}'" for source in self.sources[:3])
         return BadInput(

@@ -45,6 +45,19 @@ class Report:
         if len(self.named) < NAMED:
             self.named.append(broken)
 
+    def include(self, other: Report) -> None:
+        """Add what another part of the same corpus counted."""
+        self.documents += other.documents
+        self.redirects += other.redirects
+        self.senses += other.senses
+        self.broken += other.broken
+        self.passages += other.passages
+        self.duplicates += other.duplicates
+        self.rough += other.rough
+        # Files are listed once for the whole corpus.
+        self.passed_over = max(self.passed_over, other.passed_over)
+        self.named = [*self.named, *other.named][:NAMED]
+
     def as_dict(self) -> dict[str, Any]:
         """For a checkpoint: plain values that JSON keeps."""
         return {**asdict(self), "named": [list(broken) for broken in self.named]}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from whichsense.index.check import Health, check
 from whichsense.index.folder import Manifest
+from whichsense.index.growth import Cutting
 from whichsense.index.search import Index
-from whichsense.index.write import Cutting, add, delete
+from whichsense.index.shards.layout import Spread
+from whichsense.index.write import add, delete
 
-__all__ = ["Cutting", "Health", "Index", "Manifest", "add", "check", "delete"]
+__all__ = ["Cutting", "Health", "Index", "Manifest", "Spread", "add", "check", "delete"]

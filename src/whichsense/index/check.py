@@ -13,6 +13,8 @@ from whichsense.index import folder as folders
 from whichsense.index.folder import Manifest
 from whichsense.index.lexical.generation import Texts
 from whichsense.index.names import Names
+from whichsense.index.shards.layout import check_labels
+from whichsense.index.shards.shard import KEYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ def check(folder: str | Path) -> Health:
     except IndexFault as error:
         return Health(None, (str(error),), ())
     problems = list(folders.damaged_files(folder, manifest))
-    problems += _contradictions(folder / manifest.folder, manifest)
+    problems += _shard_faults(folder, manifest)
+    problems += _contradictions(folder, manifest)
     notes = []
     for name in folders.leftovers(folder, manifest):
         notes.append(
@@ -63,46 +66,68 @@ def check(folder: str | Path) -> Health:
     return Health(manifest, tuple(problems), tuple(notes))
 
 
-def _contradictions(root: Path, manifest: Manifest) -> Iterator[str]:
-    """Parts that are whole but do not belong together."""
-    checks = {
-        "texts": _check_texts,
-        "names": _check_names,
-        "fingerprints": _check_fingerprints,
-        "vectors": _check_vectors,
-    }
-    for part, check_part in checks.items():
+def _shard_faults(folder: Path, manifest: Manifest) -> Iterator[str]:
+    if manifest.sharding:
         try:
-            for problem in check_part(root, manifest):
-                yield f"{part}: {problem}"
-        except (IndexFault, OSError, ValueError, EOFError) as error:
-            yield f"{part}: {error}"
+            check_labels(manifest.roots(folder), manifest.sharding)
+        except IndexFault as error:
+            yield str(error)
 
 
-def _check_texts(root: Path, manifest: Manifest) -> Iterator[str]:
+def _contradictions(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """Parts that are whole but do not belong together."""
+    yield from _tried("names", _check_names(folder / manifest.folder))
+    counts = zip(manifest.shard_passages, manifest.shard_rows, strict=True)
+    for root, (passages, rows) in zip(manifest.roots(folder), counts, strict=True):
+        where = f"{root.name}: " if manifest.sharding else ""
+        yield from _tried(f"{where}texts", _check_texts(root, passages, rows))
+        prints = _check_fingerprints(root, passages)
+        yield from _tried(f"{where}fingerprints", prints)
+        if manifest.sharding:
+            yield from _tried(f"{where}keys", _check_keys(root, rows))
+        if manifest.encoder:
+            vectors = _check_vectors(root, passages)
+            yield from _tried(f"{where}vectors", vectors)
+
+
+def _tried(part: str, problems: Iterator[str]) -> Iterator[str]:
+    try:
+        for problem in problems:
+            yield f"{part}: {problem}"
+    except (IndexFault, OSError, ValueError, EOFError) as error:
+        yield f"{part}: {error}"
+
+
+def _check_texts(root: Path, passages: int, rows: int) -> Iterator[str]:
     texts = Texts(root)
-    yield from _miscounted(texts.lexical.count, manifest.passages)
+    yield from _miscounted(texts.lexical.count, passages)
     yield from texts.passages.problems()
-    yield from _miscounted(texts.passages.next_row, manifest.next_row)
+    yield from _miscounted(texts.passages.next_row, rows)
 
 
-def _check_names(root: Path, manifest: Manifest) -> Iterator[str]:
+def _check_names(root: Path) -> Iterator[str]:
     if problem := Names(root / "names.sqlite").problem():
         yield problem
 
 
-def _check_fingerprints(root: Path, manifest: Manifest) -> Iterator[str]:
+def _check_fingerprints(root: Path, passages: int) -> Iterator[str]:
     fingerprints = np.load(root / "fingerprints.npy")  # one for each passage
-    yield from _miscounted(len(fingerprints), manifest.passages)
+    yield from _miscounted(len(fingerprints), passages)
 
 
-def _check_vectors(root: Path, manifest: Manifest) -> Iterator[str]:
-    if manifest.encoder:
-        from whichsense.index.dense.vectors import Vectors
+def _check_keys(root: Path, rows: int) -> Iterator[str]:
+    keys = np.load(root / KEYS)  # one for each row, ascending
+    yield from _miscounted(len(keys), rows)
+    if np.any(keys[1:] <= keys[:-1]):
+        yield "not in order"
 
-        vectors = Vectors.open(root / "vectors")
-        yield from vectors.check()
-        yield from _miscounted(vectors.count, manifest.passages)
+
+def _check_vectors(root: Path, passages: int) -> Iterator[str]:
+    from whichsense.index.dense.vectors import Vectors
+
+    vectors = Vectors.open(root / "vectors")
+    yield from vectors.check()
+    yield from _miscounted(vectors.count, passages)
 
 
 def _miscounted(count: int, expected: int) -> Iterator[str]:

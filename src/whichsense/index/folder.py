@@ -1,7 +1,8 @@
 """An index is a folder. This file knows what is in it and who may write; publish.py knows how it changes.
 
     DIR/manifest.json    names the generation that is served, and every file in it with size and checksum
-    DIR/generation-7/    immutable: lexical/ (tantivy), vectors/ (optional), names.sqlite, fingerprints.npy
+    DIR/generation-7/    immutable: lexical/ (tantivy), vectors/ (optional), names.sqlite, fingerprints.npy;
+                         of a sharded index: shard-00000/, … with these each, and one names.sqlite
     DIR/staging/         the next generation while it grows, with the state that a stopped build resumes from
     DIR/writer.lock      held (flock) by the one writer; the system frees it when that process dies
 
@@ -41,6 +42,22 @@ class FileRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Sharding:
+    """How the passages of an index are spread over shards. Those are folders of the generation."""
+
+    by: str
+    """hash or source."""
+    build: str
+    """In every shard's label too: a shard of another build is noticed."""
+    parts: int
+    """Parts of the corpus that were read: those of an `add` are numbered from here on."""
+    passages: tuple[int, ...]
+    """Of each shard."""
+    rows: tuple[int, ...]
+    """Of each shard, deleted passages included."""
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """What is served, and what it was made from."""
 
@@ -54,13 +71,42 @@ class Manifest:
     report: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, FileRecord] = field(default_factory=dict)
     format: int = FORMAT
+    sharding: Sharding | None = None
 
     @property
     def folder(self) -> str:
         return f"generation-{self.generation}"
 
+    def roots(self, folder: Path) -> list[Path]:
+        """The folders in which passages are searched: the generation, or each of its shards."""
+        return shard_roots(folder / self.folder, self.sharding)
+
+    @property
+    def shard_passages(self) -> tuple[int, ...]:
+        """Passages of each shard. An index without shards is one."""
+        return self.sharding.passages if self.sharding else (self.passages,)
+
+    @property
+    def shard_rows(self) -> tuple[int, ...]:
+        """Rows of each shard."""
+        return self.sharding.rows if self.sharding else (self.next_row,)
+
     def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False) + "\n"
+        table = dataclasses.asdict(self)
+        if self.sharding is None:
+            del table["sharding"]
+        return json.dumps(table, indent=1, ensure_ascii=False) + "\n"
+
+
+def shard_roots(content: Path, sharding: Sharding | None) -> list[Path]:
+    """The folders of the shards in a generation; without shards the generation's own."""
+    if sharding is None:
+        return [content]
+    return [shard_root(content, number) for number in range(len(sharding.rows))]
+
+
+def shard_root(content: Path, number: int) -> Path:
+    return content / f"shard-{number:05d}"
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -87,11 +133,18 @@ def read_manifest(folder: Path) -> Manifest:
             files[name] = FileRecord(**record)
         table["files"] = files
         table["sources"] = tuple(table["sources"])
+        if "sharding" in table:
+            table["sharding"] = _sharding(table["sharding"])
         return Manifest(**table)
     except (KeyError, TypeError, AttributeError) as error:
         raise DamagedIndex(
             f"'{path}' lacks what a manifest has ({error}). Build the index again."
         ) from None
+
+
+def _sharding(table: dict[str, Any]) -> Sharding:
+    passages, rows = tuple(table["passages"]), tuple(table["rows"])
+    return Sharding(**{**table, "passages": passages, "rows": rows})
 
 
 def _why_no_index(folder: Path) -> str:

@@ -31,13 +31,18 @@ def stage(folder: Path, base: Manifest | None) -> Path:
     _discard_staging(folder)
     content = staging / "content"
     content.mkdir(parents=True)
-    if base is None:
-        return staging
-    for name in base.files:
-        target = content / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _link(folder / base.folder / name, target)
+    if base is not None:
+        link_files(folder, base, content)
     return staging
+
+
+def link_files(folder: Path, base: Manifest, content: Path, below: str = "") -> None:
+    """Fill a staged generation with the files of `base`, or with those whose names begin with `below`."""
+    for name in base.files:
+        if name.startswith(below):
+            target = content / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _link(folder / base.folder / name, target)
 
 
 def _link(source: Path, target: Path) -> None:
@@ -65,7 +70,8 @@ def publish(folder: Path, base: Manifest | None, draft: Manifest) -> Manifest:
     """Move the staged content into place and serve it: the moment at which the index changes."""
     content = folder / STAGING / "content"
     for name in TRANSIENT:
-        (content / "lexical" / name).unlink(missing_ok=True)
+        for path in content.rglob(name):
+            path.unlink()
     _open_to_readers(content)
     manifest = dataclasses.replace(draft, files=_records(content, folder, base))
     _sync_folder(content)

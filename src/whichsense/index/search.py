@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import os
 import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, get_args
 
 from whichsense.corpus.memory import GivenRecord, Sources
 from whichsense.errors import BadInput, DamagedIndex, NoIndex, did_you_mean
 from whichsense.index import folder as folders
 from whichsense.index.dense.encode import encoder_of
 from whichsense.index.folder import Manifest
-from whichsense.index.lexical.generation import Texts
+from whichsense.index.growth import Cutting
 from whichsense.index.names import Names
+from whichsense.index.shards.gather import Gatherer, Hits, LocalShards, Shards
+from whichsense.index.shards.layout import Spread, check_labels
+from whichsense.index.shards.shard import Shard
 from whichsense.index.store import unpack
-from whichsense.index.write import Cutting, build_index
+from whichsense.index.write import build_index
 from whichsense.jobs.progress import Progress, silent, unsaid
 from whichsense.protocols import Encoder
-from whichsense.types import Hit, Method, Passage, Sense
-
-if TYPE_CHECKING:
-    from whichsense.index.dense.vectors import Vectors
+from whichsense.types import Method, Passage, Sense
 
 _LONGEST_QUESTION = 10_000  # characters
 # How deep each half is searched before both are joined.
@@ -41,14 +40,17 @@ class Index:
     """Open with `Index.open(folder)`. Many may be open at once, in one process or in many."""
 
     def __init__(
-        self, folder: Path, manifest: Manifest, encoder: Encoder | None = None
+        self,
+        folder: Path,
+        manifest: Manifest,
+        encoder: Encoder | None = None,
+        shards: Shards | None = None,
     ) -> None:
-        root = folder / manifest.folder
         self.folder = folder
         self.manifest = manifest
-        self._texts = Texts(root)
-        self._names = Names(root / "names.sqlite")
-        self._vectors = _vectors(root / "vectors") if manifest.encoder else None
+        self._names = Names(folder / manifest.folder / "names.sqlite")
+        self._shards = shards or _open_shards(folder, manifest)
+        self._gatherer = Gatherer(self._shards, manifest.shard_passages)
         self._encoder = encoder
         self._cleanup: weakref.finalize[..., Index] | None = None
 
@@ -64,11 +66,12 @@ class Index:
         encoding: str | None = None,
         progress: Progress = silent,
         say: Callable[[str], None] = unsaid,
+        shards: Spread | None = None,
     ) -> Index:
         """Build an index in a folder and open it.
 
         `sources` are a file or folder, several of them, or records. An index that is in the folder already is served
-        until the new one is complete; a build that was stopped resumes.
+        until the new one is complete; a build that was stopped resumes. With `shards` it is spread over several.
         """
         build_index(
             sources,
@@ -79,6 +82,7 @@ class Index:
             encoding=encoding,
             progress=progress,
             say=say,
+            shards=shards,
         )
         return cls.open(folder, encoder)
 
@@ -122,6 +126,8 @@ class Index:
         while True:
             manifest = folders.read_manifest(folder)
             try:
+                if manifest.sharding:
+                    check_labels(manifest.roots(folder), manifest.sharding)
                 folders.verify_sizes(folder, manifest)
                 return cls(folder, manifest, encoder)
             except (DamagedIndex, NoIndex, OSError):
@@ -143,15 +149,13 @@ class Index:
         """What decides the hits: when the index was built, and how many passages it has."""
         return {"index": self.manifest.created, "passages": len(self)}
 
-    def search(
-        self, question: str, k: int = 100, method: Method | None = None
-    ) -> list[Hit]:
+    def search(self, question: str, k: int = 100, method: Method | None = None) -> Hits:
         """The best k passages for a question."""
         return self.search_many([question], k, method)[0]
 
     def search_many(
         self, questions: Sequence[str], k: int = 100, method: Method | None = None
-    ) -> list[list[Hit]]:
+    ) -> list[Hits]:
         """The best k passages for each question; questions are encoded together."""
         if k < 1:
             raise BadInput(f"k is {k}; ask for at least one passage.")
@@ -159,24 +163,23 @@ class Index:
         for question in questions:
             check_question(question)
         method = self.method(method)
-        results = []
         if method == "bm25":
-            for question in questions:
-                ranked = self._texts.search(question, k)
-                results.append([hit for _, hit in ranked])
-            return results
+            return [self._gatherer.by_words(question, k) for question in questions]
         # questions × dimensions
         encoded = self._load_encoder().encode_questions(list(questions))
+        if method == "dense":
+            return [self._gatherer.by_meaning(vector, k) for vector in encoded]
+        weight = _COSINE_WEIGHTS.get(self.manifest.encoder or "", _OTHER_COSINE_WEIGHT)
+        depth = max(k, _FUSION_DEPTH)
+        results = []
         for question, vector in zip(questions, encoded, strict=True):
-            if method == "dense":
-                results.append(self._search_by_meaning(vector, k))
-            else:
-                results.append(self._search_by_both(question, vector, k))
+            hits = self._gatherer.by_both(question, vector, k, depth, weight)
+            results.append(hits)
         return results
 
     def passage(self, passage_id: str) -> Passage:
         """A passage by its id."""
-        for passage in self._texts.named([passage_id]).values():
+        for passage in self._named(passage_id):
             if passage.id == passage_id:
                 return passage
         raise BadInput(f"No passage has the id '{passage_id}' in '{self.folder}'.")
@@ -187,12 +190,26 @@ class Index:
         document_id, cut, _ = passage.id.rpartition("#")
         if not cut:
             return [passage]
-        passages = self._texts.named([document_id]).values()
-        return sorted(passages, key=lambda one: one.start)
+        return sorted(self._named(document_id), key=lambda one: one.start)
+
+    def _named(self, name: str) -> list[Passage]:
+        """The passages of this document or passage id, in the index's order."""
+        everywhere = dict.fromkeys(range(len(self.manifest.shard_rows)), ([name],))
+        named: list[tuple[int, Passage]] = []
+        for answer in self._shards.ask("named", everywhere).values():
+            named += answer
+        return [passage for _, passage in sorted(named, key=lambda pair: pair[0])]
 
     def at(self, rows: Sequence[int]) -> list[Passage]:
-        """Passages by row, from 0 to `manifest.next_row`; deleted ones are still there."""
-        return self._texts.fetch(rows)
+        """Passages by row, from 0 to `manifest.next_row`, shard after shard; deleted ones are still there."""
+        ends = list(itertools.accumulate(self.manifest.shard_rows))
+        passages = []
+        for row in rows:
+            shard = bisect.bisect_right(ends, row)
+            own = row - (ends[shard - 1] if shard else 0)
+            (stored,), _ = self._shards.ask("read", {shard: ([own],)})[shard]
+            passages.append(unpack(stored))
+        return passages
 
     def senses(self, name: str) -> list[Sense]:
         """What a name may mean, from the corpus's disambiguation pages."""
@@ -205,12 +222,12 @@ class Index:
     def method(self, method: Method | None = None) -> Method:
         """The method that a search will use: the given one, or the best that this index has."""
         if method is None:
-            return "hybrid" if self._vectors else "bm25"
+            return "hybrid" if self.manifest.encoder else "bm25"
         if method not in get_args(Method):
             raise BadInput(
                 f"There is no method '{method}'. {did_you_mean(method, get_args(Method))}"
             )
-        if method != "bm25" and self._vectors is None:
+        if method != "bm25" and not self.manifest.encoder:
             raise BadInput(
                 f"'{self.folder}' has no vectors, so it cannot be searched by '{method}'. "
                 "Build it with --dense, or use --method bm25."
@@ -225,46 +242,15 @@ class Index:
             )
         return self._encoder
 
-    def _load_vectors(self) -> Vectors:
-        if self._vectors is None:
-            raise BadInput(f"'{self.folder}' has no vectors. Build it with --dense.")
-        return self._vectors
-
-    def _search_by_meaning(self, vector: NDArray[np.float32], k: int) -> list[Hit]:
-        rows, cosines = self._load_vectors().search(vector, k)
-        passages = self._texts.fetch(rows[0].tolist())
-        hits = []
-        for passage, score in zip(passages, cosines[0].tolist(), strict=True):
-            hits.append(Hit(passage, score))
-        return hits
-
-    def _search_by_both(
-        self, question: str, vector: NDArray[np.float32], k: int
-    ) -> list[Hit]:
-        """The hits of either search, scored by their words and by their meaning together."""
-        vectors = self._load_vectors()
-        depth = max(k, _FUSION_DEPTH)
-        near = vectors.search(vector, depth)[0][0].tolist()
-        rows, by_words, stored = self._texts.search_beside(question, near, depth)
-        encoder = self.manifest.encoder or ""
-        weight = _COSINE_WEIGHTS.get(encoder, _OTHER_COSINE_WEIGHT)
-        scores = by_words + weight * vectors.similarities(vector, rows)
-        best = np.argsort(-scores, kind="stable")[:k]
-        hits = []
-        for place in best.tolist():
-            hits.append(Hit(unpack(stored[place]), float(scores[place])))
-        return hits
-
 
 def _remove_temporary(folder: Path, owner: int) -> None:
     if os.getpid() == owner:  # a forked copy of the owner must not take its index away
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _vectors(folder: Path) -> Vectors:
-    from whichsense.index.dense.vectors import Vectors  # loaded only where it is used
-
-    return Vectors.open(folder)
+def _open_shards(folder: Path, manifest: Manifest) -> LocalShards:
+    dense = bool(manifest.encoder)
+    return LocalShards([Shard(root, dense=dense) for root in manifest.roots(folder)])
 
 
 def check_question(question: str) -> None:

@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whichsense.corpus import Report, Seen, pieces, title_line
+from whichsense.corpus import Report, Seen
 from whichsense.errors import WriteFault
 from whichsense.files import write_atomically
 from whichsense.index import publish
 from whichsense.index.folder import STAGING, Manifest
+from whichsense.index.growth import Cutting, cut_record
 from whichsense.index.lexical.engine import LexicalWriter
 from whichsense.index.lexical.generation import DELETED, load_deleted
 from whichsense.index.names import NamesWriter
@@ -61,7 +62,7 @@ class Staging:
         self.report = Report.from_dict(dict(state.report)) if state.report else Report()
         self._lexical = lexical
         self._seen = _load_seen(root, state)
-        self._names = NamesWriter(_own_copy(self.content / "names.sqlite"))
+        self._names = NamesWriter(own_copy(self.content / "names.sqlite"))
         self._passages = PassagesWriter(self.content / "passages", state.next_row)
 
     @classmethod
@@ -106,24 +107,17 @@ class Staging:
         lexical.close()
         return None
 
-    def put(
-        self, record: Document | Redirect | Sense, words: int, sentences: bool
-    ) -> None:
+    def put(self, record: Document | Redirect | Sense, cutting: Cutting) -> None:
         if not isinstance(record, Document):
             self._names.add(record)
             return
-        if self._id_prefix:
-            record = dataclasses.replace(record, id=f"{self._id_prefix}{record.id}")
-        title = title_line(record)
-        whole, source, state = record.text, record.source, self.state
+        state, source = self.state, record.source
         # The hot loop of a build.
-        for name, section, start, end in pieces(record, words, sentences):
-            text = whole[start:end]
-            if self._seen.new(title, text):
-                self._lexical.add(state.next_row, title, text)
-                names = (name, title, source, section)
-                stored = pack(names, start, end, text)
-                self._passages.add(stored, record.id, source)
+        for piece in cut_record(record, self._id_prefix, cutting):
+            if self._seen.new(piece.title, piece.text):
+                self._lexical.add(state.next_row, piece.title, piece.text)
+                stored = pack(piece.names, piece.start, piece.end, piece.text)
+                self._passages.add(stored, piece.document, source)
                 state.next_row += 1
                 state.passages += 1
                 self.report.passages += 1
@@ -138,7 +132,7 @@ class Staging:
         # What tantivy's commit makes count must be on disk before it.
         self._names.commit()
         self._passages.flush()
-        _save(_seen_path(self.root, state), self._seen.to_array())
+        save_array(_seen_path(self.root, state), self._seen.to_array())
         write_atomically(self.root / _NEXT_STATE, json.dumps(dataclasses.asdict(state)))
         self._lexical.commit()
         os.replace(self.root / _NEXT_STATE, self.root / _STATE)
@@ -168,20 +162,21 @@ def staged_job(folder: Path) -> Mapping[str, Any] | None:
 
 def save_fingerprints(content: Path, seen: Seen) -> None:
     """Beside and renamed: it may be a hard link into the served generation, which is never written through."""
-    _save(content / "fingerprints.npy", seen.to_array())
+    save_array(content / "fingerprints.npy", seen.to_array())
 
 
 def save_deleted(content: Path, rows: Iterable[int]) -> None:
     """Add to the rows of deleted passages. Their compressed text stays until a rebuild."""
     deleted = np.fromiter(rows, dtype=np.uint64)
-    _save(content / DELETED, np.union1d(load_deleted(content), deleted))
+    save_array(content / DELETED, np.union1d(load_deleted(content), deleted))
 
 
 def load_fingerprints(content: Path) -> Seen:
     return Seen.from_array(np.load(content / "fingerprints.npy"))
 
 
-def _save(path: Path, array: NDArray[np.uint64]) -> None:
+def save_array(path: Path, array: NDArray[Any]) -> None:
+    """Write an array beside its place and rename it: what is there may be a link into the served generation."""
     body = io.BytesIO()
     np.save(body, array)
     write_atomically(path, body.getvalue())
@@ -208,7 +203,7 @@ def _load(path: Path) -> State | None:
         return None
 
 
-def _own_copy(path: Path) -> Path:
+def own_copy(path: Path) -> Path:
     """A file that may be written: SQLite changes files in place, and a hard link leads into the served generation."""
     if path.exists() and path.stat().st_nlink > 1:
         beside = path.with_suffix(".copy")

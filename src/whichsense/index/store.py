@@ -26,8 +26,8 @@ from whichsense.errors import DamagedIndex
 from whichsense.types import Passage
 
 Field = Literal["document", "source"]
-TITLE, TEXT = 1, 6
-"""Where title and text stand among the lines of a stored passage. The text comes last: it may have lines of its own."""
+TITLE, SOURCE, TEXT = 1, 2, 6
+"""Where they stand among the lines of a stored passage. The text comes last: it may have lines of its own."""
 END = np.dtype("<u8")
 KEYS = np.dtype([("document", "<u4"), ("source", "<u4")])
 

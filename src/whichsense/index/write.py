@@ -6,22 +6,23 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from whichsense.corpus import Corpus, RecordCorpus, Seen, Sources, make_corpus
+from whichsense.corpus import Seen, Sources, make_corpus
 from whichsense.corpus.duplicates import fingerprint
 from whichsense.index import folder as folders
 from whichsense.index import publish
-from whichsense.index.dense.encode import encode_rows, encoder_of
+from whichsense.index.dense.encode import encode_rows, encoder_of, put_into_lists
 from whichsense.index.folder import Manifest
+from whichsense.index.growth import Cutting, Growth, now
 from whichsense.index.lexical.engine import LexicalWriter
 from whichsense.index.lexical.generation import Texts
+from whichsense.index.shards.build import grow_shards
+from whichsense.index.shards.layout import Spread, without, write_labels
 from whichsense.index.staging import (
     Staging,
-    State,
     load_fingerprints,
     save_deleted,
     save_fingerprints,
@@ -30,18 +31,9 @@ from whichsense.index.staging import (
 from whichsense.jobs.progress import Progress, silent, unsaid
 from whichsense.jobs.stopping import Stopped, stop_requested
 from whichsense.protocols import Encoder
-from whichsense.text.words import whole_characters
 from whichsense.types import Passage
 
 _PROGRESS_SECONDS = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class Cutting:
-    """How documents become passages: `words` white-space words each, or whole sentences up to that many."""
-
-    words: int = 100
-    sentences: bool = False
 
 
 def build_index(
@@ -55,22 +47,18 @@ def build_index(
     progress: Progress = silent,
     say: Callable[[str], None] = unsaid,
     checkpoint_seconds: float = 60.0,
+    shards: Spread | None = None,
 ) -> Manifest:
     """Build an index of the sources. An index that is there already is served until the new one is complete."""
     corpus = make_corpus(sources, format=format, encoding=encoding)
     corpus.find_files()  # so that a wrong path is an error before a folder is made
-    growth = _Growth(
-        Path(folder),
-        corpus,
-        cutting or Cutting(),
-        encoder,
-        None,
-        progress,
-        say,
-        checkpoint_seconds,
+    growth = Growth(
+        Path(folder), corpus, cutting or Cutting(), encoder, None, progress, say
     )
     with folders.writing(growth.folder, "index build"):
-        return growth.run()
+        if shards:
+            return grow_shards(growth, shards)
+        return _grow(growth, checkpoint_seconds)
 
 
 def add(
@@ -92,7 +80,7 @@ def add(
     corpus.find_files()
     with folders.writing(Path(folder), "index add"):
         base = folders.read_manifest(Path(folder))
-        growth = _Growth(
+        growth = Growth(
             Path(folder),
             corpus,
             Cutting(**base.settings),
@@ -100,9 +88,10 @@ def add(
             base,
             progress,
             say,
-            checkpoint_seconds,
         )
-        return growth.run()
+        if base.sharding:
+            return grow_shards(growth, Spread.of(base.sharding))
+        return _grow(growth, checkpoint_seconds)
 
 
 def delete(
@@ -113,23 +102,37 @@ def delete(
     folders.read_manifest(folder)  # before the lock, which makes the folder
     with folders.writing(folder, "index delete"):
         base = folders.read_manifest(folder)
-        deleted = Texts(folder / base.folder).named(ids, sources)
-        if not deleted:
+        deleted = []
+        for root in base.roots(folder):
+            deleted.append(Texts(root).named(ids, sources))
+        total = sum(map(len, deleted))
+        if not total:
             return base, 0
         content = publish.stage(folder, base) / "content"
-        writer = LexicalWriter(content / "lexical")
-        for first, last in _ranges(sorted(deleted)):
-            writer.delete(first, last)
-        writer.commit()
-        writer.close()
-        _forget(content, deleted)
+        roots = folders.shard_roots(content, base.sharding)
+        for root, passages in zip(roots, deleted, strict=True):
+            if passages:
+                _delete_passages(root, passages)
         draft = dataclasses.replace(
             base,
             generation=publish.next_generation(folder),
-            passages=base.passages - len(deleted),
-            created=_now(),
+            passages=base.passages - total,
+            created=now(),
         )
-        return publish.publish(folder, base, draft), len(deleted)
+        if base.sharding:
+            sharding = without(base.sharding, list(map(len, deleted)))
+            write_labels(content, sharding)
+            draft = dataclasses.replace(draft, sharding=sharding)
+        return publish.publish(folder, base, draft), total
+
+
+def _delete_passages(content: Path, deleted: Mapping[int, Passage]) -> None:
+    writer = LexicalWriter(content / "lexical")
+    for first, last in _ranges(sorted(deleted)):
+        writer.delete(first, last)
+    writer.commit()
+    writer.close()
+    _forget(content, deleted)
 
 
 def _ranges(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -160,106 +163,60 @@ def _forget(content: Path, deleted: Mapping[int, Passage]) -> None:
             vectors.save()
 
 
-@dataclass(frozen=True)
-class _Growth:
-    """A corpus that is put on top of an index, or of nothing."""
+def _grow(growth: Growth, checkpoint_seconds: float) -> Manifest:
+    """Stage the next generation, or resume it, and publish it."""
+    job = growth.job
+    # A run of this very job may have been killed just before it was served.
+    if staged_job(growth.folder) == job:
+        manifest = publish.finished(growth.folder)
+        if manifest:
+            return manifest
+    base = growth.base
+    staging = Staging.resume_or_start(growth.folder, base, job, growth.id_prefix)
+    try:
+        if not staging.state.read_all:
+            _read(growth, staging, checkpoint_seconds)
+    finally:
+        staging.close()
+    state = staging.state
+    if growth.encoder is not None:
+        rows = range(base.next_row if base else 0, state.next_row)
+        content, encoder = staging.content, growth.encoder
+        encode_rows(content, encoder, rows, growth.progress, growth.say)
+        put_into_lists(content, encoder)
+    draft = growth.draft(state.passages, state.next_row, state.report)
+    return publish.publish(growth.folder, base, draft)
 
-    folder: Path
-    corpus: Corpus | RecordCorpus
-    cutting: Cutting
-    encoder: Encoder | None
-    base: Manifest | None
-    progress: Progress
-    say: Callable[[str], None]
-    checkpoint_seconds: float
 
-    def run(self) -> Manifest:
-        """Stage the next generation, or resume it, and publish it."""
-        job = {
-            "corpus": self.corpus.fingerprint,
-            "cutting": dataclasses.asdict(self.cutting),
-            "base": self.base.generation if self.base else None,
-            "encoder": self.encoder.name if self.encoder else None,
-        }
-        # A run of this very job may have been killed just before it was served.
-        if staged_job(self.folder) == job:
-            manifest = publish.finished(self.folder)
-            if manifest:
-                return manifest
-        staging = Staging.resume_or_start(self.folder, self.base, job, self._prefix())
-        try:
-            if not staging.state.read_all:
-                self._read(staging)
-        finally:
-            staging.close()
-        if self.encoder is not None:
-            first = self.base.next_row if self.base else 0
-            rows = range(first, staging.state.next_row)
-            encode_rows(staging.content, self.encoder, rows, self.progress, self.say)
-        return publish.publish(self.folder, self.base, self._draft(staging.state))
+def _read(growth: Growth, staging: Staging, checkpoint_seconds: float) -> None:
+    corpus, state = growth.corpus, staging.state
+    last_checkpoint = last_progress = time.monotonic()
+    with stop_requested() as stop, contextlib.ExitStack() as stack:
 
-    def _draft(self, state: State) -> Manifest:
-        paths = []
-        for path in self.corpus.find_files():
-            paths.append(whole_characters(str(path)))
-        source = {"paths": paths, "fingerprint": self.corpus.fingerprint}
-        before = self.base.sources if self.base else ()
-        return Manifest(
-            generation=publish.next_generation(self.folder),
-            passages=state.passages,
-            next_row=state.next_row,
-            created=_now(),
-            settings=dataclasses.asdict(self.cutting),
-            sources=(*before, source),
-            encoder=self.encoder.name if self.encoder else None,
-            report=state.report,
-        )
+        def idle() -> None:
+            """A stop also takes effect in a run of broken or skipped records."""
+            if stop():
+                staging.checkpoint(corpus.position)
+                raise _stopped()
 
-    def _prefix(self) -> str:
-        """Keep ids unique: where a file of the same name was read before, the generation goes before them."""
-        if self.base is None:
-            return ""
-        read_before = set()
-        for source in self.base.sources:
-            for path in source["paths"]:
-                read_before.add(Path(path).name)
-        names = {path.name for path in self.corpus.find_files()}
-        return f"{self.base.generation + 1}/" if read_before & names else ""
-
-    def _read(self, staging: Staging) -> None:
-        corpus, state = self.corpus, staging.state
-        words, sentences = self.cutting.words, self.cutting.sentences
-        last_checkpoint = last_progress = time.monotonic()
-        with stop_requested() as stop, contextlib.ExitStack() as stack:
-
-            def idle() -> None:
-                """A stop also takes effect in a run of broken or skipped records."""
-                if stop():
-                    staging.checkpoint(corpus.position)
-                    raise _stopped()
-
-            records = corpus.records(staging.report, skip=state.position, idle=idle)
-            # The reader of a dump has processes to end.
-            stack.enter_context(contextlib.closing(records))
-            self.progress(0.0, state.passages)
-            for record in records:
-                staging.put(record, words, sentences)
-                now = time.monotonic()
-                if now - last_progress > _PROGRESS_SECONDS:
-                    self.progress(corpus.done, state.passages)
-                    last_progress = now
-                if stop() or now - last_checkpoint > self.checkpoint_seconds:
-                    staging.checkpoint(corpus.position)
-                    last_checkpoint = time.monotonic()
-                if stop():
-                    raise _stopped()
-            self.progress(1.0, state.passages)
-            staging.finish_reading(corpus.position)
+        records = corpus.records(staging.report, skip=state.position, idle=idle)
+        # The reader of a dump has processes to end.
+        stack.enter_context(contextlib.closing(records))
+        growth.progress(0.0, state.passages)
+        for record in records:
+            staging.put(record, growth.cutting)
+            now = time.monotonic()
+            if now - last_progress > _PROGRESS_SECONDS:
+                growth.progress(corpus.done, state.passages)
+                last_progress = now
+            if stop() or now - last_checkpoint > checkpoint_seconds:
+                staging.checkpoint(corpus.position)
+                last_checkpoint = time.monotonic()
+            if stop():
+                raise _stopped()
+        growth.progress(1.0, state.passages)
+        staging.finish_reading(corpus.position)
 
 
 def _stopped() -> Stopped:
     return Stopped("Stopped. Run the same command again: it resumes where it was.")
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S%z")

@@ -75,10 +75,15 @@ def encode(vectors: NDArray[np.float32]) -> NDArray[np.int8]:
 
 
 def top(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:
-    """The places of the k highest scores, in no order."""
+    """The places of the k highest scores, and of those that equal the last of them; in the order of places.
+
+    >>> top(np.array([3, 1, 2, 5, 2], dtype=np.float32), 3).tolist()
+    [0, 2, 3, 4]
+    """
     if k >= len(scores):
         return np.arange(len(scores))
-    return np.argpartition(-scores, k - 1)[:k]
+    lowest = np.partition(scores, len(scores) - k)[len(scores) - k]
+    return np.flatnonzero(scores >= lowest)
 
 
 def map_file(path: Path, kind: type[np.generic]) -> NDArray[Any]:

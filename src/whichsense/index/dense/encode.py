@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whichsense.errors import BadInput
 from whichsense.index.lexical.generation import Texts
@@ -37,7 +38,10 @@ def encode_rows(
     progress: Progress,
     say: Callable[[str], None],
 ) -> None:
-    """Vectors for these rows of the staged passages. Rows that an earlier, stopped run encoded are passed over."""
+    """Vectors for these rows of the staged passages. Rows that an earlier, stopped run encoded are passed over.
+
+    They wait in flat files until `put_into_lists`.
+    """
     from whichsense.index.dense.writer import VectorsWriter
 
     texts = Texts(content)
@@ -58,7 +62,17 @@ def encode_rows(
                 raise Stopped(
                     "Stopped. Run the same command again: it resumes where it was."
                 )
-        vectors.save()
+        vectors.checkpoint()
+
+
+def put_into_lists(
+    content: Path, encoder: Encoder, centres: NDArray[np.float32] | None = None
+) -> None:
+    """Make the vectors that wait searchable. `centres` are those of the lists, where they are given from outside."""
+    from whichsense.index.dense.writer import VectorsWriter
+
+    with VectorsWriter(content / "vectors", encoder.dimensions) as vectors:
+        vectors.save(centres)
 
 
 def _to_encode(texts: Texts, rows: Sequence[int]) -> list[str]:

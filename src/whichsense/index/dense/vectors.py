@@ -83,12 +83,16 @@ class Vectors:
             raise WhichsenseError(
                 f"The query has {queries.shape[1]} dimensions, the index {self.dimensions}."
             )
-        nearest = [self._nearest(query, k) for query in queries]
-        width = min((len(places) for places, _ in nearest), default=0)
+        nearest = []
+        for query in queries:
+            candidates, rough, scores = self.candidates(query, k, self.count)
+            places = nearest_of(candidates, rough, scores, k)
+            nearest.append((candidates[places], scores[places]))
+        width = min((len(best) for best, _ in nearest), default=0)
         rows = np.empty((len(queries), width), dtype=np.uint64)
         cosines = np.empty((len(queries), width), dtype=np.float32)
-        for number, (places, scores) in enumerate(nearest):
-            rows[number] = self.rows[places[:width]]
+        for number, (best, scores) in enumerate(nearest):
+            rows[number] = best[:width]
             cosines[number] = scores[:width]
         return rows, cosines
 
@@ -148,11 +152,15 @@ class Vectors:
     def _name(self, part: str) -> str:
         return f"{part}-{self.header['set']}.npy"
 
-    def _nearest(
-        self, query: NDArray[np.float32], k: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """The places of the nearest k vectors, and their cosines."""
-        wanted = self._clustering.lists_to_read(len(self.centres), self.count)
+    def candidates(
+        self, query: NDArray[np.float32], k: int, vectors: int
+    ) -> tuple[NDArray[np.uint64], NDArray[np.float32], NDArray[np.float32]]:
+        """What the nearest k are chosen from (`nearest_of`): row numbers, int8 products, cosines.
+
+        `vectors` are those of all sets that are searched together: with the same lists in each, the candidates of
+        all are those of one set.
+        """
+        wanted = self._clustering.lists_to_read(len(self.centres), vectors)
         to_centres = codes.cosines(self.centres, query)
         near = np.argpartition(-to_centres, wanted - 1)[:wanted]
         code = codes.encode(query[None])[0]
@@ -162,15 +170,21 @@ class Vectors:
             products = self._products(code, self.codes[start:end])
             rough.append(products * self.scales[start:end])
             places.append(np.arange(start, end, dtype=np.intp))
-        # int8 products choose candidates, float ones decide.
-        chosen = codes.top(np.concatenate(rough), _SECOND_LOOK * k)
+        all_rough = np.concatenate(rough)
+        chosen = codes.top(all_rough, _SECOND_LOOK * k)
         best = np.concatenate(places)[chosen]
-        scores = self._scores(query, best)
-        # Equal cosines by row, so that results do not depend on the lists.
-        order = np.lexsort((self.rows[best], -scores))[:k]
-        return best[order], scores[order]
+        return self.rows[best], all_rough[chosen], self._scores(query, best)
 
     def _scores(
         self, query: NDArray[np.float32], places: NDArray[Any]
     ) -> NDArray[np.float32]:
         return codes.cosines(self.codes[places] * self.scales[places][:, None], query)
+
+
+def nearest_of(
+    keys: NDArray[Any], rough: NDArray[np.float32], cosines: NDArray[np.float32], k: int
+) -> NDArray[np.intp]:
+    """The places of the nearest k among candidates: int8 products choose, cosines decide, equal ones go by key."""
+    best = codes.top(rough, _SECOND_LOOK * k)
+    order = np.lexsort((keys[best], -cosines[best]))[:k]
+    return best[order]

@@ -100,16 +100,19 @@ class VectorsWriter:
         write_atomically(self.folder / _PENDING_STATE, json.dumps(state))
         self._saved_at = time.monotonic()
 
-    def save(self) -> None:
-        """Write the new set, serve it, and drop what it replaces. Without a change the old set stays as it is."""
-        if not self._count and not self._removed and self._base:
+    def save(self, centres: NDArray[np.float32] | None = None) -> None:
+        """Write the new set, serve it, and drop what it replaces. Without a change the old set stays as it is.
+
+        `centres` are those of the lists, where several sets share them.
+        """
+        if not self._count and not self._removed and self._base and centres is None:
             self._clear_pending()
             return
         for file in self._files.values():
             file.flush()
         name = secrets.token_hex(4)
         old = self._set
-        header: dict[str, object] = {**self._write_set(name)}
+        header: dict[str, object] = {**self._write_set(name, centres)}
         header = {"format": codes.FORMAT, "set": name, **header}
         write_atomically(self.folder / HEADER, json.dumps(header))
         self._clear_pending()
@@ -175,7 +178,7 @@ class VectorsWriter:
                 os.truncate(self._path(part), 0)
                 self._path(part).unlink()
 
-    def _pool(self) -> codes.Pool:
+    def pool(self) -> codes.Pool:
         """The vectors of the old set and those that wait."""
         parts = []
         if self._base:
@@ -193,18 +196,27 @@ class VectorsWriter:
         return codes.Pool(parts, self._removed)
 
     def _centres(self, pool: codes.Pool) -> NDArray[np.float32]:
-        """The old lists serve until there should be half as many again."""
         lists = self._clustering.list_count(len(pool))
+        centres = self.serving_centres(lists)
+        if centres is None:
+            if not len(pool):
+                return np.zeros((1, self.dimensions), dtype=np.float32)
+            centres = find_centres(pool.decoded, len(pool), lists)
+        return centres
+
+    def serving_centres(self, lists: int) -> NDArray[np.float32] | None:
+        """The old lists serve until there should be half as many again; None then, or where there are none."""
         if self._base and self._base.count and lists <= 1.5 * len(self._base.centres):
             return np.asarray(self._base.centres)
-        if not len(pool):
-            return np.zeros((1, self.dimensions), dtype=np.float32)
-        return find_centres(pool.decoded, len(pool), lists)
+        return None
 
-    def _write_set(self, name: str) -> dict[str, int]:
+    def _write_set(
+        self, name: str, centres: NDArray[np.float32] | None
+    ) -> dict[str, int]:
         """Gather old and waiting vectors list by list, a block at a time: memory stays flat."""
-        pool = self._pool()
-        centres = self._centres(pool)
+        pool = self.pool()
+        if centres is None:
+            centres = self._centres(pool)
         everyone = np.arange(len(pool))
         nearest = [everyone[:0]]
         for block in _blocks(everyone):

@@ -6,13 +6,16 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from shutil import disk_usage
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import tantivy
+from numpy.typing import NDArray
 
 from whichsense.errors import DamagedIndex, DiskFull, IndexFault, WriteFault
 from whichsense.files import write_atomically
@@ -93,14 +96,15 @@ def _lockable(folder: Path) -> Iterator[Path]:
 class LexicalWriter:
     """Adds and deletes passages; nothing counts until `commit`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, heap: int = _HEAP) -> None:
+        """`heap` is how many bytes of words are held before a segment is written."""
         self._folder = folder
         with _explained(folder):
             folder.mkdir(parents=True, exist_ok=True)
             if not tantivy.Index.exists(str(folder)):
                 _create(folder)
             self._index = _open(folder)
-            self._writer = self._index.writer(heap_size=_HEAP, num_threads=_THREADS)
+            self._writer = self._index.writer(heap_size=heap, num_threads=_THREADS)
 
     @property
     def count(self) -> int:
@@ -133,6 +137,38 @@ class LexicalWriter:
             self._index.reload()
 
 
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """What BM25 counts of all passages at once. tantivy counts deleted ones until it merges their files."""
+
+    passages: int
+    average: float
+    """Words of a passage."""
+
+    @property
+    def saturation(self) -> float:
+        """A term's share of its weight is tf / (tf + saturation). Every passage counts as one word long: see above."""
+        return 1.2 * (0.25 + 0.75 / self.average)
+
+    @classmethod
+    def together(cls, parts: Iterable[Lengths]) -> Lengths:
+        """The same of several indexes as one. Rounded, so that it does not depend on how passages are spread.
+
+        >>> Lengths.together([Lengths(1, 60.0), Lengths(3, 80.0)])
+        Lengths(passages=4, average=75.0)
+        """
+        passages, words = 0, 0.0
+        for part in parts:
+            passages += part.passages
+            words += part.passages * part.average
+        return cls(passages, round(words / passages, 4) if passages else 1.0)
+
+
+def idf(having: int, passages: int) -> float:
+    """The rarity of a term, as BM25 has it: `having` of the passages have it."""
+    return math.log(1 + (passages - having + 0.5) / (having + 0.5))
+
+
 class Lexical:
     """Searches one generation. A snapshot: what is written later is not seen."""
 
@@ -143,32 +179,76 @@ class Lexical:
             index.config_reader(reload_policy="manual")
             self._searcher = index.searcher()
             self._schema = index.schema
-        self._rarities: dict[str, float] = {}
+        self._frequencies: dict[str, int] = {}
 
     @property
     def count(self) -> int:
         return self._searcher.num_docs
 
-    def search(self, words: Sequence[str], k: int) -> list[tuple[int, float]]:
-        """The rows of the best k passages by BM25, with their scores."""
-        query = any_of(self._schema, "body", words)
-        limit = min(k, self.count)
-        if query is None or not limit:
-            return []
+    def any_row(self) -> int | None:
+        """The row of some passage; None where there is none."""
         with _readable(self.folder):
-            hits = self._searcher.search(query, limit=limit, count=False).hits
+            hits = self._searcher.search(tantivy.Query.all_query(), limit=1).hits
+            if not hits:
+                return None
+            values = self._searcher.fast_field_values("row", [hits[0][1]])
+        return int(np.array(values, dtype=np.int64)[0])
+
+    def lengths(self, terms: Sequence[str]) -> Lengths:
+        """`terms` are those of some passage. tantivy's Python interface gives lengths in explanations of hits alone."""
+        if not terms:
+            return Lengths(self.count, 1.0)
+        query = any_of(self._schema, "body", [(term, 1.0) for term in terms])
+        with _readable(self.folder):
+            hits = self._searcher.search(query, limit=1, count=False).hits
+            if not hits:
+                return Lengths(self.count, 1.0)
+            explanation = query.explain(self._searcher, hits[0][1]).to_json()
+        numbers = dict(_explained_numbers(json.loads(explanation)))
+        return Lengths(int(numbers["N"]), numbers["avgdl"])
+
+    def document_frequencies(self, terms: Iterable[str]) -> list[int]:
+        """How many passages have each term."""
+        frequencies = []
+        for term in terms:
+            having = self._frequencies.get(term)
+            if having is None:
+                having = self._searcher.doc_freq("body", term)
+                self._frequencies[term] = having
+            frequencies.append(having)
+        return frequencies
+
+    def search(
+        self, terms: Sequence[tuple[str, float]], k: int, slack: float
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The rows of the best k passages by BM25, and their scores: best first, equal ones by row.
+
+        Terms come with their boosts. Every passage that scores within `slack` (a share) of the k-th is there too.
+        """
+        limit = min(k, self.count)
+        if not terms or not limit:
+            return np.empty(0, np.int64), np.empty(0)
+        query = any_of(self._schema, "body", terms)
+        wanted = limit + limit // 8 + 1  # room for equals of the last
+        with _readable(self.folder):
+            while True:
+                hits = self._searcher.search(query, limit=wanted, count=False).hits
+                lowest = hits[limit - 1][0] * (1 - slack) if len(hits) >= limit else 0
+                if len(hits) < wanted or hits[-1][0] < lowest:
+                    break
+                wanted *= 4
+            hits = [hit for hit in hits if hit[0] >= lowest]
             addresses = [address for _, address in hits]
             values = self._searcher.fast_field_values("row", addresses)
         rows = np.array(values, dtype=np.int64)
         scores = np.array([score for score, _ in hits], dtype=np.float64)
         # Equal scores by row, however tantivy lays them out.
         order = np.lexsort((rows, -scores))
-        return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
+        return rows[order], scores[order]
 
-    def rarity(self, term: str) -> float:
-        """The idf of a word, as BM25 has it."""
-        if term not in self._rarities:
-            having = self._searcher.doc_freq("body", term)
-            odds = (self.count - having + 0.5) / (having + 0.5)
-            self._rarities[term] = math.log(1 + odds)
-        return self._rarities[term]
+
+def _explained_numbers(node: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Every number of an explanation, by the first word of its description."""
+    yield node["description"].partition(",")[0], node["value"]
+    for detail in node.get("details", ()):
+        yield from _explained_numbers(detail)

@@ -84,17 +84,28 @@ def body_text(title: str, text: str) -> str:
     return f"{title}\n{title}\n{text}"
 
 
-def any_of(
-    schema: tantivy.Schema, field: str, words: Sequence[str]
-) -> tantivy.Query | None:
-    """Passages with any of the words, by BM25; None where there is no word. A flat OR, so that tantivy can skip."""
-    if not words:
-        return None
+def query_terms(words: Sequence[str]) -> list[tuple[str, float]]:
+    """The terms that a question asks for, and what each counts: its words, and their other number for less.
+
+    >>> query_terms(["pumas", "cat"])
+    [('pumas', 1.0), ('puma', 0.3), ('cat', 1.0)]
+    """
     terms = []
     for word in words:
-        terms.append(tantivy.Query.term_query(schema, field, word, "freq"))
+        terms.append((word, 1.0))
         if other := _other_number(word):
-            plain = tantivy.Query.term_query(schema, field, other, "freq")
-            terms.append(tantivy.Query.boost_query(plain, _OTHER_NUMBER))
-    optional = [(tantivy.Occur.Should, term) for term in terms]
+            terms.append((other, _OTHER_NUMBER))
+    return terms
+
+
+def any_of(
+    schema: tantivy.Schema, field: str, terms: Sequence[tuple[str, float]]
+) -> tantivy.Query:
+    """Passages with any of the terms, by BM25; each term with its boost. A flat OR, so that tantivy can skip."""
+    optional = []
+    for term, boost in terms:
+        query = tantivy.Query.term_query(schema, field, term, "freq")
+        if boost != 1:
+            query = tantivy.Query.boost_query(query, boost)
+        optional.append((tantivy.Occur.Should, query))
     return tantivy.Query.boolean_query(optional)

@@ -95,7 +95,7 @@ BY_BOTH = Weights(
 def rescore(
     words: Sequence[str],
     rarity: Callable[[str], float],
-    scores: Sequence[float],
+    scores: Sequence[float] | NDArray[np.float64],
     texts: Sequence[Text],
     weights: Weights,
 ) -> NDArray[np.float64]:

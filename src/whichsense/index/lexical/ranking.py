@@ -1,0 +1,221 @@
+"""The order of passages by their words, worked out from what the shards of an index found.
+
+tantivy adds float32 numbers in an order of its own, and a shard's average length is not that of the whole index. Its
+scores are therefore exact to a few digits only. Wherever that could change the order, BM25 is worked out again from the
+texts, so that one index and its shards give the same passages, the same order and the same scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+import tantivy
+from numpy.typing import NDArray
+
+from whichsense.index.lexical.engine import Lengths, idf
+from whichsense.index.lexical.query import content_analyzer, content_words, query_terms
+from whichsense.index.lexical.rescore import BY_BOTH, BY_WORDS, Weights, rescore
+from whichsense.index.store import TEXT, TITLE
+
+# How many of BM25's hits are scored again. With 150, two thirds of a point more answers are among the first hundred
+# (none among the first twenty), for half the speed.
+RESCORED = 50
+# The share by which tantivy's scores may be off through rounding.
+_ROUNDING = 1e-5
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_LOWER = {*b"abcdefghijklmnopqrstuvwxyz0123456789"}
+# Lower-cases letters; all but letters and digits become spaces.
+_WORDS = bytes.maketrans(
+    bytes({*range(128)} - _LOWER - {*_LETTERS}) + _LETTERS,
+    b" " * (128 - len(_LOWER) - len(_LETTERS)) + _LETTERS.lower(),
+)
+
+Floats = NDArray[np.float64]
+
+
+@cache
+def _analyzer() -> tantivy.TextAnalyzer:
+    return content_analyzer()
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question's words, and what each of its terms weighs among all passages of an index."""
+
+    words: Sequence[str]
+    weights: Mapping[str, float]
+    """Term → boost × idf × (k1 + 1). A term that no passage has is not there."""
+    rarities: Mapping[str, float]
+    saturation: float
+    slack: float
+    """Scores of a shard that differ by less than this share may be in the wrong order."""
+    certain: bool
+    """Whether scores that differ by more than `slack` are right to the digits that count."""
+
+    @classmethod
+    def of(
+        cls,
+        words: Sequence[str],
+        frequencies: Callable[[Sequence[str]], Mapping[str, int]],
+        shards: Sequence[Lengths],
+    ) -> Question:
+        """Weigh the words of a question; `frequencies` says how many passages have each term."""
+        together = Lengths.together(shards)
+        terms = query_terms(content_words(words))
+        having = frequencies([term for term, _ in terms])
+        rarities = {}
+        weights: dict[str, float] = {}
+        for term, boost in terms:
+            rarities[term] = idf(having[term], together.passages)
+            if having[term]:
+                weight = boost * rarities[term] * 2.2
+                weights[term] = weights.get(term, 0.0) + weight
+        saturation = together.saturation
+        slack = 2 * _ROUNDING
+        for shard in shards:
+            if shard.passages:
+                slack = max(slack, 2 * (abs(shard.saturation - saturation) + _ROUNDING))
+        return cls(words, weights, rarities, saturation, slack, len(shards) == 1)
+
+    def rarity(self, term: str) -> float:
+        """The idf of a word of the question."""
+        return self.rarities[term]
+
+    @cached_property
+    def spaced_terms(self) -> list[tuple[bytes, float]]:
+        """Terms between spaces, to be counted in a text, and their weights."""
+        return [(f" {term} ".encode(), weight) for term, weight in self.weights.items()]
+
+
+def boosts(
+    weights: Mapping[str, float], frequencies: Sequence[int], lengths: Lengths
+) -> list[tuple[str, float]]:
+    """The terms that a shard has, boosted so that its own idf gives the weights of the whole index."""
+    terms = []
+    for (term, weight), having in zip(weights.items(), frequencies, strict=True):
+        if having:
+            own = 2.2 * idf(having, lengths.passages)
+            terms.append((term, weight / own))
+    return terms
+
+
+def exact_scores(
+    question: Question, scores: Floats, stored: Sequence[bytes], settled: int
+) -> Floats:
+    """BM25's scores of passages, best first, worked out from their texts where tantivy's digits do not suffice.
+
+    The first `settled` will be ordered by more than these scores (`corrections`), so that only the last of them counts.
+    """
+    again = np.ones(len(scores), dtype=bool)
+    if question.certain and len(scores):
+        again = _near_neighbours(scores, question.slack)
+        last = scores[min(settled, len(scores)) - 1]
+        again[scores > last * (1 + question.slack)] = False
+    exact = scores.copy()
+    for place in np.flatnonzero(again).tolist():
+        exact[place] = _bm25(question, stored[place])
+    return exact
+
+
+def corrections(
+    question: Question, scores: Floats, stored: Sequence[bytes], together: Floats
+) -> Floats:
+    """What is missing from BM25's scores, given for passages whose scores by all features are nearly equal.
+
+    There are as many `scores` as BM25 found passages; more passages may stand behind them.
+    """
+    missing = np.zeros(len(together))
+    if question.certain:
+        order = np.argsort(-together, kind="stable")
+        near = _near_neighbours(together[order], question.slack)
+        for place in order[near & (order < len(scores))].tolist():
+            missing[place] = _bm25(question, stored[place]) - scores[place]
+    return missing
+
+
+def _near_neighbours(scores: Floats, slack: float) -> NDArray[np.bool_]:
+    """Which of some falling scores have a neighbour within a share of them.
+
+    >>> _near_neighbours(np.array([9.0, 5.0, 4.999, 2.0]), 0.01).tolist()
+    [False, True, True, False]
+    """
+    near = np.zeros(len(scores), dtype=bool)
+    close = scores[:-1] - scores[1:] <= slack * np.abs(scores[:-1])
+    near[:-1] |= close
+    near[1:] |= close
+    return near
+
+
+def _bm25(question: Question, stored: bytes) -> float:
+    fields = stored.split(b"\n", TEXT)
+    words, folded = _spaced_words(fields[TITLE], fields[TEXT])
+    score = 0.0
+    for spaced, weight in question.spaced_terms:
+        frequency = words.count(spaced) if spaced.isascii() else 0
+        if folded:
+            frequency += folded.count(spaced)
+        if frequency:
+            score += weight * frequency / (frequency + question.saturation)
+    return score
+
+
+def _spaced_words(title: bytes, text: bytes) -> tuple[bytes, bytes]:
+    """The words of a passage, the title's twice, with two spaces between any two; and those that are not ASCII, as
+    tantivy indexes them. Its analyzer is too slow for the others.
+
+    >>> _spaced_words("Ötzi".encode(), b"A man")[1]
+    b' otzi  otzi '
+    """
+    body = b" %b\n%b\n%b " % (title, title, text)
+    words = body.translate(_WORDS)
+    if body.isascii():
+        return words.replace(b" ", b"  "), b""
+    other = [word for word in words.split() if not word.isascii()]
+    folded = "  ".join(_analyzer().analyze(b" ".join(other).decode()))
+    return words.replace(b" ", b"  "), f" {folded} ".encode()
+
+
+def rescored(
+    question: Question, scores: Floats, stored: Sequence[bytes], weights: Weights
+) -> Floats:
+    """New scores of passages, by features of their texts beside BM25's score."""
+    texts = []
+    for entry in stored:
+        fields = entry.split(b"\n", TEXT)
+        texts.append((fields[TITLE], fields[TEXT]))
+    return rescore(question.words, question.rarity, scores, texts, weights)
+
+
+def rank_by_words(
+    question: Question, scores: Floats, stored: Sequence[bytes]
+) -> tuple[list[int], Floats]:
+    """The order of BM25's hits, best first, the first of them scored again: places and scores, both in that order."""
+    first = rescored(question, scores[:RESCORED], stored[:RESCORED], BY_WORDS)
+    first += corrections(question, scores[:RESCORED], stored, first)
+    count = len(first)
+    order = np.argsort(-first, kind="stable")
+    if not count:
+        return [], first
+    # BM25's scores lack what rescoring added. They are lowered, so that they continue below the rescored ones.
+    lowered = float(first.min()) - scores[count - 1]
+    rest = scores[count:] + lowered
+    # Beyond the first, BM25's order stands.
+    places = [*order.tolist(), *range(count, len(scores))]
+    return places, np.concatenate([first[order], rest])
+
+
+def score_by_both(
+    question: Question, scores: Floats, stored: Sequence[bytes], others: Floats
+) -> Floats:
+    """Scores of passages by their words, with `others` added: what else speaks for each.
+
+    BM25 found the first of them, as many as there are scores. The rest starts with the last of these.
+    """
+    lowest = scores[-1:] if len(scores) else np.zeros(1)
+    lexical = np.concatenate([scores, lowest.repeat(len(stored) - len(scores))])
+    together = rescored(question, lexical, stored, BY_BOTH) + others
+    missing = corrections(question, scores, stored, together)
+    return together + BY_BOTH.lexical * missing

@@ -1,0 +1,122 @@
+"""A shard: a folder of passages with their vectors that answers for its part of an index, or for the whole of it.
+
+What it finds is ranked elsewhere, together with what others found (gather.py). Its answers are plain numbers and bytes,
+so that a shard may be in this process or on another machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whichsense.index.lexical.engine import Lengths
+from whichsense.index.lexical.generation import Texts
+from whichsense.index.lexical.ranking import boosts
+from whichsense.types import Passage
+
+if TYPE_CHECKING:
+    from whichsense.index.dense.vectors import Vectors
+
+KEYS = "keys.npy"
+
+
+class ByWords(NamedTuple):
+    """Passages that BM25 found. Keys order the passages of all shards as one index would."""
+
+    rows: NDArray[np.int64]
+    keys: NDArray[np.int64]
+    scores: NDArray[np.float64]
+
+
+class ByMeaning(NamedTuple):
+    """Passages whose vectors are near, by int8 products (`rough`) and by cosine."""
+
+    rows: NDArray[np.int64]
+    keys: NDArray[np.int64]
+    rough: NDArray[np.float32]
+    cosines: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question as a shard needs it."""
+
+    k: int
+    weights: Mapping[str, float] | None = None
+    """Of its terms, among all passages; None where words do not count."""
+    slack: float = 0.0
+    vector: NDArray[np.float32] | None = None
+    """None where meaning does not count."""
+    vectors: int = 0
+    """How many vectors all shards have."""
+
+
+class Shard:
+    """One immutable folder, opened. Rows are its own; keys are those of the whole index."""
+
+    def __init__(self, root: Path, *, dense: bool) -> None:
+        self.root = root
+        self.texts = Texts(root)
+        self.vectors = _open_vectors(root / "vectors") if dense else None
+
+    @cached_property
+    def _keys(self) -> NDArray[np.int64] | None:
+        """The key of each row; None where rows are keys."""
+        path = self.root / KEYS
+        if not path.exists():
+            return None
+        return np.asarray(np.load(path, mmap_mode="r"))
+
+    def lengths(self) -> Lengths:
+        return self.texts.lengths
+
+    def document_frequencies(self, terms: Sequence[str]) -> list[int]:
+        """How many passages have each term."""
+        return self.texts.lexical.document_frequencies(terms)
+
+    def search(self, query: Query) -> tuple[ByWords | None, ByMeaning | None]:
+        """What may be among the best k of all shards, by words and by meaning."""
+        by_words = by_meaning = None
+        if query.weights is not None:
+            having = self.document_frequencies(list(query.weights))
+            terms = boosts(query.weights, having, self.texts.lengths)
+            rows, scores = self.texts.lexical.search(terms, query.k, query.slack)
+            by_words = ByWords(rows, self.keys(rows), scores)
+        if query.vector is not None and self.vectors is not None:
+            found, rough, cosines = self.vectors.candidates(
+                query.vector, query.k, query.vectors
+            )
+            rows = found.astype(np.int64)
+            by_meaning = ByMeaning(rows, self.keys(rows), rough, cosines)
+        return by_words, by_meaning
+
+    def read(
+        self, rows: Sequence[int], vector: NDArray[np.float32] | None = None
+    ) -> tuple[list[bytes], NDArray[np.float32] | None]:
+        """The stored passages of these rows, and their cosines with a vector."""
+        stored = self.texts.passages.stored(rows)
+        if vector is None or self.vectors is None:
+            return stored, None
+        return stored, self.vectors.similarities(vector, rows)
+
+    def named(self, ids: Iterable[str]) -> list[tuple[int, Passage]]:
+        """Passages with one of these document or passage ids, by key."""
+        passages = self.texts.named(ids)
+        keys = self.keys(np.fromiter(passages, dtype=np.int64))
+        return list(zip(keys.tolist(), passages.values(), strict=True))
+
+    def keys(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The keys of these rows."""
+        return rows if self._keys is None else self._keys[rows]
+
+
+def _open_vectors(folder: Path) -> Vectors:
+    from whichsense.index.dense.vectors import Vectors  # loaded only where it is used
+
+    return Vectors.open(folder)
