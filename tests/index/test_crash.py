@@ -64,7 +64,7 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, moment: int) -> Callable[[], bool]
         (publish, "write_atomically"),
         (publish, "_sync_folder"),
         (staging, "write_atomically"),
-        (staging, "_save"),
+        (staging, "save_array"),
         (PassagesWriter, "flush"),
         (LexicalWriter, "commit"),
         (LexicalWriter, "close"),

@@ -129,7 +129,10 @@ class Index:
                 if manifest.sharding:
                     check_labels(manifest.roots(folder), manifest.sharding)
                 folders.verify_sizes(folder, manifest)
-                return cls(folder, manifest, encoder)
+                index = cls(folder, manifest, encoder)
+                # Nothing was swept away while it was opened.
+                folders.verify_sizes(folder, manifest)
+                return index
             except (DamagedIndex, NoIndex, OSError):
                 if manifest.generation == seen:
                     raise

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -64,14 +63,10 @@ class Shard:
         self.root = root
         self.texts = Texts(root)
         self.vectors = _open_vectors(root / "vectors") if dense else None
-
-    @cached_property
-    def _keys(self) -> NDArray[np.int64] | None:
-        """The key of each row; None where rows are keys."""
-        path = self.root / KEYS
-        if not path.exists():
-            return None
-        return np.asarray(np.load(path, mmap_mode="r"))
+        # The key of each row; None where rows are keys.
+        self._keys: NDArray[np.int64] | None = None
+        if (root / KEYS).exists():
+            self._keys = np.asarray(np.load(root / KEYS, mmap_mode="r"))
 
     def lengths(self) -> Lengths:
         return self.texts.lengths
