@@ -19,14 +19,14 @@ from whichsense.index.dense.encode import encoder_of
 from whichsense.index.folder import Manifest
 from whichsense.index.growth import Cutting
 from whichsense.index.names import Names
-from whichsense.index.shards.gather import Gatherer, Hits, LocalShards, Shards
+from whichsense.index.shards.gather import Gatherer, LocalShards, Shards
 from whichsense.index.shards.layout import Spread, check_labels
 from whichsense.index.shards.shard import Shard
 from whichsense.index.store import unpack
 from whichsense.index.write import build_index
 from whichsense.jobs.progress import Progress, silent, unsaid
 from whichsense.protocols import Encoder
-from whichsense.types import Method, Passage, Sense
+from whichsense.types import Hit, Method, Passage, Sense
 
 _LONGEST_QUESTION = 10_000  # characters
 # How deep each half is searched before both are joined.
@@ -152,13 +152,15 @@ class Index:
         """What decides the hits: when the index was built, and how many passages it has."""
         return {"index": self.manifest.created, "passages": len(self)}
 
-    def search(self, question: str, k: int = 100, method: Method | None = None) -> Hits:
+    def search(
+        self, question: str, k: int = 100, method: Method | None = None
+    ) -> list[Hit]:
         """The best k passages for a question."""
         return self.search_many([question], k, method)[0]
 
     def search_many(
         self, questions: Sequence[str], k: int = 100, method: Method | None = None
-    ) -> list[Hits]:
+    ) -> list[list[Hit]]:
         """The best k passages for each question; questions are encoded together."""
         if k < 1:
             raise BadInput(f"k is {k}; ask for at least one passage.")
@@ -174,7 +176,7 @@ class Index:
             return [self._gatherer.by_meaning(vector, k) for vector in encoded]
         weight = _COSINE_WEIGHTS.get(self.manifest.encoder or "", _OTHER_COSINE_WEIGHT)
         depth = max(k, _FUSION_DEPTH)
-        results = []
+        results: list[list[Hit]] = []
         for question, vector in zip(questions, encoded, strict=True):
             hits = self._gatherer.by_both(question, vector, k, depth, weight)
             results.append(hits)
