@@ -6,14 +6,14 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from whichsense.cli.index.printing import health_table, print_built, readable, summary
 from whichsense.jobs.progress import show_progress
 
 if TYPE_CHECKING:
-    from whichsense.index import Health, Manifest
     from whichsense.protocols import Encoder
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -118,7 +118,7 @@ def build(
             say=_say,
             shards=spread,
         )
-    _print_built(built.manifest, out, as_json)
+    print_built(built.manifest, out, as_json)
 
 
 @command.command()
@@ -146,7 +146,7 @@ def add(
             progress=progress,
             say=_say,
         )
-    _print_built(manifest, folder, as_json)
+    print_built(manifest, folder, as_json)
 
 
 @command.command()
@@ -197,7 +197,7 @@ def info(folder: Path, as_json: bool) -> None:
     from whichsense.index.folder import read_manifest
 
     manifest = read_manifest(folder)
-    table = _summary(manifest)
+    table = summary(manifest)
     if as_json:
         files = {}
         for name, record in manifest.files.items():
@@ -205,7 +205,7 @@ def info(folder: Path, as_json: bool) -> None:
         print(json.dumps(table | {"files": files}))
         return
     for name, value in table.items():
-        print(f"{name:<12}{_readable(name, value)}")
+        print(f"{name:<12}{readable(name, value)}")
 
 
 @command.command()
@@ -217,7 +217,7 @@ def check(folder: Path, as_json: bool) -> None:
 
     health = index.check(folder)
     if as_json:
-        print(json.dumps(_health_table(health)))
+        print(json.dumps(health_table(health)))
     else:
         print(health.summary())
     sys.exit(0 if health.sound else 1)
@@ -250,21 +250,6 @@ def senses(name: str, folder: Path, as_json: bool) -> None:
         click.echo(message, err=True)
 
 
-def _health_table(health: Health) -> dict[str, Any]:
-    served = None
-    if health.manifest:
-        served = {
-            "generation": health.manifest.generation,
-            "passages": health.manifest.passages,
-        }
-    return {
-        "sound": health.sound,
-        "served": served,
-        "problems": health.problems,
-        "notes": health.notes,
-    }
-
-
 def _say(line: str) -> None:
     click.echo(line, err=True)
 
@@ -273,43 +258,3 @@ def _encoder(name: str | None) -> Encoder:
     from whichsense.models.vectors import encoders
 
     return encoders.load_encoder(name or encoders.DEFAULT)
-
-
-def _print_built(manifest: Manifest, folder: Path, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(_summary(manifest), ensure_ascii=False))
-        return
-    from whichsense.corpus import Report
-
-    click.echo(Report.from_dict(dict(manifest.report)).summary(), err=True)
-    print(f"{folder}: {manifest.passages:,} passages")
-
-
-def _summary(manifest: Manifest) -> dict[str, Any]:
-    return {
-        "passages": manifest.passages,
-        "generation": manifest.generation,
-        "created": manifest.created,
-        "bytes": sum(record.size for record in manifest.files.values()),
-        "encoder": manifest.encoder,
-        "shards": len(manifest.sharding.rows) if manifest.sharding else None,
-        "settings": manifest.settings,
-        "sources": manifest.sources,
-        "report": manifest.report,
-    }
-
-
-def _readable(name: str, value: Any) -> str:
-    if name == "sources":
-        paths = []
-        for source in value:
-            paths += source["paths"]
-        more = f" and {len(paths) - 5:,} more" if len(paths) > 5 else ""
-        return ", ".join(paths[:5]) + more
-    if isinstance(value, dict):
-        items = []
-        for key, item in value.items():
-            if not isinstance(item, list):
-                items.append(f"{key} {item}")
-        return ", ".join(items)
-    return f"{value:,}" if isinstance(value, int) else str(value)
