@@ -18,7 +18,7 @@ from whichsense.serve.events import describe_stage, dump, stage_counts
 from whichsense.serve.openai.history import ASSISTANT, USER, Found, Message, next_digest
 from whichsense.serve.openai.models import Model
 from whichsense.serve.openai.turns import write_turn
-from whichsense.serve.openai.writing import Written
+from whichsense.serve.openai.writing import Page, Written
 from whichsense.serve.service import Service
 from whichsense.serve.state.conversations import KeptConversation
 from whichsense.types import Case
@@ -40,15 +40,15 @@ class Asked:
     """Whether the conversation may be kept."""
     has_id: bool = False
     """Whether what follows may name the answer by its id."""
-    watched: bool = False
-    """Whether stages are told as they end."""
+    in_open_webui: bool = False
+    """Whether stages are told as they end, and numbers are shown as titles."""
 
 
 def make_answer(
     service: Service, asked: Asked, watched: WatchedPipeline, running: Running
 ) -> str:
     """The JSON of a `Written`. In a thread."""
-    pipeline = _telling(watched, running) if asked.watched else watched
+    pipeline = _telling(watched, running) if asked.in_open_webui else watched
     kept = asked.found.kept
     conversation = kept.conversation if kept else None
     for text in asked.found.replayed:
@@ -61,7 +61,7 @@ def make_answer(
         case_id = kept.case_id if kept else ""
         before = KeptConversation(conversation, case_id, running.owner)
     conversation = _turn(pipeline, conversation, asked.text, asked.model)
-    written = write_turn(conversation, asked.base)
+    written = write_turn(conversation, Page(asked.base, asked.in_open_webui))
     after = service.trace(running, conversation, before)
     for identifier in _identifiers(asked, running, written):
         named = replace(conversation, id=identifier)

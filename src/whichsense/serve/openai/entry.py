@@ -72,7 +72,7 @@ class Entry:
             base=str(self.request.base_url).rstrip("/"),
             kept=body.store is not False,
             has_id=isinstance(body, ResponsesRequest),
-            watched=self.is_open_webui and bool(body.stream),
+            in_open_webui=self.is_open_webui and bool(body.stream),
         )
         self.running = self.service.submit(
             lambda watched, running: make_answer(self.service, asked, watched, running),

@@ -43,4 +43,13 @@ def events_of(written: Written) -> Iterator[dict[str, Any]]:
             "type": "chat:message:follow_ups",
             "data": {"follow_ups": list(written.options)},
         }
-    yield status_event("Asked back" if written.options else "Answered", done=True)
+    yield status_event(_summary(written), done=True)
+
+
+def _summary(written: Written) -> str:
+    """The status that stays above the text."""
+    if written.options:
+        return f"{_count(len(written.options), 'reading')}: which is meant?"
+    if written.sources:
+        return f"From {_count(len(written.sources), 'passage')}"
+    return "Done"

@@ -20,10 +20,9 @@ _OPTION = re.compile(r"^\d+\. \*\*(.+?)\*\*", re.MULTILINE)
 _ESCAPED = re.compile(r"\\(.)")
 
 
-def write_turn(conversation: Conversation, base: str) -> Written:
-    """What the last turn shows."""
+def write_turn(conversation: Conversation, page: Page) -> Written:
+    """What the last turn shows, on an empty page."""
     turn = conversation.last
-    page = Page(base)
     for line in turn.message.splitlines():
         page.add_block(plain(line))
     options: tuple[str, ...] = ()
@@ -121,8 +120,7 @@ def _add_quotations(page: Page, spans: Sequence[Span]) -> None:
         text = span.passage.text
         quotation = "".join(excerpt(text, span.start, span.end, _LONGEST_QUOTE))
         page.add("- ")
-        page.cite(span.passage)
-        page.add(f" {plain(span.passage.title)}: “{plain(quotation)}”\n")
+        _add_source(page, span.passage, f"“{plain(quotation)}”")
     page.text = page.text.rstrip()
 
 
@@ -139,15 +137,19 @@ def _add_story(page: Page, story: LongAnswer) -> None:
             page.cite(passage)
         page.add(end)
     page.add_block()
-    _add_titles(page, story.passages)
-
-
-def _add_titles(page: Page, passages: Iterable[Passage]) -> None:
-    for passage in passages:
-        page.add("- ")
-        page.cite(passage)
-        page.add(f" {plain(passage.title)}\n")
+    if not page.shows_titles:
+        for passage in story.passages:
+            page.add("- ")
+            _add_source(page, passage)
     page.text = page.text.rstrip()
+
+
+def _add_source(page: Page, passage: Passage, said: str = "") -> None:
+    """A passage's number, its title where the client does not show it by itself, and what it says."""
+    page.cite(passage)
+    if not page.shows_titles:
+        page.add(f" {plain(passage.title)}{':' if said else ''}")
+    page.add(f" {said}\n" if said else "\n")
 
 
 def _add_nothing(page: Page, conversation: Conversation) -> None:
@@ -168,6 +170,5 @@ def _add_nothing(page: Page, conversation: Conversation) -> None:
         for hit in case.hits[:_NEAREST]:
             begin = textwrap.shorten(hit.passage.text, _LONGEST_ABOUT, placeholder=" …")
             page.add("- ")
-            page.cite(hit.passage)
-            page.add(f" {plain(hit.passage.title)}: {plain(begin)}\n")
+            _add_source(page, hit.passage, plain(begin))
         page.text = page.text.rstrip()

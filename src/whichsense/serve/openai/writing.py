@@ -45,9 +45,12 @@ class Written:
 
 @dataclass
 class Page:
-    """A text that grows. `base` is the address of the service, for passages without one of their own."""
+    """A text that grows."""
 
     base: str = ""
+    """The address of the service, for passages without one of their own."""
+    shows_titles: bool = False
+    """Whether the client shows a title in the place of each number."""
     text: str = ""
     citations: list[CitedPassage] = field(default_factory=list)
     _numbers: dict[str, int] = field(default_factory=dict)
