@@ -27,6 +27,8 @@ def test_both_services_have_the_same_key_and_only_this_machine_reaches_them() ->
     own, beside = services["whichsense"], services["open-webui"]
     key = own["environment"]["WHICHSENSE_API_KEY"]
     assert key == beside["environment"]["OPENAI_API_KEY"]
+    assert beside["environment"]["OPENAI_API_BASE_URL"] == "http://whichsense:8000/v1"
+    assert beside["environment"]["ENABLE_FORWARD_USER_INFO_HEADERS"] == "true"
     for service in (own, beside):
         for port in service["ports"]:
             assert port.startswith("127.0.0.1:")

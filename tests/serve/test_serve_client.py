@@ -16,6 +16,8 @@ from fake_service import QUESTION
 from whichsense import Client
 from whichsense.cli import command
 from whichsense.client import AsyncClient, ServiceError
+from whichsense.serve.state.conversations import Conversations
+from whichsense.serve.state.traces import FILE
 from whichsense.types import Case
 
 Start = Callable[..., Any]
@@ -113,6 +115,8 @@ def test_commands_read_the_traces(start: Start, tmp_path: Path) -> None:
     with Client(str(start().base_url)) as client:
         answer = client.ask(QUESTION)
         client.feedback(answer.id, "down", "answer", "someone else")
+        talk = client.begin("What is a puma?")
+        client.delete(talk.case_id)
     runner = CliRunner()
     state = ["--state", str(tmp_path)]
 
@@ -132,4 +136,9 @@ def test_commands_read_the_traces(start: Start, tmp_path: Path) -> None:
     assert json.loads(line)["feedback"][0]["correction"] == "someone else"
     assert "0 cases" in run("delete", "--older-than", "1d")
     assert "1 cases" in run("delete", answer.id)
+    conversations = Conversations(tmp_path / FILE)
+    assert conversations.find(talk.id) is not None
+    run("delete", "--older-than", "0s")
+    assert conversations.find(talk.id) is None, "questions are private"
+    conversations.close()
     assert run("list") == ""

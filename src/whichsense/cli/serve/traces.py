@@ -16,6 +16,7 @@ from whichsense.cli.search import printable
 from whichsense.cli.serve.keys import state_option
 from whichsense.errors import BadInput
 from whichsense.serve.settings import state_folder
+from whichsense.serve.state.conversations import Conversations
 from whichsense.serve.state.traces import FILE, Traces
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -120,7 +121,7 @@ def export(state: Path | None, out: Path | None) -> None:
 def delete(
     case_ids: tuple[str, ...], older_than: str | None, state: Path | None
 ) -> None:
-    """Delete cases by id or by age, with their feedback."""
+    """Delete cases by id or by age, with their feedback; by age, conversations too."""
     if not case_ids and not older_than:
         raise click.UsageError("Say what to delete: ID... or --older-than AGE.")
     seconds = parse_age(older_than) if older_than else None
@@ -128,6 +129,9 @@ def delete(
     deleted = sum(traces.delete(case_id) for case_id in case_ids)
     if seconds is not None:
         deleted += traces.delete_older(seconds)
+        conversations = Conversations((state or state_folder()) / FILE)
+        conversations.delete_older(seconds)
+        conversations.close()
     traces.close()
     click.echo(f"{deleted:,} cases deleted")
 

@@ -23,6 +23,10 @@ def is_open_webui(headers: Mapping[str, str]) -> bool:
     return any(name.lower().startswith(_HEADER) for name in headers)
 
 
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
 def status_event(description: str, done: bool = False) -> dict[str, Any]:
     return {"type": "status", "data": {"description": description, "done": done}}
 

@@ -59,12 +59,24 @@ def _add_clarification(page: Page, clarification: Clarification, brief: bool) ->
     for number, option in enumerate(clarification.options, 1):
         line = f"{number}. **{plain(option.label)}**"
         if option.description and not brief:
-            about = textwrap.shorten(
-                option.description, _LONGEST_ABOUT, placeholder=" …"
-            )
+            about = _shorten(_without_title(option.description))
             line += f" – {plain(about)}"
         page.add(f"{line}\n")
     page.add_block(HOW_TO_REPLY)
+
+
+def _shorten(text: str) -> str:
+    return textwrap.shorten(text, _LONGEST_ABOUT, placeholder=" …")
+
+
+def _without_title(description: str) -> str:
+    """A description without the title before it, where its sentence names that itself.
+
+    >>> _without_title("Tbilisi: Tbilisi is the capital."), _without_title("Batman: He plays the Joker.")
+    ('Tbilisi is the capital.', 'Batman: He plays the Joker.')
+    """
+    title, _, sentence = description.partition(": ")
+    return sentence if title in sentence else description
 
 
 def _add_readings(page: Page, turn: Turn, conversation: Conversation) -> None:
@@ -168,7 +180,6 @@ def _add_nothing(page: Page, conversation: Conversation) -> None:
         page.add(" Nearest:")
         page.add_block()
         for hit in case.hits[:_NEAREST]:
-            begin = textwrap.shorten(hit.passage.text, _LONGEST_ABOUT, placeholder=" …")
             page.add("- ")
-            _add_source(page, hit.passage, plain(begin))
+            _add_source(page, hit.passage, plain(_shorten(hit.passage.text)))
         page.text = page.text.rstrip()
