@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from whichsense.conversation import Conversation, Turn
-from whichsense.serve.openai.writing import Page, Written, plain
+from whichsense.serve.openai.writing import Page, Written, plain, plain_line
 from whichsense.text.sentences import excerpt
 from whichsense.types import Clarification, LongAnswer, Passage, Reading, Span
 
 HOW_TO_REPLY = "Reply with a number, a few words, several of them, “all” or “none” – or ask something else."
-_CITED = 2  # passages behind one answer
 _NEAREST = 3  # passages that are shown where there is no answer
 _LONGEST_QUOTE = 300
 _LONGEST_ABOUT = 110  # characters beneath an option
@@ -24,7 +23,7 @@ def write_turn(conversation: Conversation, page: Page) -> Written:
     """What the last turn shows, on an empty page."""
     turn = conversation.last
     for line in turn.message.splitlines():
-        page.add_block(plain(line))
+        page.add_block(plain_line(line))
     options: tuple[str, ...] = ()
     if turn.shown == "clarification" and turn.clarification is not None:
         _add_clarification(page, turn.clarification, brief=bool(turn.message))
@@ -98,14 +97,14 @@ def _add_answers(page: Page, readings: Sequence[Reading], asked: str) -> None:
         if len(readings) > 1:
             page.add(f"{number}. ")
         page.add(f"**{plain(reading.answer)}**")
-        cited = _distinct(reading.evidence)[:_CITED]
-        if cited:
-            page.add(" ")
-        for span in cited:
+        for span in reading.evidence[
+            :1
+        ]:  # the best; the rest is often beside the point
             if not page.is_cited(span.passage):
                 spans.append(span)
+            page.add(" ")
             page.cite(span.passage)
-        page.add(f"{_meant(reading, asked)}\n")
+        page.add(f"{_meant(reading, asked)} · {reading.confidence:.0%}\n")
     _add_quotations(page, spans)
 
 
@@ -116,13 +115,6 @@ def _meant(reading: Reading, asked: str) -> str:
     if reading.question == asked:
         return ""
     return f" – *{plain(reading.question)}*"
-
-
-def _distinct(spans: Iterable[Span]) -> list[Span]:
-    first: dict[str, Span] = {}
-    for span in spans:
-        first.setdefault(span.passage.id, span)
-    return list(first.values())
 
 
 def _add_quotations(page: Page, spans: Sequence[Span]) -> None:
@@ -140,9 +132,9 @@ def _add_story(page: Page, story: LongAnswer) -> None:
     """The long answer, numbers behind every sentence, and the titles that they stand for."""
     page.add_block()
     for place, citation in enumerate(story.sentences):
-        sentence = " ".join(citation.sentence.split())
+        sentence = plain(citation.sentence)
         end = sentence[-1:] if sentence.endswith((".", "!", "?")) else ""
-        page.add(f"{' ' if place else ''}{plain(sentence.removesuffix(end))}")
+        page.add(f"{' ' if place else ''}{sentence.removesuffix(end)}")
         if citation.passages:
             page.add(" ")
         for passage in dict.fromkeys(citation.passages):
@@ -174,8 +166,10 @@ def _add_nothing(page: Page, conversation: Conversation) -> None:
     elif case.possible:
         page.add_block("No answer is probable. Merely possible:")
         _add_answers(page, case.possible, case.question)
-    else:
+    elif case.hits:
         page.add_block("The documents that are searched here do not answer that.")
+    else:
+        page.add_block("Nothing like that is in the documents that are searched here.")
     if not case.possible and case.hits:
         page.add(" Nearest:")
         page.add_block()

@@ -98,9 +98,14 @@ def plain(text: str) -> str:
 
     >>> plain("a *star*, snake_case,\\n1. [sic]")
     'a \\\\*star\\\\*, snake_case, 1. \\\\[sic\\\\]'
-    >>> plain("1. FC Köln")
+    """
+    return _MARKUP.sub(lambda mark: f"\\{mark[0]}", " ".join(text.split()))
+
+
+def plain_line(text: str) -> str:
+    """The same for a line of its own, whose number would begin a list.
+
+    >>> plain_line("1. FC Köln")
     '1\\\\. FC Köln'
     """
-    line = " ".join(text.split())
-    line = _MARKUP.sub(lambda mark: f"\\{mark[0]}", line)
-    return _NUMBERED.sub(r"\1\\\2", line)
+    return _NUMBERED.sub(r"\1\\\2", plain(text))
