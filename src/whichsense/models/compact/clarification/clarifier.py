@@ -9,9 +9,11 @@ from whichsense.models.compact.clarification.form import compose
 from whichsense.models.compact.clarification.grouping import make_options, numbered
 from whichsense.models.compact.clarification.labels import (
     clean,
+    complete,
     has_content,
     header_of,
     key,
+    name_kind,
     surest_lead,
     with_capitals,
     without_category,
@@ -48,6 +50,7 @@ def clarify(case: Case) -> Clarification | None:
     lead, labels = name_options(case.question, case.readings, for_people=True)
     if not any(map(str.isupper, case.question[1:])):
         labels = list(map(_restored, labels, case.readings))
+    labels = list(map(_in_full, labels, case.readings))
     labels = _told_apart(labels, case.readings)
     lead = surest_lead(lead, labels)
     shorter = without_category(labels, lead.category)
@@ -109,6 +112,11 @@ def _source_label(reading: Reading) -> str:
 def _restored(label: str, reading: Reading) -> str:
     texts = [f"{span.passage.title}. {span.passage.text}" for span in reading.evidence]
     return with_capitals(label, " ".join(texts))
+
+
+def _in_full(label: str, reading: Reading) -> str:
+    title = reading.evidence[0].passage.title if reading.evidence else ""
+    return complete(name_kind(label, title))
 
 
 def _told_apart(labels: Sequence[str], readings: Sequence[Reading]) -> list[str]:

@@ -28,6 +28,13 @@ _WORKS = (
     "film movie book novel musical song album series show game play opera remake cartoon comic manga anime sequel"
     " soundtrack single cover ballet poem novella adaptation miniseries sitcom drama documentary franchise version"
 )
+_A_YEAR_ONE = re.compile(r"the (\d{4}) one")
+_KIND_IN_TITLE = re.compile(r"\((\d{4}) ([a-z][a-z ]*)\)$")
+# Words that a noun must follow: "the current", "the first federal".
+_MODIFIERS = frozenset(
+    "current present former modern ancient new newer newest old older oldest original latest early earlier late later"
+    " federal national international northern southern eastern western".split()
+)
 _PLACES = ("location", "place", "country", "region", "area", "city", "type of location")
 _CATEGORY_OF_KIND = {
     "year": "year",
@@ -87,6 +94,32 @@ def with_capitals(label: str, evidence: str) -> str:
         return capital if inside and not in_lower_case else word.group()
 
     return _LOWER_WORD.sub(written, label)
+
+
+def name_kind(label: str, title: str) -> str:
+    """A label that only says the year of a work, with the kind of work that the title of its passage names.
+
+    >>> name_kind("the 1984 one", "Dune (1984 film)"), name_kind("the 1984 one", "Dune (novel)")
+    ('the 1984 film', 'the 1984 one')
+    """
+    year = _A_YEAR_ONE.fullmatch(label)
+    kind = _KIND_IN_TITLE.search(title)
+    if year is None or kind is None or year[1] != kind[1]:
+        return label
+    return f"the {kind[1]} {kind[2]}"
+
+
+def complete(label: str) -> str:
+    """A label that ends in an adjective behind its article, with a noun.
+
+    >>> complete("the first federal"), complete("the actor"), complete("the White House")
+    ('the first federal one', 'the actor', 'the White House')
+    """
+    words = label.split()
+    is_open = len(words) > 1 and words[0].lower() == "the"
+    if is_open and words[-1] in _MODIFIERS:
+        return f"{label} one"
+    return label
 
 
 def key(label: str) -> str:
