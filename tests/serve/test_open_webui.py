@@ -105,6 +105,16 @@ def test_a_task_is_streamed_and_answered_as_a_response(client: Any, api: Any) ->
     assert json.loads(response.output_text) == {"title": QUESTION}
 
 
+def test_a_title_for_librechat(client: Any, api: Any) -> None:
+    prompt = (
+        "Provide a concise, 5-word-or-less title for the conversation, using title case conventions."
+        f" Only return the title itself.\n\nConversation:\nUser: {QUESTION}\nAI: Which?"
+    )
+    assert Chat(api).say(prompt) == QUESTION
+    said = "Provide a concise, 5-word-or-less title for the conversation."
+    assert Chat(api).say(said) != "", "what has no conversation behind it is a question"
+
+
 def test_what_stands_behind_attached_documents_is_the_question(api: Any) -> None:
     chat = Chat(api)
     asked = chat.say(ATTACHED % QUESTION)

@@ -54,6 +54,17 @@ def test_a_question_back_is_answered_by_a_reply(
     assert "played the Joker in" in told, "the evidence is quoted"
 
 
+def test_options_that_are_asked_about_come_with_their_evidence(api: Any) -> None:
+    chat = Chat(api)
+    asked = chat.say(QUESTION)
+    told = chat.say("What is the difference?")
+    assert told.count("\n1. **") == 1 and "in 1989.” [1]\n" in told
+    assert told.count("Reply with a number") == 1 and told != asked
+    assert len(citations(chat)) == 2
+    assert "That fits none" in chat.say("quite purple")
+    assert "**Heath Ledger**" in chat.say("2")
+
+
 def test_a_new_question_begins_anew(api: Any) -> None:
     chat = Chat(api)
     chat.say(QUESTION)

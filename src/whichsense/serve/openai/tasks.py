@@ -1,7 +1,8 @@
 """Prompts that chat programs send on their own: titles, tags, follow-ups. They are answered at once, without a search.
 
 Open WebUI asks them of the model that is chosen, as chats that begin with "### Task:". The form of the answer is the
-first JSON object in the prompt; what was said stands between <chat_history> and </chat_history>.
+first JSON object in the prompt; what was said stands between <chat_history> and </chat_history>. LibreChat asks for a
+title in one sentence, with what was said behind it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from whichsense.serve.openai.turns import options_in
 _BEGIN = "### Task:"
 _FORM = re.compile(r"\{\s*\"(\w+)\"\s*:\s*([\[\"])")
 _HISTORY = re.compile(r"<chat_history>\n?(.*?)\n?</chat_history>", re.DOTALL)
-_ROLE = re.compile(r"^(USER|ASSISTANT|SYSTEM|TOOL): ", re.MULTILINE)
+_ROLE = re.compile(r"^(USER|ASSISTANT|SYSTEM|TOOL|User|AI): ", re.MULTILINE)
+# LibreChat's own words.
+_BARE_TITLE = re.compile(
+    r"Provide a concise, 5-word-or-less title for the conversation\b.*?^Conversation:\n(.*)",
+    re.DOTALL | re.MULTILINE,
+)
 _QUERY = re.compile(r"<user_query>(.*?)</user_query>", re.DOTALL)
 _CONTEXT_END = "</context>"
 _LONGEST_TITLE = 80
@@ -31,9 +37,13 @@ def answer_task(text: str) -> str | None:
     >>> answer_task('### Task:\\nTags. JSON format: { "tags": ["tag1"] }')
     '{"tags": []}'
     """
+    bare = _BARE_TITLE.match(text.lstrip())
+    if bare is not None:
+        return _title(list(_messages(bare[1])))
     if not text.lstrip().startswith(_BEGIN) or _CONTEXT_END in text:
         return None
-    history = list(_messages(text))
+    block = _HISTORY.search(text)
+    history = list(_messages(block[1])) if block else []
     title = _title(history)
     form = _FORM.search(_HISTORY.sub("", text))
     if form is None:
@@ -60,12 +70,9 @@ def question_in(text: str) -> str:
     return text.rpartition(_CONTEXT_END)[2].strip()
 
 
-def _messages(text: str) -> Iterator[Message]:
-    block = _HISTORY.search(text)
-    if block is None:
-        return
+def _messages(history: str) -> Iterator[Message]:
     # The text before the first role, then a role and its text in turns.
-    parts = _ROLE.split(block[1])
+    parts = _ROLE.split(history)
     for role, said in zip(parts[1::2], parts[2::2], strict=True):
         yield Message(role.lower(), said.strip())
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from whichsense.conversation import Conversation, Turn
 from whichsense.serve.openai.writing import Page, Written, plain, plain_line
 from whichsense.text.sentences import excerpt
-from whichsense.types import Clarification, LongAnswer, Passage, Reading, Span
+from whichsense.types import Clarification, LongAnswer, Option, Passage, Reading, Span
 
 HOW_TO_REPLY = "Reply with a number, a few words, several of them, “all” or “none” – or ask something else."
 _NEAREST = 3  # passages that are shown where there is no answer
@@ -22,22 +22,26 @@ _ESCAPED = re.compile(r"\\(.)")
 def write_turn(conversation: Conversation, page: Page) -> Written:
     """What the last turn shows, on an empty page."""
     turn = conversation.last
-    for line in turn.message.splitlines():
-        page.add_block(plain_line(line))
     options: tuple[str, ...] = ()
     if turn.shown == "clarification" and turn.clarification is not None:
-        _add_clarification(page, turn.clarification, brief=bool(turn.message))
+        _add_clarification(page, turn, turn.clarification)
         options = tuple(option.label for option in turn.clarification.options)
-    elif turn.shown == "nothing":
+    else:
+        _add_message(page, turn)
+        _add_answer(page, turn, conversation)
+    if conversation.case is not None:
+        for note in conversation.case.notes:
+            page.add_block(f"*{plain(note)}*")
+    return Written(page.text, tuple(page.citations), options)
+
+
+def _add_answer(page: Page, turn: Turn, conversation: Conversation) -> None:
+    if turn.shown == "nothing":
         _add_nothing(page, conversation)
     elif turn.shown == "explanation" and turn.long_answer is not None:
         _add_story(page, turn.long_answer)
     elif turn.shown in ("answer", "readings", "possible"):
         _add_readings(page, turn, conversation)
-    if conversation.case is not None:
-        for note in conversation.case.notes:
-            page.add_block(f"*{plain(note)}*")
-    return Written(page.text, tuple(page.citations), options)
 
 
 def options_in(text: str) -> list[str]:
@@ -51,17 +55,38 @@ def options_in(text: str) -> list[str]:
     return [_ESCAPED.sub(r"\1", label) for label in _OPTION.findall(text)]
 
 
-def _add_clarification(page: Page, clarification: Clarification, brief: bool) -> None:
-    """The question with its numbered options; brief where a message has described them."""
+def _add_message(page: Page, turn: Turn) -> None:
+    for line in turn.message.splitlines():
+        page.add_block(plain_line(line))
+
+
+def _add_clarification(page: Page, turn: Turn, clarification: Clarification) -> None:
+    """The question with its numbered options. Those that were asked about are shown with their evidence."""
+    is_about = turn.intent.kind == "about"
+    if not is_about:
+        _add_message(page, turn)
     page.add_block(f"**{plain(clarification.lead)}?**")
     page.add_block()
     for number, option in enumerate(clarification.options, 1):
-        line = f"{number}. **{plain(option.label)}**"
-        if option.description and not brief:
+        page.add(f"{number}. **{plain(option.label)}**")
+        if is_about and (option.id in turn.intent.options or not turn.intent.options):
+            _add_evidence(page, option)
+        elif option.description and not turn.message:
             about = _shorten(_without_title(option.description))
-            line += f" – {plain(about)}"
-        page.add(f"{line}\n")
+            page.add(f" – {plain(about)}")
+        page.add("\n")
     page.add_block(HOW_TO_REPLY)
+
+
+def _add_evidence(page: Page, option: Option) -> None:
+    """What an option is: the sentence of its evidence, or its description where it has none."""
+    for reading in option.readings[:1]:
+        for span in reading.evidence[:1]:
+            page.add(f" – {_quote(span)} ")
+            page.cite(span.passage)
+            return
+    if option.description:
+        page.add(f" – {plain(option.description)}")
 
 
 def _shorten(text: str) -> str:
@@ -75,7 +100,8 @@ def _without_title(description: str) -> str:
     ('Tbilisi is the capital.', 'Batman: He plays the Joker.')
     """
     title, _, sentence = description.partition(": ")
-    return sentence if title in sentence else description
+    name = title.partition(" (")[0]  # "Dune (novel)" is Dune
+    return sentence if name in sentence else description
 
 
 def _add_readings(page: Page, turn: Turn, conversation: Conversation) -> None:
@@ -121,11 +147,16 @@ def _add_quotations(page: Page, spans: Sequence[Span]) -> None:
     """A line for each passage: its number, its title, the sentence with the answer."""
     page.add_block()
     for span in spans:
-        text = span.passage.text
-        quotation = "".join(excerpt(text, span.start, span.end, _LONGEST_QUOTE))
         page.add("- ")
-        _add_source(page, span.passage, f"“{plain(quotation)}”")
+        _add_source(page, span.passage, _quote(span))
     page.text = page.text.rstrip()
+
+
+def _quote(span: Span) -> str:
+    """The sentence in which a span stands."""
+    text = span.passage.text
+    sentence = "".join(excerpt(text, span.start, span.end, _LONGEST_QUOTE))
+    return f"“{plain(sentence)}”"
 
 
 def _add_story(page: Page, story: LongAnswer) -> None:
