@@ -31,9 +31,9 @@ def index_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @contextlib.contextmanager
-def running_server(settings: ServiceSettings) -> Iterator[str]:
+def running_server(settings: ServiceSettings, systems: Any = build) -> Iterator[str]:
     """The address of a server that ends with the block."""
-    app = create_app(settings, build)
+    app = create_app(settings, systems)
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, http=BoundedProtocol
     )
@@ -62,10 +62,10 @@ def start(index_folder: str, tmp_path: Path) -> Iterator[Start]:
     """Starts a server with these settings, and gives a client of it."""
     with contextlib.ExitStack() as stack:
 
-        def begin(**settings: Any) -> Any:
+        def begin(systems: Any = build, **settings: Any) -> Any:
             chosen = {"index": index_folder, "state": tmp_path, "grace": 0.2}
             made = ServiceSettings(**chosen | settings)
-            address = stack.enter_context(running_server(made))
+            address = stack.enter_context(running_server(made, systems))
             return stack.enter_context(httpx.Client(base_url=address, timeout=20))
 
         yield begin

@@ -167,7 +167,9 @@ def test_a_page_is_served_beside_the_paths(start: Start) -> None:
         response = client.request(method, path, json={})
         assert response.status_code == status, (method, path)
         assert response.json()["fix"]
-    assert response.headers["allow"] == "GET"
+    assert response.headers["allow"] == "GET, HEAD"
+    head = client.head("/")
+    assert head.status_code == 200 and not head.content
     assert client.post("/v1/search", json={"question": "puma"}).status_code == 200
 
 

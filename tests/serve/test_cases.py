@@ -34,7 +34,7 @@ def test_a_running_answer_is_rejoined(start: Start) -> None:
         case_id = response.headers["location"].rpartition("/")[2]
         next(events(response.iter_lines()))
     state = client.get(f"/v1/cases/{case_id}").json()
-    assert state == {"id": case_id, "state": "running", "case": None}
+    assert state["state"] == "running" and state["case"] is None
     rejoined = follow(client, case_id, after="2")
     stages = [data["stage"] for name, data in rejoined if name == "stage"]
     assert stages == ["read", "disambiguate", "verify"]
@@ -150,3 +150,36 @@ def test_many_clients_at_once(client: Any) -> None:
     for thread in threads:
         thread.join()
     assert set(statuses) <= {200, 429} and statuses.count(200) >= 40
+
+
+def test_cases_are_filtered_and_what_was_said_is_read(client: Any) -> None:
+    right, wrong = ask(client).json()["id"], ask(client).json()["id"]
+    body = {"verdict": "down", "about": "answer", "correction": "Neither of them."}
+    client.post(f"/v1/cases/{wrong}/feedback", json=body)
+    client.post(f"/v1/cases/{right}/feedback", json={"verdict": "up"})
+
+    def listed(**chosen: str) -> set[str]:
+        cases = client.get("/v1/cases", params=chosen).json()["cases"]
+        return {one["id"] for one in cases}
+
+    assert wrong in listed(kind="wrong") and right not in listed(kind="wrong")
+    assert {wrong, right} <= listed(kind="judged")
+    assert wrong not in listed(kind="unanswered") | listed(kind="stopped")
+    assert right in listed(containing="PLAYED the") and not listed(containing="zebra")
+    newest = client.get("/v1/cases", params={"limit": 1}).json()["cases"][0]
+    assert newest["system"] == "compact" and newest["spent"].keys() >= {"retrieve"}
+    (said,) = client.get(f"/v1/cases/{wrong}/feedback").json()["feedback"]
+    assert said["correction"] == "Neither of them."
+    assert client.get("/v1/cases/none/feedback").status_code == 404
+
+
+def test_traces_of_an_earlier_version_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "traces.sqlite"
+    traces = Traces(path)
+    for column in ("system", "spent"):
+        traces._database.rows(f"ALTER TABLE traces DROP COLUMN {column}")
+    traces.close()
+    traces = Traces(path)
+    assert traces.add("one", "", Case("Who?"), "compact")
+    assert traces.summaries()[0].system == "compact"
+    traces.close()

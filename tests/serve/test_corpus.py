@@ -34,13 +34,16 @@ def test_a_file_is_added_and_deleted(own: Any, tmp_path: Path) -> None:
     assert own.get("/v1/corpus").json()["writable"]
     assert search(own) == []
     added = own.put(f"{PATH}/notes.md", content=LYNX)
-    assert added.json() == {"source": "notes", "passages": 4, "changed": 1}
+    body = added.json()
+    assert (body["source"], body["passages"], body["changed"]) == ("notes.md", 4, 1)
     (source,) = search(own)
+    assert source == body["source"]
     assert own.get("/v1/corpus").json()["sources"][-1] == "notes.md"
     deleted = own.delete(f"{PATH}/{source}")
     assert deleted.json()["changed"] == -1 and search(own) == []
     assert own.delete(f"{PATH}/{source}").status_code == 404
-    assert not list((tmp_path / "uploads").iterdir())
+    assert [path.name for path in (tmp_path / "uploads").iterdir()] == ["parts"]
+    assert not list((tmp_path / "uploads" / "parts").iterdir())
 
 
 def test_progress_is_streamed(own: Any) -> None:
@@ -50,7 +53,8 @@ def test_progress_is_streamed(own: Any) -> None:
         "PUT", f"{PATH}/many.jsonl", content=lines.encode(), headers=headers
     ) as response:
         seen = list(events(response.iter_lines()))
-    assert seen[-1] == ("done", {"source": "many", "passages": 303, "changed": 300})
+    assert seen[-1][0] == "done"
+    assert seen[-1][1]["source"] == "many" and seen[-1][1]["changed"] == 300
     assert seen[0][0] == "progress" and seen[-2][1]["done"] == 1.0
 
 
@@ -58,7 +62,7 @@ def test_what_cannot_be_added_is_a_problem(own: Any, tmp_path: Path) -> None:
     for name, body, status in (
         ("empty.md", b"", 422),
         ("x.unknown", b"\x00\x01\x02", 422),
-        ("..%2Fescape.md", LYNX, 404),
+        ("..%2Fescape.md", LYNX, 405),
         (".hidden.md", LYNX, 422),
     ):
         response = own.put(f"{PATH}/{name}", content=body)
@@ -69,10 +73,77 @@ def test_what_cannot_be_added_is_a_problem(own: Any, tmp_path: Path) -> None:
     assert response.status_code == 409 and "index-busy" in response.text
 
 
+def test_what_is_wrong_with_a_file_is_told(own: Any, tmp_path: Path) -> None:
+    for name, body, reason in (
+        ("latin.txt", "caf\xe9".encode("latin-1"), "not utf-8 (byte 3)"),
+        ("cut (1).pdf", b"%PDF-1.4 broken", "cannot be read as pdf"),
+        ("none.jsonl", b"nothing\n", "nothing usable"),
+    ):
+        told = own.put(f"{PATH}/{name}", content=body).json()
+        assert reason in told["title"] and told["fix"], told
+        assert "--" not in told["fix"] and "/" not in told["title"]
+    lines = b'{"title": "Ocelot", "text": "It is spotted."}\nnothing\n'
+    added = own.put(f"{PATH}/some.jsonl", content=lines).json()
+    assert added["added"] == 1 and added["left_out"] == 1
+    assert added["why"][0].startswith("line 2: ")
+
+
+def test_a_file_takes_the_place_of_its_earlier_self(own: Any) -> None:
+    own.put(f"{PATH}/notes.md", content=LYNX)
+    again = own.put(f"{PATH}/notes.md", content=LYNX).json()
+    assert (again["changed"], again["replaced"], again["added"]) == (0, 1, 1)
+    other = own.put(f"{PATH}/notes.md", content=b"# Lynx\n\nIt has a short tail.\n")
+    assert other.json()["replaced"] == 1 and search(own) == []
+    broken = own.put(f"{PATH}/notes.md", content=b"\x00\x01")
+    assert broken.status_code == 422
+    (first, *_) = own.get(f"{PATH}").json()["sources"]
+    assert first == {
+        "source": "notes.md",
+        "title": "Lynx",
+        "documents": 1,
+        "passages": 1,
+    }
+    same = own.put(f"{PATH}/copy.md", content=b"# Lynx\n\nIt has a short tail.\n")
+    assert same.json()["added"] == 0 and same.json()["duplicates"] == 1
+
+
+def test_a_file_is_sent_in_pieces_and_goes_on_after_a_break(
+    start: Start, tmp_path: Path
+) -> None:
+    upload = "/v1/corpus/uploads/notes-33-1700000000"
+    index = make_index(tmp_path)
+    client = start(index=index)
+    none = client.put(f"{PATH}/notes.md", params={"upload": "notes-33-1700000000"})
+    assert none.status_code == 409 and "incomplete" in none.text
+    assert client.get(upload).json() == {"received": 0}
+
+    def send(offset: int, body: bytes) -> Any:
+        headers = {"Upload-Offset": str(offset)}
+        return client.patch(upload, content=body, headers=headers)
+
+    assert send(0, LYNX[:10]).json() == {"received": 10}
+    gap = send(20, LYNX[20:])
+    assert gap.status_code == 409 and "Upload-Offset: 10" in gap.json()["fix"]
+    client = start(index=index)  # another service with the same state
+    assert client.get(upload).json() == {"received": 10}
+    assert send(5, LYNX[5:]).json() == {"received": len(LYNX)}
+    added = client.put(f"{PATH}/notes.md", params={"upload": "notes-33-1700000000"})
+    assert added.json()["added"] == 1 and search(client) == ["notes.md"]
+    assert client.get(upload).json() == {"received": 0}
+    assert client.patch(upload, content=b"x").status_code == 422  # no offset
+
+
 def test_files_are_bounded(start: Start, tmp_path: Path) -> None:
     client = start(index=make_index(tmp_path), upload_bytes=1000)
     response = client.put(f"{PATH}/large.md", content=b"x" * 2000)
     assert response.status_code == 413
+    for offset, status in ((0, 200), (900, 413)):
+        response = client.patch(
+            "/v1/corpus/uploads/large-md-2000",
+            content=b"x" * 900,
+            headers={"Upload-Offset": str(offset)},
+        )
+        assert response.status_code == status
 
 
 def test_writing_needs_its_scope_and_an_index_of_ones_own(
@@ -84,3 +155,5 @@ def test_writing_needs_its_scope_and_an_index_of_ones_own(
     headers = {"Authorization": f"Bearer {key}"}
     response = client.put(f"{PATH}/n.md", content=LYNX, headers=headers)
     assert response.status_code == 403 and "write" in response.json()["fix"]
+    described = client.get("/v1/corpus", headers=headers).json()
+    assert not described["writable"] and "--scope write" in described["fix"]

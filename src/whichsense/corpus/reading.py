@@ -65,6 +65,10 @@ class Corpus:
                 paths.append(entry.path)
         return paths
 
+    def source_names(self) -> list[str]:
+        """The source that passages of each file have, unless a record names its own."""
+        return [entry.name for entry in self._listing.entries]
+
     @cached_property
     def fingerprint(self) -> str:
         """Changes when a file is added, removed, resized or touched: a resumed build must read the same files."""

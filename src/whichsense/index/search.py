@@ -184,7 +184,7 @@ class Index:
 
     def passage(self, passage_id: str) -> Passage:
         """A passage by its id."""
-        for passage in self._named(passage_id):
+        for passage in self._everywhere("named", [passage_id]):
             if passage.id == passage_id:
                 return passage
         raise BadInput(f"No passage has the id '{passage_id}' in '{self.folder}'.")
@@ -195,15 +195,24 @@ class Index:
         document_id, cut, _ = passage.id.rpartition("#")
         if not cut:
             return [passage]
-        return sorted(self._named(document_id), key=lambda one: one.start)
+        passages = self._everywhere("named", [document_id])
+        return sorted(passages, key=lambda one: one.start)
 
-    def _named(self, name: str) -> list[Passage]:
-        """The passages of this document or passage id, in the index's order."""
-        everywhere = dict.fromkeys(range(len(self.manifest.shard_rows)), ([name],))
-        named: list[tuple[int, Passage]] = []
-        for answer in self._shards.ask("named", everywhere).values():
-            named += answer
-        return [passage for _, passage in sorted(named, key=lambda pair: pair[0])]
+    def of_source(self, source: str) -> list[Passage]:
+        """All passages of a source, in the index's order."""
+        return self._everywhere("named", [], [source])
+
+    def passages(self) -> list[Passage]:
+        """Every passage, in the index's order. Large indexes have too many for this."""
+        return self._everywhere("every")
+
+    def _everywhere(self, verb: str, *arguments: Any) -> list[Passage]:
+        """What all shards answer, in the index's order."""
+        everywhere = dict.fromkeys(range(len(self.manifest.shard_rows)), arguments)
+        answers: list[tuple[int, Passage]] = []
+        for answer in self._shards.ask(verb, everywhere).values():
+            answers += answer
+        return [passage for _, passage in sorted(answers, key=lambda pair: pair[0])]
 
     def at(self, rows: Sequence[int]) -> list[Passage]:
         """Passages by row, from 0 to `manifest.next_row`, shard after shard; deleted ones are still there."""

@@ -13,6 +13,7 @@ service.py    all of these for one worker: what routes, and other protocols, cal
 schemas/      requests and responses as OpenAPI describes them
 routes/       one file for each group of paths
 openai/       the same for clients of OpenAI's API
+documents.py  files into the index and out of it
 page/         the page's static files
 mcp/          the Model Context Protocol: tools for models
 lifetime.py   a service from its start to its end

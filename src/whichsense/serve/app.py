@@ -14,13 +14,21 @@ from fastapi import Depends, FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from whichsense.serve import problems
-from whichsense.serve.answering.engine import BuildPipeline
+from whichsense.serve.answering.engine import BuildPipeline, BuildSystems
 from whichsense.serve.guard import Guard, json_only
 from whichsense.serve.lifetime import running_service
 from whichsense.serve.mcp import endpoint as mcp
 from whichsense.serve.openai import chat, models, responses
 from whichsense.serve.page import routes as page
-from whichsense.serve.routes import ask, cases, conversations, corpus, search, status
+from whichsense.serve.routes import (
+    ask,
+    cases,
+    conversations,
+    corpus,
+    search,
+    status,
+    uploads,
+)
 from whichsense.serve.schemas.description import describe
 from whichsense.serve.service import Service
 from whichsense.serve.settings import ServiceSettings
@@ -29,9 +37,10 @@ from whichsense.version import __version__
 
 
 def create_app(
-    settings: ServiceSettings, build: BuildPipeline | None = None
+    settings: ServiceSettings, build: BuildPipeline | BuildSystems | None = None
 ) -> FastAPI:
-    """The application. `build` makes the pipeline over an index; without it, the system that the settings name."""
+    """The application. `build` makes the pipeline over an index, or those of several systems by their names; without
+    it, the systems that the settings name are built."""
     telemetry = Telemetry()
 
     @contextlib.asynccontextmanager
@@ -55,7 +64,7 @@ def create_app(
     describe(app)
     # The first that match are found soonest.
     app.include_router(search.recalled)
-    for group in (status, ask, search, conversations, cases, corpus):
+    for group in (status, ask, search, conversations, cases, corpus, uploads):
         app.include_router(group.router)
     for group in (models, chat, responses):
         app.include_router(group.router)
@@ -65,11 +74,12 @@ def create_app(
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.origins,
-            allow_methods=["GET", "POST", "PUT", "DELETE"],
+            allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
             allow_headers=[
                 "Authorization",
                 "Content-Type",
                 "Last-Event-ID",
+                "Upload-Offset",
                 *mcp.HEADERS,
             ],
             expose_headers=["Location", "Retry-After", "X-Request-Id", *mcp.HEADERS],

@@ -26,8 +26,8 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-UPLOADS = "/v1/corpus/sources/"
-"""Files are sent here."""
+UPLOADS = {"PUT": "/v1/corpus/sources/", "PATCH": "/v1/corpus/uploads/"}
+"""Files are sent here, whole or in pieces."""
 _LONGEST_URL = 32_768
 _log = logging.getLogger("whichsense.serve")
 
@@ -144,7 +144,8 @@ class _Exchange:
         self._send = send
         self.most_bytes = settings.body_bytes
         seconds = settings.body_seconds
-        if scope["method"] == "PUT" and scope["path"].startswith(UPLOADS):
+        files = UPLOADS.get(scope["method"])
+        if files is not None and scope["path"].startswith(files):
             self.most_bytes = settings.upload_bytes
             seconds *= max(1, settings.upload_bytes >> 20)
         if scope["path"].startswith(OPENAI_PATHS):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from uvicorn.config import STARTUP_FAILURE
 
-from whichsense.serve.answering.engine import BuildPipeline, Engine
+from whichsense.serve.answering.engine import BuildPipeline, BuildSystems, Engine
 from whichsense.serve.service import Service
 from whichsense.serve.settings import ServiceSettings
 from whichsense.serve.telemetry import Telemetry
@@ -26,7 +26,9 @@ _log = logging.getLogger("whichsense.serve")
 
 @contextlib.asynccontextmanager
 async def running_service(
-    settings: ServiceSettings, build: BuildPipeline | None, telemetry: Telemetry
+    settings: ServiceSettings,
+    build: BuildPipeline | BuildSystems | None,
+    telemetry: Telemetry,
 ) -> AsyncIterator[Service]:
     """A service that loads its models in a thread, and is closed at the end of the block."""
     sys.setswitchinterval(_SWITCH)

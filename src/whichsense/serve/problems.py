@@ -208,7 +208,7 @@ def install(app: FastAPI) -> None:
 def _allowed(request: Request) -> list[str]:
     """The methods that this path has, by trying them: starlette names those of the first route alone."""
     allowed = []
-    for method in ("DELETE", "GET", "POST", "PUT"):
+    for method in ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"):
         scope = dict(request.scope) | {"method": method}
         for route in request.app.routes:
             is_page = isinstance(route, Mount)

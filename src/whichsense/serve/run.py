@@ -19,7 +19,7 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from whichsense.errors import BadConfig
-from whichsense.serve.answering.engine import BuildPipeline
+from whichsense.serve.answering.engine import BuildPipeline, BuildSystems
 from whichsense.serve.app import create_app
 from whichsense.serve.protocol import BoundedProtocol
 from whichsense.serve.service import Service
@@ -32,7 +32,7 @@ _CONNECTIONS = 4096  # in one worker; more are refused at once
 def serve(
     settings: ServiceSettings,
     *,
-    build: BuildPipeline | None = None,
+    build: BuildPipeline | BuildSystems | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> None:
     """Serve until a signal ends it. `say` is told the address once the socket is bound."""

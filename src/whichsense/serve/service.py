@@ -38,6 +38,7 @@ from whichsense.serve.state.conversations import (
 )
 from whichsense.serve.state.shared import Shared
 from whichsense.serve.state.traces import Traces
+from whichsense.serve.state.uploads import Uploads
 from whichsense.serve.telemetry import Telemetry
 from whichsense.types import Case, ServedCase
 
@@ -77,6 +78,7 @@ class Service:
         kept = settings.state if settings.traces else folder
         self.traces = Traces(kept / traces.FILE)
         self.conversations = Conversations(kept / traces.FILE)
+        self.uploads = Uploads(settings.state / "uploads")
         self.telemetry = telemetry
         self.recall = Recall(settings.recall_bytes)
         self.failure: Exception | None = None
@@ -108,9 +110,11 @@ class Service:
         finally:
             self._short_waiting -= 1
 
-    def submit(self, make: Make, owner: str, **options: Any) -> Running:
-        """Take work over the pipeline into the queue. Options are those of `Answers.submit`."""
-        pipeline = self.served.pipeline
+    def submit(
+        self, make: Make, owner: str, *, system: str = "", **options: Any
+    ) -> Running:
+        """Take work over a system's pipeline into the queue. Options are those of `Answers.submit`."""
+        pipeline = self.served.choose(system)
 
         def work(running: Running, on_stage: OnStage) -> str:
             watched = WatchedPipeline.of(pipeline, running.limits, on_stage)
@@ -120,15 +124,16 @@ class Service:
 
     def ask(self, wanted: Wanted, owner: str, **options: Any) -> Running:
         """Begin to answer a question. Its result is the JSON of a `ServedCase`."""
-        pipeline = self.served.pipeline
+        system = wanted.system or self.served.system
+        pipeline = self.served.choose(system)
         check_stages(pipeline, clarify=wanted.clarify, explain=wanted.explain)
 
         def make(watched: Pipeline, running: Running) -> str:
             case = answer(watched, wanted)
-            self._leave_trace(running, case)
-            return dump(ServedCase(running.id, case).to_json())
+            self._leave_trace(running, case, system)
+            return dump(ServedCase(running.id, case, system).to_json())
 
-        return self.submit(make, owner, **options)
+        return self.submit(make, owner, system=system, **options)
 
     def begin(self, question: str, owner: str, **options: Any) -> Running:
         """Begin a conversation. Its result is the JSON of a `KeptConversation`."""
@@ -178,12 +183,13 @@ class Service:
             case_id = running.id
             # Whoever opens the case by its link sees what was asked back.
             asked = conversation.last.clarification
-            self._leave_trace(running, replace(case, clarification=asked))
+            shown = replace(case, clarification=asked)
+            self._leave_trace(running, shown, self.served.system)
         return KeptConversation(conversation, case_id, running.owner)
 
-    def _leave_trace(self, running: Running, case: Case) -> None:
+    def _leave_trace(self, running: Running, case: Case, system: str) -> None:
         """In a thread, before the client has the answer: no answered question is without its trace."""
-        if not self.traces.add(running.id, running.owner, case):
+        if not self.traces.add(running.id, running.owner, case, system):
             self.telemetry.count_lost_trace()
 
     async def stream(self, running: Running) -> EventStream:

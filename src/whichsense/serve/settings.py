@@ -26,6 +26,9 @@ class ServiceSettings:
     index: str = ""
     """A folder, or "sample" or "handbook"; empty: the sample."""
     system: str = "compact"
+    """What answers: a system's file, or "compact"."""
+    compare: tuple[str, ...] = ()
+    """Systems that can be asked beside it, by name."""
     method: Method | None = None
     weights: str = ""
     host: str = "127.0.0.1"

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from whichsense.models.llm.client import Endpoint
     from whichsense.models.llm.settings import LLMSettings
 
+TrainedStages = dict[tuple[object, ...], Any]
+"""Stages with a model of their own, by kind, settings and device: what several systems, or one system over several
+generations of an index, have in common is loaded once."""
+
 # A case holds about 30 MB while the compact model is at it.
 _BATCHES = {COMPACT: 1, LLM: 1}
 
@@ -61,6 +65,7 @@ def load(
     weights: str | Path | None = None,
     model: Compact | None = None,
     llm: LLMSettings | None = None,
+    trained: TrainedStages | None = None,
 ) -> Pipeline:
     """A pipeline over an index (without one, the embedded sample). Models load with the first question.
 
@@ -69,7 +74,7 @@ def load(
     `threshold` every answer that is at least that probable is given, and the best one; none that reaches it is kept
     apart as merely possible. `threads`, `weights` and `model` are the embedded model's: how many cores it uses,
     another weights folder, or a `Compact` that is already there. `llm` says how the language model of the system "llm"
-    is reached, in place of what the system's file says.
+    is reached, in place of what the system's file says. `trained` is filled, and shared between systems.
     """
     settings = load_settings(system)
     settings = replace(
@@ -87,7 +92,14 @@ def load(
                 f"A threshold is a probability, between 0 and 1; this is {threshold}."
             )
         policy = replace(policy, threshold=threshold)
-    built = build(settings, _open_index(index), policy, threads=threads, model=model)
+    built = build(
+        settings,
+        _open_index(index),
+        policy,
+        threads=threads,
+        model=model,
+        trained=trained,
+    )
     if not isinstance(built.answerer, Pipeline):
         raise BadConfig(
             f"System '{built.name}' rewrites before it reads: it is not a pipeline. "
@@ -118,6 +130,7 @@ def build(
     *,
     threads: int = 2,
     model: Compact | None = None,
+    trained: TrainedStages | None = None,
 ) -> System:
     """The system itself, over an index or saved hits. Models load when the first question comes."""
     settings = complete(settings)
@@ -138,7 +151,7 @@ def build(
         wanted = getattr(settings, kind)
         if wanted is not None:
             context = replace(context, reader=stages.get("reader"))
-            stages[kind] = build_stage(kind, wanted, providers, context)
+            stages[kind] = _stage(kind, wanted, providers, context, trained)
     retriever = IndexRetriever(index, settings.method)
     if settings.rewriter is not None:
         return _rewriting_first(settings, retriever, stages, context, policy)
@@ -155,6 +168,22 @@ def build(
         policy=policy,
     )
     return System(pipeline, settings, rewrites)
+
+
+def _stage(
+    kind: str,
+    settings: Any,
+    providers: Mapping[str, Any],
+    context: BuildContext,
+    trained: TrainedStages | None,
+) -> Any:
+    """A stage; one whose model was trained is the same for equal settings."""
+    if trained is None or settings.provider or not settings.model:
+        return build_stage(kind, settings, providers, context)
+    key = (kind, settings, context.device)
+    if key not in trained:
+        trained[key] = build_stage(kind, settings, providers, context)
+    return trained[key]
 
 
 def _rewriting_first(

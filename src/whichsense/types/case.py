@@ -161,11 +161,14 @@ class ServedCase:
 
     id: str
     case: Case
+    system: str = ""
+    """The system that answered, by the name under which the service has it."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"id": self.id, "case": self.case.to_json()}
+        return {"id": self.id, "system": self.system, "case": self.case.to_json()}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ServedCase:
         """Read what `to_json` wrote."""
-        return cls(str(value["id"]), Case.from_json(value["case"]))
+        case = Case.from_json(value["case"])
+        return cls(str(value["id"]), case, str(value.get("system", "")))

@@ -20,6 +20,13 @@ from whichsense.errors import require
     help="Serve this system instead of the embedded model.",
 )
 @click.option(
+    "--compare",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE.toml",
+    help="Also serve this system, to compare answers side by side at /compare. Repeatable.",
+)
+@click.option(
     "--host",
     default="127.0.0.1",
     show_default=True,
@@ -103,6 +110,7 @@ def command(
     folder: Path | None,
     method: str | None,
     system: Path | None,
+    compare: tuple[Path, ...],
     host: str,
     port: int,
     workers: int,
@@ -129,6 +137,7 @@ def command(
     settings = ServiceSettings(
         index=str(index.folder),
         system=str(system or "compact"),
+        compare=tuple(str(path) for path in compare),
         method=chosen,
         host=host,
         port=port,

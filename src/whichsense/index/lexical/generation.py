@@ -47,6 +47,12 @@ class Texts:
         """The passages with these row numbers, in their order."""
         return [unpack(stored) for stored in self.passages.stored(rows)]
 
+    def every(self) -> dict[int, Passage]:
+        """All passages that are there, by row number."""
+        deleted = set(load_deleted(self._content).tolist())
+        rows = [row for row in range(self.passages.next_row) if row not in deleted]
+        return dict(zip(rows, self.fetch(rows), strict=True))
+
     def named(
         self, ids: Iterable[str], sources: Iterable[str] = ()
     ) -> dict[int, Passage]:

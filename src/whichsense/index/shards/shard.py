@@ -100,9 +100,17 @@ class Shard:
             return stored, None
         return stored, self.vectors.similarities(vector, rows)
 
-    def named(self, ids: Iterable[str]) -> list[tuple[int, Passage]]:
-        """Passages with one of these document or passage ids, by key."""
-        passages = self.texts.named(ids)
+    def named(
+        self, ids: Iterable[str], sources: Iterable[str] = ()
+    ) -> list[tuple[int, Passage]]:
+        """Passages with one of these document or passage ids, or sources, by key."""
+        return self._by_key(self.texts.named(ids, sources))
+
+    def every(self) -> list[tuple[int, Passage]]:
+        """All passages, by key."""
+        return self._by_key(self.texts.every())
+
+    def _by_key(self, passages: Mapping[int, Passage]) -> list[tuple[int, Passage]]:
         keys = self.keys(np.fromiter(passages, dtype=np.int64))
         return list(zip(keys.tolist(), passages.values(), strict=True))
 

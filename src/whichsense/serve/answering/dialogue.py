@@ -21,6 +21,8 @@ class Wanted:
     question: str
     clarify: bool = False
     explain: bool = False
+    system: str = ""
+    """Which of the served systems answers; empty: the first."""
 
 
 @dataclass(frozen=True, slots=True)

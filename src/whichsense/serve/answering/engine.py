@@ -1,43 +1,78 @@
-"""The index and the pipeline that answer now. A newer generation of the index takes their place under load."""
+"""The index and the systems that answer now. A newer generation of the index takes their place under load."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from whichsense import sample
-from whichsense.errors import WhichsenseError
+from whichsense.errors import BadConfig, WhichsenseError
 from whichsense.index import Index
 from whichsense.jobs.limits import Limits
 from whichsense.pipeline import Pipeline
 from whichsense.providers import COMPACT
+from whichsense.serve.problems import Problem, Refused
 from whichsense.serve.settings import ServiceSettings
+from whichsense.systems.settings import load_settings
 from whichsense.types import Case
 
 BuildPipeline = Callable[[Index], Pipeline]
+BuildSystems = Mapping[str, BuildPipeline]
+"""By the name of the system; the first answers where none is named."""
 _log = logging.getLogger("whichsense.serve")
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """One generation of the index with the pipeline over it. A request keeps the one that it began with."""
+    """One generation of the index with the systems over it. A request keeps the one that it began with."""
 
     index: Index
-    pipeline: Pipeline
+    systems: Mapping[str, Pipeline]
+
+    @property
+    def system(self) -> str:
+        """The name of the system that answers where none is named."""
+        return next(iter(self.systems))
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """What answers where no system is named."""
+        return self.systems[self.system]
+
+    def choose(self, system: str) -> Pipeline:
+        """The pipeline of a system by its name, without one the first; Refused where there is none."""
+        system = system or self.system
+        if system in self.systems:
+            return self.systems[system]
+        names = ", ".join(self.systems)
+        raise Refused(
+            Problem(
+                409,
+                "system",
+                "There is no such system here.",
+                f'Name one of these: {names}; or leave "system" out.',
+            )
+        )
 
 
 class Engine:
     """What answers. Threads share it: a pipeline is a frozen value, and the swap is one assignment."""
 
     def __init__(
-        self, settings: ServiceSettings, build: BuildPipeline | None = None
+        self,
+        settings: ServiceSettings,
+        build: BuildPipeline | BuildSystems | None = None,
     ) -> None:
         self._settings = settings
-        self._build = build
+        if callable(build):
+            build = {system_name(settings.system): build}
+        self._builds = build
+        self.about: dict[str, str] = {}
+        """What the systems' files say of them, by name."""
         self._served: Served | None = None
         self._refreshing = threading.Lock()
 
@@ -56,13 +91,21 @@ class Engine:
     def load(self) -> None:
         """Open the index and load the models, once, in a thread of its own."""
         index = sample.open_index(self._settings.index or None)
-        if self._build is None:
-            self._build = _default_build(self._settings)
-        self._served = Served(index, self._build(index))
+        if self._builds is None:
+            self._builds = _default_builds(self._settings)
+            for system in (self._settings.system, *self._settings.compare):
+                self.about[system_name(system)] = load_settings(system).about
+        self._served = self._serve(index)
+
+    def _serve(self, index: Index) -> Served:
+        systems = {}
+        for name, build in (self._builds or {}).items():
+            systems[name] = build(index)
+        return Served(index, systems)
 
     def refresh(self) -> bool:
         """Move on to a newer generation of the index, if there is one. What is there stays where that fails."""
-        if self._served is None or self._build is None:
+        if self._served is None:
             return False
         with self._refreshing:
             old = self._served.index
@@ -70,7 +113,7 @@ class Engine:
                 index = old.refreshed()
                 if index is old:
                     return False
-                self._served = Served(index, self._build(index))
+                self._served = self._serve(index)
             except (WhichsenseError, OSError) as error:
                 _log.warning("the index could not be refreshed: %s", error)
                 return False
@@ -78,20 +121,43 @@ class Engine:
         return True
 
 
-def _default_build(settings: ServiceSettings) -> BuildPipeline:
-    """The system that the settings name; all generations share one embedded model."""
+def system_name(system: str) -> str:
+    """What requests call a system: its file's name without the suffix.
+
+    >>> system_name("systems/compact-shallow.toml"), system_name("compact")
+    ('compact-shallow', 'compact')
+    """
+    return Path(system).name.removesuffix(".toml")
+
+
+def _default_builds(settings: ServiceSettings) -> BuildSystems:
+    """The systems that the settings name. Models that several of them use, or all generations, are there once."""
     from whichsense.models.compact.encoder.runtime import WEIGHTS
     from whichsense.models.compact.scene import Compact
-    from whichsense.systems.build import load
+    from whichsense.systems.build import TrainedStages, load
 
-    model = Compact(Path(settings.weights or WEIGHTS), settings.threads)
-    if settings.system == COMPACT:
-        model.load()  # damaged weights are reported now, and the first question does not wait
+    embedded: dict[str, Compact] = {}  # by their weights
+    trained: TrainedStages = {}
+    builds: dict[str, BuildPipeline] = {}
+    for system in (settings.system, *settings.compare):
+        name = system_name(system)
+        if name in builds:
+            raise BadConfig(
+                f"Two of the systems are called '{name}'. Rename one of the files."
+            )
+        weights = settings.weights or load_settings(system).weights or str(WEIGHTS)
+        model = embedded.setdefault(weights, Compact(Path(weights), settings.threads))
+        if system == COMPACT:
+            model.load()  # damaged weights are reported now, and the first question does not wait
 
-    def build(index: Index) -> Pipeline:
-        return load(settings.system, index, method=settings.method, model=model)
+        def build(
+            index: Index, system: str = system, model: Compact = model
+        ) -> Pipeline:
+            method = settings.method
+            return load(system, index, method=method, model=model, trained=trained)
 
-    return build
+        builds[name] = build
+    return builds
 
 
 @dataclass(frozen=True, slots=True)

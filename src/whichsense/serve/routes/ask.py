@@ -46,7 +46,7 @@ async def ask(body: AskRequest, request: Request, caller: Asks) -> Response:
     service = service_of(request)
     streamed = body.stream or wants_events(request)
     running = service.ask(
-        Wanted(body.question, body.clarify, body.explain),
+        Wanted(body.question, body.clarify, body.explain, body.system),
         caller.id,
         seconds=body.seconds,
         streamed=streamed,

@@ -19,7 +19,7 @@ from whichsense.serve.schemas.description import STREAM, problems
 from whichsense.serve.schemas.requests import FeedbackRequest
 from whichsense.serve.schemas.responses import CaseList, CaseState, FeedbackList
 from whichsense.serve.service import Service
-from whichsense.serve.state.traces import Feedback
+from whichsense.serve.state.traces import Feedback, Kind
 from whichsense.types import Case, ServedCase
 
 router = APIRouter(prefix="/v1/cases", tags=["cases"])
@@ -31,14 +31,23 @@ _FIX = "Take the id from an answer of this service; it may have been deleted."
 async def cases(
     request: Request,
     caller: Asks,
+    *,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     before: Annotated[float | None, Query(allow_inf_nan=False)] = None,
+    kind: Annotated[
+        Kind, Query(description="Only those judged, found wrong, unanswered, stopped.")
+    ] = "",
+    containing: Annotated[
+        str, Query(max_length=200, description="Only questions with these words.")
+    ] = "",
 ) -> Response:
     """What was asked, newest first: a key sees its own cases, one with the scope `write` all of them."""
     service = service_of(request)
 
     def work() -> str:
-        rows = service.traces.summaries(limit, before, caller.sees)
+        rows = service.traces.summaries(
+            limit, before, caller.sees, kind=kind, containing=containing
+        )
         return dump({"cases": [dataclasses.asdict(row) for row in rows]})
 
     return as_json(await service.briefly(work))
@@ -66,12 +75,12 @@ async def case(
         if live is not None:
             return EventStream(live, case_id)
         if finished is not None:
-            return EventStream(_replay(case_id, finished, after), case_id)
+            return EventStream(_replay(finished, after), case_id)
     elif finished is not None:
-        table = {"id": case_id, "state": "finished", "case": finished.to_json()}
-        return as_json(dump(table))
+        return as_json(dump(finished.to_json() | {"state": "finished"}))
     elif live is not None:
-        return as_json(dump({"id": case_id, "state": "running", "case": None}))
+        table = {"id": case_id, "state": "running", "system": "", "case": None}
+        return as_json(dump(table))
     raise not_found("case", _FIX)
 
 
@@ -96,21 +105,25 @@ async def _live_events(
     return service.answers.follow_elsewhere(case_id, after)
 
 
-async def _finished(service: Service, case_id: str, caller: Caller) -> Case | None:
+async def _finished(
+    service: Service, case_id: str, caller: Caller
+) -> ServedCase | None:
     """A case that is kept; one whose trace was lost as long as its stream can be rejoined."""
-    kept = await service.briefly(lambda: service.traces.find(case_id, caller.sees))
+    kept = await service.briefly(
+        lambda: service.traces.find_served(case_id, caller.sees)
+    )
     running = service.answers.find(case_id)
     if kept is not None or running is None or not running.ended:
         return kept
     if running.last_event.name != "done" or caller.sees not in (None, running.owner):
         return None
     value = json.loads(running.last_event.data)
-    return Case.from_json(value.get("case") or value["conversation"]["case"])
+    case = Case.from_json(value.get("case") or value["conversation"]["case"])
+    return ServedCase(case_id, case, value.get("system", ""))
 
 
-async def _replay(case_id: str, case: Case, after: int) -> AsyncIterator[Event | None]:
-    body = dump(ServedCase(case_id, case).to_json())
-    for event in replayed(body, case):
+async def _replay(served: ServedCase, after: int) -> AsyncIterator[Event | None]:
+    for event in replayed(dump(served.to_json()), served.case):
         if event.number > after or event.last:
             yield event
 
@@ -157,10 +170,32 @@ async def feedback(
         except (sqlite3.Error, OSError):
             title = "The feedback could not be written."
             raise Refused(busy("traces", title, 30)) from None
-        rows = service.traces.feedback(case_id)
-        return dump({"feedback": [dataclasses.asdict(row) for row in rows]})
+        return _feedback(service, case_id)
 
     answer = await service.briefly(work)
     if answer is None:
         raise not_found("case", _FIX)
     return as_json(answer)
+
+
+@router.get(
+    "/{case_id}/feedback", response_model=FeedbackList, responses=problems(404, 422)
+)
+async def said(case_id: CaseId, request: Request, caller: Asks) -> Response:
+    """What was said of an answer, oldest first."""
+    service = service_of(request)
+
+    def work() -> str | None:
+        if service.traces.find(case_id, caller.sees) is None:
+            return None
+        return _feedback(service, case_id)
+
+    answer = await service.briefly(work)
+    if answer is None:
+        raise not_found("case", _FIX)
+    return as_json(answer)
+
+
+def _feedback(service: Service, case_id: str) -> str:
+    rows = service.traces.feedback(case_id)
+    return dump({"feedback": [dataclasses.asdict(row) for row in rows]})

@@ -2,84 +2,123 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import Callable
+import dataclasses
 from pathlib import Path as FilePath
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Request
+from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from whichsense import index as indexes
-from whichsense.errors import BadInput, IndexBusy, MissingExtra
-from whichsense.serve.access import Caller, requires
-from whichsense.serve.answering.queue import OnStage, new_id
+from whichsense.serve.answering.queue import OnStage
 from whichsense.serve.answering.running import Running
+from whichsense.serve.documents import LISTED, add_file, delete_source, list_sources
 from whichsense.serve.events import dump
 from whichsense.serve.problems import Problem, Refused, not_found
 from whichsense.serve.routes.ask import Asks, as_json, service_of, wants_events
+from whichsense.serve.routes.uploads import KEY, Writes, receive, writable
 from whichsense.serve.schemas.description import STREAM, problems
-from whichsense.serve.schemas.responses import CorpusModel, SourceModel
-from whichsense.serve.service import Service
+from whichsense.serve.schemas.responses import (
+    AddedModel,
+    CorpusModel,
+    SourceList,
+    SourceModel,
+)
 
 router = APIRouter(prefix="/v1/corpus", tags=["corpus"])
-Result = TypeVar("Result")
-Writes = Annotated[Caller, Depends(requires("write"))]
-SourceName = Annotated[str, Path(pattern=r"^[\w][\w. -]{0,99}$")]
-_EMBEDDED = Problem(
-    409,
-    "embedded",
-    "The embedded corpora are not written to.",
-    "Serve an index of your own: whichsense index build … --out DIR, whichsense serve --index DIR",
+# No folders, no hidden files, nothing that a terminal would act on.
+FileName = Annotated[str, Path(pattern=r"^[^/\\.\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*$")]
+SourceName = Annotated[str, Path(max_length=1000)]
+_LONGEST_NAME = 200  # bytes; file systems have 255
+_NAME = Problem(
+    422, "name", "The file's name is too long.", "Give the file a shorter name."
 )
-_BUSY = Problem(
+_INCOMPLETE = Problem(
     409,
-    "index-busy",
-    "Another process is writing to the index.",
-    "Try again when it is done.",
+    "incomplete",
+    "Nothing was sent under this key.",
+    "Send the file to /v1/corpus/uploads/{key} first.",
 )
 
 
 @router.get("", response_model=CorpusModel, responses=problems())
 async def corpus(request: Request, caller: Asks) -> Response:
-    """What is indexed: passages, when it was built, the names of its sources."""
+    """What is indexed: passages, when it was built, the names of its sources, and whether this caller may change it."""
     service = service_of(request)
     manifest = service.served.index.manifest
     names = []
     for source in manifest.sources:
         # Names alone: where the files lay is nobody else's business.
         names += [FilePath(path).name for path in source.get("paths", ())]
+    fix = ""
+    try:
+        writable(service, caller)
+    except Refused as refused:
+        fix = refused.problem.fix
     table = {
         "passages": manifest.passages,
         "generation": manifest.generation,
         "created": manifest.created,
         "sources": names[:1000],
-        "writable": not service.settings.is_embedded,
+        "writable": not fix,
+        "fix": fix,
+        "most_bytes": service.settings.upload_bytes,
     }
     return as_json(dump(table))
 
 
+@router.get("/sources", response_model=SourceList, responses=problems(422))
+async def sources(
+    request: Request, caller: Asks, limit: Annotated[int, Query(ge=1, le=1000)] = 200
+) -> Response:
+    """What is indexed, source by source, the latest first. An index of very many passages is not gone through."""
+    service = service_of(request)
+    index = service.served.index
+
+    def work() -> str:
+        listed = list_sources(index) if len(index) <= LISTED else []
+        is_whole = len(index) <= LISTED and len(listed) <= limit
+        return dump({"sources": listed[:limit], "complete": is_whole})
+
+    return as_json(await service.briefly(work))
+
+
 @router.put(
     "/sources/{name}",
-    response_model=SourceModel,
+    response_model=AddedModel,
     responses={200: {"content": STREAM}, **problems(409, 410, 422)},
     openapi_extra={
         "requestBody": {
-            "required": True,
+            "required": False,
             "content": {"application/octet-stream": {"schema": {}}},
         }
     },
 )
-async def add(name: SourceName, request: Request, caller: Writes) -> Response:
+async def add(
+    name: FileName,
+    request: Request,
+    caller: Writes,
+    upload: Annotated[
+        str,
+        Query(
+            pattern=f"^({KEY})?$",
+            description="The key under which the file was sent in pieces; then there is no body.",
+        ),
+    ] = "",
+) -> Response:
     """Add a file to the index; its name says its format. Streamed, events `progress` say how far it is.
 
-    After a stop in between, the same request resumes.
+    It takes the place of what was added under its name before: sent twice, it is there once. After a stop in between,
+    the same request resumes.
     """
     service = service_of(request)
-    folder = _writable(service)
-    path = service.settings.state / "uploads" / name
-    await _receive(request, path)
+    folder = writable(service, caller)
+    if len(name.encode("utf-8", "replace")) > _LONGEST_NAME:
+        raise Refused(_NAME)
+    body = service.uploads.part(caller.id, upload or f"{name}\0whole")
+    if not upload:
+        await receive(request, service, body)
+    elif not service.uploads.received(caller.id, upload):
+        raise Refused(_INCOMPLETE)
 
     def work(running: Running, on_stage: OnStage) -> str:
         def progress(done: float | None, count: int) -> None:
@@ -87,17 +126,16 @@ async def add(name: SourceName, request: Request, caller: Writes) -> Response:
             if running.streamed:
                 running.publish("progress", dump({"done": done, "passages": count}))
 
-        before = len(service.served.index)
-        manifest = _written(lambda: indexes.add([path], folder, progress=progress))
-        path.unlink(missing_ok=True)
+        try:
+            with service.uploads.named(body, name) as path:
+                added = add_file(folder, path, progress)
+        except Refused as refused:
+            if refused.problem.kind == "file":
+                body.unlink(missing_ok=True)  # another one will be sent
+            raise
+        body.unlink(missing_ok=True)
         service.engine.refresh()
-        return dump(
-            {
-                "source": path.stem,
-                "passages": manifest.passages,
-                "changed": manifest.passages - before,
-            }
-        )
+        return dump(dataclasses.asdict(added))
 
     streamed = wants_events(request)
     running = service.writing.submit(work, caller.id, streamed=streamed)
@@ -107,59 +145,22 @@ async def add(name: SourceName, request: Request, caller: Writes) -> Response:
 
 
 @router.delete(
-    "/sources/{name}", response_model=SourceModel, responses=problems(404, 409, 422)
+    "/sources/{name:path}",
+    response_model=SourceModel,
+    responses=problems(404, 409, 422),
 )
 async def delete(name: SourceName, request: Request, caller: Writes) -> Response:
     """Delete all passages of a source."""
     service = service_of(request)
-    folder = _writable(service)
+    folder = writable(service, caller)
 
     def work(running: Running, on_stage: OnStage) -> str:
-        manifest, deleted = _written(lambda: indexes.delete(folder, [], [name]))
+        passages, deleted = delete_source(folder, name)
         if not deleted:
             raise not_found("source", "See the passages' field 'source'.")
         service.engine.refresh()
-        table = {"source": name, "passages": manifest.passages, "changed": -deleted}
+        table = {"source": name, "passages": passages, "changed": -deleted}
         return dump(table)
 
     running = service.writing.submit(work, caller.id)
     return as_json(await service.result(running, request, service.writing))
-
-
-def _writable(service: Service) -> str:
-    if service.settings.is_embedded:
-        raise Refused(_EMBEDDED)
-    return service.settings.index
-
-
-async def _receive(request: Request, path: FilePath) -> None:
-    """Write the body to a file; only a whole one gets the file's name."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    beside = path.with_name(f".{new_id()}")
-    try:
-        with open(beside, "wb") as file:
-            async for chunk in request.stream():
-                await asyncio.to_thread(file.write, chunk)
-        os.replace(beside, path)
-    except OSError:
-        title = "There is no room for the file."
-        fix = "Tell the operator: the disk of the state folder is full."
-        raise Refused(Problem(503, "disk-full", title, fix)) from None
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _written(write: Callable[[], Result]) -> Result:
-    """Write to the index. Errors name files, so that a problem without them takes their place."""
-    try:
-        return write()
-    except IndexBusy:
-        raise Refused(_BUSY) from None
-    except MissingExtra:
-        title = "The service cannot read files of this format."
-        fix = "Tell the operator: pip install 'whichsense[documents]'"
-        raise Refused(Problem(409, "format", title, fix)) from None
-    except BadInput:
-        title = "The file holds nothing that can be read."
-        fix = "Send text, Markdown, HTML, PDF, Word, JSON lines, TSV or CSV under a name that says so."
-        raise Refused(Problem(422, "file", title, fix)) from None

@@ -55,7 +55,11 @@ async def info(request: Request) -> Response:
     served = service.served
     table = {
         "version": __version__,
-        "system": service.settings.system.rpartition("/")[2].removesuffix(".toml"),
+        "system": served.system,
+        "systems": [
+            {"name": name, "about": service.engine.about.get(name, "")}
+            for name in served.systems
+        ],
         "corpus": corpus_name(service.settings.index),
         "passages": len(served.index),
         "generation": served.index.manifest.generation,

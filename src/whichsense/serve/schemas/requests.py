@@ -72,6 +72,11 @@ class AskRequest(_Streamable):
         False,
         description="Also write one long answer with a citation on every sentence.",
     )
+    system: str = Field(
+        "",
+        max_length=200,
+        description="Which system answers: one of those that /v1/info lists; empty: the first of them.",
+    )
 
 
 class BeginRequest(_Streamable):

@@ -41,12 +41,14 @@ class CaseModel(BaseModel):
 
 class AnswerModel(BaseModel):
     id: str
+    system: str = Field(description="The system that answered.")
     case: CaseModel
 
 
 class CaseState(BaseModel):
     id: str
     state: Literal["running", "finished"]
+    system: str
     case: CaseModel | None
 
 
@@ -97,6 +99,8 @@ class CaseSummary(BaseModel):
     stopped: str
     up: int
     down: int
+    system: str
+    spent: dict[str, float] = Field(description="Seconds by stage.")
 
 
 class CaseList(BaseModel):
@@ -107,11 +111,17 @@ class FeedbackList(BaseModel):
     feedback: list[dict[str, Any]]
 
 
+class SystemModel(BaseModel):
+    name: str = Field(description="What `system` in /v1/ask may say.")
+    about: str
+
+
 class Info(BaseModel):
     """What is served."""
 
     version: str
-    system: str
+    system: str = Field(description="What answers where no system is named.")
+    systems: list[SystemModel] = Field(description="All that can be asked.")
     corpus: str = Field(
         description="The name of the index's folder, or of an embedded corpus."
     )
@@ -129,10 +139,36 @@ class CorpusModel(BaseModel):
     generation: int
     created: str
     sources: list[str] = Field(description="The names of the files it was made from.")
-    writable: bool
+    writable: bool = Field(description="Whether this caller may add and delete.")
+    fix: str = Field(description="What to do where it is not writable.")
+    most_bytes: int = Field(description="The largest file that may be added.")
+
+
+class SourceEntry(BaseModel):
+    source: str = Field(description="What deletes it.")
+    title: str = Field(description="Of its first passage.")
+    documents: int
+    passages: int
+
+
+class SourceList(BaseModel):
+    sources: list[SourceEntry]
+    complete: bool = Field(description="Whether these are all.")
+
+
+class UploadModel(BaseModel):
+    received: int = Field(description="Bytes that have arrived.")
 
 
 class SourceModel(BaseModel):
     source: str
     passages: int = Field(description="In the whole index, after the change.")
     changed: int = Field(description="Passages that were added, or (negative) deleted.")
+
+
+class AddedModel(SourceModel):
+    added: int
+    replaced: int = Field(description="Passages of an earlier file of this name.")
+    duplicates: int = Field(description="Passages that the index has already.")
+    left_out: int = Field(description="Records that could not be read.")
+    why: list[str] = Field(description="Of the first of them.")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,14 @@ class Database:
         """Run one statement; its rows."""
         with self._lock:
             return self._connection.execute(statement, values).fetchall()
+
+    def add_columns(self, table: str, columns: Mapping[str, str]) -> None:
+        """Add columns that an older file lacks: name → type and default. Another process may do it in this moment."""
+        present = {row[1] for row in self.rows(f"PRAGMA table_info({table})")}
+        for name, kind in columns.items():
+            if name not in present:
+                with contextlib.suppress(sqlite3.OperationalError):
+                    self.rows(f"ALTER TABLE {table} ADD COLUMN {name} {kind}")
 
     def close(self) -> None:
         with self._lock:

@@ -8,24 +8,36 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from whichsense.serve.state.database import Database
-from whichsense.types import Case
+from whichsense.types import Case, ServedCase
 
 FILE = "traces.sqlite"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS traces (
-    id TEXT PRIMARY KEY, at REAL, owner TEXT, question TEXT, seconds REAL, readings INTEGER, stopped TEXT, body BLOB
+    id TEXT PRIMARY KEY, at REAL, owner TEXT, question TEXT, seconds REAL, readings INTEGER, stopped TEXT, body BLOB,
+    system TEXT DEFAULT '', spent TEXT DEFAULT '{}'
 );
 CREATE INDEX IF NOT EXISTS traces_by_time ON traces (at);
 CREATE TABLE IF NOT EXISTS feedback (trace TEXT, at REAL, owner TEXT, verdict TEXT, about TEXT, correction TEXT);
 CREATE INDEX IF NOT EXISTS feedback_by_trace ON feedback (trace);
 CREATE TABLE IF NOT EXISTS gaps (since REAL, until REAL, lost INTEGER, reason TEXT);
 """
+# What earlier versions did not keep.
+_LATER = {"system": "TEXT DEFAULT ''", "spent": "TEXT DEFAULT '{}'"}
+Kind = Literal["", "judged", "wrong", "unanswered", "stopped"]
+"""Which cases to list: all, those that someone judged, found wrong, without an answer, stopped."""
+_WHERE: dict[str, str] = {
+    "": "1",
+    "judged": "up + down > 0",
+    "wrong": "down > 0",
+    "unanswered": "readings = 0",
+    "stopped": "stopped <> ''",
+}
 _log = logging.getLogger("whichsense.serve")
 
 
@@ -54,6 +66,10 @@ class TraceSummary:
     stopped: str
     up: int = 0
     down: int = 0
+    system: str = ""
+    """The system that answered."""
+    spent: Mapping[str, float] = field(default_factory=dict)
+    """Seconds by stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +87,7 @@ class Traces:
 
     def __init__(self, path: Path) -> None:
         self._database = Database(path, _SCHEMA)
+        self._database.add_columns("traces", _LATER)
         self._lock = threading.Lock()
         self._gap: Gap | None = None
 
@@ -79,9 +96,10 @@ class Traces:
         """The cases that could not be written since the last one that could."""
         return self._gap
 
-    def add(self, case_id: str, owner: str, case: Case) -> bool:
-        """Keep a case; False where it could not be written."""
+    def add(self, case_id: str, owner: str, case: Case, system: str = "") -> bool:
+        """Keep a case, and which system answered; False where it could not be written."""
         body = zlib.compress(json.dumps(case.to_json()).encode(), 1)
+        spent = {stage: round(cost.seconds, 4) for stage, cost in case.spent.items()}
         row = (
             case_id,
             time.time(),
@@ -91,10 +109,15 @@ class Traces:
             len(case.readings),
             case.stopped,
             body,
+            system,
+            json.dumps(spent),
         )
         try:
             self._database.rows(
-                "INSERT OR REPLACE INTO traces VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row
+                "INSERT OR REPLACE INTO traces"
+                " (id, at, owner, question, seconds, readings, stopped, body, system, spent)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                row,
             )
             self._close_gap()
         except (sqlite3.Error, OSError) as error:
@@ -122,12 +145,18 @@ class Traces:
 
     def find(self, case_id: str, owner: str | None = None) -> Case | None:
         """A case by its id; with an owner, only that owner's."""
+        served = self.find_served(case_id, owner)
+        return served.case if served else None
+
+    def find_served(self, case_id: str, owner: str | None = None) -> ServedCase | None:
+        """A case with the system that answered."""
         rows = self._database.rows(
-            "SELECT body, owner FROM traces WHERE id = ?", (case_id,)
+            "SELECT body, owner, system FROM traces WHERE id = ?", (case_id,)
         )
-        for body, kept_for in rows:
+        for body, kept_for, system in rows:
             if owner is None or owner == kept_for:
-                return Case.from_json(json.loads(zlib.decompress(body)))
+                case = Case.from_json(json.loads(zlib.decompress(body)))
+                return ServedCase(case_id, case, system)
         return None
 
     def add_feedback(self, case_id: str, owner: str, feedback: Feedback) -> None:
@@ -149,18 +178,29 @@ class Traces:
         return [Feedback(*row) for row in rows]
 
     def summaries(
-        self, limit: int = 50, before: float | None = None, owner: str | None = None
+        self,
+        limit: int = 50,
+        before: float | None = None,
+        owner: str | None = None,
+        *,
+        kind: Kind = "",
+        containing: str = "",
     ) -> list[TraceSummary]:
-        """The latest cases, newest first; those before a time, or of one owner."""
+        """The latest cases, newest first: before a time, of one owner, of a kind, with words in the question."""
         rows = self._database.rows(
-            "SELECT id, at, question, seconds, readings, stopped,"
-            " (SELECT count(*) FROM feedback WHERE trace = id AND verdict = 'up'),"
-            " (SELECT count(*) FROM feedback WHERE trace = id AND verdict = 'down')"
-            " FROM traces WHERE (?1 IS NULL OR at < ?1) AND (?2 IS NULL OR owner = ?2)"
-            " ORDER BY at DESC LIMIT ?3",
-            (before, owner, limit),
+            "SELECT * FROM (SELECT id, at, question, seconds, readings, stopped,"
+            " (SELECT count(*) FROM feedback WHERE trace = id AND verdict = 'up') AS up,"
+            " (SELECT count(*) FROM feedback WHERE trace = id AND verdict = 'down') AS down,"
+            " system, spent FROM traces"
+            " WHERE (?1 IS NULL OR at < ?1) AND (?2 IS NULL OR owner = ?2)"
+            " AND (?3 = '' OR instr(lower(question), lower(?3)) > 0))"
+            f" WHERE {_WHERE[kind]} ORDER BY at DESC LIMIT ?4",
+            (before, owner, containing, limit),
         )
-        return [TraceSummary(*row) for row in rows]
+        summaries = []
+        for *row, spent in rows:
+            summaries.append(TraceSummary(*row, spent=json.loads(spent)))
+        return summaries
 
     def gaps(self) -> list[Gap]:
         """Every time in which cases were lost, oldest first."""
