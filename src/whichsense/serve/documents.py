@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from whichsense.corpus import Corpus, Report
 from whichsense.errors import BadInput, IndexBusy, MissingExtra
 from whichsense.index import Index
 from whichsense.jobs.limits import check_limits
+from whichsense.jobs.progress import Progress
 from whichsense.serve.problems import Problem, Refused
 
 LISTED = 20_000
@@ -49,9 +50,7 @@ class AddedFile:
     """Of the first of them."""
 
 
-def add_file(
-    folder: str, path: Path, progress: Callable[[float | None, int], None]
-) -> AddedFile:
+def add_file(folder: str, path: Path, progress: Progress) -> AddedFile:
     """Add a file in the place of what was added under its name before. A file that cannot be read changes nothing."""
     with _explained(path):
         corpus = Corpus(path, prefix=True)

@@ -92,7 +92,7 @@ async def _live_events(
     service: Service, case_id: str, caller: Caller, after: int
 ) -> AsyncIterator[Event | None] | None:
     """The events of an answer that runs, or has just ended, in this worker or in another."""
-    running = service.answers.find(case_id)
+    running = service.answers.find(case_id) or service.writing.find(case_id)
     if running is not None:
         if caller.sees in (None, running.owner):
             return running.follow(after, service.settings.heartbeat)

@@ -199,7 +199,7 @@ class Traces:
         )
         summaries = []
         for *row, spent in rows:
-            summaries.append(TraceSummary(*row, spent=json.loads(spent)))
+            summaries.append(TraceSummary(*row, json.loads(spent)))
         return summaries
 
     def gaps(self) -> list[Gap]:
