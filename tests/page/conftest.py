@@ -1,9 +1,10 @@
-"""A real service over the embedded sample in a process of its own, and a browser."""
+"""A real service over a copy of the embedded sample, with two systems, in a process of its own; and a browser."""
 
 from __future__ import annotations
 
 import contextlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -18,17 +19,24 @@ playwright = pytest.importorskip(
     "playwright.sync_api", reason="needs playwright: pip install playwright"
 )
 
-from browsing import CHROMIUM, JOKER, LONGEST_WAIT, WIDE, OpenPage
+from browsing import CHROMIUM, JOKER, LONGEST_WAIT, SHALLOW, WIDE, OpenPage
+
+from whichsense import sample
 
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of one service for all tests."""
-    state = tmp_path_factory.mktemp("state")
-    command = [sys.executable, "-m", "whichsense", "serve", "--port", "0"]
-    process = subprocess.Popen(
-        [*command, "--state", str(state)], stdout=subprocess.PIPE, text=True
-    )
+    folder = tmp_path_factory.mktemp("served")
+    embedded = sample.open_index(None)
+    shutil.copytree(embedded.folder, folder / "sample")
+    embedded.close()
+    command = [
+        *(sys.executable, "-m", "whichsense", "serve", "--port", "0"),
+        *("--index", str(folder / "sample"), "--state", str(folder / "state")),
+        *("--compare", str(SHALLOW)),
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         greeting = process.stdout.readline()

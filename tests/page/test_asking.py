@@ -6,13 +6,13 @@ import json
 from typing import Any
 
 from browsing import JOKER, OpenPage
+from browsing import ask as begin
 
 ROMERO = "Who played the Joker in the 1960s television series?"
 
 
 def ask(page: Any, question: str) -> None:
-    page.get_by_label("Your question").fill(question)
-    page.get_by_role("button", name="Ask", exact=True).click()
+    begin(page, question)
     page.wait_for_selector(".actions")
 
 
@@ -131,6 +131,8 @@ def test_copy_share_and_judge(open_page: OpenPage, joker: str) -> None:
     assert "**Cesar Romero**" in copied("Markdown")
     assert json.loads(copied("JSON"))["question"] == JOKER
     assert copied("Share") == page.url
+    page.get_by_role("button", name="This is right").click()
+    page.wait_for_selector(".said:has-text('Thank you')")
     page.get_by_role("button", name="This is wrong").click()
     page.get_by_label("the source").check()
     page.get_by_label("What would be right?").fill("another one")

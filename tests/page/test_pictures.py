@@ -8,14 +8,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from browsing import JOKER, PHONE, PICTURES, WIDE, OpenPage
-from test_states import ask, problem, refuse
+from browsing import JOKER, PHONE, PICTURES, WIDE, OpenPage, ask, problem
+from test_documents import drop, remove_all
+from test_states import refuse
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("WHICHSENSE_PICTURES"),
     reason="makes pictures of the page: set WHICHSENSE_PICTURES=1",
 )
 LARGEST = 80_000  # bytes
+CORRECTION = "Jared Leto played him too, in Suicide Squad."
+FERRY = b"# The Quillon ferry\n\nThe ferry crosses Lake Orrin every forty minutes.\n"
 Prepare = Callable[[Any], None]
 
 
@@ -100,6 +103,50 @@ def corpus(page: Any) -> None:
     page.wait_for_selector(".entries li")
 
 
+def documents(page: Any) -> None:
+    """Files that were added, one that cannot be read, and one that is about to be removed."""
+    page.wait_for_selector(".zone")
+    drop(page, {"ferry.md": FERRY, "old notes.txt": "Caf\xe9".encode("latin-1")})
+    page.wait_for_selector(".uploads .trouble-line")
+    page.wait_for_selector(".sources li:has-text('ferry.md')")
+    page.get_by_role("button", name="Remove ferry.md", exact=True).click()
+
+
+def closed(page: Any) -> None:
+    def refuse_writing(route: Any) -> None:
+        table = route.fetch().json()
+        fix = "Use a key made with: whichsense keys add NAME --scope ask --scope write"
+        route.fulfill(json=table | {"writable": False, "fix": fix})
+
+    page.route("**/v1/corpus", refuse_writing)
+    page.reload()
+    page.wait_for_selector(".closed")
+
+
+def compared(page: Any) -> None:
+    ask(page)
+    page.wait_for_selector(".compare-actions button")
+
+
+def alone(page: Any) -> None:
+    """One system: the service's word is changed on its way."""
+
+    def leave_out(route: Any) -> None:
+        table = route.fetch().json()
+        route.fulfill(json=table | {"systems": table["systems"][:1]})
+
+    page.route("**/v1/info", leave_out)
+    page.reload()
+    page.wait_for_selector(".alone")
+
+
+def traces(page: Any) -> None:
+    page.get_by_label("Which ones").select_option("wrong")
+    page.wait_for_selector(".entries li:has-text('found it wrong')")
+    page.get_by_role("button", name="Details").first.click()
+    page.wait_for_selector(".verdicts")
+
+
 def history(page: Any) -> None:
     page.wait_for_selector(".actions")
     page.get_by_role("button", name="Earlier").click()
@@ -122,12 +169,27 @@ STATES: dict[str, tuple[str, Prepare]] = {
     "index": ("/", refused("index")),
     "too-long": ("/", too_long),
     "corpus": ("/corpus", corpus),
+    "documents": ("/corpus", documents),
+    "documents-closed": ("/corpus", closed),
+    "compare": ("/compare", compared),
+    "compare-alone": ("/compare", alone),
     "traces": ("/traces", lambda page: page.wait_for_selector(".entries li")),
+    "traces-judged": ("/traces", traces),
 }
 
 
+@pytest.fixture(scope="session")
+def judged(address: str, joker: str) -> None:
+    """Somebody said what is wrong with the Joker's case."""
+    httpx = pytest.importorskip("httpx2")
+    body = {"verdict": "down", "about": "answer", "correction": CORRECTION}
+    httpx.post(f"{address}/v1/cases/{joker}/feedback", json=body)
+
+
 @pytest.mark.parametrize("state", STATES)
-def test_picture(open_page: OpenPage, joker: str, state: str) -> None:
+def test_picture(
+    open_page: OpenPage, address: str, joker: str, judged: None, state: str
+) -> None:
     path, prepare = STATES[state]
     path = f"/q/{joker}" if path == "/q" else path
     PICTURES.mkdir(parents=True, exist_ok=True)
@@ -139,6 +201,8 @@ def test_picture(open_page: OpenPage, joker: str, state: str) -> None:
             picture = taken(page)
             assert len(picture) <= LARGEST
             (PICTURES / f"{state}-{width}-{scheme}.webp").write_bytes(picture)
+            if state == "documents":
+                remove_all(address)
 
 
 def taken(page: Any) -> bytes:

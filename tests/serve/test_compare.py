@@ -57,7 +57,7 @@ def test_embedded_systems_share_their_model() -> None:
     for reranker in rerankers:
         assert isinstance(reranker, CompactReranker)
     assert rerankers[0].compact.parts is rerankers[1].compact.parts
-    assert (deep.keep, shallow.keep) == (20, 5)
+    assert (deep.keep, shallow.keep) == (20, 3)
 
 
 def test_trained_models_are_shared(tmp_path: Path) -> None:

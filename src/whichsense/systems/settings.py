@@ -58,6 +58,10 @@ _WHOLE_SYSTEMS = {
         "summarizer": LLM,
     },
 }
+_ABOUT = {
+    COMPACT: "The embedded default.",
+    LLM: "A language model thinks over evidence that the embedded default finds.",
+}
 # Passages that are retrieved and read, where the file does not say.
 _SIZES = {COMPACT: (40, 20)}
 _USUAL_SIZES = (100, 20)
@@ -106,7 +110,8 @@ def load_settings(system: str | Path) -> SystemSettings:
     path = Path(system)
     is_file = path.suffix == ".toml" or path.is_file()
     if str(system) in _WHOLE_SYSTEMS or not is_file:
-        table = {"name": str(system), "provider": str(system)}
+        name = str(system)
+        table = {"name": name, "provider": name, "about": _ABOUT.get(name, "")}
         return from_table(SystemSettings, table)
     settings = load_as(SystemSettings, system)
     return settings if settings.name else replace(settings, name=path.stem)

@@ -12,6 +12,15 @@ export function actionBar(talk, isKept) {
     await copy(make_(talk));
     tell(`Copied as ${name}.`);
   }, {class: 'link'});
+  const right = button('This is right', async () => {
+    try {
+      await post(`/v1/cases/${talk.caseId}/feedback`, {verdict: 'up'});
+      right.disabled = true;
+      tell('Thank you. It is kept beside this answer.');
+    } catch (problem) {
+      tell([problem.title, problem.fix].join(' '));
+    }
+  }, {class: 'link'});
   const form = feedbackForm(talk.caseId);
   const wrong = button('This is wrong', () => {
     form.hidden = !form.hidden;
@@ -25,11 +34,11 @@ export function actionBar(talk, isKept) {
         await copy(`${location.origin}/q/${talk.caseId}`);
         tell(isKept ? 'The link is copied.' : 'The link is copied. It lasts 15 minutes: this service keeps no traces.');
       }, {class: 'link'})),
-      make('span', {class: 'group'}, wrong), said),
+      make('span', {class: 'group'}, right, ' ', wrong), said),
     form);
 }
 
-async function copy(text) {
+export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {

@@ -21,7 +21,7 @@ function headers(more) {
   return {...(key && {Authorization: `Bearer ${key}`}), ...more};
 }
 
-async function send(path, {method = 'GET', body, accept = 'application/json', signal, after} = {}) {
+async function send(path, {method = 'GET', body, piece, offset, accept = 'application/json', signal, after} = {}) {
   let response;
   try {
     response = await fetch(path, {
@@ -30,9 +30,10 @@ async function send(path, {method = 'GET', body, accept = 'application/json', si
       headers: headers({
         Accept: accept,
         ...(body && {'Content-Type': 'application/json'}),
+        ...(piece && {'Content-Type': 'application/octet-stream', 'Upload-Offset': String(offset)}),
         ...(after && {'Last-Event-ID': String(after)}),
       }),
-      body: body && JSON.stringify(body),
+      body: piece ?? (body && JSON.stringify(body)),
     });
   } catch (error) {
     if (error.name === 'AbortError') throw error;
@@ -60,12 +61,22 @@ export async function post(path, body) {
   return (await send(path, {method: 'POST', body})).json();
 }
 
+export async function remove(path) {
+  return (await send(path, {method: 'DELETE'})).json();
+}
+
+/** Send a piece of a file, from an offset on. */
+export async function patch(path, piece, offset) {
+  return (await send(path, {method: 'PATCH', piece, offset})).json();
+}
+
 /**
  * Post, and call `onStage` for every stage as it ends. Gives the data of the last event.
- * A stream that breaks off is rejoined where the header Location says.
+ * A stream that breaks off is rejoined where the header Location says. Without a body it is a case that is read, or a
+ * file that is put.
  */
-export async function stream(path, body, onStage, signal) {
-  const request = body && {method: 'POST', body: {...body, stream: true}};
+export async function stream(path, body, onStage, {signal, method = body ? 'POST' : 'GET'} = {}) {
+  const request = {method, body: body && {...body, stream: true}};
   let response = await send(path, {...request, accept: 'text/event-stream', signal});
   const place = response.headers.get('Location') || path;
   let seen = 0;
@@ -73,7 +84,7 @@ export async function stream(path, body, onStage, signal) {
     try {
       for await (const event of events(response)) {
         if (event.number) seen = event.number;
-        if (event.name === 'stage') onStage(event.data);
+        if (event.name === 'stage' || event.name === 'progress') onStage(event.data);
         if (event.name === 'problem') throw new Problem(event.data);
         if (event.name === 'done') return event.data;
       }

@@ -1,5 +1,6 @@
 // The beginning: which view an address names, the header, the keys.
-import {AskView, learnInfo} from './ask.js';
+import {get} from './api.js';
+import {AskView} from './ask.js';
 import {make, store} from './dom.js';
 import {showHistory} from './history.js';
 import {listen, showKeys} from './keys.js';
@@ -15,21 +16,22 @@ function go(path, replace = false) {
 
 /** Show what the address names. */
 async function route() {
-  const [, place, id] = location.pathname.split('/');
+  const [, place, id, other] = location.pathname.split('/').map(decodeURIComponent);
   for (const link of document.querySelectorAll('nav [data-route]')) {
-    if (link.pathname === location.pathname) link.setAttribute('aria-current', 'page');
+    if (link.pathname === `/${place}` && place) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
-  if (place === 'corpus' || place === 'traces') {
+  if (['compare', 'corpus', 'traces'].includes(place)) {
     const module = await import(`./${place}.js`);
-    view = module.create(info);
+    view = module.create(info, go);
     view.draw();
+    if (place === 'compare' && other) await view.replay(id, other);
     return;
   }
   view = new AskView(info, go);
   view.draw();
-  if (place === 'q' && id) await view.replay(decodeURIComponent(id));
-  else view.field.focus({preventScroll: true});
+  if (place === 'q' && id) await view.replay(id);
+  else view.focus();
 }
 
 function open(path) {
@@ -70,5 +72,14 @@ window.addEventListener('offline', () => document.body.prepend(offlineLine()));
 window.addEventListener('online', () => document.querySelector('.offline')?.remove());
 const offlineLine = () => make('p', {class: 'offline', role: 'alert'},
   'This device is offline. What is shown stays; ask again when it is back.');
+
+/** What the service says of itself; until it can be reached, nothing. */
+async function learnInfo() {
+  try {
+    return await get('/v1/info');
+  } catch {
+    return {corpus: '', passages: 0, systems: [], explains: true, clarifies: true, traces: true};
+  }
+}
 
 await route();

@@ -1,5 +1,6 @@
-// What is indexed: search it, read a document passage by passage.
+// What is indexed: search it, read a document passage by passage, change it.
 import {get, post, Problem} from './api.js';
+import {Documents} from './documents.js';
 import {announce, button, count, fill, main, make} from './dom.js';
 import {nameOf, pathOf} from './passage.js';
 import {trouble, troubleLine} from './trouble.js';
@@ -9,15 +10,36 @@ const HALF = 240; // characters of a passage in the list
 
 export function create(info) {
   const field = make('input', {id: 'search', type: 'search', autocomplete: 'off', placeholder: 'Search the passages', maxlength: 2000});
+  const about = make('p', {class: 'quiet'});
   const found = make('div', {class: 'results'});
+  const documents = new Documents(learn);
+
+  /** What the corpus is now. */
+  async function learn() {
+    Object.assign(info, await get('/v1/info').catch(() => ({})));
+    describe();
+  }
+
+  function describe() {
+    about.textContent = info.corpus
+      ? `The ${info.corpus} corpus: ${count(info.passages, 'passage')}, searched by ${METHODS[info.method]}.`
+      : 'The service cannot be reached at the moment.';
+  }
+
+  /** Results take the place of the documents, until one goes back. */
+  function showResults(isShown) {
+    found.hidden = !isShown;
+    documents.element.hidden = isShown;
+  }
 
   async function search() {
+    showResults(Boolean(field.value.trim()));
     if (!field.value.trim()) return;
     fill(found, make('p', {class: 'doing'}, 'Searching …'));
     try {
       const {hits} = await post('/v1/search', {question: field.value.trim(), k: PASSAGES});
       announce(`${count(hits.length, 'passage')}`);
-      fill(found, hits.length
+      fill(found, button('All documents', () => { showResults(false); field.value = ''; field.focus(); }, {class: 'link'}), hits.length
         ? make('ol', {class: 'entries'}, hits.map(({passage}) => entry(passage)))
         : make('p', {}, 'No passage has these words. Search with others.'));
     } catch (problem) {
@@ -67,15 +89,16 @@ export function create(info) {
 
   function draw() {
     document.title = 'Corpus · whichsense';
-    fill(main(), make('div', {class: 'view'},
-      make('h1', {}, 'Corpus'),
-      make('p', {class: 'quiet'}, info.corpus
-        ? `The ${info.corpus} corpus: ${count(info.passages, 'passage')}, searched by ${METHODS[info.method]}. `
-          + 'Documents are added and removed with whichsense index add and whichsense index delete; what changes there is served here at once.'
-        : 'The service cannot be reached at the moment.'),
+    const view = make('div', {class: 'view corpus-view'},
+      make('h1', {}, 'Corpus'), about,
       make('form', {class: 'row search-form', role: 'search', onsubmit: (event) => { event.preventDefault(); search(); }},
         make('label', {for: 'search', class: 'voice'}, 'Search the passages'), field, make('button', {class: 'plain'}, 'Search')),
-      found));
+      found, documents.element);
+    fill(main(), view);
+    documents.receive(view);
+    showResults(false);
+    describe();
+    documents.load();
     field.focus({preventScroll: true});
   }
 

@@ -25,11 +25,13 @@ const NEXT = {
 const SLOW_SECONDS = 5;
 
 export class Stages {
-  constructor() {
+  /** `name`: of the system whose stages these are, for those who hear them. */
+  constructor(name = '') {
+    this.name = name && `${name}: `;
     this.parts = PARTS.map((part) => make('li', {class: 'stage'}, part.before));
     this.doing = make('p', {class: 'doing'});
     this.element = make('div', {class: 'stages'},
-      make('ol', {'aria-label': 'Stages'}, this.parts), this.doing);
+      make('ol', {'aria-label': name ? `Stages of ${name}` : 'Stages'}, this.parts), this.doing);
     this.last = '';
     this.begun = performance.now();
     this.since = this.begun;
@@ -50,7 +52,7 @@ export class Stages {
       const isFull = i < place || stage === part.stages.at(-1) || stage === 'disambiguate';
       this.parts[i].classList.toggle('full', isFull);
     }
-    announce(PARTS[place].after(counts));
+    announce(this.name + PARTS[place].after(counts));
     this.tell();
   }
 

@@ -1,9 +1,44 @@
 // The whole story: a paragraph, and each sentence's numbers, which open their passages.
-import {announce, count, freshId, make} from './dom.js';
+import {post, Problem} from './api.js';
+import {announce, button, count, fill, freshId, make} from './dom.js';
 import {nameOf, passageLink} from './passage.js';
+import {troubleLine} from './trouble.js';
+
+/** Where the story is told: a button first. `conversation()` gives the id of the conversation in which it is asked. */
+export class StoryArea {
+  constructor(talk, explains, conversation) {
+    this.talk = talk;
+    this.conversation = conversation;
+    this.canTell = explains && talk.found.readings.length > 0;
+    this.element = make('div', {class: 'story-area'});
+    if (talk.story) this.element.append(storyBlock(talk.story).element);
+    else if (this.canTell) {
+      this.element.append(make('button', {type: 'button', class: 'tell', onclick: () => this.tell(), 'aria-keyshortcuts': 'e'},
+        'Tell the whole story ', make('kbd', {'aria-hidden': 'true'}, 'e')));
+    }
+  }
+
+  /** Ask for the story, and show it. */
+  async tell() {
+    const {talk} = this;
+    if (talk.story || !this.canTell) return;
+    fill(this.element, make('p', {class: 'doing', role: 'status'}, 'Writing it, with a source for every sentence …'));
+    try {
+      const path = `/v1/conversations/${await this.conversation()}/replies`;
+      const data = await post(path, {explain: true});
+      talk.story = data.conversation.turns.at(-1).long_answer;
+      const {element, heading} = storyBlock(talk.story);
+      fill(this.element, element);
+      heading.focus();
+    } catch (problem) {
+      fill(this.element, troubleLine(problem), button('Try again', () => this.tell(), {class: 'plain'}));
+      if (!(problem instanceof Problem)) throw problem;
+    }
+  }
+}
 
 /** A long answer. A number opens its passage: in the margin on wide screens, beneath the sentence on narrow ones. */
-export function storyBlock(longAnswer) {
+function storyBlock(longAnswer) {
   const numbers = new Map();
   for (const {passages} of longAnswer.sentences) {
     for (const passage of passages) if (!numbers.has(passage.id)) numbers.set(passage.id, numbers.size + 1);

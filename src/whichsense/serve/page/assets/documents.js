@@ -1,0 +1,202 @@
+// The documents of the corpus: list them, add some by drag and drop or from a list of files, remove one.
+import {get, Problem, remove} from './api.js';
+import {announce, button, count, fill, make} from './dom.js';
+import {trouble, troubleLine} from './trouble.js';
+import {sendFile} from './upload.js';
+
+const KINDS = '.txt,.text,.md,.markdown,.html,.htm,.pdf,.docx,.jsonl,.ndjson,.csv,.tsv,.parquet';
+
+export class Documents {
+  /** `changed()` is called when the corpus has changed. */
+  constructor(changed) {
+    this.changed = changed;
+    this.waiting = []; // rows of files that are still to be sent
+    this.isSending = false;
+    this.list = make('ul', {class: 'entries sources'});
+    this.added = make('ul', {class: 'entries uploads', 'aria-label': 'Files that were chosen'});
+    this.adding = make('div', {class: 'adding'});
+    this.said = make('div', {});
+    this.element = make('section', {class: 'documents', 'aria-labelledby': 'documents-title'},
+      make('h2', {id: 'documents-title'}, 'Documents'), this.adding, this.added, this.said, this.list);
+  }
+
+  /** What there is, and whether it may be changed. */
+  async load() {
+    try {
+      const [corpus, {sources, complete}] = await Promise.all([get('/v1/corpus'), get('/v1/corpus/sources')]);
+      this.corpus = corpus;
+      if (!this.adding.childElementCount) fill(this.adding, corpus.writable ? this.zone() : closed(corpus));
+      fill(this.list, sources.map((one) => this.row(one)));
+      fill(this.said, note(sources, complete));
+    } catch (problem) {
+      fill(this.said, trouble(problem, () => this.load()));
+      if (!(problem instanceof Problem)) throw problem;
+    }
+  }
+
+  /** Where files are dropped; a button does the same. */
+  zone() {
+    const input = make('input', {type: 'file', multiple: true, accept: KINDS, hidden: true, id: 'files',
+      onchange: () => { this.take(input.files); input.value = ''; }});
+    return make('div', {class: 'zone'},
+      make('p', {}, 'Drop files here, or ', button('choose them', () => input.click(), {class: 'link', id: 'choose-files'}), '.'),
+      make('p', {class: 'quiet'},
+        `Text, Markdown, HTML, PDF, Word, JSON lines, tables; up to ${megabytes(this.corpus.most_bytes)} each. `
+        + 'A file replaces an earlier one of its name.'),
+      input);
+  }
+
+  /** Make an element take files that are dropped on it. */
+  receive(element) {
+    const mark = (isOver) => (event) => {
+      if (!event.dataTransfer?.types.includes('Files')) return;
+      event.preventDefault();
+      element.classList.toggle('over', isOver && Boolean(this.corpus?.writable));
+    };
+    element.addEventListener('dragover', mark(true));
+    element.addEventListener('dragleave', mark(false));
+    element.addEventListener('drop', (event) => {
+      mark(false)(event);
+      if (!this.corpus?.writable) return;
+      const folders = new Set();
+      for (const item of event.dataTransfer.items) {
+        const entry = item.webkitGetAsEntry?.();
+        if (entry?.isDirectory) folders.add(entry.name);
+      }
+      this.take(event.dataTransfer.files, folders);
+    });
+  }
+
+  /** Files were chosen: each gets a row, and they are sent one after the other. */
+  take(files, folders = new Set()) {
+    for (const file of files) {
+      const row = new UploadRow(file, () => this.queue(row));
+      this.added.prepend(row.element);
+      if (folders.has(file.name)) row.refuse('This is a folder.', 'Open it and drop the files that are in it.');
+      else if (!file.size) row.refuse('The file is empty.', 'Check that it was saved.');
+      else if (file.size > this.corpus.most_bytes) {
+        row.refuse(`The file has ${megabytes(file.size)}; at most ${megabytes(this.corpus.most_bytes)} are taken.`,
+          'Split it, or add it with whichsense index add.');
+      } else this.queue(row);
+    }
+  }
+
+  async queue(row) {
+    this.waiting.push(row);
+    if (this.isSending) return;
+    this.isSending = true;
+    while (this.waiting.length) {
+      if (await this.waiting.shift().send()) {
+        await this.changed();
+        await this.load();
+      }
+    }
+    this.isSending = false;
+  }
+
+  /** A source with what is in it; removing it is asked twice. */
+  row({source, title, documents, passages}) {
+    const what = documents > 1 ? `${count(documents, 'document')}, ${count(passages, 'passage')}` : count(passages, 'passage');
+    const line = make('p', {class: 'quiet'}, title !== source && documents === 1 && `${title} · `, what);
+    const ask = button('Remove', () => {
+      fill(act, make('span', {}, `Remove ${source} and its ${count(passages, 'passage')}? `),
+        button('Remove', () => this.remove(source, item, act), {class: 'link', 'aria-label': `Remove ${source} for good`}), ' ', keep);
+      keep.focus();
+    }, {class: 'link', 'aria-label': `Remove ${source}`});
+    const keep = button('Keep', () => { fill(act, ask); ask.focus(); }, {class: 'link', 'aria-label': `Keep ${source}`});
+    const act = make('span', {class: 'act'}, ask);
+    const item = make('li', {},
+      make('div', {class: 'head'}, make('span', {}, source), this.corpus.writable && act), line);
+    return item;
+  }
+
+  async remove(source, item, act) {
+    fill(act, make('span', {class: 'quiet', role: 'status'}, 'Removing …'));
+    try {
+      await remove(`/v1/corpus/sources/${source.split('/').map(encodeURIComponent).join('/')}`);
+      announce(`${source} is removed.`);
+      await this.changed();
+      await this.load();
+      document.getElementById('choose-files')?.focus();
+    } catch (problem) {
+      item.append(troubleLine(problem));
+      fill(act);
+      if (!(problem instanceof Problem)) throw problem;
+    }
+  }
+}
+
+/** One chosen file: how far it is, and what became of it. */
+class UploadRow {
+  constructor(file, again) {
+    this.file = file;
+    this.again = again;
+    this.bar = make('progress', {max: 1, value: 0, 'aria-label': `Progress of ${file.name}`});
+    this.said = make('p', {class: 'quiet', role: 'status'}, 'Waiting for the files before it.');
+    this.element = make('li', {},
+      make('div', {class: 'head'}, make('span', {}, file.name), make('span', {class: 'figures'}, megabytes(file.size))),
+      this.bar, this.said);
+  }
+
+  refuse(title, fix) {
+    this.bar.remove();
+    fill(this.said, troubleLine({title, fix}));
+  }
+
+  /** Send it; gives whether the corpus has changed. */
+  async send() {
+    fill(this.said);
+    if (!this.bar.isConnected) this.said.before(this.bar);
+    try {
+      const result = await sendFile(this.file, (phase, share) => this.tell(phase, share));
+      this.bar.remove();
+      fill(this.said, resultLine(result), result.added > 0 && [' ', make('a', {href: '/', 'data-route': true}, 'Ask about it')]);
+      if (result.left_out) this.said.append(make('span', {class: 'trouble-line'}, ` ${leftOut(result)}`));
+      return true;
+    } catch (problem) {
+      this.bar.remove();
+      fill(this.said, troubleLine(problem));
+      // Another attempt does not mend a file that cannot be read.
+      if (problem.kind !== 'file') this.said.append(button('Go on', this.again, {class: 'plain'}));
+      if (!(problem instanceof Problem)) throw problem;
+      return false;
+    }
+  }
+
+  tell(phase, share) {
+    this.bar.value = share;
+    this.said.textContent = `${PHASES[phase]} ${Math.round(share * 100)} %`;
+  }
+}
+
+const PHASES = {
+  sending: 'Sending:',
+  resumed: 'Part of it is there already. Sending the rest:',
+  waiting: 'The connection broke. Trying again from',
+  indexing: 'Indexing:',
+};
+
+function resultLine({added, replaced, duplicates}) {
+  if (!added && duplicates) return `Nothing new: the corpus has all of its ${count(duplicates, 'passage')} already.`;
+  const before = replaced ? `, in the place of ${replaced.toLocaleString('en')} of the earlier file` : '';
+  return `${count(added, 'passage')} added${before}.`;
+}
+
+const leftOut = ({left_out: number, why}) => `${count(number, 'record')} left out; ${why[0] ?? ''}`;
+
+/** Why nothing can be added here, and what to do about it. */
+const closed = ({fix}) => make('p', {class: 'quiet closed'}, `Documents cannot be added or removed here. ${fix}`);
+
+function note(sources, complete) {
+  if (complete && sources.length) return null;
+  if (complete) return make('p', {}, 'There is no document yet.');
+  const text = sources.length ? `The latest ${sources.length} are listed.` : 'There are too many documents to list.';
+  return make('p', {class: 'quiet'}, `${text} Search to find the others.`);
+}
+
+/** A size as people say it. */
+function megabytes(bytes) {
+  if (bytes < 1000) return count(bytes, 'byte');
+  if (bytes < 1e6) return `${Math.max(1, Math.round(bytes / 1000))} kB`;
+  return `${(bytes / 2 ** 20).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
+}
