@@ -9,7 +9,7 @@ import threading
 import time
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -199,7 +199,8 @@ class Traces:
         )
         summaries = []
         for *row, spent in rows:
-            summaries.append(TraceSummary(*row, json.loads(spent)))
+            summary = TraceSummary(*row)
+            summaries.append(replace(summary, spent=json.loads(spent)))
         return summaries
 
     def gaps(self) -> list[Gap]:
