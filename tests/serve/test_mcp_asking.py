@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -28,6 +30,7 @@ from whichsense.types import Clarification, Option
 
 BOTH = ["Jack Nicholson", "Heath Ledger"]
 ASK = {"question": QUESTION}
+Start = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +96,36 @@ def test_a_client_that_fails_at_its_form_gets_all_readings(url: str) -> None:
             raise RuntimeError("no screen")
 
     assert answers(call(url, "ask", ASK, mode=OLDER, user=Failing([]))) == BOTH
+
+
+def test_a_user_who_takes_time_is_waited_for(start: Start) -> None:
+    class Slow(User):
+        async def __call__(self, context: Any, params: Any) -> ElicitResult:
+            await asyncio.sleep(0.7)
+            return await super().__call__(context, params)
+
+    seen: list[str | None] = []
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        seen.append(message)
+
+    async def conversation(client: Client) -> None:
+        result = await client.call_tool("ask", ASK, progress_callback=progress)
+        assert answers(result) == ["Heath Ledger"]
+
+    address = start(heartbeat=0.2).base_url
+    user = Slow(accepts(which="2").replies)
+    talk(f"{address}/mcp", conversation, mode=OLDER, user=user)
+    assert seen.count("Waiting for the user") >= 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_answer_that_is_late_says_so(start: Start, mode: str) -> None:
+    url = f"{start(deadline=0.3).base_url}/mcp"
+    late = {"question": "Who played x 5"}
+    for tool in ("ask", "explain"):
+        text = text_of(call(url, tool, late, mode=mode))
+        assert text.startswith("The time was up"), text
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -69,4 +70,7 @@ def command(
         traces=not no_traces,
     )
     index.close()
+    if sys.stdin.isatty():
+        hint = "Waiting for a program that speaks MCP. Ctrl-C ends it."
+        click.echo(hint, err=True)
     serve_stdio(settings)

@@ -91,15 +91,24 @@ async def settle(
 
 async def _elicited(call: Call, form: ElicitRequestFormParams) -> ElicitResult:
     """What the user of an older client says. A client that fails at it has not asked: that is a cancel."""
-    session = call.context.session
+    filling = asyncio.create_task(
+        call.context.session.elicit_form(
+            form.message, form.requested_schema, call.context.request_id
+        )
+    )
     try:
         async with asyncio.timeout(_PATIENCE):
-            return await session.elicit_form(
-                form.message, form.requested_schema, call.context.request_id
-            )
+            # Progress keeps a client from giving the call up while its user thinks.
+            while not filling.done():
+                await asyncio.wait({filling}, timeout=call.service.settings.heartbeat)
+                if not filling.done():
+                    await call.tell("Waiting for the user")
+            return filling.result()
     except (MCPError, ValidationError, TimeoutError) as error:
         _log.info("a client did not ask its user: %s", type(error).__name__)
         return ElicitResult(action="cancel")
+    finally:
+        filling.cancel()
 
 
 def _form(
@@ -130,11 +139,12 @@ def _form(
 
 
 def _title(option: Option) -> str:
-    """The label, and the title of the text that it is about where the label does not say that."""
+    """The label, and the title of the text that it is about where that says more, and not the answer itself."""
     for reading in option.readings[:1]:
         for span in reading.evidence[:1]:
             title = span.passage.title
-            if title.lower() not in option.label.lower():
+            says_more = title.lower() not in option.label.lower()
+            if says_more and reading.answer.lower() not in title.lower():
                 return f"{option.label} – {title}"[:_LONGEST_TITLE]
     return option.label
 

@@ -14,6 +14,7 @@ from whichsense.serve.mcp.outputs import (
 )
 
 _MOST_POSSIBLE = 3  # that are named
+_LATE = "The time was up before there was an answer. Call the tool again, or `search`."
 _HEADS = {
     "readings": "Every reading of the question:",
     "possible": "Not probable, but possible:",
@@ -33,8 +34,10 @@ def turn_text(output: TurnOutput, *, has_buttons: bool = False) -> str:
         blocks += _readings(output.readings)
     if output.clarification is None and output.possible and output.readings:
         blocks.append(_possible(output.possible))
+    if output.shown == "more":
+        blocks.append(f"Ask the user, then call {_reply(output)}.")
     blocks += [f"Note: {note}" for note in output.notes]
-    if output.stopped:
+    if output.stopped and output.readings:
         blocks.append(
             "The time was up before all was read: there may be more readings."
         )
@@ -74,6 +77,8 @@ def _reply(output: TurnOutput) -> str:
 
 
 def _nothing(output: TurnOutput) -> list[str]:
+    if output.stopped:
+        return [_LATE]
     blocks = [f"The corpus has no probable answer to “{output.question}”."]
     if output.possible:
         blocks.append(_possible(output.possible))
@@ -107,13 +112,14 @@ def _possible(readings: Sequence[ReadingOutput]) -> str:
     names = [one.answer for one in readings[:_MOST_POSSIBLE]]
     more = len(readings) - len(names)
     rest = f" and {more} more" if more else ""
-    return f"Merely possible, not to be given as an answer: {'; '.join(names)}{rest}."
+    return f"Not probable enough to count as an answer: {'; '.join(names)}{rest}."
 
 
 def explain_text(output: ExplainOutput) -> str:
+    if not output.text and output.stopped:
+        return _LATE
     if not output.text:
-        reason = "The time was up." if output.stopped else ""
-        return f"The corpus has no probable answer to “{output.question}”. {reason}".rstrip()
+        return f"The corpus has no probable answer to “{output.question}”."
     lines = [output.text, ""]
     for number, source in enumerate(output.sources, 1):
         lines.append(f"[{number}] {source.title} [{source.passage}]")
