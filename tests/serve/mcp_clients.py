@@ -53,7 +53,7 @@ def talk(
     async def run() -> Any:
         if headers is None:
             return await connected(server)
-        async with httpx2.AsyncClient(headers=headers) as http:
+        async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
             return await connected(streamable_http_client(server, http_client=http))
 
     async def connected(to: Any) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +20,9 @@ import jsonschema
 from fake_service import QUESTION
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_clients import MODES, OLDER, accepts, answers, call, talk, text_of
+from mcp_clients import MODES, OLDER, User, accepts, answers, call, talk, text_of
 from test_serve_ask import wait_for
-from test_serve_workers import service
+from test_serve_workers import children, is_ready, service
 
 from whichsense.serve.state.keys import KeyFile
 
@@ -274,17 +276,48 @@ def test_a_stop_waits_for_no_stream(tmp_path: Path, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_two_workers_hold_one_conversation(tmp_path: Path, mode: str) -> None:
-    """Each call is a new connection: any worker may get it."""
+    """Each request is a new connection: any worker may get it."""
     with service(tmp_path, workers=2) as (_, address):
         server = f"{address}/mcp"
-        for _ in range(4):
-            if mode == OLDER:
-                asked = call(server, "ask", ASK, mode=mode)
-                given = {
-                    "conversation": asked.structured_content["conversation"],
-                    "text": "2",
-                }
-                result = call(server, "reply", given, mode=mode)
-            else:
-                result = call(server, "ask", ASK, mode=mode, user=accepts(which="2"))
+        options: Any = {"mode": mode, "headers": {"Connection": "close"}}
+        seen: list[str | None] = []
+
+        async def progress(done: float, total: Any, message: str | None) -> None:
+            seen.append(message)
+
+        async def conversation(session: Client) -> None:
+            for _ in range(4):
+                result = await session.call_tool("ask", ASK, progress_callback=progress)
+                assert answers(result) == ["Heath Ledger"]
+
+        user = User([accepts(which="2").replies[0]] * 4)
+        talk(server, conversation, user=user, **options)
+        assert len(user.asked) == 4 and "Found 2 passages" in seen
+
+        async def numbered(session: Client) -> None:
+            asked = await session.call_tool("ask", ASK)
+            given = {"conversation": asked.structured_content["conversation"]}
+            result = await session.call_tool("reply", given | {"text": "2"})
             assert answers(result) == ["Heath Ledger"]
+
+        talk(server, numbered, **options)
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="finds workers in /proc")
+def test_a_session_ends_with_its_worker_and_begins_anew(tmp_path: Path) -> None:
+    with service(tmp_path, workers=2) as (process, address):
+        server = f"{address}/mcp"
+        headers = {"Connection": "close"}
+
+        async def conversation(session: Client) -> None:
+            await session.call_tool("search", {"query": "puma"})
+            for worker in children(process.pid):
+                os.kill(worker, signal.SIGKILL)
+            await asyncio.sleep(0.1)
+            wait_for(lambda: is_ready(address), 30)
+            with pytest.raises(MCPError):
+                await session.call_tool("search", {"query": "puma"})
+
+        talk(server, conversation, mode=OLDER, headers=headers)
+        result = call(server, "search", {"query": "puma"}, mode=OLDER, headers=headers)
+        assert not result.is_error

@@ -27,6 +27,7 @@ from whichsense.serve.settings import ServiceSettings
 from whichsense.serve.state.keys import KeyFile
 
 _CONNECTIONS = 4096  # in one worker; more are refused at once
+_SILENCE = 15  # seconds after which a worker that says nothing is replaced; a busy machine starts one in more than 5
 
 
 def serve(
@@ -58,6 +59,7 @@ def serve(
         http=BoundedProtocol,
         limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=int(settings.grace) + 5,
+        timeout_worker_healthcheck=_SILENCE,
     )
     try:
         socket = config.bind_socket()

@@ -8,8 +8,9 @@ texts.py      the same as a model reads it
 calls.py      one call of a tool: who calls, progress, the answer
 asking.py     the question back to the person: a form, buttons, or numbered text, by what the client can do
 tools.py      the tools
-resources.py  passages and the app with buttons (readings.html), as resources
+resources.py  passages and the app with buttons (app/), as resources
 server.py     a protocol server from these
 endpoint.py   it at /mcp
+forwarding.py  from worker to worker, for the sessions of older clients
 stdio.py      it over standard input and output
 """

@@ -1,22 +1,27 @@
 """The protocol at /mcp: streamable HTTP, in the stateless form of 2026-07-28 and in the sessions of older clients.
 
-What guards the other paths guards this one: hosts, origins, sizes, keys and rates. The protocol's package takes a
-second to import, so it is imported at the first request.
+What guards the other paths guards this one: hosts, origins, sizes, keys and rates. A session lives in one worker, and
+requests that reach another one are passed on. The protocol's package takes a second to import, so it is imported at
+the first request.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from whichsense.errors import require
 from whichsense.serve.access import Caller
+from whichsense.serve.mcp.forwarding import forward, listening, socket_of
 from whichsense.serve.problems import STOPPING, Refused
 from whichsense.serve.service import Service
 
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
 HEADERS = ("Mcp-Protocol-Version", "Mcp-Session-Id", "Mcp-Method", "Mcp-Name")
 """That clients in a page send and read."""
 _CALLER = "whichsense.caller"
+_SESSION = "mcp-session-id"
 _MOST_SESSIONS = 1_000  # of older clients
 
 
@@ -37,6 +43,8 @@ class Endpoint:
         self._manager: asyncio.Future[StreamableHTTPSessionManager] | None = None
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
+        self._has_workers = service.settings.workers > 1
+        self._folder = service.settings.shared or Path()
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request of a caller who may ask."""
@@ -44,12 +52,45 @@ class Endpoint:
         caller = await self._service.access.check(request, "ask")
         if self._service.answers.stopping:
             raise Refused(STOPPING)
+        if self._has_workers:
+            holder = await self._holder(request.headers.get(_SESSION, ""))
+            if holder and await forward(holder, request, caller, send):
+                return
+            send = self._announcing(send)
+        await self._answer(scope, receive, send, caller)
+
+    async def _answer(
+        self, scope: Scope, receive: Receive, send: Send, caller: Caller
+    ) -> None:
         if self._manager is None:
             self._manager = asyncio.get_running_loop().create_future()
             self._task = asyncio.create_task(self._run(self._manager))
         manager = await asyncio.shield(self._manager)
         scope = {**scope, _CALLER: caller, "user": _user(caller)}
         await manager.handle_request(scope, receive, send)
+
+    async def _holder(self, session_id: str) -> Path | None:
+        """The socket of the worker that holds a session, if that is another one."""
+        if not session_id:
+            return None
+        shared = self._service.shared
+        process = await asyncio.to_thread(shared.session_process, session_id)
+        if process in (None, os.getpid()):
+            return None
+        return socket_of(self._folder, process)
+
+    def _announcing(self, send: Send) -> Send:
+        """Let the other workers know of a session before its client does."""
+
+        async def announce(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                session_id = Headers(raw=list(message["headers"])).get(_SESSION)
+                if session_id:
+                    add = self._service.shared.add_session
+                    await asyncio.to_thread(add, session_id)
+            await send(message)
+
+        return announce
 
     async def _run(self, begun: asyncio.Future[StreamableHTTPSessionManager]) -> None:
         """Hold the sessions, in a task of their own, until the service ends."""
@@ -59,7 +100,11 @@ class Endpoint:
             self._manager = None  # the next request tries again
             begun.set_exception(error)
             return
-        async with manager.run():
+        async with contextlib.AsyncExitStack() as stack:
+            await stack.enter_async_context(manager.run())
+            if self._has_workers:
+                path = socket_of(self._folder, os.getpid())
+                await stack.enter_async_context(listening(path, self._answer))
             begun.set_result(manager)
             await self._ended.wait()
 
@@ -107,13 +152,9 @@ def _make_manager(service: Service) -> StreamableHTTPSessionManager:
         caller: Caller = context.request.scope[_CALLER]
         return caller
 
-    # A session lives in one worker, and the next request may go to another. With several workers an older client has
-    # no session: it is asked in numbered text.
-    is_stateless = service.settings.workers > 1
     guarded_already = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     return StreamableHTTPSessionManager(
         make_server(service, caller_of),
-        stateless=is_stateless,
         security_settings=guarded_already,
         max_request_body_size=service.settings.body_bytes,
         max_sessions=_MOST_SESSIONS,

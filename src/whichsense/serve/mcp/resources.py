@@ -32,7 +32,8 @@ _LONGEST_URI = 3_000
 
 @lru_cache(1)
 def _app_page() -> str:
-    return Path(__file__).with_name("readings.html").read_text("utf-8")
+    page = Path(__file__).with_name("app") / "readings.html"
+    return page.read_text("utf-8")
 
 
 def app_meta() -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What the workers of one service share while it runs: streams to rejoin, and how often each key has asked.
+"""What the workers of one service share while it runs: streams to rejoin, sessions, how often each key has asked.
 
 One SQLite file in a temporary folder. Nothing in it outlives the service.
 """
@@ -16,12 +16,14 @@ from whichsense.serve.events import Event
 from whichsense.serve.state.database import Database
 
 FILE = "shared.sqlite"
+_SESSION = 7 * 86_400.0  # seconds after which nobody comes back to a session
 _log = logging.getLogger("whichsense.serve")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS running (
     id TEXT PRIMARY KEY, owner TEXT, process INTEGER, followed REAL, cancelled INTEGER DEFAULT 0, at REAL
 );
 CREATE TABLE IF NOT EXISTS events (id TEXT, number INTEGER, name TEXT, data TEXT, PRIMARY KEY (id, number));
+CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, process INTEGER, at REAL);
 CREATE TABLE IF NOT EXISTS rates (key TEXT PRIMARY KEY, due REAL);
 """
 
@@ -86,6 +88,21 @@ class Shared:
                 wishes[case_id] = (bool(cancelled), float(followed))
         return wishes
 
+    def add_session(self, session_id: str) -> None:
+        """Announce a session of MCP that this process holds."""
+        self._write(
+            "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)",
+            (session_id, os.getpid(), time.time()),
+        )
+
+    def session_process(self, session_id: str) -> int | None:
+        """The process that holds a session; None where nobody does."""
+        for (process,) in self._database.rows(
+            "SELECT process FROM sessions WHERE id = ?", (session_id,)
+        ):
+            return int(process)
+        return None
+
     def forget_older(self, seconds: float) -> None:
         """Forget streams that began so long ago."""
         before = (time.time() - seconds,)
@@ -94,6 +111,8 @@ class Shared:
             before,
         )
         self._database.rows("DELETE FROM running WHERE at < ?", before)
+        long_before = (time.time() - _SESSION,)
+        self._database.rows("DELETE FROM sessions WHERE at < ?", long_before)
 
     def admit(self, key: str, rate: int, burst: int) -> float:
         """0 where a key may ask now, else the seconds until it may.
