@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from fake_service import QUESTION
 from openai_clients import connect, openai
+from test_serve_workers import service
 
-Start = Callable[..., Any]
 MODEL = "whichsense"
 
 
@@ -119,13 +121,42 @@ def test_a_failure_in_a_stream(api: Any) -> None:
     assert "secret" not in events[-1].model_dump_json()
 
 
-def test_workers_know_each_others_conversations(
-    client: Any, start: Start, tmp_path: Any
-) -> None:
-    """Two processes of one service share the state folder: here, two services over it."""
-    one, other = connect(start()), connect(start())
-    first = one.responses.create(model=MODEL, input=QUESTION)
-    second = other.responses.create(
-        model=MODEL, input="2", previous_response_id=first.id
-    )
-    assert "**Heath Ledger**" in second.output_text
+@pytest.mark.parametrize("traces", [True, False])
+def test_any_worker_goes_on_with_a_conversation(tmp_path: Path, traces: bool) -> None:
+    with service(tmp_path, workers=2, traces=traces) as (_, address):
+        for _ in range(4):
+            # A connection stays with its worker: each request has one of its own.
+            said: list[Any] = [{"role": "user", "content": QUESTION}]
+            with httpx2.Client(base_url=address, timeout=20) as client:
+                first = connect(client).responses.create(model=MODEL, input=QUESTION)
+            said.append({"role": "assistant", "content": first.output_text})
+            said.append({"role": "user", "content": "2"})
+            with httpx2.Client(base_url=address, timeout=20) as client:
+                api = connect(client)
+                by_id = api.responses.create(
+                    model=MODEL, input="2", previous_response_id=first.id
+                )
+                by_messages = api.chat.completions.create(model=MODEL, messages=said)
+            told = by_messages.choices[0].message.content
+            assert "**Heath Ledger**" in by_id.output_text and told == by_id.output_text
+
+
+def test_the_async_client(client: Any) -> None:
+    async def talk() -> str:
+        address = f"{client.base_url}/v1"
+        async with openai.AsyncOpenAI(base_url=address, api_key="none") as api:
+            async with api.responses.stream(model=MODEL, input=QUESTION) as stream:
+                first = await stream.get_final_response()
+            said = [
+                {"role": "user", "content": QUESTION},
+                {"role": "assistant", "content": first.output_text},
+                {"role": "user", "content": "2"},
+            ]
+            text = ""
+            async for chunk in await api.chat.completions.create(
+                model=MODEL, messages=said, stream=True
+            ):
+                text += chunk.choices[0].delta.content or ""
+            return text
+
+    assert "**Heath Ledger**" in asyncio.run(talk())

@@ -72,7 +72,7 @@ def _add_clarification(page: Page, turn: Turn, clarification: Clarification) -> 
         if is_about and (option.id in turn.intent.options or not turn.intent.options):
             _add_evidence(page, option)
         elif option.description and not turn.message:
-            about = _shorten(_without_title(option.description))
+            about = _shorten(_without_title(option))
             page.add(f" – {plain(about)}")
         page.add("\n")
     page.add_block(HOW_TO_REPLY)
@@ -93,15 +93,18 @@ def _shorten(text: str) -> str:
     return textwrap.shorten(text, _LONGEST_ABOUT, placeholder=" …")
 
 
-def _without_title(description: str) -> str:
-    """A description without the title before it, where its sentence names that itself.
+def _without_title(option: Option) -> str:
+    """An option's description, without the title before it where the sentence or the label names that itself.
 
-    >>> _without_title("Tbilisi: Tbilisi is the capital."), _without_title("Batman: He plays the Joker.")
-    ('Tbilisi is the capital.', 'Batman: He plays the Joker.')
+    >>> _without_title(Option("1", "in Asia", "Tbilisi (city): Tbilisi is the capital."))
+    'Tbilisi is the capital.'
+    >>> _without_title(Option("1", "the series", "Batman: He plays the Joker."))
+    'Batman: He plays the Joker.'
     """
-    title, _, sentence = description.partition(": ")
+    title, _, sentence = option.description.partition(": ")
     name = title.partition(" (")[0]  # "Dune (novel)" is Dune
-    return sentence if name in sentence else description
+    is_named = name in sentence or name in option.label
+    return sentence if sentence and is_named else option.description
 
 
 def _add_readings(page: Page, turn: Turn, conversation: Conversation) -> None:
