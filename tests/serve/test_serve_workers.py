@@ -41,7 +41,7 @@ def service(
     try:
         assert process.stdout is not None
         address = process.stdout.readline().split()[2]
-        wait_for(lambda: is_ready(address), 30)
+        wait_for(lambda: is_ready(address), 120)
         yield process, address
     finally:
         process.terminate()
