@@ -62,6 +62,10 @@ class DiskFull(IndexFault):
         )
 
 
+class ClusterFault(WhichsenseError):
+    """Something about a cluster: it is not there, or a node of it cannot do the work."""
+
+
 class MissingExtra(WhichsenseError):
     """An optional dependency is not installed."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 if TYPE_CHECKING:
+    from whichsense.cluster import Cluster
     from whichsense.index import Index
     from whichsense.index.saved_hits import SavedHits
     from whichsense.types import Method
@@ -31,12 +32,36 @@ def evidence_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return folder(method(command))
 
 
-def open_evidence(folder: Path | None, method: str | None) -> tuple[Index, Method]:
+def cluster_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --cluster to a command."""
+    return click.option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Work on the Ray cluster at HOST:PORT; local: on one of this machine's cores.",
+    )(command)
+
+
+def use_cluster(address: str | None) -> Cluster | None:
+    """The cluster at an address, until the command ends; None without an address."""
+    if address is None:
+        return None
+    from whichsense.cluster import connect
+
+    return click.get_current_context().with_resource(connect(address))
+
+
+def open_evidence(
+    folder: Path | None, method: str | None, cluster: str | None = None
+) -> tuple[Index, Method]:
     """The index and the method: as given, as whichsense.toml says, or the embedded sample and the best it has."""
     from whichsense import config, sample
 
     settings = config.find_config().retrieve
     index = sample.open_index(folder or settings.index or None)
+    if use_cluster(cluster):
+        from whichsense.cluster import ClusterIndex
+
+        index = ClusterIndex.on_cluster(index.folder)
     return index, index.method(cast("Method | None", method) or settings.method)
 
 

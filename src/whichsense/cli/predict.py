@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
-from whichsense.cli.evidence import evidence_options, hits_option, open_hits_or_index
+from whichsense.cli.evidence import (
+    cluster_option,
+    evidence_options,
+    hits_option,
+    open_hits_or_index,
+    use_cluster,
+)
 from whichsense.jobs.progress import show_progress
 
 if TYPE_CHECKING:
     from whichsense.evaluation.setting import ForWhom, Given, Goal, Options
-    from whichsense.protocols import Searchable
+    from whichsense.protocols import Answerer, Searchable
     from whichsense.types import Method
 
 # As in evaluation/setting.py, which is imported only when the command runs.
@@ -78,6 +85,13 @@ POLICIES = ("benchmarks", "people")
 )
 @evidence_options
 @hits_option
+@cluster_option
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="With --cluster: workers, of one core each. [default: one for each core]",
+)
 @click.option(
     "--out",
     required=True,
@@ -120,6 +134,8 @@ def command(
     folder: Path | None,
     method: str | None,
     hits: Path | None,
+    cluster: str | None,
+    workers: int | None,
     out: Path,
     data_dir: Path | None,
     limit: int | None,
@@ -134,9 +150,10 @@ def command(
     A run that was stopped or killed goes on where it was when the same command is given again.
     """
     from whichsense.evaluation.given import GivenDocuments
-    from whichsense.evaluation.predict import predict, questions_of
+    from whichsense.evaluation.predict import LoadedOnce, predict, questions_of
     from whichsense.evaluation.setting import Setting
-    from whichsense.systems.build import build
+    from whichsense.jobs.workers import run_here
+    from whichsense.systems.build import build, built_answerer, travelling
     from whichsense.systems.settings import describe, load_settings
     from whichsense.types import FOR_BENCHMARKS, FOR_PEOPLE
 
@@ -156,14 +173,23 @@ def command(
         index, chosen = open_hits_or_index(hits, folder, method)
     table = load_settings(system or str(provider))
     table = dataclasses.replace(table, weights=str(weights)) if weights else table
-    ready = build(
-        dataclasses.replace(table, method=chosen if method else table.method or chosen),
-        index,
-        FOR_PEOPLE if policy == "people" else FOR_BENCHMARKS,
+    table = dataclasses.replace(
+        table, method=chosen if method else table.method or chosen
     )
+    for_whom = FOR_PEOPLE if policy == "people" else FOR_BENCHMARKS
+    ready = build(table, index, for_whom)
+    answerer: Answerer | LoadedOnce = ready.answerer
+    executor = run_here
+    if connected := use_cluster(cluster):
+        from whichsense.cluster import run_on
+
+        # One core is a worker's share.
+        place = travelling(index)
+        answerer = LoadedOnce(partial(built_answerer, table, place, for_whom, 1))
+        executor = run_on(connected, workers)
     with show_progress("answering", "questions") as progress:
         done = predict(
-            ready.answerer,
+            answerer,
             dataset,
             out,
             setting=setting,
@@ -173,6 +199,7 @@ def command(
             limit=limit,
             batch=batch,
             progress=progress,
+            executor=executor,
         )
     if as_json:
         print(json.dumps(dataclasses.asdict(done) | {"path": str(done.path)}))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from whichsense.cli.evidence import evidence_options, open_evidence
+from whichsense.cli.evidence import cluster_option, evidence_options, open_evidence
 from whichsense.types import Hit
 
 
@@ -19,6 +19,7 @@ from whichsense.types import Hit
 )  # "-5 degrees" is a question
 @click.argument("question")
 @evidence_options
+@cluster_option
 @click.option(
     "--k",
     default=100,
@@ -30,25 +31,40 @@ from whichsense.types import Hit
     "--json",
     "as_json",
     is_flag=True,
-    help="Print JSON: {question, method, hits: [...]}.",
+    help="Print JSON: {question, method, hits: [...], coverage}.",
 )
 def command(
-    question: str, folder: Path | None, method: str | None, k: int, as_json: bool
+    question: str,
+    folder: Path | None,
+    method: str | None,
+    cluster: str | None,
+    k: int,
+    as_json: bool,
 ) -> None:
     """Find the passages that may answer QUESTION, best first. A '-' reads the question from standard input."""
+    from whichsense.index.shards.gather import coverage_of, missing_note
+
     if question == "-":
         question = sys.stdin.read().strip()
-    index, chosen = open_evidence(folder, method)
+    index, chosen = open_evidence(folder, method, cluster)
     hits = index.search(question, k, chosen)
+    missing = missing_note(hits)
     if as_json:
         rows = []
         for hit in hits:
             rows.append(dataclasses.asdict(hit.passage) | {"score": hit.score})
-        table = {"question": question, "method": chosen, "hits": rows}
+        table = {
+            "question": question,
+            "method": chosen,
+            "hits": rows,
+            "coverage": coverage_of(hits),
+        }
         print(json.dumps(table, ensure_ascii=not utf8()))
         return
     for rank, hit in enumerate(hits, 1):
         print(_format(rank, hit))
+    if missing:
+        click.echo(missing, err=True)
     if not hits:
         click.echo("No passage matches. Try other words.", err=True)
 

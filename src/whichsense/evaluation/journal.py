@@ -49,19 +49,26 @@ class Journal:
 
     def batches(self, size: int, progress: Progress) -> Iterator[Sequence[Question]]:
         """The questions without a record, `size` at a time. A stop that is requested takes effect after a batch."""
+        for batch in self.missing(size):
+            yield batch
+            self.report(progress)
+
+    def missing(self, size: int) -> list[Sequence[Question]]:
+        """The questions without a record, in batches of `size`."""
         todo = []
         for question in self.questions:
             if question.id not in self._records:
                 todo.append(question)
-        total = len(self.questions)
-        for start in range(0, len(todo), size):
-            yield todo[start : start + size]
-            done = len(self._records)
-            progress(done / total, done)
-            if self._lines and self._stop() and done < total:
-                raise Stopped(
-                    "Stopped. Run the same command again: it resumes with the next question."
-                )
+        return [todo[start : start + size] for start in range(0, len(todo), size)]
+
+    def report(self, progress: Progress) -> None:
+        """Show how much is done. Raises Stopped where a stop was requested and something is left."""
+        total, done = len(self.questions), len(self._records)
+        progress(done / total, done)
+        if self._lines and self._stop() and done < total:
+            raise Stopped(
+                "Stopped. Run the same command again: it resumes with the next question."
+            )
 
     def add(self, question: Question, record: Mapping[str, Any]) -> None:
         if self._lines:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from whichsense.evaluation.journal import Journal
 from whichsense.evaluation.setting import READINGS, Setting
 from whichsense.files import as_json, read_json, write_atomically
 from whichsense.jobs.claims import same_fingerprint
+from whichsense.jobs.parts import closable
 from whichsense.jobs.progress import Progress, silent
+from whichsense.jobs.workers import Executor, run_here
 from whichsense.protocols import Answerer
 from whichsense.provenance import provenance
 
@@ -49,8 +52,43 @@ def questions_of(
     return questions[:limit], paths
 
 
+class LoadedOnce:
+    """An answerer that is loaded with the first question, where the questions are answered, and kept."""
+
+    def __init__(self, load: Callable[[], Answerer]) -> None:
+        self._load = load
+        self._answerer: Answerer | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """It travels without its models."""
+        return {"_load": self._load, "_answerer": None}
+
+    def __call__(self) -> Answerer:
+        if self._answerer is None:
+            self._answerer = self._load()
+        return self._answerer
+
+
+@dataclass(frozen=True)
+class _Answering:
+    """What a worker does: answer a batch of questions."""
+
+    load: Callable[[], Answerer]
+    setting: Setting
+    rewrites: bool
+
+    def __call__(self, questions: Sequence[Question]) -> list[dict[str, Any]]:
+        answerer, setting = self.load(), self.setting
+        began = time.perf_counter()
+        predictions = []
+        for case in setting.run(answerer, questions):
+            predictions.append(setting.prediction(answerer, case, self.rewrites))
+        seconds = (time.perf_counter() - began) / len(questions)
+        return [{"prediction": one, "seconds": seconds} for one in predictions]
+
+
 def predict(
-    answerer: Answerer,
+    answerer: Answerer | LoadedOnce,
     dataset: str,
     out: str | Path,
     *,
@@ -61,6 +99,7 @@ def predict(
     limit: int | None = None,
     batch: int = _BATCH,
     progress: Progress = silent,
+    executor: Executor = run_here,
 ) -> Predicted:
     """Predict for every question of a dataset; `out` appears when all are done.
 
@@ -69,7 +108,7 @@ def predict(
     Until then the answers lie in `out.partial`: a run that was killed or stopped goes on with the question after the
     last one there, and a second run beside one that goes on is refused. `system` says what answers; going on with
     another one is refused. Without `rewrites` only answers are written, without questions. `batch` questions are
-    answered at once: more keep a GPU busier.
+    answered at once: more keep a GPU busier. For an executor whose workers are elsewhere, `answerer` is `LoadedOnce`.
     """
     out = Path(out)
     questions, paths = questions_of(dataset, data_dir, limit)
@@ -84,14 +123,13 @@ def predict(
         "rewrites": rewrites,
     }
     with Journal(out, about, questions) as journal:
-        for some in journal.batches(batch, progress):
-            began = time.perf_counter()
-            predictions = []
-            for case in setting.run(answerer, some):
-                predictions.append(setting.prediction(answerer, case, rewrites))
-            seconds = (time.perf_counter() - began) / len(some)
-            for question, prediction in zip(some, predictions, strict=True):
-                journal.add(question, {"prediction": prediction, "seconds": seconds})
+        load = answerer if isinstance(answerer, LoadedOnce) else lambda: answerer
+        work = _Answering(load, setting, rewrites)
+        with closing(closable(executor(work, journal.missing(batch)))) as answered:
+            for some, records in answered:
+                for question, record in zip(some, records, strict=True):
+                    journal.add(question, record)
+                journal.report(progress)
     done = journal.records()
     taken = sum(one["seconds"] for one in done) / len(questions)
     where = provenance(paths)

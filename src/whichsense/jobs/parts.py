@@ -136,7 +136,7 @@ class Parts(Generic[Item, Result]):
         done = len(items) - sum(len(part.items) for part in missing)
         with (
             stop_requested() as stop,
-            closing(_generator(executor(encoded, missing))) as results,
+            closing(closable(executor(encoded, missing))) as results,
         ):
             for part, body in results:
                 # Only this process writes: a part is there whole or not at all.
@@ -211,8 +211,8 @@ def _parsed(body: bytes) -> Any:
         return None
 
 
-def _generator(
-    results: Iterator[tuple[Part[Item], bytes]],
-) -> Generator[tuple[Part[Item], bytes], None, None]:
-    """The results as a generator, which can be closed, whatever kind of iterator an executor gives."""
+def closable(
+    results: Iterator[tuple[Item, Result]],
+) -> Generator[tuple[Item, Result], None, None]:
+    """An executor's results as a generator, which can be closed, whatever kind of iterator it gives."""
     yield from results

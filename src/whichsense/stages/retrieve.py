@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from whichsense.index.shards.gather import missing_note
 from whichsense.protocols import Searchable
 from whichsense.types import Case, Method
 
@@ -24,5 +25,8 @@ class IndexRetriever:
         results = self.index.search_many(questions, k, self.method)
         retrieved = []
         for case, hits in zip(cases, results, strict=True):
-            retrieved.append(replace(case, hits=tuple(hits)))
+            notes = case.notes
+            if note := missing_note(hits):
+                notes = (*notes, note)
+            retrieved.append(replace(case, hits=tuple(hits), notes=notes))
         return retrieved

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from whichsense import sample
 from whichsense.errors import BadConfig, BadInput, MissingStage
+from whichsense.index import Index
 from whichsense.pipeline import Pipeline
 from whichsense.protocols import Answerer, Reranker, Searchable
 from whichsense.providers import COMPACT, LLM, BuildContext, build_stage
@@ -184,6 +185,18 @@ def _stage(
     if key not in trained:
         trained[key] = build_stage(kind, settings, providers, context)
     return trained[key]
+
+
+def travelling(index: Searchable) -> Searchable | Path:
+    """What stands for an index on its way to a worker elsewhere: its folder. Other evidence goes along whole."""
+    return index.folder if isinstance(index, Index) else index
+
+
+def built_answerer(
+    settings: SystemSettings, index: Searchable | Path, policy: Policy, threads: int
+) -> Answerer:
+    """A system over an index that is opened here: what a worker loads once."""
+    return build(settings, _open_index(index), policy, threads=threads).answerer
 
 
 def _rewriting_first(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from whichsense.cli.ask.screen import format_case
-from whichsense.cli.evidence import evidence_options, open_evidence
+from whichsense.cli.evidence import cluster_option, evidence_options, open_evidence
 from whichsense.cli.llm import choose_system, llm_options
 from whichsense.cli.search import utf8
 from whichsense.errors import BadInput
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     help="Ask every line of a file.",
 )
 @evidence_options
+@cluster_option
 @click.option(
     "--system",
     type=click.Path(path_type=Path),
@@ -92,6 +93,7 @@ def command(
     path: Path | None,
     folder: Path | None,
     method: str | None,
+    cluster: str | None,
     system: Path | None,
     llm_url: str | None,
     llm_model: str | None,
@@ -126,7 +128,7 @@ def command(
     from whichsense.systems.build import load
 
     questions = alone or usable_questions(lines, path)
-    index, chosen = open_evidence(folder, method)
+    index, chosen = open_evidence(folder, method, cluster)
     asked_system, llm = choose_system(system, llm_url, llm_model)
     pipeline = load(
         asked_system,

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from whichsense.cli.evidence import cluster_option, use_cluster
 from whichsense.cli.index.printing import health_table, print_built, readable, summary
 from whichsense.jobs.progress import show_progress
 
 if TYPE_CHECKING:
+    from whichsense.index import Spread
     from whichsense.protocols import Encoder
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -79,6 +81,7 @@ def command() -> None:
     type=click.Choice(["hash", "source"]),
     help="Shards alike, or each source in one shard. [default: hash]",
 )
+@cluster_option
 @_format_option
 @_encoding_option
 @as_json
@@ -91,6 +94,7 @@ def build(
     encoder: str | None,
     shards: int | None,
     shard_by: str | None,
+    cluster: str | None,
     format_: str | None,
     encoding: str | None,
     as_json: bool,
@@ -104,7 +108,9 @@ def build(
 
     if shard_by and not shards:
         raise click.UsageError("--shard-by needs --shards N.")
-    spread = index.Spread(shards, shard_by or "hash") if shards else None
+    if cluster and not shards:
+        raise click.UsageError("--cluster needs --shards N: shards are what is spread.")
+    spread = _spread(shards, shard_by or "hash", cluster) if shards else None
     chosen = _encoder(encoder) if dense or encoder else None
     with show_progress("indexing", "passages") as progress:
         built = index.Index.build(
@@ -248,6 +254,17 @@ def senses(name: str, folder: Path, as_json: bool) -> None:
     if not entries:
         message = f"No disambiguation page in this corpus is about '{name}'."
         click.echo(message, err=True)
+
+
+def _spread(shards: int, by: str, address: str | None) -> Spread:
+    from whichsense.index import Spread
+
+    cluster = use_cluster(address)
+    if cluster is None:
+        return Spread(shards, by)
+    from whichsense.cluster import run_on
+
+    return Spread(shards, by, run_on(cluster), remote=True)
 
 
 def _say(line: str) -> None:

@@ -7,7 +7,7 @@ texts, so that one index and its shards give the same passages, the same order a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -41,6 +41,11 @@ def _analyzer() -> tantivy.TextAnalyzer:
     return content_analyzer()
 
 
+def asked_terms(words: Sequence[str]) -> list[str]:
+    """The terms that a question of these words asks for."""
+    return [term for term, _ in query_terms(content_words(words))]
+
+
 @dataclass(frozen=True)
 class Question:
     """A question's words, and what each of its terms weighs among all passages of an index."""
@@ -57,15 +62,11 @@ class Question:
 
     @classmethod
     def of(
-        cls,
-        words: Sequence[str],
-        frequencies: Callable[[Sequence[str]], Mapping[str, int]],
-        shards: Sequence[Lengths],
+        cls, words: Sequence[str], having: Mapping[str, int], shards: Sequence[Lengths]
     ) -> Question:
-        """Weigh the words of a question; `frequencies` says how many passages have each term."""
+        """Weigh the words of a question; `having` says how many passages have each term."""
         together = Lengths.together(shards)
         terms = query_terms(content_words(words))
-        having = frequencies([term for term, _ in terms])
         rarities = {}
         weights: dict[str, float] = {}
         for term, boost in terms:

@@ -47,6 +47,7 @@ from whichsense.index.staging import (
 from whichsense.index.store import SOURCE, TEXT, TITLE
 from whichsense.index.store_writer import PassagesWriter
 from whichsense.jobs.parts import Part, PartCodec, Parts
+from whichsense.jobs.workers import run_here
 
 _JOB = "job.json"
 _HEAP = (
@@ -133,7 +134,8 @@ class _Build:
         )
         if growth.encoder is not None:
             rows = list(map(range, before.rows, now.rows))
-            encode_shards(content, growth.encoder, rows, growth.progress, growth.say)
+            executor = self.spread.executor if self.spread.remote else run_here
+            encode_shards(content, growth.encoder, rows, executor, growth.progress)
         write_labels(content, now)
         passages, next_row = sum(now.passages), sum(now.rows)
         draft = growth.draft(passages, next_row, report.as_dict(), now)

@@ -6,7 +6,7 @@ does not answer gives None: its passages are missing, and nothing else changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from whichsense.index.lexical.query import question_words
 from whichsense.index.lexical.ranking import (
     RESCORED,
     Question,
+    asked_terms,
     exact_scores,
     rank_by_words,
     score_by_both,
@@ -38,8 +39,8 @@ class Shards(Protocol):
     def lengths(self) -> Sequence[Lengths]:
         """Of each shard."""
 
-    def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
-        """How many passages of all shards have each term."""
+    def frequencies(self, terms: Sequence[str]) -> tuple[Mapping[str, int], set[int]]:
+        """How many passages of all shards have each term, and the shards that do not answer: these are estimated."""
 
     def ask(
         self, verb: str, arguments: Mapping[int, tuple[Any, ...]]
@@ -58,14 +59,14 @@ class LocalShards:
     def lengths(self) -> list[Lengths]:
         return [shard.lengths() for shard in self.shards]
 
-    def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
+    def frequencies(self, terms: Sequence[str]) -> tuple[Mapping[str, int], set[int]]:
         for term in terms:
             if term not in self._frequencies:
                 having = 0
                 for shard in self.shards:
                     having += shard.document_frequencies([term])[0]
                 self._frequencies[term] = having
-        return self._frequencies
+        return self._frequencies, set()
 
     def ask(
         self, verb: str, arguments: Mapping[int, tuple[Any, ...]]
@@ -82,6 +83,26 @@ class Hits(list[Hit]):
     def __init__(self, hits: Iterable[Hit] = (), coverage: float = 1.0) -> None:
         super().__init__(hits)
         self.coverage = coverage
+
+
+def coverage_of(hits: Sequence[Hit]) -> float:
+    """The share of the index's passages that was searched for these hits."""
+    return hits.coverage if isinstance(hits, Hits) else 1.0
+
+
+def missing_note(hits: Sequence[Hit]) -> str:
+    """What a person should know of hits for which not all was searched; empty where all was.
+
+    >>> missing_note(Hits([], coverage=0.875))
+    'Only 87.5% of the passages could be searched: a shard does not answer. Ask again in a moment.'
+    """
+    coverage = coverage_of(hits)
+    if coverage == 1:
+        return ""
+    return (
+        f"Only {coverage:.1%} of the passages could be searched: a shard does not answer. "
+        "Ask again in a moment."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +141,7 @@ class Gatherer:
 
     def by_words(self, text: str, k: int) -> Hits:
         """BM25's best k, the first of them scored again."""
-        question = self._question(text)
+        question, uncounted = self._question(text)
         wanted = max(k, RESCORED)
         answers = self._search(Query(wanted, question.weights, question.slack))
         head = _head_by_words(answers, wanted, question.slack)
@@ -132,7 +153,7 @@ class Gatherer:
         hits = []
         for place, score in zip(places[:k], scores[:k].tolist(), strict=True):
             hits.append(Hit(unpack(stored[place]), score))
-        return Hits(hits, self._coverage(answers))
+        return Hits(hits, self._coverage(answers, uncounted))
 
     def by_meaning(self, vector: Vector, k: int) -> Hits:
         """The k passages whose vectors are nearest."""
@@ -147,7 +168,7 @@ class Gatherer:
         self, text: str, vector: Vector, k: int, depth: int, weight: float
     ) -> Hits:
         """The hits of either search, scored by their words and by their meaning together; a cosine counts `weight`."""
-        question = self._question(text)
+        question, uncounted = self._question(text)
         answers = self._search(
             Query(depth, question.weights, question.slack, vector, sum(self._passages))
         )
@@ -177,11 +198,13 @@ class Gatherer:
         hits = []
         for place in np.argsort(-together, kind="stable")[:k].tolist():
             hits.append(Hit(unpack(stored[place]), float(together[place])))
-        return Hits(hits, self._coverage(answers))
+        return Hits(hits, self._coverage(answers, uncounted))
 
-    def _question(self, text: str) -> Question:
+    def _question(self, text: str) -> tuple[Question, set[int]]:
+        """The question, weighed, and the shards whose terms could not be counted."""
         words = question_words(text)
-        return Question.of(words, self._shards.frequencies, self._shards.lengths)
+        having, uncounted = self._shards.frequencies(asked_terms(words))
+        return Question.of(words, having, self._shards.lengths), uncounted
 
     def _search(self, query: Query) -> dict[int, Found]:
         everywhere = dict.fromkeys(range(len(self._passages)), (query,))
@@ -208,10 +231,17 @@ class Gatherer:
                 cosines[places] = similarities
         return found, stored, cosines
 
-    def _coverage(self, answers: Mapping[int, Any]) -> float:
-        """The share of the passages that were searched."""
-        searched = sum(self._passages[number] for number in answers)
-        return searched / (sum(self._passages) or 1) if answers else 0.0
+    def _coverage(
+        self, answers: Mapping[int, Any], uncounted: Collection[int] = ()
+    ) -> float:
+        """The share of the passages that counted in full: searched, and their terms counted."""
+        if len(answers) == len(self._passages) and not uncounted:
+            return 1.0
+        searched = 0
+        for number in answers:
+            if number not in uncounted:
+                searched += self._passages[number]
+        return searched / (sum(self._passages) or 1)
 
 
 def _head_by_words(answers: Mapping[int, Found], k: int, slack: float) -> _Found:

@@ -31,6 +31,8 @@ class Spread:
     by: str = "hash"
     """hash: all shards alike. source: all passages of one source in the same shard."""
     executor: Executor = _ALL_CORES
+    remote: bool = False
+    """Whether the executor's workers are on other machines, so that they encode passages, too."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= _MOST:

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from whichsense.index.dense import codes
-from whichsense.index.dense.encode import encode_rows, put_into_lists
+from whichsense.index.dense.encode import encode_rows, encoder_of, put_into_lists
 from whichsense.index.folder import shard_root
 from whichsense.index.shards.shard import KEYS
-from whichsense.jobs.progress import Progress
+from whichsense.jobs.progress import Progress, silent, unsaid
+from whichsense.jobs.workers import Executor, run_here
 from whichsense.protocols import Encoder
 
 Floats = NDArray[np.float32]
@@ -26,16 +28,39 @@ def encode_shards(
     content: Path,
     encoder: Encoder,
     new_rows: Sequence[range],
+    executor: Executor,
     progress: Progress,
-    say: Callable[[str], None],
 ) -> None:
     """Encode the new rows of each shard, and put all vectors into lists."""
     roots = [shard_root(content, number) for number in range(len(new_rows))]
+    total = sum(map(len, new_rows)) or 1
+    done = 0
+    # An encoder is loaded anew where it does not come along with this process.
+    work = _encode if executor is not run_here else partial(_encode_with, encoder)
+    items = []
     for root, rows in zip(roots, new_rows, strict=True):
-        encode_rows(root, encoder, rows, progress, say)
+        items.append((encoder.name, root, rows))
+    for (_, _, rows), _ in executor(work, items):
+        done += len(rows)
+        progress(done / total, done)
     centres = shared_centres(roots, encoder.dimensions)
     for root in roots:
         put_into_lists(root, encoder, centres)
+
+
+_EncodingWork = tuple[str, Path, range]
+"""The encoder's name, a shard's folder, the rows to encode."""
+
+
+def _encode(item: _EncodingWork) -> None:
+    encoder = encoder_of(item[0], None)
+    if encoder is not None:
+        _encode_with(encoder, item)
+
+
+def _encode_with(encoder: Encoder, item: _EncodingWork) -> None:
+    _, root, rows = item
+    encode_rows(root, encoder, rows, silent, unsaid)
 
 
 def shared_centres(roots: Sequence[Path], dimensions: int) -> Floats:

@@ -1,0 +1,163 @@
+"""A cluster of several nodes in processes of this machine: predictions by some workers, and searches while actors die.
+
+    python benchmarks/cluster.py predict --folder work [--questions 200] [--workers 1 2 4] [--index DIR] [--out FILE]
+    python benchmarks/cluster.py chaos --index DIR [--seconds 300] [--every 2] [--out FILE]
+
+`predict` compares each file with that of `whichsense predict` in one process, and gives the rates. `chaos` kills an
+actor of a sharded index every few seconds while it is searched: a hit list that says it is complete must be the right
+one, and every search must end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import statistics
+import time
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.cluster_utils import Cluster as Nodes
+
+from whichsense import sample
+from whichsense.cluster import ClusterIndex, connect, run_on
+from whichsense.datasets import load
+from whichsense.evaluation.predict import LoadedOnce, predict
+from whichsense.index import Index
+from whichsense.index.shards.gather import coverage_of
+from whichsense.systems.build import build, built_answerer
+from whichsense.systems.settings import describe, load_settings
+from whichsense.types import FOR_BENCHMARKS, Hit
+
+
+def start_nodes(count: int) -> Any:
+    """Nodes of one core each."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 1})
+    for _ in range(count - 1):
+        nodes.add_node(num_cpus=1)
+    ray.init(address=nodes.address, log_to_driver=False, logging_level="ERROR")
+    return nodes
+
+
+def predictions(given: argparse.Namespace) -> dict[str, Any]:
+    index = sample.open_index(given.index)
+    settings = load_settings("compact")
+    options = {
+        "dataset": given.dataset,
+        "limit": given.questions,
+        "batch": 4,
+        "system": describe(settings, index),
+    }
+    given.folder.mkdir(parents=True, exist_ok=True)
+    alone = given.folder / "alone.json"
+    system = build(settings, index, FOR_BENCHMARKS, threads=1)
+    began = time.perf_counter()
+    predict(system.answerer, out=alone, **options)
+    rows: list[dict[str, Any]] = [
+        {"workers": 0, "seconds": time.perf_counter() - began}
+    ]
+    print(rows[-1], flush=True)
+    nodes = start_nodes(max(given.workers))
+    load_once = partial(built_answerer, settings, index.folder, FOR_BENCHMARKS, 1)
+    with connect(nodes.address) as cluster:
+        for workers in given.workers:
+            out = given.folder / f"{workers}.json"
+            began = time.perf_counter()
+            executor = run_on(cluster, workers)
+            predict(LoadedOnce(load_once), out=out, executor=executor, **options)
+            seconds = time.perf_counter() - began
+            same = out.read_bytes() == alone.read_bytes()
+            rows.append({"workers": workers, "seconds": seconds, "identical": same})
+            print(rows[-1], flush=True)
+    return {"questions": given.questions, "dataset": given.dataset, "rows": rows}
+
+
+def chaos(given: argparse.Namespace) -> dict[str, Any]:
+    texts = [question.text for question in islice(load("ambignq/dev"), 200)]
+    here = Index.open(given.index)
+    expected = [_found(here.search(text)) for text in texts]
+    rng = random.Random(0)
+    counts = {"searches": 0, "complete": 0, "partial": 0, "wrong": 0, "kills": 0}
+    seconds = []
+    nodes = start_nodes(2)
+    with connect(nodes.address):
+        index = ClusterIndex.on_cluster(given.index, given.replicas)
+        actors = [actor for group in index._shards._replicas for actor in group]  # type: ignore[attr-defined]
+        ends = time.monotonic() + given.seconds
+        next_kill = time.monotonic() + given.every
+        while time.monotonic() < ends:
+            if time.monotonic() >= next_kill:
+                counts["kills"] += _kill(rng.choice(actors))
+                next_kill += given.every
+            number = counts["searches"] % len(texts)
+            began = time.perf_counter()
+            hits = index.search(texts[number])
+            seconds.append(time.perf_counter() - began)
+            counts["searches"] += 1
+            if coverage_of(hits) < 1:
+                counts["partial"] += 1
+            else:
+                counts["complete"] += 1
+                counts["wrong"] += not _same(_found(hits), expected[number])
+    seconds.sort()
+    return counts | {
+        "p50_ms": 1000 * statistics.median(seconds),
+        "p99_ms": 1000 * seconds[int(0.99 * (len(seconds) - 1))],
+        "longest_ms": 1000 * seconds[-1],
+    }
+
+
+def _kill(actor: Any) -> int:
+    """Kill an actor's process. One that is away already is left alone."""
+    ref = actor.__ray_call__.remote(lambda _: os.getpid())
+    try:
+        os.kill(ray.get(ref, timeout=0.5), signal.SIGKILL)
+    except (ray.exceptions.RayError, ProcessLookupError):
+        return 0
+    return 1
+
+
+def _found(hits: list[Hit]) -> list[tuple[str, float]]:
+    return [(hit.passage.id, hit.score) for hit in hits]
+
+
+def _same(one: list[tuple[str, float]], other: list[tuple[str, float]]) -> bool:
+    if [name for name, _ in one] != [name for name, _ in other]:
+        return False
+    pairs = zip(one, other, strict=True)
+    return all(abs(a - b) <= 1e-6 * max(1.0, abs(a)) for (_, a), (_, b) in pairs)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    one = verbs.add_parser("predict")
+    one.add_argument("--folder", type=Path, required=True)
+    one.add_argument("--index", type=Path)
+    one.add_argument("--dataset", default="ambignq/dev")
+    one.add_argument("--questions", type=int, default=200)
+    one.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    other = verbs.add_parser("chaos")
+    other.add_argument("--index", type=Path, required=True)
+    other.add_argument("--seconds", type=float, default=300.0)
+    other.add_argument("--every", type=float, default=2.0)
+    other.add_argument("--replicas", type=int, default=1)
+    for verb in (one, other):
+        verb.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    result = predictions(given) if given.verb == "predict" else chaos(given)
+    result["load"] = os.getloadavg()
+    print(json.dumps(result, indent=1))
+    if given.out:
+        given.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

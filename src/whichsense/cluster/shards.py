@@ -1,0 +1,226 @@
+"""Shards on a cluster: each is an actor near its folder; a question goes to all of them at once.
+
+A shard that is slow is asked a second time, after its own 95th percentile; the first answer counts, the other request
+is cancelled. A shard that is gone is left out, and the hits say so (`Hits.coverage`). Ray starts its actor again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from whichsense.errors import ClusterFault, WhichsenseError
+from whichsense.index.folder import Manifest, verify_sizes
+from whichsense.index.lexical.engine import Lengths
+from whichsense.index.shards.layout import check_label
+from whichsense.index.shards.shard import Shard
+
+_WINDOW = 200  # latencies from which a percentile is taken
+_FEWEST = 20
+_SOONEST = 0.02  # seconds before a second request, however fast a shard is
+_PATIENCE = 5.0  # seconds after which a shard counts as gone
+_OPENING = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShardAddress:
+    """Which shard an actor opens."""
+
+    folder: Path
+    manifest: Manifest
+    number: int
+
+
+class _ShardActor:
+    """A shard that is open, in a process of its own."""
+
+    def __init__(self, address: ShardAddress) -> None:
+        manifest, number = address.manifest, address.number
+        root = manifest.roots(address.folder)[number]
+        if manifest.sharding:
+            count = len(manifest.sharding.rows)
+            check_label(root, manifest.sharding.build, number, count)
+        below = f"{root.name}/" if manifest.sharding else ""
+        verify_sizes(address.folder, manifest, below)
+        self._shard = Shard(root, dense=bool(manifest.encoder))
+
+    def ask(self, verb: str, given: tuple[Any, ...]) -> Any:
+        return getattr(self._shard, verb)(*given)
+
+
+class Latencies:
+    """How long a shard took lately.
+
+    >>> latencies = Latencies()
+    >>> for _ in range(100):
+    ...     latencies.add(0.1)
+    >>> latencies.patience
+    0.1
+    """
+
+    def __init__(self) -> None:
+        self._seconds: deque[float] = deque(maxlen=_WINDOW)
+
+    def add(self, seconds: float) -> None:
+        self._seconds.append(seconds)
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which a shard is asked again: its 95th percentile."""
+        if len(self._seconds) < _FEWEST:
+            return _PATIENCE / 2
+        ordered = sorted(self._seconds)
+        return max(_SOONEST, ordered[int(0.95 * (len(ordered) - 1))])
+
+
+class RemoteShards:
+    """The shards of an index as actors. Several threads may ask at the same time."""
+
+    def __init__(self, folder: Path, manifest: Manifest, replicas: int = 1) -> None:
+        import ray
+
+        self._ray = ray
+        self._replicas: list[list[Any]] = []
+        self._passages = manifest.shard_passages
+        actor = ray.remote(num_cpus=0, max_restarts=-1, max_concurrency=4)(_ShardActor)
+        spread = actor.options(scheduling_strategy="SPREAD")
+        for number in range(len(self._passages)):
+            address = ShardAddress(folder.resolve(), manifest, number)
+            self._replicas.append([spread.remote(address) for _ in range(replicas)])
+        self._latencies = [Latencies() for _ in self._passages]
+        self._frequencies: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self.lengths = self._open(folder)
+
+    def _open(self, folder: Path) -> Sequence[Lengths]:
+        """Wait until all shards are open: an index begins whole."""
+        lengths = []
+        for number, actors in enumerate(self._replicas):
+            refs = [actor.ask.remote("lengths", ()) for actor in actors]
+            try:
+                lengths.append(self._ray.get(refs, timeout=_OPENING)[0])
+            except self._ray.exceptions.RayError as error:
+                self.close()
+                raise _explained(error, folder, number) from None
+        return lengths
+
+    def frequencies(self, terms: Sequence[str]) -> tuple[Mapping[str, int], set[int]]:
+        unknown = [term for term in terms if term not in self._frequencies]
+        if not unknown:
+            return self._frequencies, set()
+        everywhere = dict.fromkeys(range(len(self._passages)), (unknown,))
+        answers = self.ask("document_frequencies", everywhere)
+        searched = sum(self._passages[number] for number in answers)
+        counted = {}
+        for place, term in enumerate(unknown):
+            having = sum(answer[place] for answer in answers.values())
+            if len(answers) < len(self._passages):
+                # What is gone is taken to be like the rest, for this question alone.
+                having = round(having * sum(self._passages) / max(searched, 1))
+            counted[term] = having
+        if len(answers) == len(self._passages):
+            with self._lock:
+                self._frequencies.update(counted)
+        silent = set(everywhere) - set(answers)
+        return {**self._frequencies, **counted}, silent
+
+    def ask(
+        self, verb: str, arguments: Mapping[int, tuple[Any, ...]]
+    ) -> dict[int, Any]:
+        return _Round(self, verb, arguments).run()
+
+    def close(self) -> None:
+        for actors in self._replicas:
+            for actor in actors:
+                self._ray.kill(actor)
+
+
+class _Round:
+    """One verb, asked of some shards at once."""
+
+    def __init__(
+        self, shards: RemoteShards, verb: str, arguments: Mapping[int, tuple[Any, ...]]
+    ) -> None:
+        self._shards = shards
+        self._ray = shards._ray
+        self._verb = verb
+        self._arguments = arguments
+        self._running: dict[Any, int] = {}
+        self._asked = dict.fromkeys(arguments, 0)
+        self._began = time.monotonic()
+        self._answers: dict[int, Any] = {}
+
+    def run(self) -> dict[int, Any]:
+        for number in self._arguments:
+            self._send(number)
+        while self._running and len(self._answers) < len(self._arguments):
+            left = self._began + _PATIENCE - time.monotonic()
+            if left <= 0:
+                break
+            wait = min(left, self._next_hedge())
+            refs = list(self._running)
+            ready, _ = self._ray.wait(refs, num_returns=1, timeout=max(wait, 0.001))
+            for ref in ready:
+                self._take(ref)
+            self._hedge()
+        for ref in self._running:
+            self._ray.cancel(ref)
+        return {number: self._answers[number] for number in sorted(self._answers)}
+
+    def _send(self, number: int) -> None:
+        actors = self._shards._replicas[number]
+        actor = actors[self._asked[number] % len(actors)]
+        self._asked[number] += 1
+        ref = actor.ask.remote(self._verb, self._arguments[number])
+        self._running[ref] = number
+
+    def _take(self, ref: Any) -> None:
+        number = self._running.pop(ref)
+        if number in self._answers:
+            return
+        try:
+            self._answers[number] = self._ray.get(ref)
+        except self._ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, WhichsenseError):
+                raise error.cause from None
+            raise
+        except self._ray.exceptions.RayError:
+            # Its actor died. Another replica may live.
+            if self._asked[number] <= len(self._shards._replicas[number]):
+                self._send(number)
+            return
+        seconds = time.monotonic() - self._began
+        self._shards._latencies[number].add(seconds)
+
+    def _slow(self) -> dict[int, float]:
+        """When to ask again the shards that were asked once and have not answered."""
+        moments = {}
+        for number in set(self._running.values()):
+            if number not in self._answers and self._asked[number] == 1:
+                patience = self._shards._latencies[number].patience
+                moments[number] = self._began + patience
+        return moments
+
+    def _next_hedge(self) -> float:
+        return min(self._slow().values(), default=float("inf")) - time.monotonic()
+
+    def _hedge(self) -> None:
+        for number, moment in self._slow().items():
+            if time.monotonic() >= moment:
+                self._send(number)
+
+
+def _explained(error: Any, folder: Path, number: int) -> WhichsenseError:
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, WhichsenseError):
+        return cause
+    reason = str(cause or error).strip().splitlines()[-1][:300]
+    return ClusterFault(
+        f"Shard {number + 1} of '{folder}' could not be opened on the cluster ({reason}). "
+        "Every node must see that folder under the same path: use a shared file system."
+    )

@@ -1,0 +1,82 @@
+"""An executor on a cluster: workers that keep what they load, and of which any may die."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from whichsense.cluster.connection import Cluster
+from whichsense.errors import ClusterFault
+from whichsense.jobs.workers import Executor
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# An item that is lost this often kills its worker itself, by its memory for example.
+_ATTEMPTS = 20
+
+
+class _Worker:
+    """Runs in a process of its own, on any node. Threads of native code are limited to its share of the cores."""
+
+    def __init__(self, work: Callable[[Any], Any]) -> None:
+        self._work = work
+
+    def do(self, item: Any) -> Any:
+        return self._work(item)
+
+
+def run_on(cluster: Cluster, workers: int | None = None, gpus: float = 0) -> Executor:
+    """An executor of workers on a cluster: one for each core, or as many as are given.
+
+    A worker that dies is started again, and its item is done once more. What the function raises is raised here.
+    """
+
+    def execute(
+        work: Callable[[Item], Result], items: Sequence[Item]
+    ) -> Iterator[tuple[Item, Result]]:
+        import ray
+
+        count = min(workers or cluster.cpus, len(items))
+        worker = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=-1)(_Worker)
+        crew = [worker.remote(work) for _ in range(count)]
+        try:
+            yield from _spread(ray, crew, items)
+        finally:
+            for actor in crew:
+                ray.kill(actor)
+
+    return execute
+
+
+def _spread(
+    ray: Any, crew: Sequence[Any], items: Sequence[Item]
+) -> Iterator[tuple[Item, Any]]:
+    waiting = deque((number, 1) for number in range(len(items)))
+    running: dict[Any, tuple[int, int, Any]] = {}
+    free = deque(crew)
+    while waiting or running:
+        while waiting and free:
+            number, attempt = waiting.popleft()
+            actor = free.popleft()
+            running[actor.do.remote(items[number])] = (number, attempt, actor)
+        # A timeout, so that Ctrl-C is heard.
+        ready, _ = ray.wait(list(running), num_returns=1, timeout=1.0)
+        for ref in ready:
+            number, attempt, actor = running.pop(ref)
+            free.append(actor)
+            try:
+                result = ray.get(ref)
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause from None
+            except ray.exceptions.RayError as error:
+                if attempt == _ATTEMPTS:
+                    reason = str(error).strip().splitlines()[-1][:200]
+                    raise ClusterFault(
+                        f"A worker was lost {_ATTEMPTS} times over one piece of work: {reason} "
+                        "Does it have too little memory? Run the same command again on larger machines: it resumes."
+                    ) from None
+                waiting.appendleft((number, attempt + 1))
+                continue
+            yield items[number], result

@@ -1,0 +1,264 @@
+"""The same work on a cluster of two nodes: the same results, whoever dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ray = pytest.importorskip("ray", reason="needs pip install 'whichsense[cluster]'")
+
+from ray.cluster_utils import Cluster as Nodes
+
+from whichsense import sample
+from whichsense.cluster import Cluster, ClusterIndex, connect, connection, run_on
+from whichsense.errors import BadInput, ClusterFault, DamagedIndex
+from whichsense.evaluation.predict import LoadedOnce, predict
+from whichsense.index import Index, Spread, check
+from whichsense.index.shards.gather import Hits, missing_note
+from whichsense.jobs.workers import run_here
+from whichsense.models.vectors.encoders import load_encoder
+from whichsense.pipeline import Pipeline
+from whichsense.stages.retrieve import IndexRetriever
+from whichsense.testing import FakeDisambiguator, FakeReader
+from whichsense.types import Case, Hit
+
+# Workers cannot import this file: what it defines travels whole.
+ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+# Ray leaves sockets and files to the garbage collector.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+QUESTIONS = ("Who played the Joker?", "When was Mercury found?", "Where is Paris?")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """Two nodes of one core each, in processes of this machine."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 1})
+    nodes.add_node(num_cpus=1)
+    ray.init(address=nodes.address, log_to_driver=False, logging_level="ERROR")
+    try:
+        with connect(nodes.address) as connected:
+            yield connected
+    finally:
+        ray.shutdown()
+        nodes.shutdown()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("sharded") / "index"
+    spread = Spread(2, "hash", run_here)
+    Index.build(sample.PASSAGES, place, encoder=load_encoder("static"), shards=spread)
+    return place
+
+
+@pytest.fixture
+def index(cluster: Cluster, folder: Path) -> Iterator[ClusterIndex]:
+    opened = ClusterIndex.on_cluster(folder)
+    yield opened
+    opened.close()
+
+
+def fake_pipeline() -> Pipeline:
+    """Searches the sample; two common words are all its answers."""
+    return Pipeline(
+        IndexRetriever(sample.index()),
+        reader=FakeReader({"the": "the", "in": "in"}),
+        disambiguator=FakeDisambiguator(),
+    )
+
+
+def found(hits: list[Hit]) -> list[tuple[str, float]]:
+    return [(hit.passage.id, hit.score) for hit in hits]
+
+
+def actors(index: ClusterIndex) -> list[list[Any]]:
+    return index._shards._replicas  # type: ignore[attr-defined,no-any-return]
+
+
+def process_of(actor: Any) -> int:
+    return int(ray.get(actor.__ray_call__.remote(lambda _: os.getpid())))
+
+
+def test_search_is_that_of_the_folder(index: ClusterIndex, folder: Path) -> None:
+    here = Index.open(folder)
+    for question in QUESTIONS:
+        for method in ("bm25", "dense", "hybrid"):
+            hits = index.search(question, 50, method)  # type: ignore[arg-type]
+            assert found(hits) == found(here.search(question, 50, method))  # type: ignore[arg-type]
+            assert isinstance(hits, Hits)
+            assert hits.coverage == 1
+    hit = here.search(QUESTIONS[0])[0]
+    assert index.passage(hit.passage.id) == hit.passage
+    assert index.refreshed() is index
+
+
+def test_killed_actors_come_back(index: ClusterIndex, folder: Path) -> None:
+    """While they are away, hits are fewer and say so; afterwards they are all there."""
+    expected = found(Index.open(folder).search(QUESTIONS[0]))
+    ends = time.monotonic() + 60
+    for kill in range(2):
+        os.kill(process_of(actors(index)[kill][0]), signal.SIGKILL)
+        while True:
+            hits = index.search(QUESTIONS[0])
+            assert isinstance(hits, Hits)
+            if hits.coverage == 1:
+                break
+            assert missing_note(hits)
+            assert time.monotonic() < ends
+            time.sleep(0.2)
+        assert found(hits) == expected
+
+
+def test_a_shard_that_is_gone_is_told(index: ClusterIndex, folder: Path) -> None:
+    ray.kill(actors(index)[1][0], no_restart=True)
+    (case,) = IndexRetriever(index).retrieve([Case(QUESTIONS[0])], 20)
+    passages = index.manifest.shard_passages
+    assert f"Only {passages[0] / sum(passages):.1%} of the passages" in case.notes[0]
+    held = {hit.passage.id for hit in case.hits}
+    assert held
+    first = Index.open(folder).at(range(index.manifest.shard_rows[0]))
+    assert held <= {passage.id for passage in first}
+
+
+def test_a_slow_shard_is_asked_twice(cluster: Cluster, folder: Path) -> None:
+    index = ClusterIndex.on_cluster(folder, replicas=2)
+    try:
+        for _ in range(15):
+            expected = found(index.search(QUESTIONS[1], 20, "bm25"))
+        stopped = process_of(actors(index)[0][0])
+        os.kill(stopped, signal.SIGSTOP)
+        began = time.monotonic()
+        hits = index.search(QUESTIONS[1], 20, "bm25")
+        seconds = time.monotonic() - began
+        os.kill(stopped, signal.SIGCONT)
+        assert found(hits) == expected
+        assert seconds < 5  # it did not wait for the one that is stopped
+    finally:
+        index.close()
+
+
+def test_a_build_with_a_killed_worker(
+    cluster: Cluster, folder: Path, tmp_path: Path
+) -> None:
+    def dying(work: Any, items: Any) -> Any:
+        marks = tmp_path / "marks"
+        marks.mkdir(exist_ok=True)
+
+        def once(item: Any) -> Any:
+            mark = marks / f"{type(item.items[0]).__name__}-{item.number}"
+            if not mark.exists():
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return work(item)
+
+        if hasattr(items[0], "number"):
+            yield from run_on(cluster)(once, items)
+        else:
+            yield from run_on(cluster)(work, items)
+
+    built = Index.build(
+        sample.PASSAGES,
+        tmp_path / "index",
+        encoder=load_encoder("static"),
+        shards=Spread(2, "hash", dying, remote=True),
+    )
+    assert len(list((tmp_path / "marks").iterdir())) == 3  # one part, two shards
+    assert check(tmp_path / "index").sound
+    here = Index.open(folder)
+    for question in QUESTIONS:
+        assert found(built.search(question)) == found(here.search(question))
+
+
+class Mortal:
+    """Answers as a pipeline of fakes does; the process that answers a certain question first dies of it."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+        self.pipeline = fake_pipeline()
+
+    def run(self, questions: Any) -> list[Case]:
+        if not self.mark.exists() and any("Joker" in text for text in questions):
+            self.mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.pipeline.run(questions)
+
+
+def test_predictions_are_those_of_one_process(cluster: Cluster, tmp_path: Path) -> None:
+    one, two = tmp_path / "one.json", tmp_path / "two.json"
+    predict(fake_pipeline(), "sample/questions", one, limit=40, batch=4)
+    mortal = LoadedOnce(partial(Mortal, tmp_path / "mark"))
+    predict(
+        mortal, "sample/questions", two, limit=40, batch=4, executor=run_on(cluster)
+    )
+    assert (tmp_path / "mark").exists()
+    assert one.read_bytes() == two.read_bytes()
+    assert not (tmp_path / "two.json.partial").exists()
+
+
+def fails(item: int) -> int:
+    raise BadInput(f"No {item}. Take another.")
+
+
+def test_errors_of_workers_are_raised_here(cluster: Cluster) -> None:
+    with pytest.raises(BadInput, match="Take another"):
+        list(run_on(cluster)(fails, [1, 2]))
+
+
+@pytest.mark.parametrize("installed, words", [("0.0.1", "version"), (None, "package")])
+def test_a_node_with_another_version(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, installed: Any, words: str
+) -> None:
+    def probe() -> Any:
+        def version() -> Any:
+            return installed
+
+        return version
+
+    monkeypatch.setattr(connection, "_probe", probe)
+    with pytest.raises(ClusterFault, match=rf"{words}.*pip install"):
+        connection.check_nodes(ray)
+
+
+def test_a_shard_that_is_missing_there(
+    cluster: Cluster, folder: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "index"
+    shutil.copytree(folder, copy)
+    shutil.rmtree(copy / "generation-1" / "shard-00001")
+    with pytest.raises((ClusterFault, DamagedIndex), match="Shard 2"):
+        ClusterIndex.on_cluster(copy)
+
+
+def test_no_cluster_there() -> None:
+    command = [sys.executable, "-m", "whichsense", "search", "who", "--cluster"]
+    run = subprocess.run(
+        [*command, "127.0.0.1:9"], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 1
+    assert "No Ray cluster answers at '127.0.0.1:9'" in run.stderr
+    assert "ray start --head" in run.stderr
+
+
+def test_search_says_its_coverage(folder: Path) -> None:
+    command = [sys.executable, "-m", "whichsense", "search", QUESTIONS[0], "--json"]
+    run = subprocess.run(
+        [*command, "--index", str(folder)], capture_output=True, text=True, check=True
+    )
+    assert json.loads(run.stdout)["coverage"] == 1
