@@ -135,6 +135,11 @@ def test_a_shard_that_is_gone_is_told(index: ClusterIndex, folder: Path) -> None
     assert held
     first = Index.open(folder).at(range(index.manifest.shard_rows[0]))
     assert held <= {passage.id for passage in first}
+    ray.kill(actors(index)[0][0], no_restart=True)
+    for method in ("bm25", "dense", "hybrid"):
+        hits = index.search(QUESTIONS[2], 20, method)  # type: ignore[arg-type]
+        assert isinstance(hits, Hits)
+        assert (hits, hits.coverage) == ([], 0)
 
 
 def test_a_slow_shard_is_asked_twice(cluster: Cluster, folder: Path) -> None:

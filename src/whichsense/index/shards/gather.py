@@ -122,7 +122,8 @@ class _Found:
         columns = []
         for column in zip(*answers.values(), strict=True):
             columns.append(np.concatenate(column))
-        rows, keys, *numbers = columns
+        # Where no shard answers, nothing was found.
+        rows, keys, *numbers = columns or [np.empty(0, np.int64)] * 4
         return cls(np.concatenate(shards), rows, keys, tuple(numbers))
 
     def take(self, places: NDArray[np.intp] | slice) -> _Found:
@@ -247,7 +248,7 @@ class Gatherer:
 def _head_by_words(answers: Mapping[int, Found], k: int, slack: float) -> _Found:
     """What may be among BM25's best k of all shards: those of the best k scores, and what is within `slack` of them."""
     found = _Found.of({number: by_words for number, (by_words, _) in answers.items()})
-    (scores,) = found.numbers
+    scores = found.numbers[0]
     order = np.lexsort((found.keys, -scores))
     if len(order) > k:
         lowest = scores[order[k - 1]] * (1 - slack)
@@ -261,7 +262,7 @@ def _nearest(answers: Mapping[int, Found], k: int) -> _Found:
     )
 
     found = _Found.of({number: near for number, (_, near) in answers.items()})
-    rough, cosines = found.numbers
+    rough, cosines = found.numbers[:2]
     return found.take(nearest_of(found.keys, rough, cosines, k))
 
 
