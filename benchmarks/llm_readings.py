@@ -17,6 +17,7 @@ import json
 import random
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -71,16 +72,24 @@ def draw(out: Path, seed: int) -> None:
     _write(out / "questions.json", drawn)
 
 
-def run(out: Path, name: str, answer: Callable[[str], dict[str, Any]]) -> None:
-    """Answer all questions that OUT/NAME.json does not have yet."""
+def run(
+    out: Path, name: str, answer: Callable[[str], dict[str, Any]], jobs: int
+) -> None:
+    """Answer all questions that OUT/NAME.json does not have yet, some at the same time."""
     path = out / f"{name}.json"
     rows = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     known = {row["question"] for row in rows}
-    for question in json.loads((out / "questions.json").read_text(encoding="utf-8")):
-        if question not in known:
-            begun = time.perf_counter()
-            row = {"question": question, **answer(question)}
-            row["seconds"] = round(time.perf_counter() - begun, 1)
+    questions = json.loads((out / "questions.json").read_text(encoding="utf-8"))
+    left = [question for question in questions if question not in known]
+
+    def timed(question: str) -> dict[str, Any]:
+        begun = time.perf_counter()
+        row = {"question": question, **answer(question)}
+        row["seconds"] = round(time.perf_counter() - begun, 1)
+        return row
+
+    with ThreadPoolExecutor(jobs) as pool:
+        for row in pool.map(timed, left):
             rows.append(row)
             _write(path, rows)
             print(json.dumps(row, ensure_ascii=False), flush=True)
@@ -156,25 +165,26 @@ def main() -> None:
     parser.add_argument("--url", default="")
     parser.add_argument("--model", default="")
     parser.add_argument("--samples", type=int, default=2)
+    parser.add_argument("--parallel", type=int, default=1, help="calls of a question")
+    parser.add_argument("--jobs", type=int, default=1, help="questions at a time")
     options = parser.parse_args()
     if options.command == "draw":
         return draw(options.out, options.seed)
     if options.command == "compact":
-        return run(options.out, "compact", through_pipeline(ws.load()))
+        return run(options.out, "compact", through_pipeline(ws.load()), options.jobs)
     settings = LLMSettings(
         url=options.url,
         model=options.model,
         timeout=_LONG,
         deadline=0,
-        fallback=False,
-        parallel=1,
+        parallel=options.parallel,
         samples=options.samples,
         cache_folder=str(options.out / "cache"),
     )
     if options.command == "plain":
-        return run(options.out, "plain", through_plain_prompt(settings))
+        return run(options.out, "plain", through_plain_prompt(settings), options.jobs)
     pipeline = ws.load("llm", llm=settings)
-    return run(options.out, "stages", through_pipeline(pipeline))
+    return run(options.out, "stages", through_pipeline(pipeline), options.jobs)
 
 
 if __name__ == "__main__":

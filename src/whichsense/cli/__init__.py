@@ -34,12 +34,18 @@ _COMMANDS = {
     "tune": "Find the threshold of a system's verification.",
     "predict": "Answer a dataset's questions with a system.",
     "evaluate": "Measure systems over a dataset.",
+    "prompts": "List, show and copy what language models are asked.",
     "serve": "Answer over HTTP: readings, searches, streams.",
     "mcp": "Answer as tools of the Model Context Protocol, over stdio.",
     "keys": "Make, list and revoke the API keys of a service.",
     "traces": "List, show, export and delete what a service was asked.",
 }
-_MODULES = {"keys": "serve.keys", "mcp": "serve.mcp", "traces": "serve.traces"}
+_MODULES = {
+    "keys": "serve.keys",
+    "mcp": "serve.mcp",
+    "prompts": "llm.prompts",
+    "traces": "serve.traces",
+}
 
 
 class _LazyGroup(click.Group):

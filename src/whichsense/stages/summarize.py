@@ -20,7 +20,7 @@ from whichsense.providers import (
 from whichsense.text.function_words import SUMMARY_STOP_WORDS
 from whichsense.text.sentences import sentences
 from whichsense.text.words import words
-from whichsense.types import Case, Citation, LongAnswer, Passage
+from whichsense.types import Case, Citation, LongAnswer, Passage, Reading
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
@@ -107,18 +107,34 @@ class LLMSummarizer:
         return think(self.endpoint, "summarize", cases, self._write, instead)
 
     def _write(self, talk: Talk, case: Case) -> Case:
-        from whichsense.models.llm.thinking.explaining import write_supported
+        from whichsense.models.llm.thinking.explaining import left_out, write_supported
 
         if not case.readings:
             return replace(case, long_answer=None)
         holds = partial(self._holds, passages=[hit.passage for hit in case.hits])
-        citations = []
+        citations: list[Citation] = []
         for citation in write_supported(talk, case, holds):
             citations.append(citation)
-            if self.on_sentence is not None:
-                self.on_sentence(citation)
+            self._tell(citation)
+        for reading in left_out(case.readings, citations):
+            # An answer that the model forgot, in the words of its evidence.
+            for citation in self._told_instead(case, reading):
+                citations.append(citation)
+                self._tell(citation)
         answer = LongAnswer(case.question, tuple(citations))
         return replace(case, long_answer=answer)
+
+    def _tell(self, citation: Citation) -> None:
+        if self.on_sentence is not None:
+            self.on_sentence(citation)
+
+    def _told_instead(self, case: Case, reading: Reading) -> tuple[Citation, ...]:
+        """One sentence of the embedded summarizer for one reading; none without it."""
+        if self.instead is None:
+            return ()
+        alone = replace(case, question=reading.question, readings=(reading,))
+        (done,) = self.instead.summarize([alone])
+        return done.long_answer.sentences[:1] if done.long_answer else ()
 
     def _holds(
         self, citation: Citation, passages: Sequence[Passage]

@@ -7,12 +7,12 @@ are filled in: `{question}`. A folder of the user's wins over those that ship, f
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from whichsense.errors import BadConfig, did_you_mean
+from whichsense.errors import BadConfig, BadInput, did_you_mean
 
 FOLDER = Path(__file__).with_name("prompts")
 _FIELD = re.compile(r"\{([a-z_]+)\}")
@@ -26,6 +26,8 @@ class Prompt:
     name: str
     system: str
     user: str
+    about: str = ""
+    """What it is for: the first line of its file."""
 
     @property
     def fields(self) -> set[str]:
@@ -69,7 +71,31 @@ def _read(path: Path) -> Prompt:
         raise BadConfig(
             f"'{path}' needs the headings '## system' and '## user', each once."
         )
-    return Prompt(path.stem, messages["system"], messages["user"])
+    about = parts[0].strip().partition("\n")[0]
+    return Prompt(path.stem, messages["system"], messages["user"], about)
+
+
+def read_text(name: str, folder: str = "") -> str:
+    """The file of a prompt as it is: the user's, or the one that ships."""
+    own = Path(folder) / f"{name}.md" if folder else None
+    path = own if own is not None and own.is_file() else FOLDER / f"{name}.md"
+    return path.read_text(encoding="utf-8")
+
+
+def copy_prompts(folder: Path, chosen: Iterable[str]) -> list[Path]:
+    """Copy prompts that ship into a folder, to be edited there. A file that is there already stays as it is. Returns
+    the files that are new."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        copied = []
+        for name in chosen:
+            path = folder / f"{name}.md"
+            if not path.exists():
+                path.write_text(read_text(name), encoding="utf-8")
+                copied.append(path)
+    except OSError as error:
+        raise BadInput(f"'{folder}' cannot be written to: {error}.") from None
+    return copied
 
 
 def check_folder(folder: str) -> Mapping[str, Prompt]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from whichsense.models.compact.people import features
@@ -22,7 +22,9 @@ from whichsense.types import Candidate, Policy, Span
 _JUDGED = 8  # candidates of the encoder
 _MOST = 6  # answers
 _CONSIDERED_OVER = 0.15
-_UNMENTIONED = 0.1  # the probability of an answer that the language model has read past
+SAYS_NOTHING = 0.5
+"""What the language model says of an answer in passages that it did not read."""
+_UNPROPOSED = 0.05  # the most that the encoder believes in an answer that it did not propose itself
 _SUREST = 0.9  # a language model is never surer than this: small ones say yes to much
 _LEAST = 0.01  # the encoder is never surer of the contrary
 
@@ -40,14 +42,19 @@ def weigh(probability: float, said: float, trust: float) -> float:
 
 
 def check_answers(
-    scene: Scene, given: Sequence[Candidate], trust: float, policy: Policy
+    scene: Scene,
+    given: Sequence[Candidate],
+    unnamed: Mapping[str, float],
+    trust: float,
+    policy: Policy,
 ) -> list[Candidate]:
     """The answers that are probable enough to be rewritten, most probable first: the language model's, and those that
     the encoder alone is sure of. None where both hardly believe that there is an answer.
 
-    `trust` is how much the language model's word counts.
+    `unnamed` has, for each passage that the language model read, by id, what its reply says of answers that it did not
+    name; `trust` is how much its word counts.
     """
-    candidates, said = _merge(scene, given)
+    candidates, said = _merge(scene, given, unnamed)
     if not candidates:
         return []
     chances, answerable = _encoder_probabilities(scene, candidates)
@@ -68,7 +75,7 @@ def check_answers(
 
 
 def _merge(
-    scene: Scene, given: Sequence[Candidate]
+    scene: Scene, given: Sequence[Candidate], unnamed: Mapping[str, float]
 ) -> tuple[list[Candidate], list[float]]:
     """The encoder's candidates and those that only the language model gives, with the latter's probabilities. Where
     both mean the same, the answer is written as the language model wrote it."""
@@ -91,7 +98,9 @@ def _merge(
             said.append(max(one.score for one in same))
         else:
             candidates.append(candidate)
-            said.append(_UNMENTIONED)
+            passages = [span.passage.id for span in candidate.spans]
+            read = [unnamed[one] for one in passages if one in unnamed]
+            said.append(max(read, default=SAYS_NOTHING))
     for one in left:
         candidates.append(one)
         said.append(one.score)
@@ -122,8 +131,9 @@ def _encoder_probabilities(
     for number, candidate in enumerate(candidates):
         place = _place_of(scene, candidate)
         if place is None:
-            # The encoder never proposed it: all that it says is the verdict on where it stands.
-            chances.append(1 / (1 + math.exp(-float(asked.verdict[number]))))
+            # The verdict on where it stands is no probability: it was fitted on what the encoder proposes.
+            verdict = 1 / (1 + math.exp(-float(asked.verdict[number])))
+            chances.append(min(verdict, _UNPROPOSED))
             continue
         row = features.of_answer(scene, place, number, asked)
         chances.append(standard.answer.probabilities([row])[0])

@@ -6,35 +6,77 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 
+from whichsense.models.compact.story.facts import is_whole
 from whichsense.models.llm.exchange import LLMFault
 from whichsense.models.llm.fences import clean, fence
 from whichsense.models.llm.replies import without_thoughts
 from whichsense.models.llm.talk import Talk
 from whichsense.models.llm.windows import best_window, fence_lines
 from whichsense.text.sentences import sentence_spans
-from whichsense.types import Case, Citation, Passage
+from whichsense.text.words import normalize
+from whichsense.types import Case, Citation, Passage, Reading
 
 _MOST_TOKENS = 320
 _MOST_PASSAGES = 8
 _LONGEST_PASSAGE = 90  # words
-LEAST_WORDS, MOST_WORDS = 60, 100
+_SEVERAL = (60, 100)  # words
+_ONE = (12, 40)  # words, where there is one reading
+# A paragraph that speaks of itself or of what it was given, and not of what was asked.
+_OF_ITSELF = re.compile(
+    r"\b(?:the|this|these) (?:paragraphs?|passages?|(?:given|following|provided) texts?)\b|\btext \d"
+    r"|\banswers? (?:to )?(?:the|this) question\b",
+    re.IGNORECASE,
+)
 _NUMBERS = re.compile(r"\s*\[(\d+(?:\s*[,;]\s*\d+)*)\]")
 
 
 def write_supported(
     talk: Talk, case: Case, holds: Callable[[Citation], Citation | None]
 ) -> Iterator[Citation]:
-    """The sentences that `holds` gives back, with what supports them. Raises `LLMFault` where none is left."""
-    is_empty = True
+    """The sentences that say something and that `holds` gives back, with what supports them, until there are enough
+    words. Raises `LLMFault` where none is left."""
+    _, most = words_wanted(case)
+    count = 0
     for written in write_sentences(talk, case):
-        citation = holds(written)
+        if not is_told(written.sentence):
+            continue
+        length = len(written.sentence.split())
+        citation = holds(written) if not count or count + length <= most else None
         if citation is not None:
-            is_empty = False
+            count += length
             yield citation
-    if is_empty:
+    if not count:
         raise LLMFault(
             f"The language model '{talk.endpoint.model}' wrote no sentence that its evidence supports."
         )
+
+
+def words_wanted(case: Case) -> tuple[int, int]:
+    """How many words a long answer has, at least and at most."""
+    return _ONE if len(case.readings) < 2 else _SEVERAL
+
+
+def is_told(sentence: str) -> bool:
+    """Whether a sentence is a whole one about what was asked.
+
+    >>> [is_told(text) for text in ("It opened in 1932.", "Cobalt Bridge.", "The paragraph says when it opened.")]
+    [True, False, False]
+    """
+    return is_whole(sentence) and not _OF_ITSELF.search(sentence)
+
+
+def left_out(
+    readings: Sequence[Reading], sentences: Sequence[Citation]
+) -> list[Reading]:
+    """The readings whose answers no sentence gives.
+
+    >>> told = [Citation("Ida Morrow directed the film of 1996.", ())]
+    >>> [one.answer for one in left_out([Reading("?", "Ida Morrow"), Reading("?", "Per Lund")], told)]
+    ['Per Lund']
+    """
+    text = normalize(" ".join(citation.sentence for citation in sentences))
+    padded = f" {text} "
+    return [one for one in readings if f" {normalize(one.answer)} " not in padded]
 
 
 def write_sentences(talk: Talk, case: Case) -> Iterator[Citation]:
@@ -47,14 +89,15 @@ def write_sentences(talk: Talk, case: Case) -> Iterator[Citation]:
     lines = []
     for reading in case.readings:
         lines.append(f"- {clean(reading.question)} {clean(reading.answer)}")
+    least, most = words_wanted(case)
     request = talk.request(
         "explain",
         _MOST_TOKENS,
         question=clean(case.question),
         readings=fence_lines(lines, "readings"),
         texts="\n".join(texts),
-        least=str(LEAST_WORDS),
-        most=str(MOST_WORDS),
+        least=str(least),
+        most=str(most),
     )
     for sentence in whole_sentences(talk.stream(request)):
         yield cite(sentence, passages)

@@ -10,7 +10,7 @@ from whichsense.models.llm.exchange import Reply
 from whichsense.models.llm.fences import clean
 from whichsense.models.llm.replies import choice_probability, parse_object, texts_of
 from whichsense.models.llm.talk import Talk
-from whichsense.models.llm.thinking.checks import check_answers
+from whichsense.models.llm.thinking.checks import SAYS_NOTHING, check_answers
 from whichsense.models.llm.windows import passage_window
 from whichsense.text.answers import fullest_form, group_answers
 from whichsense.text.spans import spans_of
@@ -45,6 +45,12 @@ class _Said:
     """That it answers the question."""
     answers: tuple[str, ...]
 
+    @property
+    def of_unnamed(self) -> float:
+        """The probability that an answer is right which stands in the passage and is not named. Models name one answer
+        of several and stop: beside a named one this says nothing."""
+        return SAYS_NOTHING if self.answers else self.probability
+
 
 @dataclass(frozen=True, slots=True)
 class _Mention:
@@ -75,13 +81,15 @@ def read_answers(talk: Talk, case: Case, compact: Compact) -> Case:
             )
         )
     mentions: list[_Mention] = []
+    unnamed: dict[str, float] = {}
     for hit, said in zip(hits, talk.ask(requests, _understand), strict=True):
         if said is not None:
             mentions += _find(said, hit, case.question)
+            unnamed[hit.passage.id] = said.of_unnamed
     answers = _group(mentions)
     if case.policy.careful:
         trust = talk.endpoint.settings.trust
-        answers = check_answers(scene, answers, trust, case.policy)
+        answers = check_answers(scene, answers, unnamed, trust, case.policy)
     is_ambiguous = len(answers) > 1
     return replace(judged, answers=tuple(answers), is_ambiguous=is_ambiguous)
 
