@@ -49,7 +49,7 @@ class _Said:
     def of_unnamed(self) -> float:
         """The probability that an answer is right which stands in the passage and is not named. Models name one answer
         of several and stop: beside a named one this says nothing."""
-        return SAYS_NOTHING if self.answers else self.probability
+        return SAYS_NOTHING if self.answers else min(self.probability, SAYS_NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
