@@ -24,6 +24,7 @@ _WINDOW = 200  # latencies from which a percentile is taken
 _FEWEST = 20
 _SOONEST = 0.02  # seconds before a second request, however fast a shard is
 _PATIENCE = 5.0  # seconds after which a shard counts as gone
+_GRACE = 0.25  # seconds that a shard is given whose actor is being started again
 _OPENING = 120.0
 
 
@@ -95,6 +96,8 @@ class RemoteShards:
         self._latencies = [Latencies() for _ in self._passages]
         self._frequencies: dict[str, int] = {}
         self._lock = threading.Lock()
+        self.away: set[int] = set()
+        """Shards whose actor died and has not answered since: others do not wait for them."""
         self.lengths = self._open(folder)
 
     def _open(self, folder: Path) -> Sequence[Lengths]:
@@ -153,6 +156,7 @@ class _Round:
         self._running: dict[Any, int] = {}
         self._asked = dict.fromkeys(arguments, 0)
         self._began = time.monotonic()
+        self._changed = self._began  # when a shard answered last
         self._answers: dict[int, Any] = {}
 
     def run(self) -> dict[int, Any]:
@@ -162,6 +166,10 @@ class _Round:
             left = self._began + _PATIENCE - time.monotonic()
             if left <= 0:
                 break
+            if self._only_away():
+                left = min(left, self._changed + _GRACE - time.monotonic())
+                if left <= 0:
+                    break
             wait = min(left, self._next_hedge())
             refs = list(self._running)
             ready, _ = self._ray.wait(refs, num_returns=1, timeout=max(wait, 0.001))
@@ -191,11 +199,17 @@ class _Round:
             raise
         except self._ray.exceptions.RayError:
             # Its actor died. Another replica may live.
+            self._shards.away.add(number)
             if self._asked[number] <= len(self._shards._replicas[number]):
                 self._send(number)
             return
-        seconds = time.monotonic() - self._began
-        self._shards._latencies[number].add(seconds)
+        self._shards.away.discard(number)
+        self._changed = time.monotonic()
+        self._shards._latencies[number].add(self._changed - self._began)
+
+    def _only_away(self) -> bool:
+        """Whether all that is still waited for are shards whose actor died."""
+        return set(self._arguments) - set(self._answers) <= self._shards.away
 
     def _slow(self) -> dict[int, float]:
         """When to ask again the shards that were asked once and have not answered."""

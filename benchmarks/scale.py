@@ -1,0 +1,218 @@
+"""How an index grows: rate, disk, memory and latency at several sizes, a line fitted through them, and what it says of
+sizes that were not measured.
+
+    python benchmarks/scale.py measure SIZE --folder work [--ask 20]      one size, in millions (0.1, 0.3, 1, 3, 10)
+    python benchmarks/scale.py fit --folder work [--out results.json]     all sizes that were measured
+
+Text is the local Wikipedia's (wikipedia/ in the data folder, WHICHSENSE_DATA). Where it runs out, articles are read
+again with their sentences in another order: the words are real, the passages new. `recombined` says how many.
+An index that is there is used again. Search is measured in a process of its own, so that memory is its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whichsense.corpus import Corpus, Report
+from whichsense.datasets import load
+from whichsense.datasets.folder import data_folder
+from whichsense.errors import IndexFault
+from whichsense.index import Index
+from whichsense.models.vectors.encoders import load_encoder
+from whichsense.types import Document, Method
+
+ARTICLES = ("passages", "simple_english_2021", "english_2021_part", "english_2015_part")
+METHODS: tuple[Method, ...] = ("bm25", "dense", "hybrid")
+QUESTIONS, K = 500, 100
+FAR = (24e6, 1e9)
+
+
+def documents() -> Iterator[tuple[Document, bool]]:
+    """Articles without end, and whether their sentences were put in another order."""
+    files = [data_folder() / "wikipedia" / f"{name}.jsonl.zst" for name in ARTICLES]
+    rounds = 0
+    while True:
+        rng = random.Random(rounds)
+        for record in Corpus(files).records(Report()):
+            if isinstance(record, Document):
+                yield (
+                    (_shuffled(record, rng, rounds), True)
+                    if rounds
+                    else (record, False)
+                )
+        rounds += 1
+
+
+def _shuffled(document: Document, rng: random.Random, rounds: int) -> Document:
+    sentences = re.split(r"(?<=[.!?])\s+", document.text)
+    rng.shuffle(sentences)
+    text = " ".join(sentences)
+    return Document(f"{rounds}/{document.id}", document.title, text, document.source)
+
+
+def write_corpus(path: Path, passages: int) -> int:
+    """Articles for about so many passages of 100 words, in JSON lines; how many passages are of recombined text."""
+    count = recombined = 0
+    with open(path, "w", encoding="utf-8") as out:
+        for document, is_shuffled in documents():
+            own = max(1, round(len(document.text.split()) / 100))
+            record = {"id": document.id, "title": document.title, "text": document.text}
+            out.write(json.dumps(record) + "\n")
+            count += own
+            recombined += own * is_shuffled
+            if count >= passages:
+                return recombined
+
+
+def measure(given: argparse.Namespace) -> None:
+    place = given.folder / f"{given.size:g}"
+    place.mkdir(parents=True, exist_ok=True)
+    try:
+        Index.open(place / "index")
+    except IndexFault:
+        recombined = write_corpus(place / "corpus.jsonl", round(given.size * 1e6))
+        began = time.perf_counter()
+        built = Index.build(place / "corpus.jsonl", place / "index")
+        by_words = time.perf_counter() - began
+        corpus, folder = place / "corpus.jsonl", place / "index"
+        began = time.perf_counter()
+        Index.build(corpus, folder, encoder=load_encoder("static"))
+        facts = {
+            "passages": len(built),
+            "recombined": recombined,
+            "words_seconds": by_words,
+            "both_seconds": time.perf_counter() - began,
+            "build_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "load": os.getloadavg(),
+        }
+        (place / "build.json").write_text(json.dumps(facts))
+        corpus.unlink()
+    command = [sys.executable, __file__, "search", str(given.size)]
+    command += ["--folder", str(given.folder), "--ask", str(given.ask)]
+    subprocess.run(command, check=True)
+
+
+def search(given: argparse.Namespace) -> None:
+    place = given.folder / f"{given.size:g}"
+    index = Index.open(place / "index")
+    texts = [question.text for question in islice(load("ambignq/dev"), QUESTIONS)]
+    disk: dict[str, int] = {}
+    for name, record in index.manifest.files.items():
+        part = name.partition("/")[0]
+        disk[part] = disk.get(part, 0) + record.size
+    facts: dict[str, Any] = {"disk": disk}
+    for method in METHODS:
+        facts[method] = _timed(lambda text: index.search(text, K, method), texts)  # noqa: B023
+    # Clean pages of mapped files can be dropped; what the process holds itself cannot.
+    facts["resident_mb"] = _resident("RssAnon")
+    facts["mapped_mb"] = _resident("RssFile")
+    if given.ask:
+        from whichsense.systems.build import load as load_system
+
+        pipeline = load_system(index=index)
+        pipeline.ask(texts[0])
+        facts["ask"] = _timed(pipeline.ask, texts[1 : 1 + given.ask])
+        facts["ask_resident_mb"] = _resident("RssAnon")
+    facts["load"] = os.getloadavg()
+    (place / "search.json").write_text(json.dumps(facts))
+    print(json.dumps(facts, indent=1))
+
+
+def _timed(work: Any, texts: list[str]) -> dict[str, float]:
+    seconds = []
+    for text in texts:
+        began = time.perf_counter()
+        work(text)
+        seconds.append(time.perf_counter() - began)
+    half, last = np.percentile(seconds, [50, 99])
+    return {"p50_ms": 1000 * float(half), "p99_ms": 1000 * float(last)}
+
+
+def _resident(kind: str) -> float:
+    with open("/proc/self/status", encoding="ascii") as lines:
+        for line in lines:
+            if line.startswith(kind):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def fit(given: argparse.Namespace) -> None:
+    """Straight lines through the measured sizes, with the standard error of what they say of larger ones."""
+    rows = []
+    for place in sorted(given.folder.iterdir()):
+        if (place / "search.json").exists():
+            both = json.loads((place / "build.json").read_text())
+            rows.append(both | json.loads((place / "search.json").read_text()))
+    rows.sort(key=lambda row: row["passages"])
+    sizes = np.array([row["passages"] for row in rows], dtype=float)
+    values = {
+        "disk_words_gb": [_disk(row, vectors=False) / 1e9 for row in rows],
+        "disk_gb": [_disk(row, vectors=True) / 1e9 for row in rows],
+        "resident_mb": [row["resident_mb"] for row in rows],
+        "build_hours": [row["both_seconds"] / 3600 for row in rows],
+    }
+    for method in METHODS:
+        values[f"{method}_p50_ms"] = [row[method]["p50_ms"] for row in rows]
+    carried = {name: _carried(sizes, np.array(value)) for name, value in values.items()}
+    result = {"rows": rows, "carried": carried}
+    print(json.dumps(carried, indent=1))
+    if given.out:
+        given.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def _disk(row: dict[str, Any], *, vectors: bool) -> int:
+    size = 0
+    for part, bytes_ in row["disk"].items():
+        if vectors or part != "vectors":
+            size += bytes_
+    return size
+
+
+def _carried(sizes: Any, values: Any) -> dict[str, Any]:
+    """The line, and its value with standard error at sizes that were not measured; None with fewer than three sizes."""
+    slope, start = np.polyfit(sizes, values, 1)
+    table: dict[str, Any] = {"a_million": slope * 1e6, "start": start}
+    left = values - (start + slope * sizes)
+    degrees = len(sizes) - 2
+    spread = float(np.sum((sizes - sizes.mean()) ** 2))
+    for far in FAR:
+        error = None
+        if degrees > 0:
+            noise = float(np.sqrt(np.sum(left**2) / degrees))
+            leverage = 1 + 1 / len(sizes) + (far - sizes.mean()) ** 2 / spread
+            error = noise * float(np.sqrt(leverage))
+        table[f"{far:g}"] = {"value": start + slope * far, "error": error}
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    for verb in ("measure", "search"):
+        one = verbs.add_parser(verb)
+        one.add_argument("size", type=float)
+        one.add_argument("--ask", type=int, default=20)
+        one.add_argument("--folder", type=Path, required=True)
+    last = verbs.add_parser("fit")
+    last.add_argument("--folder", type=Path, required=True)
+    last.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    {"measure": measure, "search": search, "fit": fit}[given.verb](given)
+
+
+if __name__ == "__main__":
+    main()
