@@ -75,7 +75,8 @@ def write_corpus(path: Path, passages: int) -> int:
             count += own
             recombined += own * is_shuffled
             if count >= passages:
-                return recombined
+                break
+    return recombined
 
 
 def measure(given: argparse.Namespace) -> None:
