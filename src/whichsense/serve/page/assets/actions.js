@@ -1,7 +1,7 @@
 // Copy, share, say that something is wrong.
 import {post} from './api.js';
 import {announce, button, make} from './dom.js';
-import {sureness} from './readings.js';
+import {inFullFirst, sureness} from './readings.js';
 import {troubleLine} from './trouble.js';
 
 /** What can be done with an answer. `talk` is what is shown; `isKept`: the service keeps cases for good. */
@@ -51,7 +51,7 @@ export async function copy(text) {
   }
 }
 
-const sourceOf = (reading) => reading.evidence[0]?.passage.title ?? reading.source;
+const sourceOf = (reading) => inFullFirst(reading)[0]?.passage.title ?? reading.source;
 
 export function asText({question, found, story}) {
   const lines = [question, ''];

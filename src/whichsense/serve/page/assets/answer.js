@@ -70,7 +70,7 @@ export class Answer {
   /** No answer: why, and the passages that come nearest. */
   nothing() {
     const {found, question, message, isPending} = this.talk;
-    const nearest = found.hits.slice(0, NEAREST).map(({passage}) => nearestPassage(passage));
+    const nearest = found.hits.slice(0, NEAREST).map(({passage}) => nearestPassage(question, passage));
     return make('section', {class: 'nothing'},
       make('h2', {}, 'No answer here'),
       make('p', {}, message || whyNothing(found)),

@@ -13,11 +13,13 @@ export class Documents {
     this.waiting = []; // rows of files that are still to be sent
     this.isSending = false;
     this.list = make('ul', {class: 'entries sources'});
+    this.present = make('div', {hidden: true}, make('h3', {class: 'divider'}, 'In the corpus'), this.list);
     this.added = make('ul', {class: 'entries uploads', 'aria-label': 'Files that were chosen'});
     this.adding = make('div', {class: 'adding'});
     this.said = make('div', {});
     this.element = make('section', {class: 'documents', 'aria-labelledby': 'documents-title'},
-      make('h2', {id: 'documents-title'}, 'Documents'), this.adding, this.added, this.said, this.list);
+      make('h2', {id: 'documents-title'}, 'Documents'), this.adding, this.added,
+      this.said, this.present);
   }
 
   /** What there is, and whether it may be changed. */
@@ -27,6 +29,7 @@ export class Documents {
       this.corpus = corpus;
       if (!this.adding.childElementCount) fill(this.adding, corpus.writable ? this.zone() : closed(corpus));
       fill(this.list, sources.map((one) => this.row(one)));
+      this.present.hidden = !sources.length;
       fill(this.said, note(sources, complete));
     } catch (problem) {
       fill(this.said, trouble(problem, () => this.load()));
@@ -98,8 +101,9 @@ export class Documents {
   row({source, title, documents, passages}) {
     const what = documents > 1 ? `${count(documents, 'document')}, ${count(passages, 'passage')}` : count(passages, 'passage');
     const line = make('p', {class: 'quiet'}, title !== source && documents === 1 && `${title} · `, what);
+    const whole = passages === 1 ? 'its passage' : `its ${count(passages, 'passage')}`;
     const ask = button('Remove', () => {
-      fill(act, make('span', {}, `Remove ${source} and its ${count(passages, 'passage')}? `),
+      fill(act, make('span', {}, `Remove ${source} and ${whole}? `),
         button('Remove', () => this.remove(source, item, act), {class: 'link', 'aria-label': `Remove ${source} for good`}), ' ', keep);
       keep.focus();
     }, {class: 'link', 'aria-label': `Remove ${source}`});

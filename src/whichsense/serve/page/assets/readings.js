@@ -19,7 +19,7 @@ export function readingEntry(question, reading, {number = 0, large = false, isPo
     rewriteLine(question, reading),
     make(large ? 'h2' : 'h3', {class: 'answer'}, reading.answer),
     sureLine(reading, isPossible),
-    reading.evidence.length > 0 && evidence(reading.evidence, keys));
+    reading.evidence.length > 0 && evidence(reading, keys));
 }
 
 function rewriteLine(question, reading) {
@@ -37,8 +37,8 @@ function sureLine(reading, isPossible) {
     make('span', {class: 'voice'}, `, ${percent} of 100`));
 }
 
-function evidence(spans, keys) {
-  const [first, ...others] = spans;
+function evidence(reading, keys) {
+  const [first, ...others] = inFullFirst(reading);
   const sentence = sentenceOf(first);
   const answer = {start: sentence.start, end: sentence.end, kind: 'answer'};
   const {link, panel} = linkOf(first, keys);
@@ -48,6 +48,15 @@ function evidence(spans, keys) {
     panel,
     othersLine(first, others, keys),
   ];
+}
+
+/** The evidence, that which has the answer word for word before that which has only a part of it. */
+export function inFullFirst({answer, evidence: spans}) {
+  const isFull = (span) => {
+    const {text} = span.passage;
+    return text.slice(unitOffset(text, span.start), unitOffset(text, span.end)) === answer;
+  };
+  return [...spans.filter(isFull), ...spans.filter((span) => !isFull(span))];
 }
 
 /** Where else it stands: each passage once. */

@@ -2,7 +2,7 @@
 import {count, make} from './dom.js';
 import {conversationOf} from './history.js';
 import {passageLink} from './passage.js';
-import {sentences} from './text.js';
+import {nearestSentence} from './text.js';
 
 /** What is talked about: the answer of a conversation, or a case from its link. */
 export function talkOf(data, caseId = '') {
@@ -48,9 +48,9 @@ export function whyNothing(found) {
   return `${count(found.hits.length, 'passage')} came near, but they probably hold no answer${chance}.`;
 }
 
-export function nearestPassage(passage) {
+/** A passage that came near: its sentence that has most of the question's words, and where it stands. */
+export function nearestPassage(question, passage) {
   const {link, panel} = passageLink(passage);
-  const first = sentences(passage.text)[0];
-  return make('li', {}, make('p', {class: 'evidence'}, passage.text.slice(0, first.end)),
+  return make('li', {}, make('p', {class: 'evidence'}, nearestSentence(question, passage.text)),
     make('p', {class: 'source'}, link), panel);
 }

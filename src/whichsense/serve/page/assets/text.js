@@ -115,6 +115,24 @@ export function sentences(text) {
   return found;
 }
 
+const SHORTEST = 25; // characters; less is the rest of a sentence that the cut went through
+
+/** The sentence of a text that has most of a question's telling words; of equal ones the first. */
+export function nearestSentence(question, text) {
+  const keys = new Set(words(question).map((word) => stem(word.key)).filter((key) => !COMMON.has(key)));
+  let best = {score: -1, sentence: text};
+  for (const {start, end} of sentences(text)) {
+    const sentence = text.slice(start, end).trim();
+    const shared = new Set(words(sentence).map((word) => stem(word.key)).filter((key) => keys.has(key)));
+    const score = sentence.length < SHORTEST ? 0 : shared.size + 0.5;
+    if (score > best.score) best = {score, sentence};
+  }
+  return best.sentence;
+}
+
+/** Plural and singular are one here. */
+const stem = (key) => (key.length > 4 ? key.replace(/(?:es|s)$/, '') : key);
+
 /** The sentence in which a span of a passage stands, with the span's offsets in it. */
 export function sentenceOf(span) {
   const text = span.passage.text;
