@@ -23,7 +23,6 @@ Prepare = Callable[[Any], None]
 
 
 def story(page: Any) -> None:
-    page.get_by_role("button", name="Tell the whole story").click()
     page.locator(".cite").last.click()
     page.locator(".story").scroll_into_view_if_needed()
 
@@ -37,11 +36,6 @@ def source(page: Any) -> None:
     choice(page)
     page.locator(".source-link").first.click()
     page.wait_for_selector(".panel .here")
-
-
-def nothing(page: Any) -> None:
-    ask(page, "Which colour is the moon of the planet Zorblax?")
-    page.wait_for_selector(".nothing")
 
 
 def loading(page: Any) -> None:
@@ -123,11 +117,6 @@ def closed(page: Any) -> None:
     page.wait_for_selector(".closed")
 
 
-def compared(page: Any) -> None:
-    ask(page)
-    page.wait_for_selector(".compare-actions button")
-
-
 def alone(page: Any) -> None:
     """One system: the service's word is changed on its way."""
 
@@ -152,17 +141,17 @@ def history(page: Any) -> None:
     page.get_by_role("button", name="Earlier").click()
 
 
-# Name → path ("/q": the Joker's case), what is done there.
+# Name → path (names in braces: ids of cases), what is done there.
 STATES: dict[str, tuple[str, Prepare]] = {
     "empty": ("/", lambda page: None),
     "loading": ("/", loading),
     "slow": ("/", slow),
-    "readings": ("/q", lambda page: page.wait_for_selector(".actions")),
-    "choice": ("/q", choice),
-    "source": ("/q", source),
-    "story": ("/q", story),
-    "history": ("/q", history),
-    "nothing": ("/", nothing),
+    "readings": ("/q/{joker}", lambda page: page.wait_for_selector(".actions")),
+    "choice": ("/q/{joker}", choice),
+    "source": ("/q/{joker}", source),
+    "story": ("/q/{story}", story),
+    "history": ("/q/{joker}", history),
+    "nothing": ("/q/{nothing}", lambda page: page.wait_for_selector(".nothing")),
     "offline": ("/", offline),
     "key": ("/", refused("key")),
     "busy": ("/", refused("busy")),
@@ -171,7 +160,10 @@ STATES: dict[str, tuple[str, Prepare]] = {
     "corpus": ("/corpus", corpus),
     "documents": ("/corpus", documents),
     "documents-closed": ("/corpus", closed),
-    "compare": ("/compare", compared),
+    "compare": (
+        "/compare/{joker}/{shallow}",
+        lambda page: page.wait_for_selector(".compare-actions button"),
+    ),
     "compare-alone": ("/compare", alone),
     "traces": ("/traces", lambda page: page.wait_for_selector(".entries li")),
     "traces-judged": ("/traces", traces),
@@ -179,19 +171,28 @@ STATES: dict[str, tuple[str, Prepare]] = {
 
 
 @pytest.fixture(scope="session")
-def judged(address: str, joker: str) -> None:
-    """Somebody said what is wrong with the Joker's case."""
+def ids(address: str, joker: str) -> dict[str, str]:
+    """Cases to show, by name. Somebody said what is wrong with the Joker's."""
     httpx = pytest.importorskip("httpx2")
     body = {"verdict": "down", "about": "answer", "correction": CORRECTION}
     httpx.post(f"{address}/v1/cases/{joker}/feedback", json=body)
+    ids = {"joker": joker}
+    for name, asked in (
+        ("story", {"question": JOKER, "clarify": True, "explain": True}),
+        ("shallow", {"question": JOKER, "system": "compact-shallow"}),
+        ("nothing", {"question": "Which colour is the moon of the planet Zorblax?"}),
+    ):
+        answer = httpx.post(f"{address}/v1/ask", json=asked, timeout=120)
+        ids[name] = answer.json()["id"]
+    return ids
 
 
 @pytest.mark.parametrize("state", STATES)
 def test_picture(
-    open_page: OpenPage, address: str, joker: str, judged: None, state: str
+    open_page: OpenPage, address: str, ids: dict[str, str], state: str
 ) -> None:
     path, prepare = STATES[state]
-    path = f"/q/{joker}" if path == "/q" else path
+    path = path.format_map(ids)
     PICTURES.mkdir(parents=True, exist_ok=True)
     for width, viewport in (("wide", WIDE), ("phone", PHONE)):
         for scheme in ("light", "dark"):

@@ -8,12 +8,12 @@ import {Stages} from './stages.js';
 import {corpusLine, summary, talkOf} from './talk.js';
 import {trouble} from './trouble.js';
 
-// Ambiguous questions of the embedded corpora; of another corpus nothing is known.
+// Questions to the embedded corpora; of another corpus nothing is known.
 export const EXAMPLES = {
   sample: ['Who played the Joker?', 'When was St. Petersburg founded?', 'How tall is the Statue of Liberty?',
     'What is the capital of Brazil?'],
-  handbook: ['What is the annual leave entitlement at Kelvane?', 'When does the canteen in Brantholm close?',
-    'How far back does the history in Morwen go?', 'How many appliances does Safety Notice 3/2025 affect?'],
+  handbook: ['Where did the works committee decide to move the paint shop?', 'How much water does the Skerry 24 extract a day?',
+    'Who is on call for Morwen in the week of 12 May?', 'How many books can be borrowed at a time from the Pendrake library?'],
 };
 
 /** The view: what is asked, the stages of it, and its answer. */

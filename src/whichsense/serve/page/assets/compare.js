@@ -174,7 +174,7 @@ function alone(name) {
   return make('section', {class: 'alone'},
     make('h2', {}, 'One system is served'),
     make('p', {}, `This service answers with ${name} alone. Start it with a second one to see both side by side:`),
-    make('pre', {tabindex: '0'}, make('code', {}, 'whichsense serve --compare systems/compact-shallow.toml')),
+    make('pre', {}, make('code', {}, 'whichsense serve --compare systems/compact-shallow.toml')),
     make('p', {class: 'quiet'}, 'A system is a TOML file that names a provider or a model for each stage. '
       + 'Models that both use are loaded once.'));
 }

@@ -49,7 +49,7 @@ export function create(info) {
   }
 
   function entry(passage) {
-    const text = passage.text.length > HALF ? `${passage.text.slice(0, HALF).trimEnd()} …` : passage.text;
+    const text = passage.text.length > HALF ? `${passage.text.slice(0, HALF).replace(/\s+\S*$/, '')} …` : passage.text;
     return make('li', {},
       make('div', {class: 'head'}, button(nameOf(passage), () => read(passage), {class: 'link'}),
         make('span', {class: 'figures'}, passage.id)),
