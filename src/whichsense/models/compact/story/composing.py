@@ -113,6 +113,9 @@ def _opening(
     gap = parse_question(restore_capitals(question, passages))
     differs = what_differs(question, readings)
     clause = gap.clause if gap is not None else ""
+    # What is asked was not stated of each answer: the passages may not speak of it at all.
+    if any(telling.stated is None for telling in tellings):
+        differs = clause = ""
     if differs:
         text = f"{clause or 'the answer'} depends on {differs}."
     elif clause:

@@ -20,6 +20,7 @@ _ABBREVIATION = re.compile(
     r"\b(?:Art|Sec|Fig|Op|Ch|pp?|feat|vs|al|Nos?|Vol|St|Mr|Mrs|Dr|[A-Z])\.$"
 )
 _ODD = re.compile(r"https?:|www\.|[|{}<>\\=_~^*]|\.\.\.|…|\b\w{40,}")
+_BEGINS = re.compile(r"(?:The|An?|In|On|At|It|He|She|They|This|These|There) [a-z]")
 _SHORTEST, _LONGEST = 4, 70  # words
 _MOST_SENTENCES = 40
 
@@ -59,6 +60,8 @@ def _without_heading(text: str, title: str) -> str:
 
     >>> _without_heading("Al Lee Albert Lee was a singer.", "Al Lee (singer)")
     'Albert Lee was a singer.'
+    >>> _without_heading("Farm policy The aim of farms is food.", "Farm policy")
+    'The aim of farms is food.'
     """
     name, _ = split_title(clean(title))
     for heading in (clean(title), name):
@@ -66,7 +69,8 @@ def _without_heading(text: str, title: str) -> str:
             continue
         rest = text[len(heading) :].lstrip()
         opening = rest.lower().split()[: len(heading.split()) + 3]
-        if rest[0].isupper() and heading.lower().split()[-1] in opening:
+        repeats_name = heading.lower().split()[-1] in opening
+        if rest[0].isupper() and (repeats_name or _BEGINS.match(rest)):
             return rest
     return text
 
