@@ -70,7 +70,8 @@ def joker(address: str) -> str:
     return case_id
 
 
-@pytest.fixture(scope="session")
+# Not for the session: its driver keeps an event loop running, beside which no other test could run one.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     if CHROMIUM is None:
         pytest.skip("There is no chromium: apt-get install chromium")

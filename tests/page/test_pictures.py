@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from browsing import JOKER, PHONE, PICTURES, WIDE, OpenPage, ask, problem
-from test_documents import drop, remove_all
+from test_page_documents import drop, remove_all
 from test_states import refuse
 
 pytestmark = pytest.mark.skipif(
