@@ -1,12 +1,13 @@
 """How an index grows: rate, disk, memory and latency at several sizes, a line fitted through them, and what it says of
 sizes that were not measured.
 
-    python benchmarks/scale.py measure SIZE --folder work [--ask 20]      one size, in millions (0.1, 0.3, 1, 3, 10)
+    python benchmarks/scale.py measure SIZE --folder work [--search]      one size, in millions (0.1, 0.3, 1, 3, 10)
+    python benchmarks/scale.py search SIZE --folder work [--ask 20]       its latencies, where it was built before
     python benchmarks/scale.py fit --folder work [--out results.json]     all sizes that were measured
 
 Text is the local Wikipedia's (wikipedia/ in the data folder, WHICHSENSE_DATA). Where it runs out, articles are read
 again with their sentences in another order: the words are real, the passages new. `recombined` says how many.
-An index that is there is used again. Search is measured in a process of its own, so that memory is its own.
+A build that is ended resumes. Search is measured in a process of its own, so that memory is its own.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ import numpy as np
 from whichsense.corpus import Corpus, Report
 from whichsense.datasets import load
 from whichsense.datasets.folder import data_folder
-from whichsense.errors import IndexFault
 from whichsense.index import Index
 from whichsense.models.vectors.encoders import load_encoder
 from whichsense.types import Document, Method
@@ -80,31 +80,57 @@ def write_corpus(path: Path, passages: int) -> int:
 
 
 def measure(given: argparse.Namespace) -> None:
+    """Build, in as many runs as it takes: a run that is ended (SIGTERM) is resumed by the next."""
     place = given.folder / f"{given.size:g}"
     place.mkdir(parents=True, exist_ok=True)
+    corpus = place / "corpus.jsonl"
+    if not (place / "corpus.json").exists():
+        recombined = write_corpus(corpus, round(given.size * 1e6))
+        (place / "corpus.json").write_text(json.dumps({"recombined": recombined}))
+    if not (place / "build.json").exists():
+        _build(place, corpus)
+        corpus.unlink()
+    if given.search:
+        command = [sys.executable, __file__, "search", str(given.size)]
+        command += ["--folder", str(given.folder), "--ask", str(given.ask)]
+        subprocess.run(command, check=True)
+
+
+def _build(place: Path, corpus: Path) -> None:
+    began, cpu_began = time.perf_counter(), time.process_time()
+    phases: dict[str, float] = {}
+
+    def say(line: str) -> None:
+        # Words are done: vectors begin.
+        phases["words_seconds"] = time.perf_counter() - began
+        phases["words_cpu"] = time.process_time() - cpu_began
+
+    runs = place / "runs.jsonl"
     try:
-        Index.open(place / "index")
-    except IndexFault:
-        recombined = write_corpus(place / "corpus.jsonl", round(given.size * 1e6))
-        began = time.perf_counter()
-        built = Index.build(place / "corpus.jsonl", place / "index")
-        by_words = time.perf_counter() - began
-        corpus, folder = place / "corpus.jsonl", place / "index"
-        began = time.perf_counter()
-        Index.build(corpus, folder, encoder=load_encoder("static"))
-        facts = {
-            "passages": len(built),
-            "recombined": recombined,
-            "words_seconds": by_words,
-            "both_seconds": time.perf_counter() - began,
-            "build_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        built = Index.build(
+            corpus, place / "index", encoder=load_encoder("static"), say=say
+        )
+    finally:
+        run = phases | {
+            "seconds": time.perf_counter() - began,
+            "cpu": time.process_time() - cpu_began,
+            "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             "load": os.getloadavg(),
         }
-        (place / "build.json").write_text(json.dumps(facts))
-        corpus.unlink()
-    command = [sys.executable, __file__, "search", str(given.size)]
-    command += ["--folder", str(given.folder), "--ask", str(given.ask)]
-    subprocess.run(command, check=True)
+        with open(runs, "a", encoding="utf-8") as out:
+            out.write(json.dumps(run) + "\n")
+    facts = json.loads((place / "corpus.json").read_text())
+    every = [json.loads(line) for line in runs.read_text().splitlines()]
+    facts |= {
+        "passages": len(built),
+        "seconds": sum(run["seconds"] for run in every),
+        "cpu": sum(run["cpu"] for run in every),
+        # A run that did not get to the vectors was words alone.
+        "words_cpu": sum(run.get("words_cpu", run["cpu"]) for run in every),
+        "build_rss_mb": max(run["rss_mb"] for run in every),
+        "runs": every,
+    }
+    (place / "build.json").write_text(json.dumps(facts))
 
 
 def search(given: argparse.Namespace) -> None:
@@ -164,7 +190,7 @@ def fit(given: argparse.Namespace) -> None:
         "disk_words_gb": [_disk(row, vectors=False) / 1e9 for row in rows],
         "disk_gb": [_disk(row, vectors=True) / 1e9 for row in rows],
         "resident_mb": [row["resident_mb"] for row in rows],
-        "build_hours": [row["both_seconds"] / 3600 for row in rows],
+        "build_cpu_hours": [row["cpu"] / 3600 for row in rows],
     }
     for method in METHODS:
         values[f"{method}_p50_ms"] = [row[method]["p50_ms"] for row in rows]
@@ -208,6 +234,7 @@ def main() -> None:
         one.add_argument("size", type=float)
         one.add_argument("--ask", type=int, default=20)
         one.add_argument("--folder", type=Path, required=True)
+        one.add_argument("--search", action="store_true")
     last = verbs.add_parser("fit")
     last.add_argument("--folder", type=Path, required=True)
     last.add_argument("--out", type=Path)

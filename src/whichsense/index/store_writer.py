@@ -18,8 +18,8 @@ from whichsense.index.store import END, KEYS, name_key
 
 _SAMPLES = 2000  # passages from which the dictionary is learned
 _LONGEST_SAMPLE = 2000  # bytes of each
-_DICTIONARY_BYTES = 32_768
-_LEVEL = 1  # level 3 takes a tenth less room and a quarter more time
+_DICTIONARY_BYTES = 112_640
+_LEVEL = 3  # level 1 and a dictionary of 32 kB: 8% more room, 2 µs less for a passage; level 6: 3% less, 20 µs more
 _BATCH = 256  # passages that are compressed together
 _BATCHES_WAITING = 4
 _SUFFIXES = (".data", ".ends", ".keys", ".dict")

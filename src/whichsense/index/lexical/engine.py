@@ -229,7 +229,7 @@ class Lexical:
         if not terms or not limit:
             return np.empty(0, np.int64), np.empty(0)
         query = any_of(self._schema, "body", terms)
-        wanted = limit + limit // 8 + 1  # room for equals of the last
+        wanted = 2 * limit  # room for equals of the last: a second search costs more
         with _readable(self.folder):
             while True:
                 hits = self._searcher.search(query, limit=wanted, count=False).hits
@@ -237,11 +237,12 @@ class Lexical:
                 if len(hits) < wanted or hits[-1][0] < lowest:
                     break
                 wanted *= 4
-            hits = [hit for hit in hits if hit[0] >= lowest]
-            addresses = [address for _, address in hits]
+            scores = np.array([score for score, _ in hits], dtype=np.float64)
+            scores = scores[scores >= lowest]
+            # Hits come best first, so that these are the first of them.
+            addresses = [address for _, address in hits[: len(scores)]]
             values = self._searcher.fast_field_values("row", addresses)
         rows = np.array(values, dtype=np.int64)
-        scores = np.array([score for score, _ in hits], dtype=np.float64)
         # Equal scores by row, however tantivy lays them out.
         order = np.lexsort((rows, -scores))
         return rows[order], scores[order]

@@ -7,6 +7,7 @@ texts, so that one index and its shards give the same passages, the same order a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -32,6 +33,10 @@ _WORDS = bytes.maketrans(
     bytes({*range(128)} - _LOWER - {*_LETTERS}) + _LETTERS,
     b" " * (128 - len(_LOWER) - len(_LETTERS)) + _LETTERS.lower(),
 )
+
+_HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
+# No term of a question has this byte: it is in no UTF-8.
+_NOT_ASCII = bytes.maketrans(bytes(range(128, 256)), b"\xff" * 128)
 
 Floats = NDArray[np.float64]
 
@@ -116,8 +121,15 @@ def exact_scores(
         last = scores[min(settled, len(scores)) - 1]
         again[scores > last * (1 + question.slack)] = False
     exact = scores.copy()
-    for place in np.flatnonzero(again).tolist():
-        exact[place] = _bm25(question, stored[place])
+    if not question.certain:
+        exact[:] = bm25_scores(question, stored)
+        return exact
+    # Lengths do not count, so that passages with the same terms as often have one score, and tantivy gives most of
+    # them the same bits: one of these is worked out for all.
+    places = np.flatnonzero(again)
+    _, first, same = np.unique(scores[places], return_index=True, return_inverse=True)
+    texts = [stored[place] for place in places[first].tolist()]
+    exact[places] = bm25_scores(question, texts)[same]
     return exact
 
 
@@ -132,8 +144,9 @@ def corrections(
     if question.certain:
         order = np.argsort(-together, kind="stable")
         near = _near_neighbours(together[order], question.slack)
-        for place in order[near & (order < len(scores))].tolist():
-            missing[place] = _bm25(question, stored[place]) - scores[place]
+        places = order[near & (order < len(scores))]
+        texts = [stored[place] for place in places.tolist()]
+        missing[places] = bm25_scores(question, texts) - scores[places]
     return missing
 
 
@@ -150,33 +163,74 @@ def _near_neighbours(scores: Floats, slack: float) -> NDArray[np.bool_]:
     return near
 
 
-def _bm25(question: Question, stored: bytes) -> float:
-    fields = stored.split(b"\n", TEXT)
-    words, folded = _spaced_words(fields[TITLE], fields[TEXT])
-    score = 0.0
-    for spaced, weight in question.spaced_terms:
-        frequency = words.count(spaced) if spaced.isascii() else 0
-        if folded:
-            frequency += folded.count(spaced)
-        if frequency:
-            score += weight * frequency / (frequency + question.saturation)
-    return score
+def bm25_scores(question: Question, stored: Sequence[bytes]) -> Floats:
+    """BM25's scores of passages, worked out from their texts.
 
-
-def _spaced_words(title: bytes, text: bytes) -> tuple[bytes, bytes]:
-    """The words of a passage, the title's twice, with two spaces between any two; and those that are not ASCII, as
-    tantivy indexes them. Its analyzer is too slow for the others.
-
-    >>> _spaced_words("Ötzi".encode(), b"A man")[1]
-    b' otzi  otzi '
+    The words of all passages are one text in which each term is looked for: a few long scans, not many short ones.
     """
-    body = b" %b\n%b\n%b " % (title, title, text)
+    bodies = []
+    ends = []  # of each passage in the joined text
+    length = 0
+    for entry in stored:
+        body = _indexed_words(entry)
+        bodies.append(body)
+        length += len(body)
+        ends.append(length)
+    words = b"".join(bodies)
+    scores = [0.0] * len(stored)
+    for term, weight in question.spaced_terms:
+        for place, frequency in _frequencies(words, ends, term).items():
+            scores[place] += weight * frequency / (frequency + question.saturation)
+    return np.array(scores)
+
+
+def _frequencies(words: bytes, ends: Sequence[int], term: bytes) -> dict[int, int]:
+    """How often a term occurs in each of some passages that are one text; those without it are left out.
+
+    >>> _frequencies(b" the cat  a cat  cat cat ", [9, 16, 25], b" cat ")
+    {0: 1, 1: 1, 2: 2}
+    """
+    frequencies: dict[int, int] = {}
+    number = 0  # of the passage
+    place = words.find(term)
+    while place >= 0:
+        while place >= ends[number]:
+            number += 1
+        frequencies[number] = frequencies.get(number, 0) + 1
+        place = words.find(
+            term, place + 1
+        )  # one space may end a word and begin the next
+    return frequencies
+
+
+def _indexed_words(stored: bytes) -> bytes:
+    """The words of a stored passage as tantivy indexes them, the title's twice, between spaces.
+
+    Its analyzer is slow, and needed only for words that are not ASCII: they follow the others.
+
+    >>> _indexed_words("7\\nÖtzi\\n\\n\\n0\\n5\\nA man".encode())
+    b' \\xff\\xfftzi \\xff\\xfftzi a man otzi otzi '
+    """
+    fields = stored.split(b"\n", TEXT)
+    body = b" %b\n%b\n%b " % (fields[TITLE], fields[TITLE], fields[TEXT])
     words = body.translate(_WORDS)
     if body.isascii():
-        return words.replace(b" ", b"  "), b""
-    other = [word for word in words.split() if not word.isascii()]
-    folded = "  ".join(_analyzer().analyze(b" ".join(other).decode()))
-    return words.replace(b" ", b"  "), f" {folded} ".encode()
+        return words
+    other = b" ".join(_words_beyond_ascii(words))
+    folded = " ".join(_analyzer().analyze(other.decode()))
+    return b"%b%b " % (words.translate(_NOT_ASCII), folded.encode())
+
+
+def _words_beyond_ascii(words: bytes) -> list[bytes]:
+    """The words of a text between spaces that are not ASCII, without splitting all of it."""
+    beyond = []
+    end = 0
+    for match in _HIGH_BYTES.finditer(words):
+        if match.start() >= end:
+            start = words.rfind(b" ", 0, match.start()) + 1
+            end = words.find(b" ", match.start())
+            beyond.append(words[start:end])
+    return beyond
 
 
 def rescored(
