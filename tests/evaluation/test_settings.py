@@ -40,7 +40,7 @@ from whichsense.testing import (
     FakeSummarizer,
     passage_hit,
 )
-from whichsense.types import FOR_BENCHMARKS, Case, Option
+from whichsense.types import FOR_BENCHMARKS, FOR_PEOPLE, Case, Option
 
 HITS = [passage_hit("Ann won in 2012.", "2012"), passage_hit("Bo won in 2016.", "2016")]
 PIPELINE = Pipeline(
@@ -101,6 +101,30 @@ def test_each_goal_has_its_form() -> None:
             {"title": "2016", "text": "Bo won in 2016."},
         ],
     }
+
+
+@dataclass(frozen=True)
+class Sparing:
+    """A reader that gives as few answers as it may."""
+
+    reader: FakeReader
+
+    def read(self, cases: Sequence[Case]) -> list[Case]:
+        read = self.reader.read(cases)
+        return [replace(one, answers=one.answers[: one.policy.least]) for one in read]
+
+
+def test_who_is_asked_has_a_choice() -> None:
+    """Of an only reading nothing could be asked. What is answered without asking stays as it is."""
+    assert isinstance(PIPELINE.reader, FakeReader)
+    sparing = replace(PIPELINE, reader=Sparing(PIPELINE.reader), policy=FOR_BENCHMARKS)
+    told = prediction(Setting("clarified answers"), sparing)
+    assert isinstance(told, dict) and told["asked"]
+    assert [one["answer"] for one in told["options"]] == ["Ann", "Bo"]
+    assert told["answers"] == ["Ann"]
+    people = replace(sparing, policy=FOR_PEOPLE)
+    told = prediction(Setting("clarified answers", policy="people"), people)
+    assert isinstance(told, dict) and not told["asked"]
 
 
 def test_options_are_read_anew_where_that_is_wanted() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 
 import pytest
@@ -23,9 +24,10 @@ from servers import (
 
 from whichsense.models.compact.scene import Compact
 from whichsense.models.llm.client import Endpoint
+from whichsense.models.llm.thinking.checks import check_answers
 from whichsense.stages.summarize import CompactSummarizer, LLMSummarizer
 from whichsense.testing import passage_hit
-from whichsense.types import Case, Citation, Reading, Span
+from whichsense.types import FOR_PEOPLE, Candidate, Case, Citation, Reading, Span
 
 _PLANTED = "Zorblax Quint"
 _INSTRUCTION = (
@@ -108,3 +110,21 @@ def test_a_long_answer_leaves_no_answer_out(compact: Compact) -> None:
     assert sentences[0] == "Harbour Lights was directed by Ida Morrow."
     assert len(sentences) == 2 and "Per Lund" in sentences[1]
     assert [one.title for one in told[1].passages] == ["Harbour Lights (2014 film)"]
+
+
+def test_an_answer_that_only_the_language_model_gives_is_hardly_believed(
+    compact: Compact,
+) -> None:
+    """However sure it is, and however well the place suits the encoder: else one planted word would be shown."""
+    case = compact.judge(Case(QUESTION, HITS))
+    scene = compact.scene_of(case)
+    passage = HITS[0].passage
+    start = passage.text.index("Ida Morrow")
+    place = Span(passage, start, start + len("Ida Morrow"))
+    given = [Candidate(_PLANTED, 0.99, (place,))]
+    for trust in (0.5, 1.0):
+        answers = check_answers(
+            scene, given, {}, trust, replace(FOR_PEOPLE, threshold=0.0)
+        )
+        scores = {answer.answer: answer.score for answer in answers}
+        assert scores[_PLANTED] < 0.35 < scores["Ida Morrow"]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.story.cases import JOKERS, case, reading
 
 from whichsense.models.compact.story.composing import Length, write_story
 from whichsense.models.compact.story.mentions import stand_alone
 from whichsense.models.compact.story.overlap import WordOverlap
-from whichsense.types import Case, Hit, LongAnswer, Passage
+from whichsense.types import FOR_BENCHMARKS, Case, Hit, LongAnswer, Passage
 
 JOKER = case("Who played the Joker?", *JOKERS)
 
@@ -81,11 +83,29 @@ def test_no_reading_says_so_and_cites_the_nearest_passages() -> None:
     assert story(Case("Who sang it?")).sentences == ()
 
 
-def test_what_is_merely_possible_is_not_told() -> None:
-    from dataclasses import replace
+def test_no_reading_is_followed_by_the_nearest_sentences() -> None:
+    text = "Ann Lee sang the song Rain in 1971. The weather was fine."
+    hit = Hit(Passage("1", "Rain (song)", text), 1.0)
+    answer = story(Case("When did Bo Finch sing the song Rain?", hits=(hit,)))
+    assert [one.sentence for one in answer.sentences[1:]] == [
+        text.partition(". ")[0] + "."
+    ]
 
-    probable = replace(JOKER, readings=JOKERS[1:], possible=JOKERS[:1])
-    assert "Ledger" not in story(probable).text
+
+def test_what_is_merely_possible_is_called_so() -> None:
+    unlikely = replace(JOKERS[0], confidence=0.2)
+    likelier = replace(JOKERS[2], confidence=0.4)
+    told = story(replace(JOKER, readings=JOKERS[1:2], possible=(likelier, unlikely)))
+    assert "Ledger" not in told.text
+    assert "Another possible answer is Cesar Romero: " in told.text
+    assert told.sentences[-1].passages == (JOKERS[2].evidence[0].passage,)
+
+
+def test_benchmarks_fill_one_answer_up_with_the_nearest_sentences() -> None:
+    one = replace(JOKER, readings=JOKERS[:1])
+    short = story(one).text
+    long = story(replace(one, policy=FOR_BENCHMARKS)).text
+    assert long.startswith(short) and len(long) > len(short)
 
 
 def test_readings_without_a_rewrite_are_told_by_their_sources() -> None:

@@ -84,12 +84,23 @@ class Setting:
                 f"A system that rewrites before it reads has no goal but 'readings'; this is '{self.goal}'."
             )
         if self.given in ("question", "documents"):
-            return answerer.run(texts, _STEPS[self.goal])
+            cases = answerer.run(texts, _STEPS[self.goal])
+            return [self._with_choices(answerer, case) for case in cases]
         cases = []
         evidence = answerer.run(texts, "evidence")
         for question, case in zip(questions, evidence, strict=True):
             cases.append(self._advance(answerer, question, case))
         return cases
+
+    def _with_choices(self, pipeline: Pipeline, case: Case) -> Case:
+        """CAmbigNQ asks about every question: where there is one reading only, the next one is offered beside it. What
+        would be answered without asking stays."""
+        is_asked = self.goal in ("clarification", "clarified answers")
+        if not is_asked or case.policy.careful or len(case.readings) > 1:
+            return case
+        offering = replace(pipeline, policy=replace(case.policy, least=_CHOICES))
+        (offered,) = offering.run([case.question], "clarification")
+        return replace(case, clarification=offered.clarification)
 
     def _advance(self, pipeline: Pipeline, question: Question, case: Case) -> Case:
         """The case with what the dataset gives, and with what is made from it."""
@@ -148,6 +159,8 @@ class Setting:
             answers = _in_dialogue(case.question, clarification, answers)
         return answers
 
+
+_CHOICES = 2  # options that a clarification offers at least
 
 # How far a pipeline goes for each goal.
 _STEPS: dict[str, Literal["readings", "clarification", "long answer"]] = {

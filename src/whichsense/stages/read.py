@@ -191,7 +191,9 @@ class CompactReader:
             if case.policy.careful:
                 answers = choose_answers(scene, case.policy)
             else:
-                answers = candidates_of(scene, scene.likely(case.policy.threshold))
+                policy = case.policy
+                places = scene.likely(policy.threshold, policy.least)
+                answers = candidates_of(scene, places)
             read.append(replace(judged, answers=tuple(answers)))
         return read
 

@@ -29,6 +29,9 @@ class Policy:
     threshold: float | None = None
     """Give every answer that is at least this probable: none that reaches it is kept
     apart as merely possible. None: the provider chooses."""
+    least: int = field(default=1, metadata={"json": False})
+    """Give at least so many answers where the evidence has as many candidates: who is
+    asked back is offered two. Only benchmarks ask for it."""
 
 
 FOR_PEOPLE = Policy("people", careful=True)

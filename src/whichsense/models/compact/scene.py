@@ -246,10 +246,11 @@ class Scene:
             return len(self.likely()) > 1
         return self.ambiguous >= under
 
-    def likely(self, threshold: float | None = None) -> list[int]:
-        """Places of the candidates that together have the highest expected F1, or of all that reach a threshold."""
+    def likely(self, threshold: float | None = None, least: int = 1) -> list[int]:
+        """Places of the candidates that together have the highest expected F1, or of all that reach a threshold; the
+        `least` likeliest in any case."""
         chances = [self.probabilities[place] for place in self.apart]
-        best = chosen(chances, self.judge.missing, threshold)
+        best = chosen(chances, self.judge.missing, threshold, least)
         return [self.apart[place] for place in best]
 
     @cached_property

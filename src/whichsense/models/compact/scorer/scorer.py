@@ -201,19 +201,24 @@ def _read_net(table: Mapping[str, Any], features: Sequence[str]) -> Net:
 
 
 def chosen(
-    probabilities: Sequence[float], missing: float, threshold: float | None = None
+    probabilities: Sequence[float],
+    missing: float,
+    threshold: float | None = None,
+    least: int = 1,
 ) -> list[int]:
-    """Choose candidates: the set with the highest expected F1, or all that reach `threshold`; one at least.
+    """Choose candidates: the set with the highest expected F1, or all that reach `threshold`; `least` in any case.
 
     With k given, Σp of them right, and n right ones in all, F1 is about 2 Σp / (k + n).
 
     >>> chosen([0.8, 0.7, 0.1], missing=0.2), chosen([0.9, 0.1], missing=0.0), chosen([0.3, 0.2], 0.0, threshold=0.25)
     ([0, 1], [0], [0])
+    >>> chosen([0.9, 0.1, 0.05], missing=0.0, least=2)
+    [0, 1]
     """
     order = sorted(range(len(probabilities)), key=lambda place: -probabilities[place])
     if threshold is not None:
         over = [place for place in order if probabilities[place] >= threshold]
-        return over or order[:1]
+        return order[: max(len(over), least)]
     expected = max(sum(probabilities) + missing, 1.0)
     best = 0
     best_value = 0.0
@@ -223,4 +228,4 @@ def chosen(
         if count == 1 or value > best_value:
             best = count
             best_value = value
-    return order[:best]
+    return order[: max(best, least)]

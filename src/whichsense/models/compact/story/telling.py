@@ -33,11 +33,12 @@ _LOOSE_ARTICLE = re.compile(
 )
 _NAMED = re.compile(r"[A-Z]\w*|\d+")
 _NEAREST = 10  # passages in which names of the question are looked for
+_NEAREST_READ = 5  # passages whose sentences are told where too little else is
 _SPANS = 3  # of an answer's evidence that are looked at
 _AROUND = 200  # characters before the sentence with the answer
 _LEAST_NEAR = 0.6  # share of the rewrite's words that stand near the answer
 _OWN = 0.2  # added to the share of the sentence in which the answer was found
-_LEAST_RELEVANT = 0.4  # share of the rewrite's words in a sentence that answers it
+_LEAST_RELEVANT = 0.2  # share of the rewrite's words in a sentence that answers it
 _LEAST_FLUENT = 0.3
 _LONGEST_FACT = 30  # words, where cuts allow it
 _MOST_WORDS = 45  # words of a fact in any case
@@ -81,9 +82,7 @@ class Telling:
     def adds(self, fact: Fact, told: frozenset[str]) -> bool:
         """Whether a fact says enough that the text before, of which `told` are the stems, does not."""
         least = _LEAST_NEW_WITH_ANSWER if fact is self.answer_fact else _LEAST_NEW
-        stems = content_stems(fact.text)
-        fresh = stems - told
-        return len(fresh) >= 3 and len(fresh) >= least * len(stems)
+        return says_more(fact.text, told, least)
 
     def _says_fact(self) -> bool:
         """Whether the sentence of the evidence says what the statement says: it then stands alone."""
@@ -230,6 +229,29 @@ def _context(
     for _, fact in others:
         if len(fact.text.split()) <= _MOST_WORDS:
             yield fact
+
+
+def says_more(text: str, told: frozenset[str], least: float = _LEAST_NEW) -> bool:
+    """Whether enough of a text's words are new beside what was told, of which these are the stems."""
+    stems = content_stems(text)
+    fresh = stems - told
+    return len(fresh) >= 3 and len(fresh) >= least * len(stems)
+
+
+def nearest_facts(case: Case) -> list[Fact]:
+    """Sentences of the best passages that share words with the question: the largest share first, of equals those of
+    the better passage."""
+    asked = content_stems(case.question)
+    near = []
+    for hit in case.hits[:_NEAREST_READ]:
+        for fact in facts(hit.passage):
+            shortened = _shorten(fact, ())
+            shared = len(asked & content_stems(shortened.text))
+            is_short = len(shortened.text.split()) <= _MOST_WORDS
+            if is_short and shared >= min(_LEAST_SHARED, len(asked)):
+                near.append((shared, shortened))
+    near.sort(key=lambda one: -one[0])
+    return [fact for _, fact in near]
 
 
 def content_stems(text: str) -> frozenset[str]:
