@@ -2,10 +2,11 @@
 
     python benchmarks/cluster.py predict --folder work [--questions 200] [--workers 1 2 4] [--index DIR] [--out FILE]
     python benchmarks/cluster.py chaos --index DIR [--seconds 300] [--every 2] [--out FILE]
+    python benchmarks/cluster.py overhead SOURCE… --folder work [--questions 300] [--out FILE]
 
 `predict` compares each file with that of `whichsense predict` in one process, and gives the rates. `chaos` kills an
 actor of a sharded index every few seconds while it is searched: a hit list that says it is complete must be the right
-one, and every search must end.
+one, and every search must end. `overhead` builds and searches by words, plainly and with one worker.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from whichsense import sample
 from whichsense.cluster import ClusterIndex, connect, run_on
 from whichsense.datasets import load
 from whichsense.evaluation.predict import LoadedOnce, predict
-from whichsense.index import Index
+from whichsense.index import Index, Spread
 from whichsense.index.shards.gather import coverage_of
 from whichsense.systems.build import build, built_answerer
 from whichsense.systems.settings import describe, load_settings
@@ -114,6 +115,34 @@ def chaos(given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def overhead(given: argparse.Namespace) -> dict[str, Any]:
+    texts = [question.text for question in islice(load("ambignq/dev"), given.questions)]
+    nodes = start_nodes(1)
+    result: dict[str, Any] = {}
+    with connect(nodes.address) as cluster:
+        one_worker = Spread(1, "hash", run_on(cluster, 1), remote=True)
+        for name, spread in (("plain", None), ("cluster", one_worker)):
+            began = time.perf_counter()
+            Index.build(given.sources, given.folder / name, shards=spread)
+            result[f"{name}_build_seconds"] = time.perf_counter() - began
+            print(result, flush=True)
+        plain = Index.open(given.folder / "plain")
+        result["passages"] = len(plain)
+        there = ClusterIndex.on_cluster(given.folder / "cluster")
+        same = 0
+        for name, index in (("plain", plain), ("cluster", there)):
+            seconds = []
+            for text in texts[:20] + texts:
+                began = time.perf_counter()
+                index.search(text)
+                seconds.append(time.perf_counter() - began)
+            result[f"{name}_p50_ms"] = 1000 * statistics.median(seconds[20:])
+        for text in texts:
+            same += _same(_found(plain.search(text)), _found(there.search(text)))
+        result["same"] = f"{same} of {len(texts)}"
+    return result
+
+
 def _kill(actor: Any) -> int:
     """Kill an actor's process. One that is away already is left alone."""
     ref = actor.__ray_call__.remote(lambda _: os.getpid())
@@ -149,10 +178,15 @@ def main() -> None:
     other.add_argument("--seconds", type=float, default=300.0)
     other.add_argument("--every", type=float, default=2.0)
     other.add_argument("--replicas", type=int, default=1)
-    for verb in (one, other):
+    third = verbs.add_parser("overhead")
+    third.add_argument("sources", nargs="+")
+    third.add_argument("--folder", type=Path, required=True)
+    third.add_argument("--questions", type=int, default=300)
+    for verb in (one, other, third):
         verb.add_argument("--out", type=Path)
     given = parser.parse_args()
-    result = predictions(given) if given.verb == "predict" else chaos(given)
+    work = {"predict": predictions, "chaos": chaos, "overhead": overhead}
+    result = work[given.verb](given)
     result["load"] = os.getloadavg()
     print(json.dumps(result, indent=1))
     if given.out:

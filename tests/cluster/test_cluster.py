@@ -18,15 +18,12 @@ import pytest
 
 ray = pytest.importorskip("ray", reason="needs pip install 'whichsense[cluster]'")
 
-from ray.cluster_utils import Cluster as Nodes
-
 from whichsense import sample
-from whichsense.cluster import Cluster, ClusterIndex, connect, connection, run_on
+from whichsense.cluster import Cluster, ClusterIndex, connection, run_on
 from whichsense.errors import BadInput, ClusterFault, DamagedIndex
 from whichsense.evaluation.predict import LoadedOnce, predict
 from whichsense.index import Index, Spread, check
 from whichsense.index.shards.gather import Hits, missing_note
-from whichsense.jobs.workers import run_here
 from whichsense.models.vectors.encoders import load_encoder
 from whichsense.pipeline import Pipeline
 from whichsense.stages.retrieve import IndexRetriever
@@ -43,29 +40,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 QUESTIONS = ("Who played the Joker?", "When was Mercury found?", "Where is Paris?")
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    """Two nodes of one core each, in processes of this machine."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 1})
-    nodes.add_node(num_cpus=1)
-    ray.init(address=nodes.address, log_to_driver=False, logging_level="ERROR")
-    try:
-        with connect(nodes.address) as connected:
-            yield connected
-    finally:
-        ray.shutdown()
-        nodes.shutdown()
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("sharded") / "index"
-    spread = Spread(2, "hash", run_here)
-    Index.build(sample.PASSAGES, place, encoder=load_encoder("static"), shards=spread)
-    return place
 
 
 @pytest.fixture

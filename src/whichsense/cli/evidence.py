@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from whichsense.cluster import Cluster
     from whichsense.index import Index
     from whichsense.index.saved_hits import SavedHits
+    from whichsense.jobs.workers import Executor
     from whichsense.types import Method
 
 
@@ -41,6 +42,28 @@ def cluster_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+def workers_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --workers to a command that has --cluster."""
+    return click.option(
+        "--workers",
+        type=click.IntRange(1),
+        metavar="N",
+        help="With --cluster: workers, of one core each. [default: one for each core]",
+    )(command)
+
+
+def use_executor(address: str | None, workers: int | None = None) -> Executor:
+    """Workers on the cluster at an address, until the command ends; this process without one."""
+    from whichsense.jobs.workers import run_here
+
+    connected = use_cluster(address)
+    if connected is None:
+        return run_here
+    from whichsense.cluster import run_on
+
+    return run_on(connected, workers)
+
+
 def use_cluster(address: str | None) -> Cluster | None:
     """The cluster at an address, until the command ends; None without an address."""
     if address is None:
@@ -57,11 +80,17 @@ def open_evidence(
     from whichsense import config, sample
 
     settings = config.find_config().retrieve
-    index = sample.open_index(folder or settings.index or None)
+    place = folder or settings.index or None
     if use_cluster(cluster):
         from whichsense.cluster import ClusterIndex
+        from whichsense.index.object_store import url_of
 
-        index = ClusterIndex.on_cluster(index.folder)
+        # At a URL, each shard is fetched where it is searched.
+        if place is None or url_of(place) is None:
+            place = sample.open_index(place).folder
+        index: Index = ClusterIndex.on_cluster(place)
+    else:
+        index = sample.open_index(place)
     return index, index.method(cast("Method | None", method) or settings.method)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -15,11 +14,13 @@ from whichsense.cli.evidence import (
     evidence_options,
     hits_option,
     open_hits_or_index,
-    use_cluster,
+    use_executor,
+    workers_option,
 )
 from whichsense.jobs.progress import show_progress
 
 if TYPE_CHECKING:
+    from whichsense.evaluation.predict import LoadedOnce
     from whichsense.evaluation.setting import ForWhom, Given, Goal, Options
     from whichsense.protocols import Answerer, Searchable
     from whichsense.types import Method
@@ -86,12 +87,7 @@ POLICIES = ("benchmarks", "people")
 @evidence_options
 @hits_option
 @cluster_option
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    metavar="N",
-    help="With --cluster: workers, of one core each. [default: one for each core]",
-)
+@workers_option
 @click.option(
     "--out",
     required=True,
@@ -150,10 +146,9 @@ def command(
     A run that was stopped or killed goes on where it was when the same command is given again.
     """
     from whichsense.evaluation.given import GivenDocuments
-    from whichsense.evaluation.predict import LoadedOnce, predict, questions_of
+    from whichsense.evaluation.predict import loaded_elsewhere, predict, questions_of
     from whichsense.evaluation.setting import Setting
-    from whichsense.jobs.workers import run_here
-    from whichsense.systems.build import build, built_answerer, travelling
+    from whichsense.systems.build import build
     from whichsense.systems.settings import describe, load_settings
     from whichsense.types import FOR_BENCHMARKS, FOR_PEOPLE
 
@@ -179,14 +174,9 @@ def command(
     for_whom = FOR_PEOPLE if policy == "people" else FOR_BENCHMARKS
     ready = build(table, index, for_whom)
     answerer: Answerer | LoadedOnce = ready.answerer
-    executor = run_here
-    if connected := use_cluster(cluster):
-        from whichsense.cluster import run_on
-
-        # One core is a worker's share.
-        place = travelling(index)
-        answerer = LoadedOnce(partial(built_answerer, table, place, for_whom, 1))
-        executor = run_on(connected, workers)
+    executor = use_executor(cluster, workers)
+    if cluster:
+        answerer = loaded_elsewhere(table, index, for_whom)
     with show_progress("answering", "questions") as progress:
         done = predict(
             answerer,

@@ -6,13 +6,21 @@ from pathlib import Path
 
 import click
 
-from whichsense.cli.evidence import evidence_options, open_evidence
+from whichsense.cli.evidence import (
+    cluster_option,
+    evidence_options,
+    open_evidence,
+    use_executor,
+    workers_option,
+)
 from whichsense.jobs.progress import show_progress
 
 
 @click.command()
 @click.argument("datasets", nargs=-1, required=True, metavar="NAME|FILE…")
 @evidence_options
+@cluster_option
+@workers_option
 @click.option(
     "--out",
     required=True,
@@ -46,6 +54,8 @@ def command(
     datasets: tuple[str, ...],
     folder: Path | None,
     method: str | None,
+    cluster: str | None,
+    workers: int | None,
     out: Path,
     k: int,
     rewrites: bool,
@@ -67,6 +77,9 @@ def command(
     if rewrites:
         for question in questions:
             texts += [rewrite.text for rewrite in rewrites_as_questions(question)]
+    executor = use_executor(cluster, workers)
     with show_progress("searching", "questions") as progress:
-        count = save_hits(index, texts, out, k=k, method=chosen, progress=progress)
+        count = save_hits(
+            index, texts, out, k=k, method=chosen, progress=progress, executor=executor
+        )
     print(f"{out}: {count:,} questions, {k} passages each")

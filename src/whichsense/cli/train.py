@@ -5,8 +5,14 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+from whichsense.cli.evidence import cluster_option, use_executor, workers_option
+
+if TYPE_CHECKING:
+    from whichsense.jobs.workers import Executor
 
 
 @click.command()
@@ -29,9 +35,23 @@ import click
     is_flag=True,
     help="At the recipe's tiny size: a minute on a CPU, over the embedded sample.",
 )
+@click.option(
+    "--sweep",
+    metavar="KEY=VALUE,…",
+    help="Train once for each value of a setting: --sweep train.seed=0,1,2.",
+)
+@cluster_option
+@workers_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
-    recipe: Path, out: Path | None, changes: tuple[str, ...], tiny: bool, as_json: bool
+    recipe: Path,
+    out: Path | None,
+    changes: tuple[str, ...],
+    tiny: bool,
+    sweep: str | None,
+    cluster: str | None,
+    workers: int | None,
+    as_json: bool,
 ) -> None:
     """Train what RECIPE describes: a TOML file, FILE.toml:VARIANT, or the name of a recipe that ships.
 
@@ -42,6 +62,13 @@ def command(
     from whichsense.train.recipes.chain import train_recipe
 
     say = partial(click.echo, err=True)
+    if cluster and not sweep:
+        raise click.UsageError(
+            "--cluster needs --sweep KEY=VALUE,…: its runs are what is spread."
+        )
+    if sweep:
+        _sweep(recipe, out, changes, tiny, sweep, use_executor(cluster, workers))
+        return
     trained = train_recipe(recipe, out, changes, tiny=tiny, say=say)
     if not is_first_process():
         return
@@ -59,3 +86,21 @@ def command(
     numbers = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
     steps = f"step {trained.best_step:,} of {trained.steps:,}"
     print(f"{trained.model}: {steps}, {numbers}")
+
+
+def _sweep(
+    recipe: Path,
+    out: Path | None,
+    changes: tuple[str, ...],
+    tiny: bool,
+    sweep: str,
+    executor: Executor,
+) -> None:
+    from whichsense.train.recipes.sweep import train_sweep
+
+    folder = out or Path("runs") / f"{Path(recipe).stem}-sweep"
+    for change, run in train_sweep(
+        recipe, folder, changes, sweep, tiny=tiny, executor=executor
+    ):
+        line = {"change": change, "model": str(run.model), "metrics": run.metrics}
+        print(json.dumps(line), flush=True)

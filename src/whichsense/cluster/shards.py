@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from whichsense.errors import ClusterFault, WhichsenseError
-from whichsense.index.folder import Manifest, verify_sizes
+from whichsense.index.folder import Manifest, parts_of, verify_sizes
 from whichsense.index.lexical.engine import Lengths
+from whichsense.index.object_store import fetch_manifest, fetch_parts, url_of
 from whichsense.index.shards.layout import check_label
 from whichsense.index.shards.shard import Shard
 
@@ -32,7 +33,8 @@ _OPENING = 120.0
 class ShardAddress:
     """Which shard an actor opens."""
 
-    folder: Path
+    place: str
+    """The index: a folder that every node sees, or a URL."""
     manifest: Manifest
     number: int
 
@@ -42,16 +44,31 @@ class _ShardActor:
 
     def __init__(self, address: ShardAddress) -> None:
         manifest, number = address.manifest, address.number
-        root = manifest.roots(address.folder)[number]
+        folder = _local(address)
+        root = manifest.roots(folder)[number]
         if manifest.sharding:
             count = len(manifest.sharding.rows)
             check_label(root, manifest.sharding.build, number, count)
         below = f"{root.name}/" if manifest.sharding else ""
-        verify_sizes(address.folder, manifest, below)
+        verify_sizes(folder, manifest, below)
         self._shard = Shard(root, dense=bool(manifest.encoder))
 
     def ask(self, verb: str, given: tuple[Any, ...]) -> Any:
         return getattr(self._shard, verb)(*given)
+
+
+def _local(address: ShardAddress) -> Path:
+    """The index's folder on this node; of an index at a URL, a copy of this shard alone."""
+    url = url_of(address.place)
+    if url is None:
+        return Path(address.place)
+    folder, _ = fetch_manifest(url)
+    manifest = address.manifest
+    parts = parts_of(manifest)
+    if manifest.sharding:
+        parts = [manifest.roots(folder)[address.number].name]
+    fetch_parts(url, folder, manifest, parts)
+    return folder
 
 
 class Latencies:
@@ -82,7 +99,7 @@ class Latencies:
 class RemoteShards:
     """The shards of an index as actors. Several threads may ask at the same time."""
 
-    def __init__(self, folder: Path, manifest: Manifest, replicas: int = 1) -> None:
+    def __init__(self, place: str, manifest: Manifest, replicas: int = 1) -> None:
         import ray
 
         self._ray = ray
@@ -91,16 +108,16 @@ class RemoteShards:
         actor = ray.remote(num_cpus=0, max_restarts=-1, max_concurrency=4)(_ShardActor)
         spread = actor.options(scheduling_strategy="SPREAD")
         for number in range(len(self._passages)):
-            address = ShardAddress(folder.resolve(), manifest, number)
+            address = ShardAddress(place, manifest, number)
             self._replicas.append([spread.remote(address) for _ in range(replicas)])
         self._latencies = [Latencies() for _ in self._passages]
         self._frequencies: dict[str, int] = {}
         self._lock = threading.Lock()
         self.away: set[int] = set()
         """Shards whose actor died and has not answered since: others do not wait for them."""
-        self.lengths = self._open(folder)
+        self.lengths = self._open(place)
 
-    def _open(self, folder: Path) -> Sequence[Lengths]:
+    def _open(self, place: str) -> Sequence[Lengths]:
         """Wait until all shards are open: an index begins whole."""
         lengths = []
         for number, actors in enumerate(self._replicas):
@@ -109,7 +126,7 @@ class RemoteShards:
                 lengths.append(self._ray.get(refs, timeout=_OPENING)[0])
             except self._ray.exceptions.RayError as error:
                 self.close()
-                raise _explained(error, folder, number) from None
+                raise _explained(error, place, number) from None
         return lengths
 
     def frequencies(self, terms: Sequence[str]) -> tuple[Mapping[str, int], set[int]]:
@@ -229,12 +246,12 @@ class _Round:
                 self._send(number)
 
 
-def _explained(error: Any, folder: Path, number: int) -> WhichsenseError:
+def _explained(error: Any, place: str, number: int) -> WhichsenseError:
     cause = getattr(error, "cause", None)
     if isinstance(cause, WhichsenseError):
         return cause
     reason = str(cause or error).strip().splitlines()[-1][:300]
     return ClusterFault(
-        f"Shard {number + 1} of '{folder}' could not be opened on the cluster ({reason}). "
+        f"Shard {number + 1} of '{place}' could not be opened on the cluster ({reason}). "
         "Every node must see that folder under the same path: use a shared file system."
     )

@@ -15,7 +15,14 @@ from whichsense.datasets import ConflictQuestion, Question
 from whichsense.errors import BadConfig
 from whichsense.evaluation.given import GivenDocuments
 from whichsense.evaluation.metric_models import load_judge, load_reader
-from whichsense.evaluation.predict import beside, is_of, predict, questions_of
+from whichsense.evaluation.predict import (
+    LoadedOnce,
+    beside,
+    is_of,
+    loaded_elsewhere,
+    predict,
+    questions_of,
+)
 from whichsense.evaluation.scoring import Result, score
 from whichsense.evaluation.setting import (
     POLICIES,
@@ -27,8 +34,9 @@ from whichsense.evaluation.setting import (
 )
 from whichsense.files import read_json, sha256
 from whichsense.jobs.progress import Progress, silent
+from whichsense.jobs.workers import Executor, run_here
 from whichsense.metrics.detection import detection
-from whichsense.protocols import Searchable
+from whichsense.protocols import Answerer, Searchable
 from whichsense.provenance import provenance
 from whichsense.systems.build import System, build
 from whichsense.systems.settings import SystemSettings, describe, load_settings
@@ -112,8 +120,12 @@ def evaluate_systems(
     data_dir: str | Path | None = None,
     limit: int | None = None,
     progress: Callable[[str], AbstractContextManager[Progress]] = _no_progress,
+    executor: Executor = run_here,
 ) -> Leaderboard:
-    """Run every system of a file over its dataset and score each as the official script does."""
+    """Run every system of a file over its dataset and score each as the official script does.
+
+    With an executor, the questions of each system are answered by its workers, which load the models themselves.
+    """
     config = load_as(LeaderboardConfig, path)
     if not config.systems:
         raise BadConfig(
@@ -147,16 +159,22 @@ def evaluate_systems(
             name = system.name
             # The number of questions keeps runs with different limits apart.
             predictions = out / f"{_file_name(name)}-{len(questions)}.json"
+            answerer: Answerer | LoadedOnce = system.answerer
+            if executor is not run_here:
+                policy = POLICIES[setting.policy]
+                answerer = loaded_elsewhere(system.settings, evidence, policy)
             with progress(name) as shown:
                 _run_system(
                     system,
                     evidence,
                     config.dataset,
                     predictions,
+                    answerer=answerer,
                     setting=setting,
                     data_dir=data_dir,
                     limit=limit,
                     progress=shown,
+                    executor=executor,
                 )
         result = score(
             benchmark, questions, predictions, allow_missing=True, name=name, **models
@@ -228,6 +246,8 @@ def _run_system(
     evidence: Searchable,
     dataset: str,
     predictions: Path,
+    *,
+    answerer: Answerer | LoadedOnce,
     setting: Setting,
     **options: Any,
 ) -> None:
@@ -236,7 +256,7 @@ def _run_system(
     if is_of(predictions, about, dataset, setting):
         return
     predict(
-        system.answerer,
+        answerer,
         dataset,
         predictions,
         setting=setting,

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ from whichsense.jobs.claims import same_fingerprint
 from whichsense.jobs.parts import closable
 from whichsense.jobs.progress import Progress, silent
 from whichsense.jobs.workers import Executor, run_here
-from whichsense.protocols import Answerer
+from whichsense.protocols import Answerer, Searchable
 from whichsense.provenance import provenance
+from whichsense.systems.build import built_answerer, travelling
+from whichsense.systems.settings import SystemSettings
+from whichsense.types import Policy
 
 _BATCH = 8
 
@@ -67,6 +71,14 @@ class LoadedOnce:
         if self._answerer is None:
             self._answerer = self._load()
         return self._answerer
+
+
+def loaded_elsewhere(
+    settings: SystemSettings, index: Searchable, policy: Policy
+) -> LoadedOnce:
+    """A system as each worker of an executor loads it. One core is a worker's share."""
+    place = travelling(index)
+    return LoadedOnce(partial(built_answerer, settings, place, policy, 1))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from whichsense.index.lexical.generation import Texts
 from whichsense.index.names import Names
 from whichsense.index.shards.layout import check_labels
 from whichsense.index.shards.shard import KEYS
+from whichsense.jobs.workers import Executor, run_here
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +49,23 @@ class Health:
         return "\n".join([*lines, verdict])
 
 
-def check(folder: str | Path) -> Health:
-    """Read every byte of an index and compare it with its manifest."""
+def check(folder: str | Path, executor: Executor = run_here) -> Health:
+    """Read every byte of an index and compare it with its manifest. An executor may read its parts elsewhere."""
     folder = Path(folder)
     try:
         manifest = folders.read_manifest(folder)
     except IndexFault as error:
         return Health(None, (str(error),), ())
-    problems = list(folders.damaged_files(folder, manifest))
+    items = []
+    for part in folders.parts_of(manifest):
+        items.append(_PartWork(folder.resolve(), manifest, part))
+    damage: dict[str, list[str]] = {}
+    for item, lines in executor(_read_part, items):
+        damage[item.part] = lines
+    problems: list[str] = []
+    for item in items:  # in the manifest's order, whoever was first
+        problems += damage[item.part]
+    problems += folders.unknown_files(folder, manifest)
     problems += _shard_faults(folder, manifest)
     problems += _contradictions(folder, manifest)
     notes = []
@@ -64,6 +74,19 @@ def check(folder: str | Path) -> Health:
             f"{name}: left by a write that was interrupted or is under way; harmless, the next write uses or removes it"
         )
     return Health(manifest, tuple(problems), tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class _PartWork:
+    """A part of an index that is read."""
+
+    folder: Path
+    manifest: Manifest
+    part: str
+
+
+def _read_part(work: _PartWork) -> list[str]:
+    return list(folders.damaged_files(work.folder, work.manifest, work.part))
 
 
 def _shard_faults(folder: Path, manifest: Manifest) -> Iterator[str]:

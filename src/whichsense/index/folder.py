@@ -174,10 +174,20 @@ def verify_sizes(folder: Path, manifest: Manifest, below: str = "") -> None:
             )
 
 
-def damaged_files(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """The slow check: one line for each file that is not what the manifest says."""
+def is_whole(folder: Path, manifest: Manifest) -> bool:
+    """Whether a generation is exactly what its manifest says, to the last byte."""
+    for part in parts_of(manifest):
+        if any(damaged_files(folder, manifest, part)):
+            return False
+    return not any(unknown_files(folder, manifest))
+
+
+def damaged_files(folder: Path, manifest: Manifest, part: str) -> Iterator[str]:
+    """The slow check: one line for each file of a part (see `parts_of`) that is not what the manifest says."""
     root = folder / manifest.folder
     for name, record in manifest.files.items():
+        if name.partition("/")[0] != part:
+            continue
         path = root / name
         if not path.exists():
             yield f"{name}: missing"
@@ -185,6 +195,16 @@ def damaged_files(folder: Path, manifest: Manifest) -> Iterator[str]:
             yield f"{name}: {path.stat().st_size:,} bytes instead of {record.size:,}"
         elif sha256(path) != record.sha256:
             yield f"{name}: content changed (checksum differs)"
+
+
+def parts_of(manifest: Manifest) -> list[str]:
+    """The files and folders right below a generation: shards, or the halves of an index."""
+    return list(dict.fromkeys(name.partition("/")[0] for name in manifest.files))
+
+
+def unknown_files(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """One line for each file that the manifest does not name."""
+    root = folder / manifest.folder
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
         if path.is_file() and name not in manifest.files and path.name not in TRANSIENT:

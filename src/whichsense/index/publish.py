@@ -19,7 +19,7 @@ from whichsense.index.folder import (
     TRANSIENT,
     FileRecord,
     Manifest,
-    damaged_files,
+    is_whole,
     leftovers,
     read_manifest,
 )
@@ -91,7 +91,7 @@ def finished(folder: Path) -> Manifest | None:
         manifest = read_manifest(folder / STAGING)
     except IndexFault:
         return None
-    if not (folder / manifest.folder).is_dir() or any(damaged_files(folder, manifest)):
+    if not (folder / manifest.folder).is_dir() or not is_whole(folder, manifest):
         return None
     return _served(folder, manifest)
 

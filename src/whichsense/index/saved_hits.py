@@ -17,7 +17,7 @@ import lzma
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any, TypeGuard, cast
@@ -25,7 +25,9 @@ from typing import IO, Any, TypeGuard, cast
 from whichsense.errors import BadInput
 from whichsense.files import read_jsonl, sha256
 from whichsense.index.search import Index
+from whichsense.jobs.parts import closable
 from whichsense.jobs.progress import Progress, silent
+from whichsense.jobs.workers import Executor, run_here
 from whichsense.types import Hit, Method, Passage
 
 _BATCH = 64  # questions that are searched together
@@ -124,8 +126,12 @@ def save_hits(
     k: int = 100,
     method: Method | None = None,
     progress: Progress = silent,
+    executor: Executor = run_here,
 ) -> int:
-    """Search for all questions, each once, and write the hits. The file appears when all are searched."""
+    """Search for all questions, each once, and write the hits. The file appears when all are searched.
+
+    An executor may search elsewhere, where the index's folder is opened once more.
+    """
     unique = list(dict.fromkeys(questions))
     head = {
         "kept": 1,
@@ -137,9 +143,8 @@ def save_hits(
     written: set[str] = set()  # ids of passages
     with _line_writer(Path(path)) as write:
         write(head)
-        for start in range(0, len(unique), _BATCH):
-            batch = unique[start : start + _BATCH]
-            results = index.search_many(batch, k, method)
+        done = 0
+        for batch, results in _searched(index, unique, k, method, executor):
             for question, hits in zip(batch, results, strict=True):
                 ranked = []
                 for hit in hits:
@@ -149,9 +154,58 @@ def save_hits(
                         written.add(passage.id)
                         write(_record(passage))
                 write({"question": question, "hits": ranked})
-            done = start + len(batch)
+            done += len(batch)
             progress(done / len(unique), done)
     return len(unique)
+
+
+class _Searching:
+    """What a worker does: search for a batch of questions, over an index that it opens once."""
+
+    def __init__(self, index: Index, k: int, method: Method | None) -> None:
+        self._place = index.origin
+        self._k = k
+        self._method = method
+        self._index: Index | None = index
+
+    def __getstate__(self) -> dict[str, Any]:
+        """It travels without what is open."""
+        return self.__dict__ | {"_index": None}
+
+    def __call__(self, batch: _Batch) -> list[list[Hit]]:
+        if self._index is None:
+            self._index = Index.open(self._place)
+        return self._index.search_many(batch.questions, self._k, self._method)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Questions that are searched together."""
+
+    number: int
+    questions: Sequence[str]
+
+
+def _searched(
+    index: Index,
+    questions: Sequence[str],
+    k: int,
+    method: Method | None,
+    executor: Executor,
+) -> Iterator[tuple[Sequence[str], list[list[Hit]]]]:
+    """Batches of questions with their hits, in order, however they are completed."""
+    batches = []
+    for start in range(0, len(questions), _BATCH):
+        batches.append(_Batch(len(batches), questions[start : start + _BATCH]))
+    work = _Searching(index, k, method)
+    early: dict[int, list[list[Hit]]] = {}
+    following = 0
+    with closing(closable(executor(work, batches))) as completed:
+        for batch, results in completed:
+            early[batch.number] = results
+            while following in early:
+                yield batches[following].questions, early.pop(following)
+                following += 1
 
 
 def _is_head(record: Any) -> TypeGuard[dict[str, Any]]:

@@ -19,6 +19,7 @@ from whichsense.index.dense.encode import encoder_of
 from whichsense.index.folder import Manifest
 from whichsense.index.growth import Cutting
 from whichsense.index.names import Names
+from whichsense.index.object_store import local_folder
 from whichsense.index.shards.gather import Gatherer, LocalShards, Shards
 from whichsense.index.shards.layout import Spread, check_labels
 from whichsense.index.shards.shard import Shard
@@ -52,6 +53,8 @@ class Index:
         self._shards = shards or _open_shards(folder, manifest)
         self._gatherer = Gatherer(self._shards, manifest.shard_passages)
         self._encoder = encoder
+        self.origin: str | Path = folder
+        """What was opened: the folder, or the URL that it is a copy of."""
         self._cleanup: weakref.finalize[..., Index] | None = None
 
     @classmethod
@@ -121,7 +124,7 @@ class Index:
     @classmethod
     def open(cls, folder: str | Path, encoder: Encoder | None = None) -> Index:
         """The generation that is served now. A writer may publish the next one in this very moment: then try again."""
-        folder = Path(folder)
+        origin, folder = folder, local_folder(folder)
         seen = None  # the generation that could not be opened
         while True:
             manifest = folders.read_manifest(folder)
@@ -130,6 +133,7 @@ class Index:
                     check_labels(manifest.roots(folder), manifest.sharding)
                 folders.verify_sizes(folder, manifest)
                 index = cls(folder, manifest, encoder)
+                index.origin = origin
                 # Nothing was swept away while it was opened.
                 folders.verify_sizes(folder, manifest)
                 return index

@@ -30,6 +30,7 @@ from whichsense.index.staging import (
 )
 from whichsense.jobs.progress import Progress, silent, unsaid
 from whichsense.jobs.stopping import Stopped, stop_requested
+from whichsense.jobs.workers import Executor
 from whichsense.protocols import Encoder
 from whichsense.types import Passage
 
@@ -71,8 +72,9 @@ def add(
     progress: Progress = silent,
     say: Callable[[str], None] = unsaid,
     checkpoint_seconds: float = 60.0,
+    executor: Executor | None = None,
 ) -> Manifest:
-    """Add sources to an index, cut and encoded as the rest of it was."""
+    """Add sources to an index, cut and encoded as the rest of it was. An executor does the work of a sharded one."""
     # The file's name goes into the ids, so that document 1 of this file is not document 1 of another.
     corpus = make_corpus(sources, format=format, encoding=encoding, prefix=True)
     # Both before the lock, which makes the folder: a mistyped folder or source is an error and nothing else.
@@ -90,7 +92,7 @@ def add(
             say,
         )
         if base.sharding:
-            return grow_shards(growth, Spread.of(base.sharding))
+            return grow_shards(growth, Spread.of(base.sharding, executor))
         return _grow(growth, checkpoint_seconds)
 
 

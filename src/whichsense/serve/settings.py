@@ -25,6 +25,8 @@ class ServiceSettings:
 
     index: str = ""
     """A folder, or "sample" or "handbook"; empty: the sample."""
+    cluster: str = ""
+    """The Ray cluster on which the index's shards are searched; empty: this process searches."""
     system: str = "compact"
     """What answers: a system's file, or "compact"."""
     compare: tuple[str, ...] = ()

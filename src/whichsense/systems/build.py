@@ -187,13 +187,16 @@ def _stage(
     return trained[key]
 
 
-def travelling(index: Searchable) -> Searchable | Path:
-    """What stands for an index on its way to a worker elsewhere: its folder. Other evidence goes along whole."""
-    return index.folder if isinstance(index, Index) else index
+def travelling(index: Searchable) -> Searchable | str | Path:
+    """What stands for an index on its way to a worker elsewhere: where it is. Other evidence goes along whole."""
+    return index.origin if isinstance(index, Index) else index
 
 
 def built_answerer(
-    settings: SystemSettings, index: Searchable | Path, policy: Policy, threads: int
+    settings: SystemSettings,
+    index: Searchable | str | Path,
+    policy: Policy,
+    threads: int,
 ) -> Answerer:
     """A system over an index that is opened here: what a worker loads once."""
     return build(settings, _open_index(index), policy, threads=threads).answerer

@@ -14,6 +14,7 @@ from whichsense.cli.evaluate.options import (
     json_option,
     limit_option,
 )
+from whichsense.cli.evidence import cluster_option, use_executor, workers_option
 from whichsense.jobs.progress import show_progress
 
 if TYPE_CHECKING:
@@ -70,9 +71,16 @@ _COUNTS = ("options_per_question", "distinct_answers", "length", "answers_per_qu
 @click.argument("file", type=PATH, metavar="SYSTEMS.toml")
 @data_dir_option
 @limit_option
+@cluster_option
+@workers_option
 @json_option
 def systems(
-    file: Path, data_dir: Path | None, limit: int | None, as_json: bool
+    file: Path,
+    data_dir: Path | None,
+    limit: int | None,
+    cluster: str | None,
+    workers: int | None,
+    as_json: bool,
 ) -> None:
     """Compare systems: their scores, each over its 95% interval, and seconds per question.
 
@@ -86,6 +94,7 @@ def systems(
         data_dir=data_dir,
         limit=limit,
         progress=lambda name: show_progress(name, "questions"),
+        executor=use_executor(cluster, workers),
     )
     if as_json:
         print(json.dumps(leaderboard.as_dict()))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from whichsense.cli.evidence import cluster_option, use_cluster
+from whichsense.cli.evidence import cluster_option, use_executor
 from whichsense.cli.index.printing import health_table, print_built, readable, summary
 from whichsense.jobs.progress import show_progress
 
@@ -130,12 +130,14 @@ def build(
 @command.command()
 @_folder_argument
 @_sources_argument
+@cluster_option
 @_format_option
 @_encoding_option
 @as_json
 def add(
     folder: Path,
     sources: tuple[str, ...],
+    cluster: str | None,
     format_: str | None,
     encoding: str | None,
     as_json: bool,
@@ -151,6 +153,7 @@ def add(
             encoding=encoding,
             progress=progress,
             say=_say,
+            executor=use_executor(cluster) if cluster else None,
         )
     print_built(manifest, folder, as_json)
 
@@ -216,12 +219,13 @@ def info(folder: Path, as_json: bool) -> None:
 
 @command.command()
 @_folder_argument
+@cluster_option
 @as_json
-def check(folder: Path, as_json: bool) -> None:
+def check(folder: Path, cluster: str | None, as_json: bool) -> None:
     """Read every byte of the index in DIR, and print any damage and the generation that is served."""
     from whichsense import index
 
-    health = index.check(folder)
+    health = index.check(folder, use_executor(cluster))
     if as_json:
         print(json.dumps(health_table(health)))
     else:
@@ -259,12 +263,9 @@ def senses(name: str, folder: Path, as_json: bool) -> None:
 def _spread(shards: int, by: str, address: str | None) -> Spread:
     from whichsense.index import Spread
 
-    cluster = use_cluster(address)
-    if cluster is None:
+    if address is None:
         return Spread(shards, by)
-    from whichsense.cluster import run_on
-
-    return Spread(shards, by, run_on(cluster), remote=True)
+    return Spread(shards, by, use_executor(address), remote=True)
 
 
 def _say(line: str) -> None:

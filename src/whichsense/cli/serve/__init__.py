@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
-from whichsense.cli.evidence import evidence_options, open_evidence
+from whichsense.cli.evidence import cluster_option, evidence_options, open_evidence
 from whichsense.errors import require
 
 
 @click.command()
 @evidence_options
+@cluster_option
 @click.option(
     "--system",
     type=click.Path(path_type=Path),
@@ -109,6 +110,7 @@ from whichsense.errors import require
 def command(
     folder: Path | None,
     method: str | None,
+    cluster: str | None,
     system: Path | None,
     compare: tuple[Path, ...],
     host: str,
@@ -136,6 +138,7 @@ def command(
     index, chosen = open_evidence(folder, method)
     settings = ServiceSettings(
         index=str(index.folder),
+        cluster=cluster or "",
         system=str(system or "compact"),
         compare=tuple(str(path) for path in compare),
         method=chosen,

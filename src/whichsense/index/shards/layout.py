@@ -41,9 +41,12 @@ class Spread:
             raise BadInput(f"No way to shard by '{self.by}'. Choose hash or source.")
 
     @classmethod
-    def of(cls, sharding: Sharding) -> Spread:
-        """As an index is spread already."""
-        return cls(len(sharding.rows), sharding.by)
+    def of(cls, sharding: Sharding, executor: Executor | None = None) -> Spread:
+        """As an index is spread already; the work is done here, or by an executor elsewhere."""
+        count, by = len(sharding.rows), sharding.by
+        if executor is None:
+            return cls(count, by)
+        return cls(count, by, executor, remote=True)
 
     def shard_of(self, fingerprint: int, source: str) -> int:
         """The number of a passage's shard."""

@@ -91,6 +91,10 @@ class Engine:
     def load(self) -> None:
         """Open the index and load the models, once, in a thread of its own."""
         index = sample.open_index(self._settings.index or None)
+        if self._settings.cluster:
+            from whichsense.cluster import ClusterIndex
+
+            index = ClusterIndex.connected(self._settings.cluster, index.origin)
         if self._builds is None:
             self._builds = _default_builds(self._settings)
             for system in (self._settings.system, *self._settings.compare):

@@ -1,0 +1,113 @@
+"""An index in an object store: its files are fetched into a local cache, each checked against the manifest.
+
+A place is a URL that fsspec knows: s3://bucket/folder, gs://…, file://…. The copy has a folder of its own for each
+manifest, so that files of two builds never meet there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from whichsense.errors import DamagedIndex, NoIndex, require
+from whichsense.files import cache_folder, sha256, write_atomically
+from whichsense.index.folder import MANIFEST, Manifest, parts_of, read_manifest
+
+# A path of the system drops one of the two slashes.
+_URL = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.DOTALL)
+
+
+def url_of(place: str | Path) -> str | None:
+    """The URL that a place is; None for a folder of this machine.
+
+    >>> url_of(Path("s3://bucket/wiki")), url_of("file:///data/wiki"), url_of("data/wiki")
+    ('s3://bucket/wiki', 'file:///data/wiki', None)
+    """
+    match = _URL.fullmatch(str(place))
+    if match is None:
+        return None
+    scheme, rest = match.groups()
+    return f"{scheme}:///{rest}" if scheme == "file" else f"{scheme}://{rest}"
+
+
+def local_folder(place: str | Path) -> Path:
+    """The folder of an index: the place itself, or a copy of all that is at a URL."""
+    url = url_of(place)
+    if url is None:
+        return Path(place)
+    folder, manifest = fetch_manifest(url)
+    fetch_parts(url, folder, manifest, parts_of(manifest))
+    return folder
+
+
+def fetch_manifest(url: str) -> tuple[Path, Manifest]:
+    """The manifest at a URL, and the folder of its copy."""
+    store, root = _open_store(url)
+    try:
+        body = store.cat_file(f"{root}/{MANIFEST}")
+    except FileNotFoundError:
+        raise NoIndex(
+            f"There is no index at '{url}'. Build one in a folder, and copy that folder there."
+        ) from None
+    except OSError as error:
+        raise _unreachable(url, error) from None
+    name = hashlib.sha256(url.encode() + b"\n" + body).hexdigest()[:20]
+    folder = cache_folder() / "fetched" / name
+    if not (folder / MANIFEST).exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / MANIFEST, body.decode())
+    return folder, read_manifest(folder)
+
+
+def fetch_parts(
+    url: str, folder: Path, manifest: Manifest, parts: Iterable[str]
+) -> None:
+    """Fetch what the copy lacks of some parts (see `parts_of`). A file is there whole, or not at all."""
+    store, root = _open_store(url)
+    wanted = set(parts)
+    for name, record in manifest.files.items():
+        path = folder / manifest.folder / name
+        if name.partition("/")[0] not in wanted or path.exists():
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        there = f"{root}/{manifest.folder}/{name}"
+        try:
+            with store.open(there, "rb") as source, open(beside, "wb") as copy:
+                shutil.copyfileobj(source, copy, 2**20)
+            if sha256(beside) != record.sha256:
+                raise DamagedIndex(
+                    f"'{there}' is not what the manifest at '{url}' says: it is damaged, or from another build. "
+                    "Copy the whole folder of the index there once more."
+                )
+            os.replace(beside, path)
+        except FileNotFoundError:
+            raise DamagedIndex(
+                f"'{there}' is missing. Copy the whole folder of the index there once more."
+            ) from None
+        except OSError as error:
+            raise _unreachable(url, error) from None
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def _open_store(url: str) -> tuple[Any, str]:
+    fsspec = require("fsspec", "cluster")
+    try:
+        store, root = fsspec.core.url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        raise NoIndex(
+            f"'{url}' cannot be opened: {error} Stores have packages of their own, such as s3fs or gcsfs."
+        ) from None
+    return store, root.rstrip("/")
+
+
+def _unreachable(url: str, error: OSError) -> NoIndex:
+    return NoIndex(
+        f"'{url}' cannot be read ({error}). Check its address and the rights to it."
+    )
