@@ -45,7 +45,8 @@ def _init(ray: Any, address: str) -> None:
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == LOCAL:
-        ray.init(include_dashboard=False, **quiet)
+        # Without an address, Ray would join a cluster that runs here already.
+        ray.init(address=LOCAL, include_dashboard=False, **quiet)
         return
     try:
         _knock(address)
