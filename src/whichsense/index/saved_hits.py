@@ -194,7 +194,7 @@ def _searched(
     executor: Executor,
 ) -> Iterator[tuple[Sequence[str], list[list[Hit]]]]:
     """Batches of questions with their hits, in order, however they are completed."""
-    batches = []
+    batches: list[_Batch] = []
     for start in range(0, len(questions), _BATCH):
         batches.append(_Batch(len(batches), questions[start : start + _BATCH]))
     work = _Searching(index, k, method)
