@@ -194,7 +194,7 @@ def swaps(given: argparse.Namespace, cluster: Cluster) -> dict[str, Any]:
     while time.monotonic() < ends:
         for change in (
             partial(add, [sources[-1]], place),
-            partial(delete, place, (), [sources[-1].name]),
+            partial(delete, place, (), [sources[-1].stem]),
         ):
             change()
             newer = served[0].refreshed()

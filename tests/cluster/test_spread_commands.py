@@ -74,7 +74,7 @@ def test_add_delete_and_check_over_shards(cluster: Cluster, tmp_path: Path) -> N
     for place, executor in ((here, None), (there, run_on(cluster))):
         Index.build(sample.PASSAGES, place, shards=Spread(2, "hash", run_here))
         add([extra], place, executor=executor)
-        _, deleted = delete(place, (), ["extra.jsonl"])
+        _, deleted = delete(place, (), ["extra"])
         assert deleted == 1
         add([extra], place, executor=executor)
     one, two = Index.open(here), Index.open(there)
