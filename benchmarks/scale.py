@@ -37,7 +37,7 @@ from whichsense.types import Document, Method
 
 ARTICLES = ("passages", "simple_english_2021", "english_2021_part", "english_2015_part")
 METHODS: tuple[Method, ...] = ("bm25", "dense", "hybrid")
-QUESTIONS, K = 500, 100
+K = 100
 FAR = (24e6, 1e9)
 
 
@@ -136,12 +136,12 @@ def _build(place: Path, corpus: Path) -> None:
 def search(given: argparse.Namespace) -> None:
     place = given.folder / f"{given.size:g}"
     index = Index.open(place / "index")
-    texts = [question.text for question in islice(load("ambignq/dev"), QUESTIONS)]
+    texts = [question.text for question in islice(load("ambignq/dev"), given.questions)]
     disk: dict[str, int] = {}
     for name, record in index.manifest.files.items():
         part = name.partition("/")[0]
         disk[part] = disk.get(part, 0) + record.size
-    facts: dict[str, Any] = {"disk": disk}
+    facts: dict[str, Any] = {"disk": disk, "questions": len(texts)}
     for method in METHODS:
         facts[method] = _timed(lambda text: index.search(text, K, method), texts)  # noqa: B023
     # Clean pages of mapped files can be dropped; what the process holds itself cannot.
@@ -244,6 +244,7 @@ def main() -> None:
         one.add_argument("--ask", type=int, default=20)
         one.add_argument("--folder", type=Path, required=True)
         one.add_argument("--search", action="store_true")
+        one.add_argument("--questions", type=int, default=500)
     last = verbs.add_parser("fit")
     last.add_argument("--folder", type=Path, required=True)
     last.add_argument("--out", type=Path)
