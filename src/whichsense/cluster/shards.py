@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from whichsense.errors import ClusterFault, WhichsenseError
+from whichsense.errors import ClusterFault, DamagedIndex, WhichsenseError
 from whichsense.index.folder import Manifest, parts_of, verify_sizes
 from whichsense.index.lexical.engine import Lengths
 from whichsense.index.object_store import fetch_manifest, fetch_parts, url_of
@@ -250,7 +250,12 @@ def _explained(error: Any, place: str, number: int) -> WhichsenseError:
     cause = getattr(error, "cause", None)
     if isinstance(cause, WhichsenseError):
         return cause
-    reason = str(cause or error).strip().splitlines()[-1][:300]
+    reason = str(cause or error).strip().splitlines()[-1]
+    # Of an actor that could not start, Ray gives the error as text.
+    _, is_damage, message = reason.partition(f"{DamagedIndex.__name__}: ")
+    if is_damage:
+        return DamagedIndex(message)
+    reason = reason[:300]
     return ClusterFault(
         f"Shard {number + 1} of '{place}' could not be opened on the cluster ({reason}). "
         "Every node must see that folder under the same path: use a shared file system."
