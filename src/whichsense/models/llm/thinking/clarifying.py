@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from whichsense.models.llm.exchange import LLMFault, Reply
 from whichsense.models.llm.fences import clean
@@ -19,6 +19,7 @@ _MOST_TOKENS = 120
 _ATTEMPTS = 3
 _WARM = 0.7
 LONGEST_LABEL = 40
+_LONGEST_CATEGORY = 3  # words
 
 
 def write_clarification(talk: Talk, case: Case) -> ParsedClarification:
@@ -41,10 +42,13 @@ def write_clarification(talk: Talk, case: Case) -> ParsedClarification:
             number=str(len(lines)),
         )
         (parsed,) = talk.ask([request], _reader_of(len(lines)))
-        if parsed is not None and keeps_form(parsed, len(lines)):
-            pairs = zip(parsed.options, case.readings, strict=True)
-            if all(is_of(option, reading) for option, reading in pairs):
-                return parsed
+        if parsed is None or not keeps_form(parsed, len(lines)):
+            continue
+        pairs = zip(parsed.options, case.readings, strict=True)
+        if all(is_of(option, reading) for option, reading in pairs) and tell_apart(
+            parsed.options, case.question
+        ):
+            return parsed
     raise LLMFault(
         f"The language model '{talk.endpoint.model}' wrote no clarification question in the right form."
     )
@@ -78,18 +82,35 @@ def is_of(option: str, reading: Reading) -> bool:
     return bool(own) and 2 * shared >= len(own)
 
 
+def tell_apart(options: Sequence[str], question: str) -> bool:
+    """Whether every option has a word that the question does not have, or none has: a part of the question beside
+    something new names no reading, and looks as if the question had chosen it.
+
+    >>> question = "Who plays Leo Bloom in The Producers?"
+    >>> tell_apart(("Leo Bloom", "the 1967 film"), question), tell_apart(("2005", "1967"), question)
+    (False, True)
+    """
+    asked = set(words(question)) | SMALL_WORDS
+    says_new = [not set(words(option)) <= asked for option in options]
+    return all(says_new) or not any(says_new)
+
+
 def keeps_form(parsed: ParsedClarification, count: int) -> bool:
-    """Whether there are as many options as readings, distinct, short, and without the category.
+    """Whether there are as many options as readings, distinct, short, and without the category, which is a few words.
 
     >>> keeps_form(ParsedClarification("year", ("2017", "2018")), 2)
     True
     >>> [keeps_form(ParsedClarification("year", options), 2) for options in (("2017",), ("year 2017", "2018"))]
     [False, False]
+    >>> keeps_form(ParsedClarification("option sets the reading apart", ("Wyoming", "America")), 2)
+    False
     """
     labels = [" ".join(words(option)) for option in parsed.options]
     if len(labels) != count or len(set(labels)) < count:
         return False
     if any(len(option) > LONGEST_LABEL for option in parsed.options):
+        return False
+    if len(parsed.category.split()) > _LONGEST_CATEGORY:
         return False
     category = set(words(parsed.category)) - {"one"}
     return not any(category & set(label.split()) for label in labels)

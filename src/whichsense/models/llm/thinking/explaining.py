@@ -24,7 +24,7 @@ _ONE = (12, 40)  # words, where there is one reading
 # A paragraph that speaks of itself or of what it was given, and not of what was asked.
 _OF_ITSELF = re.compile(
     r"\b(?:the|this|these) (?:paragraphs?|passages?|(?:given|following|provided) texts?)\b|\btext \d"
-    r"|\banswers? (?:to )?(?:the|this) question\b",
+    r"|\banswers? (?:to )?(?:the|this) question\b|^it (?:mentions|says|states|notes|describes)\b",
     re.IGNORECASE,
 )
 _NUMBERS = re.compile(r"\s*\[(\d+(?:\s*[,;]\s*\d+)*)\]")
@@ -61,6 +61,8 @@ def is_told(sentence: str) -> bool:
 
     >>> [is_told(text) for text in ("It opened in 1932.", "Cobalt Bridge.", "The paragraph says when it opened.")]
     [True, False, False]
+    >>> is_told("It mentions that the bridge opened in 1932.")
+    False
     """
     return is_whole(sentence) and not _OF_ITSELF.search(sentence)
 
