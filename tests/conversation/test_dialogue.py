@@ -84,6 +84,15 @@ def test_no_answer_is_told() -> None:
     assert talk(reader=FakeReader({})).last.shown == "nothing"
 
 
+def test_a_bare_number_is_no_word_of_the_question() -> None:
+    """Where there is nothing to choose from, and where a word is asked for."""
+    nothing = {"reader": FakeReader({})}
+    for replies in (("1",), ("neither", "1")):
+        last = talk(*replies, **nothing).last
+        assert last.shown == "more"
+        assert last.message == "Ask another question, or say more about this one."
+
+
 def test_what_the_question_says_is_not_asked() -> None:
     conversation = begin(harbour(), "Who wrote Harbour, the 2008 film?")
     assert conversation.last.shown == "answer"

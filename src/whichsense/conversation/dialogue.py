@@ -165,7 +165,8 @@ def _intent_of(said: str, conversation: Conversation) -> Intent:
     case = conversation.case
     if case is None:
         return Intent(QUESTION, question=said)
-    if conversation.last.shown == MORE and not is_question(plain(said)):
+    is_more = conversation.last.shown == MORE and says_something(said)
+    if is_more and not is_question(plain(said)):
         return Intent(QUESTION, question=narrowed(case.question, own_words(said)))
     clarification = conversation.clarification or implied_clarification(case)
     intent = understand(said, clarification, case.question, conversation.chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from whichsense.conversation.pronouns import resolved
@@ -27,6 +28,7 @@ _PREPOSITIONS = frozenset(
     "in on at for from during with by of before after since until under as".split()
 )
 _ARTICLES = ("the", "a", "an")
+_NUMBER_OF_OPTION = re.compile(r"\d{1,2}[.)]?")
 # Words of a reply that narrows a question; more are a question of their own.
 _LONGEST = 8
 _SHORT = 2
@@ -127,11 +129,15 @@ def own_words(said: str) -> str:
 
 
 def says_something(said: str) -> bool:
-    """Whether a text has more than words that go around a choice.
+    """Whether a text has more than words that go around a choice, and is not the bare number of one.
 
     >>> says_something("ok, thanks!"), says_something("the newer one"), says_something("the film")
     (False, False, True)
+    >>> says_something("2"), says_something("1998")
+    (False, True)
     """
+    if _NUMBER_OF_OPTION.fullmatch(said.strip()):
+        return False
     empty = FILLERS | TIME_ORDER.keys() | SIZE_ORDER.keys()
     return any(token.text not in empty for token in tokenize(plain(said)))
 
