@@ -30,6 +30,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from whichsense.provenance import provenance
+
 _PROBE = """
 import http.client, json, sys, time
 host, port = sys.argv[1].split(":")
@@ -316,6 +318,7 @@ def main() -> None:
         result["hayhooks"] = hayhooks(options)
         share = result["/v1/search"]["per_second"] / result["hayhooks"]["per_second"]
         result["times_hayhooks"] = round(share, 2)
+    result["provenance"] = provenance()
     print(json.dumps(result, indent=1))
     if options.out:
         options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -61,6 +61,12 @@ def build(index: Index) -> Pipeline:
     )
 
 
+def build_slowly(index: Index) -> Pipeline:
+    """As models that take a while to load."""
+    time.sleep(0.5)
+    return build(index)
+
+
 def make_index(folder: Path) -> str:
     Index.build(RECORDS, folder / "index").close()
     return str(folder / "index")
@@ -80,7 +86,7 @@ def main() -> None:
     from whichsense.serve.run import serve
 
     settings = replace(settings, port=0)
-    serve(settings, build=build, say=say)
+    serve(settings, build=build_slowly, say=say)
 
 
 def say(line: str) -> None:

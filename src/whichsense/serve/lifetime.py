@@ -21,6 +21,7 @@ from whichsense.serve.settings import ServiceSettings
 from whichsense.serve.telemetry import Telemetry
 
 _SWITCH = 0.001  # seconds after which a thread that answers lets the event loop in; 0.005 is usual
+_READY = "ready"  # a file of the shared folder: some worker can answer
 _log = logging.getLogger("whichsense.serve")
 
 
@@ -34,8 +35,11 @@ async def running_service(
     sys.setswitchinterval(_SWITCH)
     folder = settings.shared or Path(tempfile.mkdtemp(prefix="whichsense-serve-"))
     service = Service(settings, Engine(settings, build), folder, telemetry)
+    loading = asyncio.create_task(_load(service, folder / _READY))
+    if (folder / _READY).exists():
+        await loading  # in the place of a worker that died: the others answer meanwhile
     tasks = [
-        asyncio.create_task(_load(service)),
+        loading,
         asyncio.create_task(service.answers.watch()),
         asyncio.create_task(service.writing.watch()),
         asyncio.create_task(service.tend()),
@@ -52,10 +56,11 @@ async def running_service(
             shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _load(service: Service) -> None:
+async def _load(service: Service, ready: Path) -> None:
     """Load the models in a thread: /healthz answers meanwhile. A service that cannot answer ends."""
     try:
         await asyncio.to_thread(service.engine.load)
+        ready.touch()
     except Exception as error:
         _log.error("the service cannot start: %s", error)
         if service.settings.workers > 1:

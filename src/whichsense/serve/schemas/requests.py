@@ -22,10 +22,14 @@ def _askable(question: str) -> str:
 
 
 LONGEST_QUESTION = 2_000
+# Python's white space; that of JSON Schema's patterns leaves out a few control characters.
+_NOT_BLANK = r"[^\s\u001c-\u001f\u0085]"
 Question = Annotated[
     str,
     Field(
-        min_length=1, max_length=LONGEST_QUESTION, json_schema_extra={"pattern": r"\S"}
+        min_length=1,
+        max_length=LONGEST_QUESTION,
+        json_schema_extra={"pattern": _NOT_BLANK},
     ),
     AfterValidator(_askable),
 ]
