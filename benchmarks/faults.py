@@ -43,7 +43,6 @@ from whichsense import sample
 from whichsense.provenance import provenance
 
 _REQUESTS = 20  # on one connection
-_PAUSE = 0.3  # seconds between the searches of one client
 _DISK = "12m"
 _SLOW = 50
 
@@ -67,6 +66,8 @@ class Load:
 
     address: tuple[str, int]
     phase: str = "quiet"
+    pause: float = 0.3
+    """Seconds between the searches of one client."""
     exchanges: list[Exchange] = field(default_factory=list)
 
     async def client(self, path: str, asked: Iterator[str]) -> None:
@@ -107,7 +108,7 @@ class Load:
             if status != 200:
                 return
             if path == "/v1/search":
-                await asyncio.sleep(_PAUSE * 2 * random.random())
+                await asyncio.sleep(self.pause * 2 * random.random())
 
     def answered(self, phase: str) -> int:
         """How many questions were answered in a phase so far."""
@@ -145,10 +146,10 @@ async def _read(reader: asyncio.StreamReader) -> tuple[int, bytes]:
 
 @contextlib.asynccontextmanager
 async def clients(load: Load, count: int) -> AsyncIterator[None]:
-    """So many clients until the block ends. Each question is a little different: few searches are remembered ones."""
-    numbers = itertools.count()
+    """So many clients until the block ends. What is searched for is two questions: few searches are remembered ones."""
     plain = itertools.cycle(questions())
-    asked = (f"{question} {next(numbers)}" for question in plain)
+    pairs = itertools.cycle(itertools.permutations(questions(), 2))
+    asked = (" ".join(pair) for pair in pairs)
     tasks = []
     for number in range(count):
         path, source = ("/v1/ask", plain) if number % 10 == 0 else ("/v1/search", asked)

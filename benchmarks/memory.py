@@ -1,9 +1,9 @@
 """The memory of a service over minutes of load: the resident size of every process, and its slope after a minute.
 
-    python benchmarks/memory.py [--clients 200] [--seconds 240] [--workers 2] [--out results.json]
+    python benchmarks/memory.py [--clients 200] [--seconds 240] [--workers 2] [--pause 2] [--out results.json]
 
-One client in ten asks, the others search; no two searches are the same, so that what is remembered of them reaches its
-bound.
+One client in ten asks without pause. The others search, with a pause between two searches that leaves time for answers;
+few searches are the same, so that what is remembered of them reaches its bound.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
                 place = server.stdout.readline().split()[2].removeprefix("http://")
                 wait_until_ready(place, "/readyz")
                 host, port = place.split(":")
-                load = Load((host, int(port)))
+                load = Load((host, int(port)), pause=options.pause)
                 sizes = asyncio.run(watch(load, server.pid, options))
             finally:
                 server.terminate()
@@ -91,6 +91,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=240)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--pause", type=float, default=2.0)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     result = run(options)

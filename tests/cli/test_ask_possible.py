@@ -19,7 +19,7 @@ from whichsense.testing import (
     FakeVerifier,
     passage_hit,
 )
-from whichsense.types import FOR_PEOPLE, Case, Reading
+from whichsense.types import FOR_PEOPLE, Case, Reading, Span
 
 QUESTION = "Who directed the film Dune?"
 HITS = [
@@ -136,3 +136,10 @@ def test_no_answer_is_probable(ask: Ask) -> None:
 def test_by_a_threshold_nothing_is_kept_apart(ask: Ask) -> None:
     case = Case.from_json(json.loads(ask(0.9, "--threshold", "0.1", "--json")))
     assert len(case.readings) == 4 and case.possible == ()
+
+
+def test_an_answer_in_a_title_is_marked_there() -> None:
+    passage = HITS[1].passage
+    reading = Reading("Who made it?", "david lynch", (Span(passage, 0, 0),), 0.9)
+    shown = format_case(Case("Who made it?", readings=(reading,)))
+    assert f"{passage.text}  [*David Lynch*]" in shown

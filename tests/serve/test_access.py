@@ -123,10 +123,11 @@ def test_an_origin_can_be_allowed(start: Start) -> None:
     origin = {"Origin": "https://page.example", "Sec-Fetch-Site": "cross-site"}
     preflight = origin | {
         "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "content-type",
+        "Access-Control-Request-Headers": "content-type,x-stainless-os",
     }
     response = client.options("/v1/ask", headers=preflight)
     assert response.headers["access-control-allow-origin"] == "https://page.example"
+    assert "x-stainless-os" in response.headers["access-control-allow-headers"]
     response = client.post("/v1/ask", json={"question": QUESTION}, headers=origin)
     assert response.status_code == 200
     assert response.headers["access-control-allow-origin"] == "https://page.example"

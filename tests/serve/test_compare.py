@@ -47,6 +47,22 @@ def test_each_system_is_asked_by_its_name(start: Start) -> None:
     assert refused.status_code == 409 and "both, one" in refused.json()["fix"]
 
 
+def test_a_conversation_keeps_its_system(start: Start) -> None:
+    client = start({"both": build, "one": build_other})
+    with_key = {"question": QUESTION, "system": "one"}
+    begun = client.post("/v1/conversations", json=with_key).json()
+    assert begun["system"] == "one"
+    path = f"/v1/conversations/{begun['id']}"
+    again = client.post(f"{path}/replies", json={"text": QUESTION}).json()
+    assert again["system"] == "one" and client.get(path).json() == again
+    (last,) = again["conversation"]["turns"][-1]["readings"]
+    assert last["answer"] == ANSWERS["Ledger"]
+    case = client.get(f"/v1/cases/{again['case_id']}").json()
+    assert case["system"] == "one"
+    refused = client.post("/v1/conversations", json=with_key | {"system": "x"})
+    assert refused.status_code == 409 and "both, one" in refused.json()["fix"]
+
+
 def test_embedded_systems_share_their_model() -> None:
     engine = Engine(ServiceSettings(compare=(SHALLOW,)))
     engine.load()

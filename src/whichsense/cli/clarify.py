@@ -11,6 +11,7 @@ from whichsense.cli.ask import begin_loading
 from whichsense.cli.evidence import evidence_options, open_evidence
 from whichsense.cli.llm import choose_system, llm_options
 from whichsense.cli.search import utf8
+from whichsense.cli.system import system_option, threads_option
 
 
 @click.command(
@@ -32,20 +33,9 @@ from whichsense.cli.search import utf8
     help="Go on with the conversation in this file if it is there, and save it.",
 )
 @evidence_options
-@click.option(
-    "--system",
-    type=click.Path(path_type=Path),
-    metavar="FILE.toml",
-    help="Ask this system instead of the embedded model.",
-)
+@system_option()
 @llm_options
-@click.option(
-    "--threads",
-    default=2,
-    show_default=True,
-    type=click.IntRange(1, 64),
-    help="Processor cores that the embedded model uses.",
-)
+@threads_option()
 @click.option("--json", "as_json", is_flag=True, help="Print the conversation as JSON.")
 def command(
     question: str | None,

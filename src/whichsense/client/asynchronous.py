@@ -60,9 +60,9 @@ class AsyncClient:
     ) -> None:
         await self._send(calls.feedback(case_id, verdict, about, correction))
 
-    async def begin(self, question: str) -> ServedConversation:
+    async def begin(self, question: str, *, system: str = "") -> ServedConversation:
         """Begin a conversation. Its last turn says what to show: an answer, or a question back."""
-        return await self._send(calls.begin(question))
+        return await self._send(calls.begin(question, system))
 
     async def reply(self, conversation_id: str, text: str) -> ServedConversation:
         """Reply in words: a choice among the options, or a new question."""

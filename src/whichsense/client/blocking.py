@@ -66,9 +66,9 @@ class Client:
         """Say what you think of an answer: "up" or "down", what is wrong, and what is right."""
         self._send(calls.feedback(case_id, verdict, about, correction))
 
-    def begin(self, question: str) -> ServedConversation:
+    def begin(self, question: str, *, system: str = "") -> ServedConversation:
         """Begin a conversation. Its last turn says what to show: an answer, or a question back."""
-        return self._send(calls.begin(question))
+        return self._send(calls.begin(question, system))
 
     def reply(self, conversation_id: str, text: str) -> ServedConversation:
         """Reply in words: a choice among the options, or a new question."""

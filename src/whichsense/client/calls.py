@@ -34,6 +34,8 @@ class ServedConversation:
 
     conversation: Conversation
     case_id: str
+    system: str = ""
+    """The system that answers."""
 
     @property
     def id(self) -> str:
@@ -47,7 +49,7 @@ class ServedConversation:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ServedConversation:
         conversation = Conversation.from_json(value["conversation"])
-        return cls(conversation, str(value["case_id"]))
+        return cls(conversation, str(value["case_id"]), str(value.get("system", "")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +102,10 @@ def feedback(
     return ApiRequest("POST", f"{_path(case_id)}/feedback", lambda value: None, body)
 
 
-def begin(question: str) -> ApiRequest[ServedConversation]:
+def begin(question: str, system: str) -> ApiRequest[ServedConversation]:
+    body = {"question": question, "system": system}
     read = ServedConversation.from_json
-    return ApiRequest("POST", "/v1/conversations", read, {"question": question})
+    return ApiRequest("POST", "/v1/conversations", read, body)
 
 
 def reply(

@@ -75,13 +75,7 @@ def create_app(
             CORSMiddleware,
             allow_origins=settings.origins,
             allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
-            allow_headers=[
-                "Authorization",
-                "Content-Type",
-                "Last-Event-ID",
-                "Upload-Offset",
-                *mcp.HEADERS,
-            ],
+            allow_headers=["*"],  # clients send some of their own, as X-Stainless-OS
             expose_headers=["Location", "Retry-After", "X-Request-Id", *mcp.HEADERS],
         )
     app.add_middleware(Guard, settings=settings, telemetry=telemetry)

@@ -135,32 +135,39 @@ class Service:
 
         return self.submit(make, owner, system=system, **options)
 
-    def begin(self, question: str, owner: str, **options: Any) -> Running:
+    def begin(
+        self, question: str, owner: str, system: str = "", **options: Any
+    ) -> Running:
         """Begin a conversation. Its result is the JSON of a `KeptConversation`."""
+        system = system or self.served.system
 
         def make(watched: Pipeline, running: Running) -> str:
-            return self._keep(running, begin(watched, question, new_id()), None)
+            conversation = begin(watched, question, new_id())
+            return self._keep(running, conversation, None, system)
 
-        return self.submit(make, owner, **options)
+        return self.submit(make, owner, system=system, **options)
 
     def reply(self, kept: KeptConversation, said: Reply, **options: Any) -> Running:
         """Reply in a conversation. Its result is the JSON of a `KeptConversation`."""
-        pipeline = self.served.pipeline
+        system = kept.system or self.served.system
+        pipeline = self.served.choose(system)
         check_stages(pipeline, clarify=False, explain=said.explain)
 
         def make(watched: Pipeline, running: Running) -> str:
-            return self._keep(running, reply(watched, kept.conversation, said), kept)
+            conversation = reply(watched, kept.conversation, said)
+            return self._keep(running, conversation, kept, system)
 
-        return self.submit(make, kept.owner, **options)
+        return self.submit(make, kept.owner, system=system, **options)
 
     def _keep(
         self,
         running: Running,
         conversation: Conversation,
         before: KeptConversation | None,
+        system: str,
     ) -> str:
         """Keep a conversation, and the case of a question that was asked in it. In a thread."""
-        kept = self.trace(running, conversation, before)
+        kept = self.trace(running, conversation, before, system)
         try:
             self.conversations.save(kept, before)
         except Changed:
@@ -172,6 +179,7 @@ class Service:
         running: Running,
         conversation: Conversation,
         before: KeptConversation | None,
+        system: str,
     ) -> KeptConversation:
         """Leave a trace of the question that the last turn asked, if it asked one: the conversation with its case's id.
 
@@ -184,8 +192,8 @@ class Service:
             # Whoever opens the case by its link sees what was asked back.
             asked = conversation.last.clarification
             shown = replace(case, clarification=asked)
-            self._leave_trace(running, shown, self.served.system)
-        return KeptConversation(conversation, case_id, running.owner)
+            self._leave_trace(running, shown, system)
+        return KeptConversation(conversation, case_id, running.owner, system)
 
     def _leave_trace(self, running: Running, case: Case, system: str) -> None:
         """In a thread, before the client has the answer: no answered question is without its trace."""

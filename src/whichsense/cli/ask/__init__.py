@@ -15,6 +15,7 @@ from whichsense.cli.ask.screen import format_case
 from whichsense.cli.evidence import cluster_option, evidence_options, open_evidence
 from whichsense.cli.llm import choose_system, llm_options
 from whichsense.cli.search import utf8
+from whichsense.cli.system import system_option, threads_option, weights_option
 from whichsense.errors import BadInput
 
 if TYPE_CHECKING:
@@ -34,12 +35,7 @@ if TYPE_CHECKING:
 )
 @evidence_options
 @cluster_option
-@click.option(
-    "--system",
-    type=click.Path(path_type=Path),
-    metavar="FILE.toml",
-    help="Ask this system instead of the embedded model.",
-)
+@system_option()
 @llm_options
 @click.option(
     "--threshold",
@@ -66,19 +62,8 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 100),
     help="Passages to read to the end.  [default: 20, or as the system's file says]",
 )
-@click.option(
-    "--threads",
-    default=2,
-    show_default=True,
-    type=click.IntRange(1, 64),
-    help="Processor cores that the embedded model uses.",
-)
-@click.option(
-    "--weights",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Weights folder of the embedded model.  [default: the one that ships]",
-)
+@threads_option()
+@weights_option
 @click.option(
     "--timeout",
     type=click.FloatRange(0, min_open=True),

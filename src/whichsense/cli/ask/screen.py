@@ -95,20 +95,33 @@ def _reading(number: int, reading: Reading) -> str:
         _indented(printable(question)),
     ]
     if reading.evidence:
-        best = reading.evidence[0]
-        lines.append(_indented(f"{_marked(best)}  [{printable(best.passage.title)}]"))
+        lines.append(_indented(_evidence(reading.evidence[0], reading.answer)))
     return "\n".join(lines) + "\n"
 
 
-def _marked(span: Span) -> str:
-    """The sentence in which an answer stands, with the answer between stars."""
+def _evidence(span: Span, answer: str) -> str:
+    """The sentence in which an answer stands and its title, with the answer between stars."""
     from whichsense.text.sentences import excerpt
 
-    text = span.passage.text
-    if span.start == span.end:  # the answer is the title
-        return _beginning(text)
-    before, answer, after = excerpt(text, span.start, span.end, _LONGEST_SENTENCE)
-    return printable(" ".join(f"{before}*{answer}*{after}".split()))
+    title, text = span.passage.title, span.passage.text
+    if span.start == span.end:  # the answer stands in the title
+        return f"{_beginning(text)}  [{printable(_starred(title, answer))}]"
+    before, found, after = excerpt(text, span.start, span.end, _LONGEST_SENTENCE)
+    sentence = " ".join(f"{before}*{found}*{after}".split())
+    return f"{printable(sentence)}  [{printable(title)}]"
+
+
+def _starred(title: str, answer: str) -> str:
+    """A title with the answer in it between stars; all of it where it has the answer in other words.
+
+    >>> _starred("Paris (city)", "paris"), _starred("Paris (city)", "The city of Paris")
+    ('*Paris* (city)', '*Paris (city)*')
+    """
+    start = title.lower().find(answer.lower())
+    if start < 0:
+        return f"*{title}*"
+    end = start + len(answer)
+    return f"{title[:start]}*{title[start:end]}*{title[end:]}"
 
 
 def _beginning(text: str) -> str:

@@ -10,16 +10,12 @@ import click
 from whichsense.cli.ask import begin_loading
 from whichsense.cli.evidence import evidence_options, open_evidence
 from whichsense.cli.llm import choose_system, llm_options
+from whichsense.cli.system import system_option, threads_option
 
 
 @click.command()
 @evidence_options
-@click.option(
-    "--system",
-    type=click.Path(path_type=Path),
-    metavar="FILE.toml",
-    help="Talk to this system instead of the embedded model.",
-)
+@system_option("Talk to")
 @llm_options
 @click.option(
     "--resume",
@@ -43,13 +39,7 @@ from whichsense.cli.llm import choose_system, llm_options
     metavar="SECONDS",
     help="Give each answer this much time.",
 )
-@click.option(
-    "--threads",
-    default=2,
-    show_default=True,
-    type=click.IntRange(1, 64),
-    help="Processor cores that the embedded model uses.",
-)
+@threads_option()
 def command(
     folder: Path | None,
     method: str | None,

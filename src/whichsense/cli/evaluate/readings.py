@@ -12,6 +12,7 @@ import click
 
 from whichsense.cli.evaluate.options import PATH, data_dir_option, json_option
 from whichsense.cli.evidence import evidence_options, open_evidence
+from whichsense.cli.system import system_option, weights_option
 from whichsense.jobs.progress import show_progress
 
 if TYPE_CHECKING:
@@ -54,18 +55,8 @@ _COLUMN = 11  # characters
     default=True,
     help="Draw until N questions got several readings, or take the first N, whatever they get. [default: several]",
 )
-@click.option(
-    "--system",
-    type=PATH,
-    metavar="FILE.toml",
-    help="Ask this system instead of the embedded model.",
-)
-@click.option(
-    "--weights",
-    type=PATH,
-    metavar="DIR",
-    help="Weights folder of the embedded model. [default: the one that ships]",
-)
+@system_option()
+@weights_option
 @data_dir_option
 @click.option(
     "--out",

@@ -14,6 +14,7 @@ from whichsense.cli.evaluate.options import (
     json_option,
     limit_option,
 )
+from whichsense.cli.system import weights_option
 from whichsense.jobs.progress import show_progress
 
 if TYPE_CHECKING:
@@ -28,12 +29,7 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="Name of a dataset of claims.",
 )
-@click.option(
-    "--weights",
-    type=PATH,
-    metavar="DIR",
-    help="Weights folder of the embedded model. [default: the one that ships]",
-)
+@weights_option
 @data_dir_option
 @limit_option
 @click.option(

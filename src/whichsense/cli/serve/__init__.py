@@ -8,18 +8,14 @@ from pathlib import Path
 import click
 
 from whichsense.cli.evidence import cluster_option, evidence_options, open_evidence
+from whichsense.cli.system import service_options, system_option
 from whichsense.errors import require
 
 
 @click.command()
 @evidence_options
 @cluster_option
-@click.option(
-    "--system",
-    type=click.Path(path_type=Path),
-    metavar="FILE.toml",
-    help="Serve this system instead of the embedded model.",
-)
+@system_option("Serve")
 @click.option(
     "--compare",
     type=click.Path(path_type=Path),
@@ -55,27 +51,13 @@ from whichsense.errors import require
     help="Questions that each worker answers at once.",
 )
 @click.option(
-    "--threads",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1, 64),
-    help="Processor cores that the embedded model uses for one question.",
-)
-@click.option(
     "--queue",
     default=64,
     show_default=True,
     type=click.IntRange(0, 10_000),
     help="Questions that may wait in each worker. One more is refused with 429.",
 )
-@click.option(
-    "--deadline",
-    default=60.0,
-    show_default=True,
-    type=click.FloatRange(0, 3600, min_open=True),
-    metavar="SECONDS",
-    help="Most time for one answer, with its time in the queue.",
-)
+@service_options(threads=1)
 @click.option(
     "--recall",
     default=32,
@@ -83,15 +65,6 @@ from whichsense.errors import require
     type=click.IntRange(0, 100_000),
     metavar="MB",
     help="Memory of each worker for searches that were answered before.",
-)
-@click.option(
-    "--state",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder of keys and traces.  [default: the user's state folder]",
-)
-@click.option(
-    "--no-traces", is_flag=True, help="Keep no case longer than a stream may need it."
 )
 @click.option(
     "--host-name",

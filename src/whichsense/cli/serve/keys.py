@@ -9,15 +9,9 @@ from typing import Any
 
 import click
 
+from whichsense.cli.system import state_option
 from whichsense.serve.settings import state_folder
 from whichsense.serve.state.keys import SCOPES, ApiKey, KeyFile
-
-state_option = click.option(
-    "--state",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder of keys and traces.  [default: the user's state folder]",
-)
 
 
 @click.group(help="Make, list and revoke the API keys of a service.")

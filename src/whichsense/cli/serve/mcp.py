@@ -8,39 +8,14 @@ from pathlib import Path
 import click
 
 from whichsense.cli.evidence import evidence_options, open_evidence
+from whichsense.cli.system import service_options, system_option
 from whichsense.errors import require
 
 
 @click.command()
 @evidence_options
-@click.option(
-    "--system",
-    type=click.Path(path_type=Path),
-    metavar="FILE.toml",
-    help="Ask this system instead of the embedded model.",
-)
-@click.option(
-    "--threads",
-    default=2,
-    show_default=True,
-    type=click.IntRange(1, 64),
-    help="Processor cores that the embedded model uses for one question.",
-)
-@click.option(
-    "--deadline",
-    default=60.0,
-    show_default=True,
-    type=click.FloatRange(0, 3600, min_open=True),
-    metavar="SECONDS",
-    help="Most time for one answer.",
-)
-@click.option(
-    "--state",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder of traces.  [default: the user's state folder]",
-)
-@click.option("--no-traces", is_flag=True, help="Keep nothing of what was asked.")
+@system_option()
+@service_options(threads=2)
 def command(
     folder: Path | None,
     method: str | None,

@@ -13,7 +13,7 @@ import click
 
 from whichsense.cli.ask.screen import format_case
 from whichsense.cli.search import printable
-from whichsense.cli.serve.keys import state_option
+from whichsense.cli.system import state_option
 from whichsense.errors import BadInput
 from whichsense.serve.settings import state_folder
 from whichsense.serve.state.conversations import Conversations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp_types import (
@@ -110,7 +110,7 @@ async def _ask(call: Call, arguments: given.AskArguments) -> Answer:
         kept = await call.begin(question)
     if kept.conversation.last.pending and not arguments.ask_back:
         every = show_readings(kept.conversation)
-        return await _shown(call, KeptConversation(every, kept.case_id, kept.owner))
+        return await _shown(call, replace(kept, conversation=every))
     return await _settled(call, kept)
 
 

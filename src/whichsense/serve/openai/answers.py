@@ -62,7 +62,7 @@ def make_answer(
         before = KeptConversation(conversation, case_id, running.owner)
     conversation = _turn(pipeline, conversation, asked.text, asked.model)
     written = write_turn(conversation, Page(asked.base, asked.in_open_webui))
-    after = service.trace(running, conversation, before)
+    after = service.trace(running, conversation, before, service.served.system)
     for identifier in _identifiers(asked, running, written):
         named = replace(conversation, id=identifier)
         service.conversations.save(replace(after, conversation=named), None)

@@ -39,6 +39,7 @@ async def begin(body: BeginRequest, request: Request, caller: Asks) -> Response:
     running = service.begin(
         body.question,
         caller.id,
+        body.system,
         seconds=body.seconds,
         streamed=body.stream or wants_events(request),
         parent=request.headers,

@@ -62,6 +62,15 @@ class _Streamable(_Request):
     )
 
 
+System = Annotated[
+    str,
+    Field(
+        max_length=200,
+        description="Which system answers: one of those that /v1/info lists; empty: the first of them.",
+    ),
+]
+
+
 class AskRequest(_Streamable):
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"question": "Who played the Joker?"}]}
@@ -76,11 +85,7 @@ class AskRequest(_Streamable):
         False,
         description="Also write one long answer with a citation on every sentence.",
     )
-    system: str = Field(
-        "",
-        max_length=200,
-        description="Which system answers: one of those that /v1/info lists; empty: the first of them.",
-    )
+    system: System = ""
 
 
 class BeginRequest(_Streamable):
@@ -89,6 +94,7 @@ class BeginRequest(_Streamable):
     )
 
     question: Question
+    system: System = ""
 
 
 class SayRequest(_Streamable):

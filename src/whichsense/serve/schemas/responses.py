@@ -75,6 +75,7 @@ class TalkModel(BaseModel):
 class ConversationModel(BaseModel):
     id: str
     case_id: str = Field(description="Of the question that is talked about.")
+    system: str = Field(description="The system that answers.")
     conversation: TalkModel
 
 

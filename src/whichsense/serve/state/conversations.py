@@ -18,9 +18,11 @@ from whichsense.serve.state.database import Database
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS conversations (
-    id TEXT PRIMARY KEY, at REAL, owner TEXT, case_id TEXT, mark INTEGER, body BLOB
+    id TEXT PRIMARY KEY, at REAL, owner TEXT, case_id TEXT, mark INTEGER, body BLOB, system TEXT DEFAULT ''
 );
 """
+# What earlier versions did not keep.
+_LATER = {"system": "TEXT DEFAULT ''"}
 _IN_MEMORY = 200  # conversations that are remembered while they cannot be written
 _log = logging.getLogger("whichsense.serve")
 
@@ -32,11 +34,14 @@ class KeptConversation:
     conversation: Conversation
     case_id: str
     owner: str = ""
+    system: str = ""
+    """The system that answers in it; empty: the first that is served."""
 
     def to_json(self) -> dict[str, Any]:
         return {
             "id": self.conversation.id,
             "case_id": self.case_id,
+            "system": self.system,
             "conversation": self.conversation.to_json(),
         }
 
@@ -44,7 +49,8 @@ class KeptConversation:
     def from_json(cls, value: Mapping[str, Any], owner: str) -> KeptConversation:
         """Read what `to_json` wrote."""
         conversation = Conversation.from_json(value["conversation"])
-        return cls(conversation, str(value["case_id"]), owner)
+        case_id, system = str(value["case_id"]), str(value["system"])
+        return cls(conversation, case_id, owner, system)
 
 
 class Changed(Exception):
@@ -56,6 +62,7 @@ class Conversations:
 
     def __init__(self, path: Path) -> None:
         self._database = Database(path, _SCHEMA)
+        self._database.add_columns("conversations", _LATER)
         self._unwritten: OrderedDict[str, KeptConversation] = OrderedDict()
 
     def save(self, kept: KeptConversation, before: KeptConversation | None) -> None:
@@ -68,8 +75,9 @@ class Conversations:
         try:
             if before is None or conversation.id in self._unwritten:
                 written = self._database.rows(
-                    "INSERT OR REPLACE INTO conversations VALUES (?1, ?2, ?3, ?4, ?6, ?5) RETURNING id",
-                    (*row, mark),
+                    "INSERT OR REPLACE INTO conversations (id, at, owner, case_id, body, mark, system)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                    (*row, mark, kept.system),
                 )
             else:
                 written = self._database.rows(
@@ -93,14 +101,12 @@ class Conversations:
         """A conversation by its id; with an owner, only that owner's."""
         kept = self._unwritten.get(conversation_id)
         if kept is None:
-            for body, case_id, kept_for in self._database.rows(
-                "SELECT body, case_id, owner FROM conversations WHERE id = ?",
+            for body, *about in self._database.rows(
+                "SELECT body, case_id, owner, system FROM conversations WHERE id = ?",
                 (conversation_id,),
             ):
                 value = json.loads(zlib.decompress(body))
-                kept = KeptConversation(
-                    Conversation.from_json(value), case_id, kept_for
-                )
+                kept = KeptConversation(Conversation.from_json(value), *about)
         if kept is None or owner not in (None, kept.owner):
             return None
         return kept

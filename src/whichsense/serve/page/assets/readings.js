@@ -41,12 +41,13 @@ function evidence(reading, keys) {
   const [first, ...others] = inFullFirst(reading);
   const sentence = sentenceOf(first);
   const answer = {start: sentence.start, end: sentence.end, kind: 'answer'};
-  const {link, panel} = linkOf(first, keys);
+  const {link, panel} = linkOf(first, keys, reading.answer);
+  const places = [...(isTitle(first) ? [] : [answer]), ...placesOf(keys, sentence.text)];
   return [
-    make('blockquote', {class: 'evidence'}, marked(sentence.text, [answer, ...placesOf(keys, sentence.text)])),
+    make('blockquote', {class: 'evidence'}, marked(sentence.text, places)),
     make('p', {class: 'source'}, link),
     panel,
-    othersLine(first, others, keys),
+    othersLine(first, others, keys, reading.answer),
   ];
 }
 
@@ -60,20 +61,33 @@ export function inFullFirst({answer, evidence: spans}) {
 }
 
 /** Where else it stands: each passage once. */
-function othersLine(first, others, keys) {
+function othersLine(first, others, keys, answer) {
   const byPassage = new Map(others.map((span) => [span.passage.id, span]));
   byPassage.delete(first.passage.id);
   if (!byPassage.size) return null;
-  const links = Array.from(byPassage.values(), (span) => linkOf(span, keys));
+  const links = Array.from(byPassage.values(), (span) => linkOf(span, keys, answer));
   return make('details', {class: 'also'},
     make('summary', {}, `Also in ${count(links.length, 'other source')}`),
     links.map(({link, panel}) => [make('p', {class: 'source'}, link), panel]));
 }
 
-function linkOf(span, keys) {
+/** A span without words: the answer stands in the title. */
+const isTitle = (span) => span.start === span.end;
+
+function linkOf(span, keys, answer) {
   const {passage} = span;
-  const answer = {start: unitOffset(passage.text, span.start), end: unitOffset(passage.text, span.end)};
-  return passageLink(passage, {keys, answer, label: nameOf(passage)});
+  const name = nameOf(passage);
+  if (isTitle(span)) return passageLink(passage, {keys, label: marked(name, [placeInTitle(passage.title, answer)])});
+  const place = {start: unitOffset(passage.text, span.start), end: unitOffset(passage.text, span.end)};
+  return passageLink(passage, {keys, answer: place, label: name});
+}
+
+/** Where an answer stands in a title; all of it where it has the answer in other words. */
+function placeInTitle(title, answer) {
+  const start = title.toLocaleLowerCase('en').indexOf(answer.toLocaleLowerCase('en'));
+  return start < 0
+    ? {start: 0, end: title.length, kind: 'answer'}
+    : {start, end: start + answer.length, kind: 'answer'};
 }
 
 /** Readings as numbered senses. */

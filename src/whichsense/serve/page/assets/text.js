@@ -138,7 +138,8 @@ export function sentenceOf(span) {
   const text = span.passage.text;
   const start = unitOffset(text, span.start);
   const end = unitOffset(text, span.end);
-  const around = sentences(text).filter((one) => one.end > start && one.start < end);
+  // A span without words is the title's: the first sentence.
+  const around = sentences(text).filter((one) => one.end > start && one.start < Math.max(end, start + 1));
   const from = around.length ? around[0].start : 0;
   const to = around.length ? around.at(-1).end : text.length;
   return {text: text.slice(from, to).trimEnd(), start: start - from, end: end - from};
