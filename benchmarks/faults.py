@@ -32,7 +32,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ from whichsense import index as indexes
 from whichsense import sample
 from whichsense.provenance import provenance
 
+Fault = Callable[[], Awaitable[dict[str, Any]]]
 _REQUESTS = 20  # on one connection
 _DISK = "12m"
 _SLOW = 50
@@ -369,12 +370,13 @@ async def run_phases(
     seconds = options.seconds
     async with clients(load, options.clients):
         await answers(load, "quiet", 4, seconds)
-        for phase, fault in (
-            ("kill", lambda: kill(load, parent, seconds)),
-            ("index", lambda: change_index(load, index, seconds)),
-            ("disk", lambda: fill_disk(load, state, seconds)),
-            ("slow", lambda: slow_clients(load, seconds)),
-        ):
+        faults: dict[str, Fault] = {
+            "kill": lambda: kill(load, parent, seconds),
+            "index": lambda: change_index(load, index, seconds),
+            "disk": lambda: fill_disk(load, state, seconds),
+            "slow": lambda: slow_clients(load, seconds),
+        }
+        for phase, fault in faults.items():
             load.phase = phase
             result[phase] = await fault()
             print(phase, json.dumps(result[phase] | load.summary(phase)), flush=True)
