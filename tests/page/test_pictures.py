@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
     not os.environ.get("WHICHSENSE_PICTURES"),
     reason="makes pictures of the page: set WHICHSENSE_PICTURES=1",
 )
-LARGEST = 80_000  # bytes
+LARGEST = 60_000  # bytes
 CORRECTION = "Jared Leto played him too, in Suicide Squad."
 FERRY = b"# The Quillon ferry\n\nThe ferry crosses Lake Orrin every forty minutes.\n"
 Prepare = Callable[[Any], None]
@@ -209,5 +209,5 @@ def test_picture(
 def taken(page: Any) -> bytes:
     """What is in the window, as WebP; Playwright itself knows PNG and JPEG alone."""
     session = page.context.new_cdp_session(page)
-    options = {"format": "webp", "quality": 80}
+    options = {"format": "webp", "quality": 60}
     return base64.b64decode(session.send("Page.captureScreenshot", options)["data"])

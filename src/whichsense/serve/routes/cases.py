@@ -24,7 +24,7 @@ from whichsense.types import Case, ServedCase
 
 router = APIRouter(prefix="/v1/cases", tags=["cases"])
 CaseId = Annotated[str, Path(max_length=100)]
-_FIX = "Take the id from an answer of this service; it may have been deleted."
+_FIX = "Take the id from an answer of this service. One that was deleted, or not answered before a stop, is gone."
 
 
 @router.get("", response_model=CaseList, responses=problems(422))
