@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -98,15 +99,46 @@ def test_a_link_to_nothing(open_page: OpenPage) -> None:
     assert page.locator(".trouble h2").inner_text() == "There is no such answer"
 
 
+def change_case(page: Any, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the case of every link on its way to the page."""
+
+    def answer(route: Any) -> None:
+        headers = {**route.request.headers, "accept": "application/json"}
+        table = json.loads(route.fetch(headers=headers).text())
+        change(table["case"])
+        done = json.dumps({"id": table["id"], "case": table["case"]})
+        body = f"event: done\ndata: {done}\nid: 1\n\n"
+        route.fulfill(content_type="text/event-stream", body=body)
+
+    page.route("**/v1/cases/*", answer)
+
+
+def test_an_answer_in_a_title_is_marked_there(open_page: OpenPage, joker: str) -> None:
+    page = open_page()
+
+    def move(case: dict[str, Any]) -> None:
+        for reading in case["readings"]:
+            span = reading["evidence"][0]
+            title, text = f"{reading['answer'].upper()} (actor)", "It is so. It is not."
+            span["passage"] |= {"title": title, "text": text}
+            reading["evidence"] = [span | {"start": 0, "end": 0}]
+
+    change_case(page, move)
+    page.goto(page.url.rstrip("/") + f"/q/{joker}")
+    page.wait_for_selector(".senses")
+    reading = page.locator(".all .reading").first
+    answer = reading.locator("h3.answer").inner_text()
+    assert reading.locator(".source-link strong").inner_text() == answer.upper()
+    assert reading.locator(".evidence").inner_text() == "It is so."
+    assert reading.locator(".evidence strong").count() == 0
+
+
 def test_what_a_corpus_holds_is_text_and_never_markup(
     open_page: OpenPage, joker: str
 ) -> None:
     page = open_page()
 
-    def poison(route: Any) -> None:
-        headers = {**route.request.headers, "accept": "application/json"}
-        table = json.loads(route.fetch(headers=headers).text())
-        case = table["case"]
+    def poison(case: dict[str, Any]) -> None:
         for place in (*case["readings"], *case["clarification"]["options"]):
             for name in ("question", "answer", "label", "description"):
                 if name in place:
@@ -118,11 +150,8 @@ def test_what_a_corpus_holds_is_text_and_never_markup(
                     "title": HOSTILE,
                     "source": HOSTILE,
                 }
-        done = json.dumps({"id": table["id"], "case": case})
-        body = f"event: done\ndata: {done}\nid: 1\n\n"
-        route.fulfill(content_type="text/event-stream", body=body)
 
-    page.route("**/v1/cases/*", poison)
+    change_case(page, poison)
     page.route("**/v1/passages/*", lambda route: route.abort())
     page.goto(page.url.rstrip("/") + f"/q/{joker}")
     page.wait_for_selector(".senses")
