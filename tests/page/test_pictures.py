@@ -209,5 +209,5 @@ def test_picture(
 def taken(page: Any) -> bytes:
     """What is in the window, as WebP; Playwright itself knows PNG and JPEG alone."""
     session = page.context.new_cdp_session(page)
-    options = {"format": "webp", "quality": 60}
+    options = {"format": "webp", "quality": 55}
     return base64.b64decode(session.send("Page.captureScreenshot", options)["data"])
