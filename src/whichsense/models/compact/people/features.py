@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from whichsense.models.compact.people.asking import Asked, log_odds
 from whichsense.models.compact.people.proposals import (
     CONDITION,
+    LIST,
     TITLE,
     WRITER,
     Proposal,
@@ -19,6 +20,7 @@ from whichsense.models.compact.scene import Scene
 from whichsense.models.compact.scorer.choosing import change_features
 
 _LEAST = 1e-4
+_LIST_PROMISE = 3.0
 _TITLE_PROMISE = 2.0
 _CONDITION_PROMISE = 1.0
 
@@ -84,7 +86,7 @@ class RewriteView:
             "fluency": self.fluency,
             "apart": float(self._tells_apart()),
             "is_title": float(proposal.source == TITLE),
-            "is_condition": float(proposal.source == CONDITION),
+            "is_condition": float(proposal.source in (CONDITION, LIST)),
             "is_writer": float(proposal.source == WRITER),
             "likely": proposal.likely,
             "drawn": proposal.drawn,
@@ -103,7 +105,7 @@ class RewriteView:
 
 def promise(proposal: Proposal, fluency: float) -> float:
     """How promising a proposal is before it is asked again: forms first, then what is likely and fluent."""
-    forms = {TITLE: _TITLE_PROMISE, CONDITION: _CONDITION_PROMISE}
+    forms = {LIST: _LIST_PROMISE, TITLE: _TITLE_PROMISE, CONDITION: _CONDITION_PROMISE}
     return forms.get(proposal.source, 2 * proposal.likely) + 0.5 * fluency
 
 

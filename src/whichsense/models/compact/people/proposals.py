@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from whichsense.models.compact.rewrite.forms.conditions import condition_rewrites
+from whichsense.models.compact.rewrite.forms.lists import list_rewrites
 from whichsense.models.compact.rewrite.forms.snippets import (
     AnswerEvidence,
     FormRewrite,
@@ -22,6 +23,7 @@ from whichsense.text.function_words import SMALL_WORDS
 from whichsense.text.porter import porter_stem
 from whichsense.text.words import words
 
+LIST = "list"
 TITLE = "title"
 CONDITION = "condition"
 WRITER = "writer"
@@ -40,7 +42,7 @@ class Proposal:
 
     question: str
     source: str
-    """What proposed it: a form of titles or conditions, or the writer."""
+    """What proposed it: a form of lists, titles or conditions, or the writer."""
     likely: float = 0.0
     """The mean log probability of its tokens, if the writer wrote it."""
     drawn: float = 0.0
@@ -60,6 +62,7 @@ def propose_rewrites(
         others = [*evidence[:number], *evidence[number + 1 :]]
         by_key: dict[str, Proposal] = {}
         for source, propose in (
+            (LIST, list_rewrites),
             (TITLE, title_rewrites),
             (CONDITION, condition_rewrites),
         ):

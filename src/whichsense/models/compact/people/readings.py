@@ -16,7 +16,8 @@ from whichsense.models.compact.people.joining import (
     include_currency,
     join_named_together,
 )
-from whichsense.models.compact.people.proposals import Proposal, propose_rewrites
+from whichsense.models.compact.people.lists import complete_lists
+from whichsense.models.compact.people.proposals import LIST, Proposal, propose_rewrites
 from whichsense.models.compact.rewrite.resolving import candidates_of
 from whichsense.models.compact.rewrite.support import support
 from whichsense.models.compact.rewrite.targets import locate, telling
@@ -32,6 +33,7 @@ _ASKED = 4  # rewrites of an answer that are asked again
 _CONSIDERED_OVER = 0.15  # the least probability of an answer that is rewritten
 _HARDLY_ANSWERABLE = 0.1  # by the scorer: a hundredth of the answered questions over small corpora, a third of others
 _TRUE_OVER = 0.25  # a rewrite that is less probable to be true is not given
+_LIST_TRUE = 0.9  # the label of a listed value belongs to it by form
 _FLUENT_OVER = 0.5  # nor is one that is probably bad English
 
 
@@ -63,6 +65,8 @@ def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
     is_declined = is_hopeless or answerable < standard.answerable_over
     if is_declined or judged[0].score < standard.only_over:
         return []
+    if scene.is_small:
+        judged = complete_lists(scene.evidence.question, judged)
     if policy.threshold is not None:
         over = [one for one in judged if one.score >= policy.threshold]
         return over or judged[:1]
@@ -159,6 +163,8 @@ def _judge_all(
         fluent = probability(trust.fluent, rows)
         own = []
         for place, (proposal, _) in enumerate(shortlist):
+            if proposal.source == LIST:
+                true[place] = max(true[place], _LIST_TRUE)
             if true[place] >= _TRUE_OVER and fluent[place] >= _FLUENT_OVER:
                 told = _tell(outcomes[place], number, fluent[place])
                 score = true[place] * fluent[place]

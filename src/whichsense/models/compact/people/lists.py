@@ -1,0 +1,51 @@
+"""Answers that one list gives: "Finland 26 weeks, Austria 20 weeks". Where one of them answers a question, all do.
+
+The reader shares its belief out among them, and misses some. The list has the belief of all, and each value has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from whichsense.text.value_lists import names_one, values_beside
+from whichsense.types import Candidate, Span
+
+_SHARED = 0.9  # a value beside a right one is right; of 608 questions over documents
+
+
+def complete_lists(question: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Candidates, best first, with all the values of the best one's list, if the question chooses none of them."""
+    if not candidates or not candidates[0].spans:
+        return list(candidates)
+    best = candidates[0].spans[0]
+    values = values_beside(best.passage.text, best.start, best.end)
+    if len(values) < 2 or names_one(question, values):
+        return list(candidates)
+    members = []
+    for value in values:
+        span = Span(best.passage, value.start, value.end, best.score)
+        members.append(_find(candidates, span) or _make(span))
+    belief = 1 - prod(1 - member.score for member in members)
+    listed = []
+    for member in members:
+        score = max(member.score, _SHARED * belief)
+        listed.append(replace(member, score=score))
+    rest = [one for one in candidates if one not in members]
+    return sorted([*listed, *rest], key=lambda candidate: -candidate.score)
+
+
+def _find(candidates: Sequence[Candidate], span: Span) -> Candidate | None:
+    """The candidate whose best span overlaps a given one."""
+    for candidate in candidates:
+        for own in candidate.spans[:1]:
+            is_same = own.passage == span.passage
+            if is_same and own.start < span.end and span.start < own.end:
+                return candidate
+    return None
+
+
+def _make(span: Span) -> Candidate:
+    answer = span.passage.text[span.start : span.end]
+    return Candidate(answer, 0.0, (span,))
