@@ -7,7 +7,7 @@ import pytest
 from whichsense.models.compact.people.lists import complete_lists
 from whichsense.models.compact.rewrite.forms.lists import list_rewrites
 from whichsense.models.compact.rewrite.forms.snippets import AnswerEvidence, Snippet
-from whichsense.text.value_lists import names_one, values_beside
+from whichsense.models.compact.rewrite.forms.value_lists import names_one, values_beside
 from whichsense.types import Candidate, Passage, Span
 
 CASES = {

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from whichsense.models.compact.people.asking import Asked, log_odds
 from whichsense.models.compact.people.proposals import (
     CONDITION,
-    LIST,
     TITLE,
     WRITER,
     Proposal,
@@ -20,7 +19,7 @@ from whichsense.models.compact.scene import Scene
 from whichsense.models.compact.scorer.choosing import change_features
 
 _LEAST = 1e-4
-_LIST_PROMISE = 3.0
+_LIST_PROMISE = 2.0
 _TITLE_PROMISE = 2.0
 _CONDITION_PROMISE = 1.0
 
@@ -86,7 +85,7 @@ class RewriteView:
             "fluency": self.fluency,
             "apart": float(self._tells_apart()),
             "is_title": float(proposal.source == TITLE),
-            "is_condition": float(proposal.source in (CONDITION, LIST)),
+            "is_condition": float(proposal.source == CONDITION),
             "is_writer": float(proposal.source == WRITER),
             "likely": proposal.likely,
             "drawn": proposal.drawn,
@@ -105,8 +104,9 @@ class RewriteView:
 
 def promise(proposal: Proposal, fluency: float) -> float:
     """How promising a proposal is before it is asked again: forms first, then what is likely and fluent."""
-    forms = {LIST: _LIST_PROMISE, TITLE: _TITLE_PROMISE, CONDITION: _CONDITION_PROMISE}
-    return forms.get(proposal.source, 2 * proposal.likely) + 0.5 * fluency
+    forms = {TITLE: _TITLE_PROMISE, CONDITION: _CONDITION_PROMISE}
+    base = forms.get(proposal.source, 2 * proposal.likely)
+    return base + _LIST_PROMISE * proposal.is_listed + 0.5 * fluency
 
 
 def _log_ratio(value: float, beside: float) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from whichsense.text.value_lists import names_one, values_beside
+from whichsense.models.compact.rewrite.forms.value_lists import names_one, values_beside
 from whichsense.types import Candidate, Span
 
 _SHARED = 0.9  # a value beside a right one is right; of 608 questions over documents

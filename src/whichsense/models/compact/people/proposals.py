@@ -8,7 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from whichsense.models.compact.rewrite.forms.conditions import condition_rewrites
-from whichsense.models.compact.rewrite.forms.lists import list_rewrites
+from whichsense.models.compact.rewrite.forms.lists import (
+    adds_label,
+    label_of,
+    list_rewrites,
+)
 from whichsense.models.compact.rewrite.forms.snippets import (
     AnswerEvidence,
     FormRewrite,
@@ -23,7 +27,6 @@ from whichsense.text.function_words import SMALL_WORDS
 from whichsense.text.porter import porter_stem
 from whichsense.text.words import words
 
-LIST = "list"
 TITLE = "title"
 CONDITION = "condition"
 WRITER = "writer"
@@ -42,11 +45,13 @@ class Proposal:
 
     question: str
     source: str
-    """What proposed it: a form of lists, titles or conditions, or the writer."""
+    """What proposed it: a form of titles or conditions, or the writer."""
     likely: float = 0.0
     """The mean log probability of its tokens, if the writer wrote it."""
     drawn: float = 0.0
     """The share of the writer's samples that are equal to it."""
+    is_listed: bool = False
+    """Whether a form adds the label that the answer has in a list."""
 
 
 def propose_rewrites(
@@ -60,15 +65,20 @@ def propose_rewrites(
     proposals = []
     for number, own in enumerate(evidence):
         others = [*evidence[:number], *evidence[number + 1 :]]
+        label = label_of(question, own, others)
         by_key: dict[str, Proposal] = {}
         for source, propose in (
-            (LIST, list_rewrites),
+            (CONDITION, list_rewrites),
             (TITLE, title_rewrites),
             (CONDITION, condition_rewrites),
         ):
             forms: list[FormRewrite] = propose(question, own, others)
             for form in forms[:_MOST_OF_FORM]:
-                by_key.setdefault(key(form.question), Proposal(form.question, source))
+                is_listed = propose is list_rewrites or (
+                    label is not None and adds_label(form.question, question, label)
+                )
+                proposal = Proposal(form.question, source, is_listed=is_listed)
+                by_key.setdefault(key(form.question), proposal)
         options = sorted(written[number].options, key=lambda one: -one.likely)
         samples = [key(text) for text in written[number].drawn]
         for option in options:

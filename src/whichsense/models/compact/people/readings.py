@@ -17,7 +17,7 @@ from whichsense.models.compact.people.joining import (
     join_named_together,
 )
 from whichsense.models.compact.people.lists import complete_lists
-from whichsense.models.compact.people.proposals import LIST, Proposal, propose_rewrites
+from whichsense.models.compact.people.proposals import Proposal, propose_rewrites
 from whichsense.models.compact.rewrite.resolving import candidates_of
 from whichsense.models.compact.rewrite.support import support
 from whichsense.models.compact.rewrite.targets import locate, telling
@@ -163,7 +163,7 @@ def _judge_all(
         fluent = probability(trust.fluent, rows)
         own = []
         for place, (proposal, _) in enumerate(shortlist):
-            if proposal.source == LIST:
+            if proposal.is_listed:
                 true[place] = max(true[place], _LIST_TRUE)
             if true[place] >= _TRUE_OVER and fluent[place] >= _FLUENT_OVER:
                 told = _tell(outcomes[place], number, fluent[place])

@@ -13,14 +13,16 @@ from whichsense.models.compact.rewrite.forms.snippets import (
     FormRewrite,
     Snippet,
 )
-from whichsense.text.value_lists import (
+from whichsense.models.compact.rewrite.forms.value_lists import (
     ListedValue,
     is_condition,
     names_one,
+    telling_words,
     values_beside,
 )
 
 _FORM = "list"
+_DEFAULT = "normally"
 
 
 def list_rewrites(
@@ -34,8 +36,8 @@ def list_rewrites(
     ['What is the fare for children?']
     """
     rivals = [snippet for other in others for snippet in other.snippets]
-    label = _find_label(question, own.snippets, rivals)
-    if label is None:
+    label = label_of(question, own, others)
+    if label is None or _repeats(question, label):
         return []
     texts = [snippet.text for snippet in (*own.snippets, *rivals)]
     rewrites = []
@@ -47,11 +49,12 @@ def list_rewrites(
     return rewrites
 
 
-def _find_label(
-    question: str, snippets: Sequence[Snippet], rivals: Sequence[Snippet]
+def label_of(
+    question: str, own: AnswerEvidence, others: Sequence[AnswerEvidence]
 ) -> str | None:
     """The label of an answer in the first list that holds another answer, too; None where there is no such list."""
-    for snippet in snippets:
+    rivals = [snippet for other in others for snippet in other.snippets]
+    for snippet in own.snippets:
         if snippet.in_title:
             continue
         values = values_beside(snippet.text, snippet.start, snippet.end)
@@ -65,6 +68,21 @@ def _find_label(
     return None
 
 
+def _repeats(question: str, label: str) -> bool:
+    """Whether a question has a word of a label already: "for a ticket for the day ticket" is no English."""
+    return not set(telling_words(label)).isdisjoint(telling_words(question))
+
+
+def adds_label(rewrite: str, question: str, label: str) -> bool:
+    """Whether a rewrite adds all the words of a label that the question lacks, and there are such.
+
+    >>> adds_label("What is the fare for children?", "What is the fare?", "children")
+    True
+    """
+    missing = set(telling_words(label)) - set(telling_words(question))
+    return bool(missing) and missing.issubset(telling_words(rewrite))
+
+
 def _is_at(value: ListedValue, snippet: Snippet) -> bool:
     return value.start < snippet.end and snippet.start < value.end
 
@@ -72,7 +90,7 @@ def _is_at(value: ListedValue, snippet: Snippet) -> bool:
 def _phrases(question: str, label: str, texts: Sequence[str]) -> list[str]:
     """A label as a phrase that ends a question. What holds by default holds normally."""
     if not label:
-        return ["normally"]
+        return [_DEFAULT]
     if is_condition(label):
         return [_without_verb_before(label)]
     noun = label.removeprefix("of ")

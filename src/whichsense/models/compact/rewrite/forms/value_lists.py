@@ -50,7 +50,8 @@ _CONDITION = re.compile(
 _MOST_LABEL_WORDS = 7
 _MOST_TAIL_WORDS = 4  # between a value and the separator behind it: "a month", "of pay"
 _MOST_VALUES = 8
-_ROOT = 5  # letters: "respond" names a "response"
+_ROOT = 5  # letters that related words share
+_LEAST_ROOT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +176,8 @@ def _label_behind(sentence: str, run: Sequence[re.Match[str]]) -> list[ListedVal
 def _labelled(run: Sequence[re.Match[str]], labels: Sequence[str]) -> list[ListedValue]:
     """The values with their labels, if no two have the same. The first may have none: it holds by default."""
     tidied = [label.strip(" ,;:/") for label in labels]
-    are_conditions = [is_condition(label) for label in tidied]
-    if all(are_conditions[1:]) and not are_conditions[0]:
-        tidied[0] = ""
+    if all(map(is_condition, tidied[1:])):
+        tidied[0] = _condition_in(tidied[0])
     keys = [tuple(telling_words(label)) for label in tidied]
     if () in keys[1:] or len(set(keys)) < len(keys):
         return []
@@ -187,6 +187,21 @@ def _labelled(run: Sequence[re.Match[str]], labels: Sequence[str]) -> list[Liste
         ListedValue(match.start(), match.end(), label)
         for match, label in zip(run, tidied, strict=True)
     ]
+
+
+def _condition_in(label: str) -> str:
+    """The condition at the end of a label, without the preposition that leads to a value; empty where it has none.
+
+    >>> _condition_in("of absence in Finland"), _condition_in("Faults are repaired within")
+    ('in Finland', '')
+    """
+    parts = label.split()
+    while parts and _CONDITION.fullmatch(parts[-1]):
+        parts.pop()
+    for place in range(len(parts) - 1, -1, -1):
+        if _CONDITION.fullmatch(parts[place]):
+            return " ".join(parts[place:])
+    return ""
 
 
 def is_condition(label: str) -> bool:
@@ -214,7 +229,17 @@ def names_one(question: str, values: Sequence[ListedValue]) -> bool:
     >>> names_one("What is the fee in Oslo?", values), names_one("What is the fee?", values)
     (True, False)
     """
-    asked = {word[:_ROOT] for word in telling_words(question)}
-    labels = [{word[:_ROOT] for word in telling_words(one.label)} for one in values]
-    shared = set.intersection(*labels) if labels else set()
-    return any((label - shared) & asked for label in labels)
+    asked = telling_words(question)
+    labels = [telling_words(value.label) for value in values]
+    for label in labels:
+        for word in label:
+            is_shared = all(word in other for other in labels)
+            if not is_shared and any(_is_akin(word, other) for other in asked):
+                return True
+    return False
+
+
+def _is_akin(one: str, other: str) -> bool:
+    """Whether two stems begin alike: "respond" and "response", "week" and "weekly"."""
+    shorter = min(len(one), len(other), _ROOT)
+    return one == other or (shorter >= _LEAST_ROOT and one[:shorter] == other[:shorter])
