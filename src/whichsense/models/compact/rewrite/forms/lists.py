@@ -60,11 +60,11 @@ def label_of(
         values = values_beside(snippet.text, snippet.start, snippet.end)
         if not values or names_one(question, values):
             continue
-        own = [value for value in values if _is_at(value, snippet)]
-        others = [value for value in values if value not in own]
+        held = [value for value in values if _is_at(value, snippet)]
+        rest = [value for value in values if value not in held]
         beside = [rival for rival in rivals if rival.text == snippet.text]
-        if any(_is_at(value, rival) for value in others for rival in beside):
-            return own[0].label
+        if any(_is_at(value, rival) for value in rest for rival in beside):
+            return held[0].label
     return None
 
 
