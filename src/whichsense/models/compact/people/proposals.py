@@ -32,6 +32,11 @@ CONDITION = "condition"
 WRITER = "writer"
 _SAMPLES = 10  # of the writer, for each answer
 _MOST_OF_FORM = 3  # rewrites by each kind of form
+# What every answer to "who" or "where" may be: naming it tells no two of them apart.
+_CLASSES = frozenset(
+    "actor artist author character city club company country group individual man men name nation organisation "
+    "organization party people performer person place player singer star state team thing town writer".split()
+)
 _STUMBLING = (
     re.compile(r"\b(\w+ \w+) \1\b"),
     re.compile(r"\bfrom (\w+) to \1\b"),
@@ -91,7 +96,11 @@ def propose_rewrites(
             proposal = Proposal(option.question, WRITER, option.likely, drawn)
             by_key.setdefault(name, proposal)
         by_key.pop(key(question), None)
-        proposals.append(list(by_key.values()))
+        telling = []
+        for proposal in by_key.values():
+            if not adds_only_class(proposal.question, question):
+                telling.append(proposal)
+        proposals.append(telling)
     return proposals
 
 
@@ -127,6 +136,17 @@ def stumbles(text: str, question: str) -> bool:
             if match[0] not in before:
                 return True
     return False
+
+
+def adds_only_class(rewrite: str, question: str) -> bool:
+    """Whether a rewrite adds nothing but a class that says little: "Which team won?" for "Who won?".
+
+    >>> [adds_only_class(one, "Who won?") for one in ("Which team won?", "Which guest team won?", "Who won in Rome?")]
+    [True, False, False]
+    """
+    added = set(words(rewrite)) - set(words(question)) - set(SMALL_WORDS)
+    added -= {"what", "which"}
+    return bool(added) and added <= _CLASSES
 
 
 def loses_word(rewrite: str, question: str) -> bool:
