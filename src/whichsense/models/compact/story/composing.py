@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from whichsense.models.compact.story.casing import restore_capitals
-from whichsense.models.compact.story.cleaning import clean
 from whichsense.models.compact.story.grammar.questions import parse_question
 from whichsense.models.compact.story.listing import join, list_statements
 from whichsense.models.compact.story.relating import in_order, what_differs
@@ -23,8 +22,6 @@ from whichsense.types import Case, Citation, LongAnswer, Passage, Reading
 
 _NEAREST = 3  # passages that are cited where there is no answer
 _LONGEST_LIST = 70  # words of one sentence
-# Over Wikipedia two in three possible answers from here on were right, below one in three (asqa/train_part).
-_LEAST_POSSIBLE = 0.35
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +41,7 @@ def write_story(case: Case, support: Support, length: Length) -> LongAnswer:
         sentences = _one_answer(tellings[0], length)
     else:
         sentences = _several_answers(case.question, tellings, length)
-    if tellings and case.policy.careful:
-        _add_possible(sentences, case, support, length)
-    else:
+    if not case.policy.careful:
         _add_nearest(sentences, case, length)
     return LongAnswer(case.question, tuple(sentences))
 
@@ -60,28 +55,6 @@ def _tell_all(
         if telling is not None:
             tellings.append(telling)
     return tellings
-
-
-def _add_possible(
-    sentences: list[Citation], case: Case, support: Support, length: Length
-) -> None:
-    """What is merely possible, named so and in the words of its evidence, while there are too few words."""
-    text = " ".join(citation.sentence for citation in sentences)
-    worth_it = [one for one in case.possible if one.confidence >= _LEAST_POSSIBLE]
-    for telling in _tell_all(case, worth_it, support):
-        fact = telling.answer_fact
-        count = len(text.split())
-        if fact is None or not telling.is_relevant:
-            continue
-        if not telling.adds(fact, content_stems(text)):
-            continue
-        sentence = (
-            f"Another possible answer is {clean(telling.reading.answer)}: {fact.text}"
-        )
-        if count >= length.least or count + len(sentence.split()) > length.most:
-            return
-        sentences.append(Citation(sentence, (fact.passage,)))
-        text = f"{text} {sentence}"
 
 
 def _add_nearest(sentences: list[Citation], case: Case, length: Length) -> None:
