@@ -24,7 +24,7 @@ from whichsense.text.words import words
 from whichsense.types import Case, Passage, Reading, Span
 
 # Of answers over Wikipedia readers found half of the statements supported that reach .5, three in four from .9 on, and
-# all but one of 25 from .95 on.
+# all but one of 21 from .95 on.
 _LEAST_SUPPORT = 0.95
 _LEAST_SUPPORT_OF_SURE = 0.5  # where the reading itself is sure
 _SURE = 0.6
