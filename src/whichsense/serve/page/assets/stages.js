@@ -7,7 +7,8 @@ const PARTS = [
   {stages: ['read'], before: 'answers', after: (counts) => count(counts.answers, 'answer')},
   {stages: ['detect', 'disambiguate', 'round trip'], before: 'readings',
     after: (counts) => count(counts.readings + counts.possible, 'reading')},
-  {stages: ['verify'], before: 'check', after: () => 'checked'},
+  {stages: ['verify'], before: 'check',
+    after: (counts) => counts.possible && counts.readings ? `${counts.readings} probable` : 'checked'},
 ];
 // What goes on after a stage has ended.
 const NEXT = {
