@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from whichsense.models.compact.rewrite.forms import grammar
@@ -37,8 +38,11 @@ def list_rewrites(
     """
     rivals = [snippet for other in others for snippet in other.snippets]
     label = label_of(question, own, others)
-    if label is None or _repeats(question, label):
+    if label is None:
         return []
+    if _repeats(question, label):
+        widened = _widen(question, label)
+        return [FormRewrite(widened, _FORM, label)] if widened else []
     texts = [snippet.text for snippet in (*own.snippets, *rivals)]
     rewrites = []
     for phrase in _phrases(question, label, texts):
@@ -71,6 +75,20 @@ def label_of(
 def _repeats(question: str, label: str) -> bool:
     """Whether a question has a word of a label already: "for a ticket for the day ticket" is no English."""
     return not set(telling_words(label)).isdisjoint(telling_words(question))
+
+
+def _widen(question: str, label: str) -> str:
+    """The question with a label in place of its first word, which the question has; empty where it has not.
+
+    >>> _widen("How long is a ticket for the Otter valid?", "Otter 24")
+    'How long is a ticket for the Otter 24 valid?'
+    """
+    first, _, rest = label.partition(" ")
+    found = re.findall(rf"\b{re.escape(first)}\b(?! \d)", question, re.IGNORECASE)
+    if not rest or not first[0].isupper() or len(found) != 1:
+        return ""
+    whole = grammar.in_register(f"{first} {rest}", question)
+    return re.sub(rf"\b{re.escape(found[0])}\b", lambda _: whole, question)
 
 
 def adds_label(rewrite: str, question: str, label: str) -> bool:
