@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from whichsense.models.compact.rewrite.forms.clauses import vocabulary
 from whichsense.text.function_words import SMALL_WORDS
 from whichsense.text.porter import porter_stem
 from whichsense.text.sentences import sentence_spans
@@ -18,10 +19,7 @@ from whichsense.text.words import words
 _ONES = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
 _TENS = "fifteen|eighteen|twenty|thirty|forty|fifty|sixty|ninety|hundred"
 _ORDINAL = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
-_MONTH = (
-    "January|February|March|April|May|June|July|August|September|October|November"
-    "|December"
-)
+_MONTH = "|".join(sorted(vocabulary.MONTHS))
 _AMOUNT = r"\d+(?:[,.]\d+)*"
 _NOT_UNITS = f"{_ONES}|{_TENS}|a|an|and|as|at|by|for|from|if|in|is|of|on|or|per|the|to|up|with|within"
 # What is listed, most special first. The name of each is the kind of its values.
