@@ -31,7 +31,8 @@ def complete_lists(question: str, candidates: Sequence[Candidate]) -> list[Candi
     listed = []
     for member in members:
         score = max(member.score, _SHARED * belief)
-        listed.append(replace(member, score=score))
+        # Other places of the same value say nothing of this list.
+        listed.append(replace(member, score=score, spans=member.spans[:1]))
     rest = [one for one in candidates if one not in members]
     return sorted([*listed, *rest], key=lambda candidate: -candidate.score)
 
