@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from whichsense.datasets import find_near_duplicates, load
+from whichsense.files import read_jsonl
 from whichsense.text.words import normalize, words
 from whichsense.train.compact.data.questions import is_held_out
 
@@ -31,8 +31,8 @@ MOST_ADDED = 12  # words
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    with open(path, encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
+    packed = path.with_name(f"{path.name}.xz")
+    return [row for _, row in read_jsonl(packed if packed.exists() else path)]
 
 
 @pytest.fixture(scope="module", params=["topics", "documents"])

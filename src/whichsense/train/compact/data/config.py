@@ -13,7 +13,8 @@ from whichsense.types import Method
 
 TOPICS_FIX = "Give a folder with both files as recipes/topics has them, or 'topics' or 'documents', which ship."
 _TOPIC_FILES = ("passages.jsonl", "questions.jsonl")
-_MORE_TOPIC_FILES = ("relations.jsonl", "rewrites.jsonl", "judged.jsonl", "trust.jsonl")
+REWRITE_FILES = ("rewrites.jsonl", "rewrites.jsonl.xz")
+_MORE_TOPIC_FILES = ("relations.jsonl", *REWRITE_FILES, "judged.jsonl", "trust.jsonl")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from whichsense.datasets import Annotation, QAPair, Question
-from whichsense.errors import BadConfig
-from whichsense.train.compact.data.config import TOPICS_FIX, DataConfig
+from whichsense.errors import BadConfig, BadInput
+from whichsense.files import read_bytes
+from whichsense.train.compact.data.config import REWRITE_FILES, TOPICS_FIX, DataConfig
 from whichsense.train.compact.data.conversion import GoldRewrite, TrainingQuestion
 from whichsense.train.compact.data.corpora import CorpusQuestions, build_corpus
 from whichsense.train.compact.data.list_builder import ListBuilder
@@ -77,8 +78,9 @@ class Topics:
             questions += _read(folder / "questions.jsonl", _parse_question)
             if (folder / "relations.jsonl").exists():
                 questions += _read(folder / "relations.jsonl", _parse_question)
-            if (folder / "rewrites.jsonl").exists():
-                rewrites |= dict(_read(folder / "rewrites.jsonl", _parse_rewrites))
+            for name in REWRITE_FILES:
+                if (folder / name).exists():
+                    rewrites |= dict(_read(folder / name, _parse_rewrites))
             if (folder / "judged.jsonl").exists():
                 judged += _read(folder / "judged.jsonl", _parse_judged)
         return cls(tuple(passages), tuple(questions), rewrites, tuple(judged))
@@ -238,10 +240,9 @@ def _parse_judged(row: dict[str, Any]) -> JudgedRewrite:
 
 def _read(path: Path, parse: Callable[[dict[str, Any]], Row]) -> Iterator[Row]:
     try:
-        with open(path, encoding="utf-8") as file:
-            for line in file:
-                yield parse(json.loads(line))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        for line in read_bytes(path).splitlines():
+            yield parse(json.loads(line))
+    except (OSError, ValueError, KeyError, TypeError, BadInput) as error:
         raise BadConfig(
             f"data.topics: '{path}' cannot be read ({error!r}). {TOPICS_FIX}"
         ) from None
