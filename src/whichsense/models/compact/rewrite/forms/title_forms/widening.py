@@ -46,6 +46,10 @@ _COMMON_OWNERS = (
     "People",
     "World",
 )
+_LOOSE_RELATION = re.compile(
+    r"(?:^|,? and |, )(?:grand|half-|step)?"
+    r"(?:son|daughter|brother|sister|father|mother|wife|husband|nephew|niece|cousin)$"
+)
 _APPOSITION = re.compile(
     r"^(?:(?:[A-Z][a-z]+ )?[a-z]+(?:-[a-z]+)?)(?: (?:and|of|[a-z]+))*$"
 )
@@ -109,8 +113,17 @@ def _with_comma(mention: Mention, tail: str) -> Iterator[Proposal]:
             forms.reverse()
         for form in forms:
             yield _proposal(mention, form, "widen:place")
-    elif _APPOSITION.match(tail):
-        yield _proposal(mention, f"{mention.text}, the {tail}{comma}", "widen:role")
+    elif _APPOSITION.match(tail) and (role := _without_relation(tail)):
+        yield _proposal(mention, f"{mention.text}, the {role}{comma}", "widen:role")
+
+
+def _without_relation(role: str) -> str:
+    """A role without a relation that says not whose it is; empty where nothing is left.
+
+    >>> [_without_relation(one) for one in ("journalist and grandson", "painter and poet", "wife of Rubens", "son")]
+    ['journalist', 'painter and poet', 'wife of Rubens', '']
+    """
+    return _LOOSE_RELATION.sub("", role)
 
 
 def _with_beginning(
