@@ -78,6 +78,9 @@ def what_differs(question: str, readings: Sequence[Reading]) -> str:
     for pattern, noun in ((_YEAR, "the year"), (_PLACE, "the place")):
         if all(pattern.search(text) for text in added):
             return noun
+    titles = {one.evidence[0].passage.title for one in readings if one.evidence}
+    if len(titles) == 1:  # one document tells its cases apart: no name has two senses
+        return "the case"
     name = _shared_name(question, readings)
     return f"which {name} is meant" if name else "what is meant"
 
