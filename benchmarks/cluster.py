@@ -6,7 +6,8 @@
 
 `predict` compares each file with that of one process (`alone.json`, which is used again), and gives the rates.
 `chaos` kills an actor of a sharded index every few seconds while it is searched: a hit list that says it is complete
-must be the right one, and every search must end. `overhead` builds and searches by words, plainly and with one worker.
+must be the right one, and every search must end. `overhead` builds and searches by words, plainly and with one worker;
+`empty_call_p50_ms` is what Ray takes for a request that does nothing.
 """
 
 from __future__ import annotations
@@ -132,17 +133,29 @@ def overhead(given: argparse.Namespace) -> dict[str, Any]:
         result["passages"] = len(plain)
         there = ClusterIndex.on_cluster(given.folder / "cluster")
         same = 0
-        for name, index in (("plain", plain), ("cluster", there)):
+        empty = ray.remote(num_cpus=0, max_concurrency=4)(_Empty).remote()
+        for name, work in (
+            ("plain", plain.search),
+            ("cluster", there.search),
+            ("empty_call", lambda _: ray.get(empty.call.remote())),
+        ):
             seconds = []
             for text in texts[:20] + texts:
                 began = time.perf_counter()
-                index.search(text)
+                work(text)
                 seconds.append(time.perf_counter() - began)
             result[f"{name}_p50_ms"] = 1000 * statistics.median(seconds[20:])
         for text in texts:
             same += _same(_found(plain.search(text)), _found(there.search(text)))
         result["same"] = f"{same} of {len(texts)}"
     return result
+
+
+class _Empty:
+    """An actor that does nothing."""
+
+    def call(self) -> None:
+        pass
 
 
 def _kill(actor: Any) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -22,13 +23,13 @@ from whichsense import sample
 from whichsense.cluster import Cluster, ClusterIndex, connection, run_on
 from whichsense.errors import BadInput, ClusterFault, DamagedIndex
 from whichsense.evaluation.predict import LoadedOnce, predict
-from whichsense.index import Index, Spread, check
-from whichsense.index.shards.gather import Hits, missing_note
+from whichsense.index import Index, Spread, check, delete
+from whichsense.index.shards.gather import Hits, coverage_of, missing_note
 from whichsense.models.vectors.encoders import load_encoder
 from whichsense.pipeline import Pipeline
 from whichsense.stages.retrieve import IndexRetriever
 from whichsense.testing import FakeDisambiguator, FakeReader
-from whichsense.types import Case, Hit
+from whichsense.types import Case, Hit, Method
 
 # Workers cannot import this file: what it defines travels whole.
 ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -40,6 +41,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 QUESTIONS = ("Who played the Joker?", "When was Mercury found?", "Where is Paris?")
+METHODS: tuple[Method, ...] = ("bm25", "dense", "hybrid")
 
 
 @pytest.fixture
@@ -73,14 +75,35 @@ def process_of(actor: Any) -> int:
 def test_search_is_that_of_the_folder(index: ClusterIndex, folder: Path) -> None:
     here = Index.open(folder)
     for question in QUESTIONS:
-        for method in ("bm25", "dense", "hybrid"):
-            hits = index.search(question, 50, method)  # type: ignore[arg-type]
-            assert found(hits) == found(here.search(question, 50, method))  # type: ignore[arg-type]
+        for method in METHODS:
+            hits = index.search(question, 50, method)
+            assert found(hits) == found(here.search(question, 50, method))
             assert isinstance(hits, Hits)
             assert hits.coverage == 1
     hit = here.search(QUESTIONS[0])[0]
     assert index.passage(hit.passage.id) == hit.passage
     assert index.refreshed() is index
+
+
+def test_an_only_shard_ranks_by_itself(cluster: Cluster, tmp_path: Path) -> None:
+    """In one round of messages; when it is gone, nothing is left."""
+    place = tmp_path / "index"
+    here = Index.build(sample.PASSAGES, place, encoder=load_encoder("static"))
+    delete(place, [here.search(QUESTIONS[0])[0].passage.id])
+    here = here.refreshed()
+    index = ClusterIndex.on_cluster(place)
+    shards = index._shards
+    with patch.object(shards, "ask", wraps=shards.ask) as ask:
+        for question in QUESTIONS:
+            for method in METHODS:
+                hits = index.search(question, 50, method)
+                assert found(hits) == found(here.search(question, 50, method))
+                assert coverage_of(hits) == 1
+    assert ask.call_count == len(QUESTIONS) * len(METHODS)
+    ray.kill(actors(index)[0][0], no_restart=True)
+    for method in METHODS:
+        hits = index.search(QUESTIONS[0], 50, method)
+        assert (hits, coverage_of(hits)) == ([], 0)
 
 
 def test_killed_actors_come_back(index: ClusterIndex, folder: Path) -> None:
@@ -110,8 +133,8 @@ def test_a_shard_that_is_gone_is_told(index: ClusterIndex, folder: Path) -> None
     first = Index.open(folder).at(range(index.manifest.shard_rows[0]))
     assert held <= {passage.id for passage in first}
     ray.kill(actors(index)[0][0], no_restart=True)
-    for method in ("bm25", "dense", "hybrid"):
-        hits = index.search(QUESTIONS[2], 20, method)  # type: ignore[arg-type]
+    for method in METHODS:
+        hits = index.search(QUESTIONS[2], 20, method)
         assert isinstance(hits, Hits)
         assert (hits, hits.coverage) == ([], 0)
 

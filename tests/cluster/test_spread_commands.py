@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 ray = pytest.importorskip("ray", reason="needs pip install 'whichsense[cluster]'")
 fsspec = pytest.importorskip("fsspec", reason="needs pip install 'whichsense[cluster]'")
 
 from whichsense import sample
+from whichsense.cli.index import delete as delete_command
 from whichsense.cluster import Cluster, ClusterIndex, run_on
 from whichsense.datasets import load
 from whichsense.errors import BadInput, DamagedIndex, NoIndex
@@ -88,6 +90,23 @@ def test_add_delete_and_check_over_shards(cluster: Cluster, tmp_path: Path) -> N
     health = check(there, run_on(cluster))
     assert health == check(there)
     assert "checksum differs" in health.problems[0]
+
+
+def test_a_deletion_reaches_the_actors(cluster: Cluster, tmp_path: Path) -> None:
+    """`index delete` needs no cluster; an index that is served there is refreshed."""
+    place = tmp_path / "index"
+    Index.build(sample.PASSAGES, place, shards=Spread(2, "hash", run_here))
+    served = ClusterIndex.on_cluster(place)
+    first = served.search(QUESTION)[0].passage.id
+    run = CliRunner().invoke(delete_command, [str(place), "--id", first])
+    assert "1 passages deleted" in run.output
+    newer = served.refreshed()
+    assert newer is not served
+    hits = newer.search(QUESTION)
+    assert first not in {hit.passage.id for hit in hits}
+    assert ranked(hits) == ranked(Index.open(place).search(QUESTION))
+    served.close()
+    newer.close()
 
 
 def test_a_sweep_trains_once_for_each_value(

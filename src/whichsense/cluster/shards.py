@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from whichsense.cluster.lone import LoneRanker, LoneShard
 from whichsense.errors import ClusterFault, DamagedIndex, WhichsenseError
 from whichsense.index.folder import Manifest, parts_of, verify_sizes
 from whichsense.index.lexical.engine import Lengths
 from whichsense.index.object_store import fetch_manifest, fetch_parts, url_of
 from whichsense.index.shards.layout import check_label
+from whichsense.index.shards.ranker import MergingRanker, Ranker
 from whichsense.index.shards.shard import Shard
 
 _WINDOW = 200  # latencies from which a percentile is taken
@@ -51,7 +53,13 @@ class _ShardActor:
             check_label(root, manifest.sharding.build, number, count)
         below = f"{root.name}/" if manifest.sharding else ""
         verify_sizes(folder, manifest, below)
-        self._shard = Shard(root, dense=bool(manifest.encoder))
+        dense = bool(manifest.encoder)
+        if len(manifest.shard_passages) == 1:
+            self._shard: Shard = LoneShard(
+                root, dense=dense, passages=manifest.passages
+            )
+        else:
+            self._shard = Shard(root, dense=dense)
 
     def ask(self, verb: str, given: tuple[Any, ...]) -> Any:
         return getattr(self._shard, verb)(*given)
@@ -98,6 +106,8 @@ class Latencies:
 
 class RemoteShards:
     """The shards of an index as actors. Several threads may ask at the same time."""
+
+    reads_ahead = True
 
     def __init__(self, place: str, manifest: Manifest, replicas: int = 1) -> None:
         import ray
@@ -153,6 +163,11 @@ class RemoteShards:
         self, verb: str, arguments: Mapping[int, tuple[Any, ...]]
     ) -> dict[int, Any]:
         return _Round(self, verb, arguments).run()
+
+    def ranker(self, passages: Sequence[int]) -> Ranker:
+        if len(passages) == 1:
+            return LoneRanker(self)
+        return MergingRanker(self, passages)
 
     def close(self) -> None:
         for actors in self._replicas:

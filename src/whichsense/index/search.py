@@ -20,8 +20,9 @@ from whichsense.index.folder import Manifest
 from whichsense.index.growth import Cutting
 from whichsense.index.names import Names
 from whichsense.index.object_store import local_folder
-from whichsense.index.shards.gather import Gatherer, LocalShards, Shards
+from whichsense.index.shards.gather import Gatherer, LocalShards
 from whichsense.index.shards.layout import Spread, check_labels
+from whichsense.index.shards.ranker import Shards
 from whichsense.index.shards.shard import Shard
 from whichsense.index.store import unpack
 from whichsense.index.write import build_index

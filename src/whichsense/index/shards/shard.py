@@ -42,6 +42,23 @@ class ByMeaning(NamedTuple):
     cosines: NDArray[np.float32]
 
 
+class Entries(NamedTuple):
+    """Passages as they are stored, and their cosines with a question's vector, if it has one."""
+
+    rows: list[int]
+    stored: list[bytes]
+    cosines: NDArray[np.float32] | None
+
+
+class Answer(NamedTuple):
+    """What a shard found. What was not asked for is None."""
+
+    by_words: ByWords | None
+    by_meaning: ByMeaning | None
+    entries: Entries
+    """Of what is probably among the best of all shards, so that it need not be read by another request."""
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """A question as a shard needs it."""
@@ -54,6 +71,8 @@ class Query:
     """None where meaning does not count."""
     vectors: int = 0
     """How many vectors all shards have."""
+    ahead: int = 0
+    """How many of the best by words, and of the nearest, come with their texts."""
 
 
 class Shard:
@@ -75,7 +94,7 @@ class Shard:
         """How many passages have each term."""
         return self.texts.lexical.document_frequencies(terms)
 
-    def search(self, query: Query) -> tuple[ByWords | None, ByMeaning | None]:
+    def search(self, query: Query) -> Answer:
         """What may be among the best k of all shards, by words and by meaning."""
         by_words = by_meaning = None
         if query.weights is not None:
@@ -89,7 +108,9 @@ class Shard:
             )
             rows = found.astype(np.int64)
             by_meaning = ByMeaning(rows, self.keys(rows), rough, cosines)
-        return by_words, by_meaning
+        ahead = _first_rows(by_words, by_meaning, query.ahead)
+        entries = Entries(ahead, *self.read(ahead, query.vector))
+        return Answer(by_words, by_meaning, entries)
 
     def read(
         self, rows: Sequence[int], vector: NDArray[np.float32] | None = None
@@ -117,6 +138,19 @@ class Shard:
     def keys(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The keys of these rows."""
         return rows if self._keys is None else self._keys[rows]
+
+
+def _first_rows(
+    by_words: ByWords | None, by_meaning: ByMeaning | None, count: int
+) -> list[int]:
+    """The rows of the best by words and of the nearest, as many of each."""
+    rows: set[int] = set()
+    if by_words is not None:
+        rows.update(by_words.rows[:count].tolist())
+    if by_meaning is not None:
+        nearest = np.argsort(-by_meaning.cosines, kind="stable")[:count]
+        rows.update(by_meaning.rows[nearest].tolist())
+    return sorted(rows)
 
 
 def _open_vectors(folder: Path) -> Vectors:
