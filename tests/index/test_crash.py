@@ -249,7 +249,7 @@ def test_interrupted_command_resumes(
     tmp_path: Path, make_corpus: Corpus, number: int
 ) -> None:
     text = "words that fill a passage " * 400
-    source = make_corpus([(f"Title {n}", f"{text} {n}") for n in range(6000)])
+    source = make_corpus([(f"Title {n}", f"{text} {n}") for n in range(9000)])
     writer = run(
         "index", "build", source, "--out", tmp_path / "index", stderr=subprocess.PIPE
     )
@@ -263,5 +263,5 @@ def test_interrupted_command_resumes(
     with pytest.raises(WhichsenseError, match="never finished"):
         Index.open(tmp_path / "index")
     manifest = build_index([source], tmp_path / "index")
-    assert manifest.report["documents"] == 6000
+    assert manifest.report["documents"] == 9000
     assert index.check(tmp_path / "index").sound

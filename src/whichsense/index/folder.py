@@ -27,7 +27,8 @@ from whichsense.errors import BadInput, DamagedIndex, DiskFull, IndexBusy, NoInd
 from whichsense.files import lock, sha256
 
 # Raised whenever anything about the files changes meaning: how words are indexed, how passages are stored.
-FORMAT = 2  # 1 was never released
+FORMAT = 3
+_READ = (2, 3)  # of 2, each passage is compressed by itself; 1 was never released
 MANIFEST, STAGING, LOCK = "manifest.json", "staging", "writer.lock"
 # tantivy's own lock files come and go with readers and writers; they carry nothing.
 TRANSIENT = (".tantivy-writer.lock", ".tantivy-meta.lock")
@@ -123,11 +124,12 @@ def read_manifest(folder: Path) -> Manifest:
             f"'{path}' is not a manifest ({error}). Build the index again."
         ) from None
     try:
-        if table["format"] != FORMAT:
+        if table["format"] not in _READ:
             raise DamagedIndex(
-                f"'{folder}' has index format {table['format']}; this version reads {FORMAT}. "
+                f"'{folder}' has index format {table['format']}; this version reads {_READ[0]} and {_READ[1]}. "
                 "Build it again, or use the version of whichsense that wrote it."
             )
+        table["format"] = FORMAT  # of what is written on top of it
         files = {}
         for name, record in table["files"].items():
             files[name] = FileRecord(**record)

@@ -1,11 +1,14 @@
-"""The passages of an index, each compressed by itself with a shared dictionary, so that any is read in microseconds.
+"""The passages of an index, compressed in blocks of a few with a shared dictionary: any is read in microseconds.
 
 A segment is what one run of a build or add wrote. Its files, where N is the row of its first passage:
 
-    N.data    compressed passages, one behind the other
-    N.ends    where each ends in the data
+    N.data    compressed blocks, one behind the other
+    N.ends    where each block ends in the data
+    N.counts  how many passages there are up to the end of each block
     N.keys    checksums of document and source, by which passages are looked up
-    N.dict    the dictionary, if there were enough passages to learn one from
+    N.dict    the dictionary, if there were enough blocks to learn one from
+
+Segments of format 2 have no counts: each of their passages is a block.
 """
 
 from __future__ import annotations
@@ -15,12 +18,14 @@ import mmap
 import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 from zlib import crc32
 
 import numpy as np
 import zstandard
+from numpy.typing import NDArray
 
 from whichsense.errors import DamagedIndex
 from whichsense.types import Passage
@@ -28,7 +33,10 @@ from whichsense.types import Passage
 Field = Literal["document", "source"]
 TITLE, SOURCE, TEXT = 1, 2, 6
 """Where they stand among the lines of a stored passage. The text comes last: it may have lines of its own."""
+BETWEEN = b"\xff"
+"""Between the passages of a block: this byte is in no UTF-8."""
 END = np.dtype("<u8")
+COUNT = np.dtype("<u4")
 KEYS = np.dtype([("document", "<u4"), ("source", "<u4")])
 
 
@@ -68,6 +76,14 @@ def name_key(name: str) -> int:
     return crc32(name.encode("utf-8", "replace"))
 
 
+def block_counts(ends: Path) -> NDArray[np.integer[Any]]:
+    """The passages up to the end of each block of a segment."""
+    counts = ends.with_suffix(".counts")
+    if counts.exists():
+        return np.fromfile(counts, dtype=COUNT)
+    return np.arange(1, ends.stat().st_size // END.itemsize + 1)
+
+
 def _map_file(path: Path) -> mmap.mmap:
     with open(path, "rb") as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -82,6 +98,10 @@ class _Segment:
         self._data = _map_file(self.path)
         # Plain ints, several times faster than numpy's.
         self._ends = memoryview(_map_file(ends)).cast("Q")
+        self._counts: Sequence[int] = range(1, len(self._ends) + 1)
+        counts = ends.with_suffix(".counts")
+        if counts.exists():
+            self._counts = memoryview(_map_file(counts)).cast("I")
         self._keys = ends.with_suffix(".keys")
         dictionary = ends.with_suffix(".dict")
         self._options: dict[str, Any] = {}
@@ -91,16 +111,19 @@ class _Segment:
         self._local = threading.local()  # a decompressor serves one thread at a time
 
     def __len__(self) -> int:
-        return len(self._ends)
+        return self._counts[-1]
 
     def problem(self) -> str | None:
         """What does not fit together in the files of this segment."""
-        ends = np.frombuffer(self._ends, dtype=END).astype(np.int64)
-        lengths = np.diff(ends, prepend=0)
-        if self._ends[-1] != len(self._data) or np.any(lengths <= 0):
-            return f"{self.path.name} and {self.path.stem}.ends do not belong together"
+        ends = np.asarray(self._ends, dtype=np.int64)
+        counts = np.asarray(self._counts, dtype=np.int64)
+        stem = self.path.stem
+        if ends[-1] != len(self._data) or not _ascends(ends):
+            return f"{self.path.name} and {stem}.ends do not belong together"
+        if len(counts) != len(ends) or not _ascends(counts):
+            return f"{stem}.counts and {stem}.ends do not belong together"
         if self._keys.stat().st_size != len(self) * KEYS.itemsize:
-            return f"{self._keys.name} and {self.path.stem}.ends do not belong together"
+            return f"{self._keys.name} and {stem}.ends do not belong together"
         return None
 
     def rows_with(self, field: Field, name: str) -> list[int]:
@@ -109,18 +132,30 @@ class _Segment:
         return rows
 
     def stored(self, rows: Iterable[int]) -> list[bytes]:
+        counts, blocks = self._counts, {}
+        passages = []
+        for row in rows:
+            place = row - self.first
+            number = bisect_right(counts, place)
+            if number not in blocks:  # neighbours are often asked for together
+                blocks[number] = self._block(number)
+            before = counts[number - 1] if number else 0
+            passages.append(blocks[number][place - before])
+        return passages
+
+    def _block(self, number: int) -> list[bytes]:
+        """The passages of a block."""
         decompressor = getattr(self._local, "decompressor", None)
         if decompressor is None:
             decompressor = zstandard.ZstdDecompressor(**self._options)
             self._local.decompressor = decompressor
-        decompress = decompressor.decompress
-        data, ends, first = self._data, self._ends, self.first
-        passages = []
-        for row in rows:
-            start = ends[row - first - 1] if row > first else 0
-            end = ends[row - first]
-            passages.append(decompress(data[start:end]))
-        return passages
+        start = self._ends[number - 1] if number else 0
+        block: bytes = decompressor.decompress(self._data[start : self._ends[number]])
+        return block.split(BETWEEN)
+
+
+def _ascends(numbers: NDArray[np.int64]) -> bool:
+    return bool(np.all(np.diff(numbers, prepend=0) > 0))
 
 
 class Passages:
@@ -166,14 +201,14 @@ class Passages:
     def stored(self, rows: Sequence[int]) -> list[bytes]:
         """The stored form of these passages."""
         try:
-            if len(self._segments) == 1:
-                return self._segments[0].stored(rows)
             passages = []
-            for row in rows:
-                segment = self._segments[bisect_right(self._firsts, row) - 1]
-                passages += segment.stored([row])
+            for segment, own in groupby(rows, self._segment_of):
+                passages += segment.stored(own)
             return passages
         except (zstandard.ZstdError, IndexError, ValueError) as error:
             raise DamagedIndex(
                 f"'{self.folder}' cannot be read ({error}). `whichsense index check` names the damage; build it again."
             ) from None
+
+    def _segment_of(self, row: int) -> _Segment:
+        return self._segments[bisect_right(self._firsts, row) - 1]

@@ -13,16 +13,21 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 import zstandard
 
+from whichsense.errors import WriteFault
 from whichsense.files import write_atomically
-from whichsense.index.store import END, KEYS, name_key
+from whichsense.index.store import BETWEEN, COUNT, END, KEYS, block_counts, name_key
 
-_SAMPLES = 2000  # passages from which the dictionary is learned
-_LONGEST_SAMPLE = 2000  # bytes of each
-_DICTIONARY_BYTES = 112_640
-_LEVEL = 3  # level 1 and a dictionary of 32 kB: 8% more room, 2 µs less for a passage; level 6: 3% less, 20 µs more
-_BATCH = 256  # passages that are compressed together
+# A block is closed when it has so many bytes: four or five passages of 100 words. docs/index.md has others.
+_BLOCK_BYTES = 2500
+_LEVEL = 6
+_SAMPLES = 1200  # blocks from which the dictionary is learned
+_FEWEST_SAMPLES = 500
+_LONGEST_SAMPLE = 5000  # bytes of each
+_DICTIONARY_BYTES = 262_144
+_DICTIONARY_SHARE = 12  # the samples are so many times as long, at least
+_BATCH = 64  # blocks that are compressed together
 _BATCHES_WAITING = 4
-_SUFFIXES = (".data", ".ends", ".keys", ".dict")
+_SUFFIXES = (".data", ".ends", ".counts", ".keys", ".dict")
 
 _source_key = lru_cache(maxsize=1000)(name_key)  # sources are few
 
@@ -39,8 +44,13 @@ class PassagesWriter:
         self._stem = folder / str(next_row)
         self._data: BinaryIO = open(self._stem.with_suffix(".data"), "wb")
         self._ends: BinaryIO = open(self._stem.with_suffix(".ends"), "wb")
+        self._counts: BinaryIO = open(self._stem.with_suffix(".counts"), "wb")
         self._keys: BinaryIO = open(self._stem.with_suffix(".keys"), "wb")
+        self._block: list[bytes] = []
+        self._block_bytes = 0
+        self._count = 0
         self._batch: list[bytes] = []
+        self._batch_counts: list[int] = []
         self._batch_keys: list[tuple[int, int]] = []
         self._full = _SAMPLES
         self._compressor: zstandard.ZstdCompressor | None = None
@@ -50,18 +60,24 @@ class PassagesWriter:
 
     def add(self, stored: bytes, document: str, source: str) -> None:
         """Append a passage, as `pack` made it, with the names by which it is looked up."""
-        self._batch.append(stored)
+        self._block.append(stored)
+        self._block_bytes += len(stored)
+        self._count += 1
         self._batch_keys.append((name_key(document), _source_key(source)))
-        if len(self._batch) >= self._full:
-            self._hand_over()
+        if self._block_bytes >= _BLOCK_BYTES:
+            self._close_block()
+            if len(self._batch) >= self._full:
+                self._hand_over()
 
     def flush(self) -> None:
         """Write everything to disk, so that a checkpoint can rely on it."""
+        if self._block:
+            self._close_block()
         if self._batch:
             self._hand_over()
         while self._waiting:
             self._waiting.popleft().result()
-        for file in (self._data, self._ends, self._keys):
+        for file in (self._data, self._ends, self._counts, self._keys):
             file.flush()
             os.fsync(file.fileno())
 
@@ -69,7 +85,7 @@ class PassagesWriter:
         if self._data.closed:
             return
         # All are closed, even if the disk is full.
-        with self._data, self._ends, self._keys, self._thread:
+        with self._data, self._ends, self._counts, self._keys, self._thread:
             self.flush()
         if not self._size:  # a run that adds no passage leaves no file
             _remove(self._stem)
@@ -85,6 +101,11 @@ class PassagesWriter:
     ) -> None:
         self.close()
 
+    def _close_block(self) -> None:
+        self._batch.append(BETWEEN.join(self._block))
+        self._batch_counts.append(self._count)
+        self._block, self._block_bytes = [], 0
+
     def _hand_over(self) -> None:
         if self._compressor is None:
             self._compressor = self._make_compressor()
@@ -92,23 +113,29 @@ class PassagesWriter:
         while len(self._waiting) >= _BATCHES_WAITING:
             self._waiting.popleft().result()  # raises what went wrong with that batch
         writing = self._thread.submit(
-            self._write, self._compressor, self._batch, self._batch_keys
+            self._write,
+            self._compressor,
+            self._batch,
+            self._batch_counts,
+            self._batch_keys,
         )
         self._waiting.append(writing)
-        self._batch, self._batch_keys = [], []
+        self._batch, self._batch_counts, self._batch_keys = [], [], []
 
     def _make_compressor(self) -> zstandard.ZstdCompressor:
-        """A compressor with a dictionary of the first passages, where there are enough to learn one from."""
+        """A compressor with a dictionary of the first blocks, where there are enough to learn one from."""
         options: dict[str, Any] = {
             "level": _LEVEL,
             "write_checksum": False,
             "write_dict_id": False,
         }
-        if len(self._batch) >= _SAMPLES:
+        if len(self._batch) >= _FEWEST_SAMPLES:
             samples: list[Any] = []
-            for stored in self._batch:
-                samples.append(stored[:_LONGEST_SAMPLE])
-            dictionary = zstandard.train_dictionary(_DICTIONARY_BYTES, samples)
+            for block in self._batch:
+                samples.append(block[:_LONGEST_SAMPLE])
+            size = sum(map(len, samples)) // _DICTIONARY_SHARE
+            size = min(size, _DICTIONARY_BYTES)
+            dictionary = zstandard.train_dictionary(size, samples)
             # On disk first: no passage is read without it.
             write_atomically(self._stem.with_suffix(".dict"), dictionary.as_bytes())
             dictionary.precompute_compress(level=_LEVEL)
@@ -119,6 +146,7 @@ class PassagesWriter:
         self,
         compressor: zstandard.ZstdCompressor,
         batch: list[bytes],
+        counts: list[int],
         keys: list[tuple[int, int]],
     ) -> None:
         compressed: Any = compressor.multi_compress_to_buffer([*batch])
@@ -126,6 +154,7 @@ class PassagesWriter:
         ends = self._size + np.cumsum([len(piece) for piece in pieces], dtype=END)
         self._data.write(b"".join(pieces))
         self._ends.write(ends.tobytes())
+        self._counts.write(np.array(counts, dtype=COUNT).tobytes())
         self._keys.write(np.array(keys, dtype=KEYS).tobytes())
         self._size = int(ends[-1])
 
@@ -134,15 +163,29 @@ def _trim(folder: Path, next_row: int) -> None:
     """Cut off passages from `next_row` on. Those of the served generation all lie before it: its files stay whole."""
     for path in folder.glob("*.ends"):
         first = int(path.stem)
-        count = path.stat().st_size // END.itemsize
         if first >= next_row:
             _remove(path.with_suffix(""))
-        elif first + count > next_row:
-            keep = next_row - first
-            ends = np.fromfile(path, dtype=END, count=keep)
-            os.truncate(path, keep * END.itemsize)
-            os.truncate(path.with_suffix(".keys"), keep * KEYS.itemsize)
-            os.truncate(path.with_suffix(".data"), int(ends[-1]))
+        else:
+            _shorten(path, next_row - first)
+
+
+def _shorten(path: Path, most: int) -> None:
+    """Cut off what a segment has beyond so many passages. A run that is killed leaves its files at different places."""
+    counts = block_counts(path)
+    blocks = int(np.searchsorted(counts, most, side="right"))
+    if blocks < len(counts) and (not blocks or counts[blocks - 1] < most):
+        raise WriteFault(f"'{path}' has no block that ends with passage {most:,}.")
+    ends = np.fromfile(path, dtype=END, count=blocks)
+    sizes = {
+        ".data": int(ends[-1]),
+        ".ends": blocks * END.itemsize,
+        ".counts": blocks * COUNT.itemsize,
+        ".keys": int(counts[blocks - 1]) * KEYS.itemsize,
+    }
+    for suffix, size in sizes.items():
+        part = path.with_suffix(suffix)
+        if part.exists() and part.stat().st_size > size:
+            os.truncate(part, size)
 
 
 def _remove(stem: Path) -> None:

@@ -3,7 +3,7 @@
 vectors.json          names the set that is served; it is replaced last, so that a set is whole or not there
 codes-S.npy           count × dimensions, int8: vector ≈ code × scale
 scales-S.npy          count, float32
-rows-S.npy            count, uint64: the passage's row number
+rows-S.npy            count, uint32: the passage's row number (uint64 in older sets)
 by_row-S.npy          count, uint32: places in the order of their row numbers
 centres-S.npy         lists × dimensions, float32; starts-S.npy: where each list begins
 """
@@ -27,7 +27,7 @@ HEADER = "vectors.json"
 PARTS: dict[str, type[np.generic]] = {
     "codes": np.int8,
     "scales": np.float32,
-    "rows": np.uint64,
+    "rows": np.uint32,
     "by_row": np.uint32,
     "centres": np.float32,
     "starts": np.int64,
@@ -86,8 +86,9 @@ def top(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:
     return np.flatnonzero(scores >= lowest)
 
 
-def map_file(path: Path, kind: type[np.generic]) -> NDArray[Any]:
-    """A .npy file, mapped into memory."""
+def map_part(folder: Path, part: str, name: str) -> NDArray[Any]:
+    """A part of the set of this name, mapped into memory."""
+    path, kind = folder / f"{part}-{name}.npy", PARTS[part]
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
@@ -98,7 +99,8 @@ def map_file(path: Path, kind: type[np.generic]) -> NDArray[Any]:
         raise DamagedIndex(
             f"'{path}' is damaged ({error}). Build the index again or restore the file."
         ) from None
-    if array.dtype != kind:
+    is_older = part == "rows" and array.dtype == np.uint64
+    if array.dtype != kind and not is_older:
         raise DamagedIndex(
             f"'{path}' holds {array.dtype}, not {np.dtype(kind)}. Build the index again."
         )

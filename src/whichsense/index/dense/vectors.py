@@ -53,9 +53,8 @@ class Vectors:
                 f"'{folder / HEADER}' is missing. Build the index again or restore the file."
             )
         parts = {}
-        for part, kind in PARTS.items():
-            path = folder / f"{part}-{header['set']}.npy"
-            parts[part] = codes.map_file(path, kind)
+        for part in PARTS:
+            parts[part] = codes.map_part(folder, part, header["set"])
         vectors = cls(folder, header, parts, clustering)
         for problem in vectors._misfits():
             raise DamagedIndex(
@@ -100,15 +99,31 @@ class Vectors:
         self, query: NDArray[np.float32], rows: Sequence[int]
     ) -> NDArray[np.float32]:
         """The cosine between a query and the passages with these row numbers; 0 for one without a vector."""
-        wanted = np.asarray(rows, dtype=np.uint64)
+        wanted = np.asarray(rows, dtype=np.int64)
         if not len(wanted) or not self.count:
             return np.zeros(len(wanted), dtype=np.float32)
-        # Where each row would stand in order; it need not be there.
-        nearest = np.searchsorted(self.rows, wanted, sorter=self.by_row)
-        places = self.by_row[np.minimum(nearest, self.count - 1)]
+        places = self._places_of(wanted)
         scores = self._scores(query, places)
         scores = np.where(self.rows[places] == wanted, scores, 0)
         return scores.astype(np.float32)
+
+    def _places_of(self, rows: NDArray[np.int64]) -> NDArray[np.uint32]:
+        """Where the vectors of these rows are; any place for a row that has none.
+
+        Not np.searchsorted with a sorter: it would copy the whole of `by_row` at each call.
+        """
+        last = int(self.rows[self.by_row[-1]])
+        missing = last + 1 - self.count
+        # At most the missing rows are not among those before a row.
+        high = np.minimum(rows, self.count - 1)
+        low = np.clip(rows - missing, 0, high)
+        while np.any(low < high):
+            middle = (low + high) // 2
+            is_before = self.rows[self.by_row[middle]] < rows
+            is_before &= low < high
+            low = np.where(is_before, middle + 1, low)
+            high = np.where(is_before, high, middle)
+        return np.asarray(self.by_row[low], dtype=np.uint32)
 
     def check(self) -> list[str]:
         """What is wrong inside files that are whole: one line for each fault."""
@@ -173,7 +188,8 @@ class Vectors:
         all_rough = np.concatenate(rough)
         chosen = codes.top(all_rough, _SECOND_LOOK * k)
         best = np.concatenate(places)[chosen]
-        return self.rows[best], all_rough[chosen], self._scores(query, best)
+        rows = self.rows[best].astype(np.uint64)
+        return rows, all_rough[chosen], self._scores(query, best)
 
     def _scores(
         self, query: NDArray[np.float32], places: NDArray[Any]

@@ -23,7 +23,7 @@ from whichsense.index.dense.vectors import Vectors
 
 _CHECKPOINT_SECONDS = 20.0
 _BLOCK = 8192  # vectors that are decoded at a time: memory stays flat
-_PENDING = ("codes", "scales", "rows")
+_PENDING = {"codes": np.int8, "scales": np.float32, "rows": np.uint64}
 _PENDING_STATE = "pending.json"
 
 
@@ -137,7 +137,7 @@ class VectorsWriter:
     def _width(self, part: str) -> int:
         """The bytes of one vector in a part."""
         numbers = self.dimensions if part == "codes" else 1
-        return np.dtype(PARTS[part]).itemsize * numbers
+        return np.dtype(_PENDING[part]).itemsize * numbers
 
     def _resume(self) -> tuple[int, int]:
         """How many vectors wait from an earlier run, and the row to go on with.
