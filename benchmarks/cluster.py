@@ -4,7 +4,9 @@
     python benchmarks/cluster.py chaos --index DIR [--seconds 300] [--every 2] [--out FILE]
     python benchmarks/cluster.py overhead SOURCE… --folder work [--questions 300] [--out FILE]
 
-`predict` compares each file with that of one process (`alone.json`, which is used again), and gives the rates.
+`predict` compares each file with that of one process (`alone.json`, which is used again), and gives the rates: with
+the loading of models, and from the moment when as many batches were done as there are workers, so that all are loaded.
+All use one thread each: run it with OMP_NUM_THREADS=1, on a machine that does nothing else, and see `busy_cores`.
 `chaos` kills an actor of a sharded index every few seconds while it is searched: a hit list that says it is complete
 must be the right one, and every search must end. `overhead` builds and searches by words, plainly and with one worker;
 `empty_call_p50_ms` is what Ray takes for a request that does nothing.
@@ -19,6 +21,7 @@ import random
 import signal
 import statistics
 import time
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -33,9 +36,12 @@ from whichsense.datasets import load
 from whichsense.evaluation.predict import LoadedOnce, predict
 from whichsense.index import Index, Spread
 from whichsense.index.shards.gather import coverage_of
+from whichsense.jobs.workers import Executor, run_here
 from whichsense.systems.build import build, built_answerer
 from whichsense.systems.settings import describe, load_settings
 from whichsense.types import FOR_BENCHMARKS, Hit
+
+BATCH = 4
 
 
 def start_nodes(count: int) -> Any:
@@ -48,13 +54,51 @@ def start_nodes(count: int) -> Any:
     return nodes
 
 
+class _Clock:
+    """An executor that notes when each batch was done, and how busy the machine was."""
+
+    def __init__(self, executor: Executor, workers: int) -> None:
+        self._executor = executor
+        self._workers = workers
+        self._began = time.perf_counter()
+        self._cores_began = _core_seconds()
+        self._questions: list[int] = []  # of each batch
+        self._moments: list[float] = []
+
+    def __call__(self, work: Any, items: Any) -> Iterator[tuple[Any, Any]]:
+        for item, result in self._executor(work, items):
+            self._questions.append(len(item))
+            self._moments.append(time.perf_counter())
+            yield item, result
+
+    def rates(self) -> dict[str, Any]:
+        seconds = self._moments[-1] - self._began
+        rates = {
+            "seconds": seconds,
+            "questions_a_second": sum(self._questions) / seconds,
+            "busy_cores": (_core_seconds() - self._cores_began) / seconds,
+        }
+        loaded = self._workers
+        if len(self._moments) > loaded:
+            after = self._moments[-1] - self._moments[loaded - 1]
+            rest = sum(self._questions[loaded:])
+            rates["questions_a_second_after_loading"] = rest / after
+        return rates
+
+
+def _core_seconds() -> float:
+    """Processor time that all processes of this machine have used."""
+    user, nice, system = Path("/proc/stat").read_text().split()[1:4]
+    return (int(user) + int(nice) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 def predictions(given: argparse.Namespace) -> dict[str, Any]:
     index = sample.open_index(given.index)
     settings = load_settings("compact")
     options = {
         "dataset": given.dataset,
         "limit": given.questions,
-        "batch": 4,
+        "batch": BATCH,
         "system": describe(settings, index),
     }
     given.folder.mkdir(parents=True, exist_ok=True)
@@ -62,9 +106,9 @@ def predictions(given: argparse.Namespace) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     if not alone.exists():
         system = build(settings, index, FOR_BENCHMARKS, threads=1)
-        began = time.perf_counter()
-        predict(system.answerer, out=alone, **options)
-        rows.append({"workers": 0, "seconds": time.perf_counter() - began})
+        clock = _Clock(run_here, 1)
+        predict(system.answerer, out=alone, executor=clock, **options)
+        rows.append({"workers": 0} | clock.rates())
         print(rows[-1], flush=True)
     if not given.workers:
         return {"rows": rows}
@@ -73,12 +117,10 @@ def predictions(given: argparse.Namespace) -> dict[str, Any]:
     with connect(nodes.address) as cluster:
         for workers in given.workers:
             out = given.folder / f"{workers}.json"
-            began = time.perf_counter()
-            executor = run_on(cluster, workers)
-            predict(LoadedOnce(load_once), out=out, executor=executor, **options)
-            seconds = time.perf_counter() - began
+            clock = _Clock(run_on(cluster, workers), workers)
+            predict(LoadedOnce(load_once), out=out, executor=clock, **options)
             same = out.read_bytes() == alone.read_bytes()
-            rows.append({"workers": workers, "seconds": seconds, "identical": same})
+            rows.append({"workers": workers} | clock.rates() | {"identical": same})
             print(rows[-1], flush=True)
     return {"questions": given.questions, "dataset": given.dataset, "rows": rows}
 
