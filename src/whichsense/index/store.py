@@ -16,9 +16,7 @@ from __future__ import annotations
 import dataclasses
 import mmap
 import threading
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 from zlib import crc32
@@ -98,10 +96,10 @@ class _Segment:
         self._data = _map_file(self.path)
         # Plain ints, several times faster than numpy's.
         self._ends = memoryview(_map_file(ends)).cast("Q")
-        self._counts: Sequence[int] = range(1, len(self._ends) + 1)
+        self._counts: NDArray[np.uint32] | None = None
         counts = ends.with_suffix(".counts")
         if counts.exists():
-            self._counts = memoryview(_map_file(counts)).cast("I")
+            self._counts = np.frombuffer(_map_file(counts), dtype=COUNT)
         self._keys = ends.with_suffix(".keys")
         dictionary = ends.with_suffix(".dict")
         self._options: dict[str, Any] = {}
@@ -111,12 +109,12 @@ class _Segment:
         self._local = threading.local()  # a decompressor serves one thread at a time
 
     def __len__(self) -> int:
-        return self._counts[-1]
+        return len(self._ends) if self._counts is None else int(self._counts[-1])
 
     def problem(self) -> str | None:
         """What does not fit together in the files of this segment."""
         ends = np.asarray(self._ends, dtype=np.int64)
-        counts = np.asarray(self._counts, dtype=np.int64)
+        counts = block_counts(self.path.with_suffix(".ends")).astype(np.int64)
         stem = self.path.stem
         if ends[-1] != len(self._data) or not _ascends(ends):
             return f"{self.path.name} and {stem}.ends do not belong together"
@@ -131,27 +129,31 @@ class _Segment:
         rows: list[int] = (self.first + np.flatnonzero(keys == name_key(name))).tolist()
         return rows
 
-    def stored(self, rows: Iterable[int]) -> list[bytes]:
-        counts, blocks = self._counts, {}
-        passages = []
-        for row in rows:
-            place = row - self.first
-            number = bisect_right(counts, place)
-            if number not in blocks:  # neighbours are often asked for together
-                blocks[number] = self._block(number)
-            before = counts[number - 1] if number else 0
-            passages.append(blocks[number][place - before])
-        return passages
-
-    def _block(self, number: int) -> list[bytes]:
-        """The passages of a block."""
+    def stored(self, rows: NDArray[np.int64]) -> list[bytes]:
         decompressor = getattr(self._local, "decompressor", None)
         if decompressor is None:
             decompressor = zstandard.ZstdDecompressor(**self._options)
             self._local.decompressor = decompressor
-        start = self._ends[number - 1] if number else 0
-        block: bytes = decompressor.decompress(self._data[start : self._ends[number]])
-        return block.split(BETWEEN)
+        data, ends = self._data, self._ends
+        numbers, places = self._blocks_of(rows - self.first)
+        blocks: dict[int, list[bytes]] = {}
+        passages = []
+        for number, place in zip(numbers.tolist(), places.tolist(), strict=True):
+            if number not in blocks:  # neighbours are often asked for together
+                start = ends[number - 1] if number else 0
+                block: bytes = decompressor.decompress(data[start : ends[number]])
+                blocks[number] = block.split(BETWEEN)
+            passages.append(blocks[number][place])
+        return passages
+
+    def _blocks_of(self, own: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The blocks of some passages, by their numbers in the segment, and their places there."""
+        if self._counts is None:
+            return own, np.zeros_like(own)
+        # Of one type: searchsorted would copy the counts otherwise.
+        numbers = np.searchsorted(self._counts, own.astype(COUNT), side="right")
+        before = np.where(numbers > 0, self._counts[numbers - 1], 0)
+        return numbers, own - before
 
 
 def _ascends(numbers: NDArray[np.int64]) -> bool:
@@ -201,14 +203,16 @@ class Passages:
     def stored(self, rows: Sequence[int]) -> list[bytes]:
         """The stored form of these passages."""
         try:
-            passages = []
-            for segment, own in groupby(rows, self._segment_of):
-                passages += segment.stored(own)
+            wanted = np.asarray(rows, dtype=np.int64)
+            segment_of = np.searchsorted(self._firsts, wanted, side="right") - 1
+            passages = [b""] * len(rows)
+            for number in np.unique(segment_of).tolist():
+                places = np.flatnonzero(segment_of == number)
+                found = self._segments[number].stored(wanted[places])
+                for place, stored in zip(places.tolist(), found, strict=True):
+                    passages[place] = stored
             return passages
         except (zstandard.ZstdError, IndexError, ValueError) as error:
             raise DamagedIndex(
                 f"'{self.folder}' cannot be read ({error}). `whichsense index check` names the damage; build it again."
             ) from None
-
-    def _segment_of(self, row: int) -> _Segment:
-        return self._segments[bisect_right(self._firsts, row) - 1]

@@ -1,7 +1,8 @@
-"""Near vectors kept side by side in lists, so that a search reads a tenth of them: spherical k-means in numpy."""
+"""Near vectors kept side by side in lists, so that a search reads a tenth of them or less: k-means in numpy."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -23,14 +24,22 @@ class Clustering:
     """Fewer vectors than this are one list: reading them all takes a millisecond or two."""
     always_read: int = 40_000
     """A search reads lists of about this many vectors, also where they are more than a tenth."""
+    tenth_up_to: int = 1_000_000
+    """Of more vectors than this the share that is read falls."""
 
     def list_count(self, vectors: int) -> int:
         """The square root balances the cost of choosing lists against that of reading them."""
         return 1 if vectors < self.fewest else round(vectors**0.5)
 
     def lists_to_read(self, lists: int, vectors: int) -> int:
-        """A tenth holds nineteen in twenty of the nearest hundred of a million vectors."""
-        share = max(0.1, self.always_read / max(vectors, 1))
+        """The share falls with the fourth root: lists of more vectors are finer (docs/dense.md).
+
+        >>> [Clustering().lists_to_read(1000, vectors) for vectors in (200_000, 1_000_000, 16_000_000)]
+        [200, 100, 50]
+        """
+        vectors = max(vectors, 1)
+        share = 0.1 * math.sqrt(math.sqrt(min(1.0, self.tenth_up_to / vectors)))
+        share = max(share, self.always_read / vectors)
         return min(lists, max(1, round(lists * share)))
 
 

@@ -24,6 +24,7 @@ from whichsense.errors import DamagedIndex
 
 FORMAT = 1
 HEADER = "vectors.json"
+_SOME = 16
 PARTS: dict[str, type[np.generic]] = {
     "codes": np.int8,
     "scales": np.float32,
@@ -82,8 +83,18 @@ def top(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:
     """
     if k >= len(scores):
         return np.arange(len(scores))
-    lowest = np.partition(scores, len(scores) - k)[len(scores) - k]
-    return np.flatnonzero(scores >= lowest)
+    places = np.arange(len(scores))
+    some = scores[::_SOME]
+    if k < len(some):  # what is below the k highest of some is below those of all
+        places = np.flatnonzero(scores >= _kth(some, k))
+    high = scores[places]
+    return np.asarray(places[high >= _kth(high, k)])
+
+
+def _kth(scores: NDArray[np.float32], k: int) -> np.float32:
+    """The k-th highest score."""
+    found: np.float32 = np.partition(scores, len(scores) - k)[len(scores) - k]
+    return found
 
 
 def map_part(folder: Path, part: str, name: str) -> NDArray[Any]:

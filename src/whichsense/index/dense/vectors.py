@@ -184,10 +184,10 @@ class Vectors:
             start, end = int(self.starts[number]), int(self.starts[number + 1])
             products = self._products(code, self.codes[start:end])
             rough.append(products * self.scales[start:end])
-            places.append(np.arange(start, end, dtype=np.intp))
+            places.append(range(start, end))
         all_rough = np.concatenate(rough)
         chosen = codes.top(all_rough, _SECOND_LOOK * k)
-        best = np.concatenate(places)[chosen]
+        best = _members(places, chosen)
         rows = self.rows[best].astype(np.uint64)
         return rows, all_rough[chosen], self._scores(query, best)
 
@@ -195,6 +195,19 @@ class Vectors:
         self, query: NDArray[np.float32], places: NDArray[Any]
     ) -> NDArray[np.float32]:
         return codes.cosines(self.codes[places] * self.scales[places][:, None], query)
+
+
+def _members(ranges: Sequence[range], which: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Some members of ranges that stand one behind the other.
+
+    >>> _members([range(3, 5), range(7, 7), range(10, 13)], np.array([1, 2, 4])).tolist()
+    [4, 10, 12]
+    """
+    ends = np.cumsum([len(one) for one in ranges])
+    own = np.searchsorted(ends, which, side="right")
+    # By so much a range begins later than the place where it stands.
+    later = np.array([one.stop for one in ranges]) - ends
+    return np.asarray(which + later[own], dtype=np.intp)
 
 
 def nearest_of(

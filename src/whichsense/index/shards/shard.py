@@ -7,6 +7,7 @@ so that a shard may be in this process or on another machine.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from whichsense.index.dense.vectors import Vectors
 
 KEYS = "keys.npy"
+_TWO_THREADS = 50_000  # with fewer vectors, starting a thread costs what it saves
 
 
 class ByWords(NamedTuple):
@@ -96,21 +98,35 @@ class Shard:
 
     def search(self, query: Query) -> Answer:
         """What may be among the best k of all shards, by words and by meaning."""
-        by_words = by_meaning = None
-        if query.weights is not None:
-            having = self.document_frequencies(list(query.weights))
-            terms = boosts(query.weights, having, self.texts.lengths)
-            rows, scores = self.texts.lexical.search(terms, query.k, query.slack)
-            by_words = ByWords(rows, self.keys(rows), scores)
-        if query.vector is not None and self.vectors is not None:
-            found, rough, cosines = self.vectors.candidates(
-                query.vector, query.k, query.vectors
-            )
-            rows = found.astype(np.int64)
-            by_meaning = ByMeaning(rows, self.keys(rows), rough, cosines)
+        by_both = query.weights is not None and query.vector is not None
+        if by_both and self.vectors and self.vectors.count >= _TWO_THREADS:
+            # Both engines let go of the interpreter, so that two cores work.
+            with ThreadPoolExecutor(1) as thread:
+                words = thread.submit(self._by_words, query)
+                by_meaning = self._by_meaning(query)
+                by_words = words.result()
+        else:
+            by_words, by_meaning = self._by_words(query), self._by_meaning(query)
         ahead = _first_rows(by_words, by_meaning, query.ahead)
         entries = Entries(ahead, *self.read(ahead, query.vector))
         return Answer(by_words, by_meaning, entries)
+
+    def _by_words(self, query: Query) -> ByWords | None:
+        if query.weights is None:
+            return None
+        having = self.document_frequencies(list(query.weights))
+        terms = boosts(query.weights, having, self.texts.lengths)
+        rows, scores = self.texts.lexical.search(terms, query.k, query.slack)
+        return ByWords(rows, self.keys(rows), scores)
+
+    def _by_meaning(self, query: Query) -> ByMeaning | None:
+        if query.vector is None or self.vectors is None:
+            return None
+        found, rough, cosines = self.vectors.candidates(
+            query.vector, query.k, query.vectors
+        )
+        rows = found.astype(np.int64)
+        return ByMeaning(rows, self.keys(rows), rough, cosines)
 
     def read(
         self, rows: Sequence[int], vector: NDArray[np.float32] | None = None
