@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -37,7 +38,9 @@ _CLASSES = frozenset(
     "actor artist author character city club company country group individual man men name nation organisation "
     "organization party people performer person place player singer star state team thing town writer".split()
 )
+_SMALL_STEMS = frozenset(map(porter_stem, SMALL_WORDS))
 _STUMBLING = (
+    re.compile(r"\b(?:what|which)\b.*\b(?:what|which)\b"),
     re.compile(r"\b(\w+ \w+) \1\b"),
     re.compile(r"\bfrom (\w+) to \1\b"),
     re.compile(r"\b(?:as|at|by|for|from|in|of|on|to|with) \d\d?$"),
@@ -121,11 +124,13 @@ def collect_evidence(scene: Scene, target: Target) -> AnswerEvidence:
 
 
 def stumbles(text: str, question: str) -> bool:
-    """Whether a bigram is doubled, a span of years has no length, or a bare number ends the text. What the question
-    itself has is allowed.
+    """Whether a bigram is doubled, a word soon comes again, it is asked twice, a span of years has no length, or a
+    bare number ends the text. What the question itself has is allowed.
 
     >>> [stumbles(f"Who won {more}?", "Who won?") for more in ("in Berlin in Berlin", "from 1945 to 1945", "as 8")]
     [True, True, True]
+    >>> stumbles("How many seasons of season 8 are there?", "How many seasons are there?")
+    True
     >>> [stumbles(f"Who won {more}?", "Who won?") for more in ("in Berlin in 1945", "from 1939 to 1945", "on May 8")]
     [False, False, False]
     """
@@ -135,7 +140,23 @@ def stumbles(text: str, question: str) -> bool:
         for match in pattern.finditer(after):
             if match[0] not in before:
                 return True
-    return False
+    return bool(_soon_again(text) - _soon_again(question))
+
+
+def _soon_again(text: str) -> Counter[str]:
+    """Stems that come again within two words, and pairs that come again anywhere; small words and numbers aside."""
+    stems = list(map(porter_stem, words(text)))
+    again = Counter[str]()
+    for distance in (1, 2):
+        for first, second in zip(stems, stems[distance:], strict=False):
+            is_word = first.isalpha() and first not in _SMALL_STEMS
+            if first == second and is_word:
+                again[first] += 1
+    pairs = Counter(itertools.pairwise(stems))
+    for pair, count in pairs.items():
+        if count > 1 and _SMALL_STEMS.isdisjoint(pair):
+            again[" ".join(pair)] += count
+    return again
 
 
 def adds_only_class(rewrite: str, question: str) -> bool:
