@@ -22,6 +22,10 @@ from whichsense.types import Policy
 Places = dict[int, list[tuple[int, int]]]
 """Passage → (first, last + 1) of its pair's tokens."""
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+# "(May 2, 1895 – November 22, 1943)", "(born 2 May 1895)": full dates, since bare years may be those of a series.
+_LIFE = re.compile(
+    r"\((?:[^()]*\bborn\b[^()]*|[^()]*[^\W\d][^()]*\d{4}\s*[–-]\s*[^()]*\d{4})\)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +76,7 @@ class Support:
 
 def support(scene: Scene, target: Target, *, policy: Policy) -> Support:
     """Collect the support of an answer: from the titles and sentences that hold it, or, under a policy that is not
-    careful, from the whole
-    passages that hold it; from all passages if none does."""
+    careful, from the whole passages that hold it; from all passages if none does."""
     texts = _supporting_texts(scene, target, policy=policy)
     stems: set[str] = set()
     neighbours: set[tuple[str, str]] = set()
@@ -106,7 +109,9 @@ def _supporting_texts(scene: Scene, target: Target, *, policy: Policy) -> list[s
     texts: list[str] = []
     for around in beside(scene, target):
         texts += around
-    if not policy.careful:
+    if policy.careful:
+        texts = list(map(_without_lives, texts))
+    else:
         for place in target.marked:
             texts.append(scene.evidence.passages[place].text)
     if not texts:
@@ -138,6 +143,15 @@ def _sentences_at(text: str, starts: Sequence[int]) -> list[str]:
         if any(begin <= start < end for start in starts):
             sentences.append(text[begin:end])
     return sentences
+
+
+def _without_lives(text: str) -> str:
+    """A text without the dates of people's lives: the writer takes such a year for that of a work.
+
+    >>> _without_lives("Hart (May 2, 1895 – November 22, 1943) wrote Cats (1931) and Dogs (1931–1934).")
+    'Hart  wrote Cats (1931) and Dogs (1931–1934).'
+    """
+    return _LIFE.sub("", text)
 
 
 def _neutral(said: Set[str]) -> frozenset[str]:
