@@ -201,8 +201,8 @@ def fit(given: argparse.Namespace) -> None:
         "build_cpu_hours": [row["cpu"] / 3600 for row in rows],
     }
     for method in METHODS:
-        cpu = [row[method]["cpu_p50_ms"] for row in rows]
-        values[f"{method}_cpu_p50_ms"] = cpu
+        for time_ in ("p50_ms", "cpu_p50_ms"):
+            values[f"{method}_{time_}"] = [row[method][time_] for row in rows]
     carried = {name: _carried(sizes, np.array(value)) for name, value in values.items()}
     result = {"rows": rows, "carried": carried}
     print(json.dumps(carried, indent=1))

@@ -177,7 +177,9 @@ class CompactDisambiguator:
         for case in cases:
             scene = self.compact.scene_of(case)
             if case.policy.careful:
-                readings = for_people.rewrite_answers(scene, case.answers)
+                readings = for_people.rewrite_answers(
+                    scene, case.answers, policy=case.policy
+                )
             else:
                 readings = rewrite_answers(scene, case.answers)
             disambiguated.append(replace(case, readings=tuple(readings), scratch=scene))

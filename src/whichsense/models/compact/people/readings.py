@@ -84,6 +84,7 @@ def rewrite_answers(
     scene: Scene,
     answers: Sequence[Candidate],
     others: Sequence[Sequence[Proposal]] = (),
+    policy: Policy = FOR_PEOPLE,
 ) -> list[Reading]:
     """A reading for each answer, no two rewrites alike. Where nothing true and distinct can be said, the question stays
     as it is and the reading names its source. An only answer needs no rewrite. `others` are rewrites of another
@@ -91,6 +92,8 @@ def rewrite_answers(
     question = scene.evidence.question
     if len(answers) < 2:
         return [_as_asked(question, answer) for answer in answers]
+    if not others and not _may_show_several(scene, answers, policy):
+        return [_with_source(question, answer) for answer in answers]
     readings = []
     chosen = together(_judge_all(scene, answers, others), partial(added, question))
     for answer, rewrite in zip(answers, chosen, strict=True):
@@ -99,6 +102,17 @@ def rewrite_answers(
         else:
             readings.append(_with_source(question, answer))
     return readings
+
+
+def _may_show_several(
+    scene: Scene, answers: Sequence[Candidate], policy: Policy
+) -> bool:
+    """Whether two answers are probable enough to be shown. A rewrite makes none more probable, and takes most of the
+    time of a question; in a small corpus, what is merely possible is rewritten, too."""
+    if scene.is_small or policy.threshold is not None:
+        return True
+    least = _standard(scene).probable_over
+    return sum(answer.score >= least for answer in answers) > 1
 
 
 @dataclass(frozen=True, slots=True)
