@@ -14,6 +14,7 @@ import pytest
 
 from tiny_compact import exported, scored, trust_of, trusted
 from whichsense.errors import WhichsenseError
+from whichsense.models.compact.people import readings as people_readings
 from whichsense.models.compact.people.asking import Asked, Panel, judge_fluency
 from whichsense.models.compact.people.joining import join_named_together
 from whichsense.models.compact.people.proposals import (
@@ -281,6 +282,37 @@ def test_a_rewrite_that_is_not_true_gives_way_to_the_source(scene: Scene) -> Non
         assert (one.question, one.confidence) == (QUESTION, answer.score)
         assert one.source == answer.spans[0].passage.title
         assert one.asked_again is None
+
+
+def test_nothing_is_rewritten_where_one_answer_can_be_shown(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Scene, "is_small", property(lambda _: False))
+    answers = [
+        replace(one, score=score)
+        for one, score in zip(
+            choose_answers(scene, EVERYTHING), (0.9, 0.2), strict=False
+        )
+    ]
+    for one in rewrite_answers(scene, answers):
+        assert (one.question, one.asked_again) == (QUESTION, None) and one.source
+    sure = [replace(one, score=0.9) for one in answers]
+    for same, policy in ((sure, FOR_PEOPLE), (answers, EVERYTHING)):
+        readings = rewrite_answers(scene, same, policy=policy)
+        assert any(one.asked_again for one in readings)
+
+
+def test_an_answer_from_a_passage_of_another_year_is_believed_less(
+    compact: Compact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = compact.read_given("Who directed the film Dune of 1984?", HITS)
+    halved = {one.answer: one.score for one in choose_answers(scene, EVERYTHING)}
+    monkeypatch.setattr(people_readings, "_OF_ANOTHER_YEAR", 1.0)
+    for one in choose_answers(scene, EVERYTHING):
+        named = any("1984" in span.passage.text for span in one.spans)
+        factor = 1.0 if named else 0.5
+        assert halved[one.answer] == pytest.approx(factor * one.score)
+    assert len(set(halved.values())) > 1
 
 
 # What is probable, and what is merely possible.

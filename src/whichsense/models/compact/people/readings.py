@@ -6,6 +6,7 @@ writer by what asking it again gives. What is not probable is kept apart as mere
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,11 +28,13 @@ from whichsense.models.compact.scorer.trust import Standard, probability
 from whichsense.text.words import words
 from whichsense.types import FOR_PEOPLE, AskedAgain, Candidate, Policy, Reading
 
+_YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 _JUDGED = 8  # candidates that the verifier judges
 _MOST = 5  # answers that are rewritten
 _ASKED = 4  # rewrites of an answer that are asked again
 _CONSIDERED_OVER = 0.15  # the least probability of an answer that is rewritten
 _HARDLY_ANSWERABLE = 0.1  # by the scorer: a hundredth of the answered questions over small corpora, a third of others
+_OF_ANOTHER_YEAR = 0.5  # right are 3 of 12 shown answers whose passage lacks the question's year, and 35 of 75 others
 _TRUE_OVER = 0.25  # a rewrite that is less probable to be true is not given
 _LIST_TRUE = 0.9  # the label of a listed value belongs to it by form
 _FLUENT_OVER = 0.5  # nor is one that is probably bad English
@@ -55,11 +58,14 @@ def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
         rows.append(features.of_answer(scene, place, number, asked))
     standard = _standard(scene)
     chances = standard.answer.probabilities(rows)
+    fits = [_year_fits(scene.evidence.question, one) for one in candidates]
     judged = []
-    for candidate, chance in zip(candidates, chances, strict=True):
-        judged.append(replace(include_currency(candidate), score=chance))
+    for number, candidate in enumerate(candidates):
+        chances[number] *= fits[number]
+        judged.append(replace(include_currency(candidate), score=chances[number]))
     best = max(range(len(rows)), key=chances.__getitem__)
     answerable = scene.compact.trust.answerable.probabilities([rows[best]])[0]
+    answerable *= fits[best]
     judged.sort(key=lambda candidate: -candidate.score)
     is_hopeless = scene.is_small and scene.answerable < _HARDLY_ANSWERABLE
     is_declined = is_hopeless or answerable < standard.answerable_over
@@ -78,6 +84,16 @@ def _says_more(scene: Scene, place: int) -> bool:
     """Whether a candidate says what the question does not. A question that offers a choice names its answer."""
     asked = set(words(scene.evidence.question))
     return "or" in asked or not asked.issuperset(words(scene.answers[place].text))
+
+
+def _year_fits(question: str, candidate: Candidate) -> float:
+    """A factor of an answer's probability: less than one where the question names years and its passages none of
+    them."""
+    years = set(_YEAR.findall(question))
+    named = set[str]()
+    for span in candidate.spans:
+        named.update(_YEAR.findall(f"{span.passage.title} {span.passage.text}"))
+    return _OF_ANOTHER_YEAR if years and years.isdisjoint(named) else 1.0
 
 
 def rewrite_answers(
