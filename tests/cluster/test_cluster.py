@@ -20,7 +20,7 @@ import pytest
 ray = pytest.importorskip("ray", reason="needs pip install 'whichsense[cluster]'")
 
 from whichsense import sample
-from whichsense.cluster import Cluster, ClusterIndex, connection, run_on
+from whichsense.cluster import Cluster, ClusterIndex, connection, run_on, workers
 from whichsense.errors import BadInput, ClusterFault, DamagedIndex
 from whichsense.evaluation.predict import LoadedOnce, predict
 from whichsense.index import Index, Spread, check, delete
@@ -212,6 +212,34 @@ def test_predictions_are_those_of_one_process(cluster: Cluster, tmp_path: Path) 
     assert (tmp_path / "mark").exists()
     assert one.read_bytes() == two.read_bytes()
     assert not (tmp_path / "two.json.partial").exists()
+
+
+class SlowToStart:
+    """Work whose workers need a while to be there, and two of which die of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        time.sleep(2)
+
+    def __call__(self, item: int) -> int:
+        for number in range(2):
+            mark = self.folder / str(number)
+            if not mark.exists():
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return item + 1
+
+
+def test_a_worker_that_starts_again_is_waited_for(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that is not there yet is not lost once more: the third attempt is the last, and enough."""
+    monkeypatch.setattr(workers, "_ATTEMPTS", 3)
+    done = dict(run_on(cluster, 1)(SlowToStart(tmp_path), [1, 2]))
+    assert done == {1: 2, 2: 3}
 
 
 def fails(item: int) -> int:

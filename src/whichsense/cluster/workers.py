@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ Result = TypeVar("Result")
 
 # An item that is lost this often kills its worker itself, by its memory for example.
 _ATTEMPTS = 20
+_PAUSE = 0.2  # seconds before a worker that is being started again is asked once more
 
 
 class _Worker:
@@ -25,6 +27,9 @@ class _Worker:
 
     def do(self, item: Any) -> Any:
         return self._work(item)
+
+    def answer(self) -> None:
+        """Nothing: a worker that answers is there."""
 
 
 def run_on(cluster: Cluster, workers: int | None = None, gpus: float = 0) -> Executor:
@@ -55,6 +60,9 @@ def _spread(
 ) -> Iterator[tuple[Item, Any]]:
     waiting = deque((number, 1) for number in range(len(items)))
     running: dict[Any, tuple[int, int, Any]] = {}
+    returning: dict[
+        Any, Any
+    ] = {}  # lost workers, which get work again when they answer
     free = deque(crew)
     while waiting or running:
         while waiting and free:
@@ -62,10 +70,17 @@ def _spread(
             actor = free.popleft()
             running[actor.do.remote(items[number])] = (number, attempt, actor)
         # A timeout, so that Ctrl-C is heard.
-        ready, _ = ray.wait(list(running), num_returns=1, timeout=1.0)
+        ready, _ = ray.wait([*running, *returning], num_returns=1, timeout=1.0)
         for ref in ready:
+            if ref in returning:
+                actor = returning.pop(ref)
+                if _answers(ray, ref):
+                    free.append(actor)
+                else:
+                    time.sleep(_PAUSE)
+                    returning[actor.answer.remote()] = actor
+                continue
             number, attempt, actor = running.pop(ref)
-            free.append(actor)
             try:
                 result = ray.get(ref)
             except ray.exceptions.RayTaskError as error:
@@ -78,5 +93,15 @@ def _spread(
                         "Does it have too little memory? Run the same command again on larger machines: it resumes."
                     ) from None
                 waiting.appendleft((number, attempt + 1))
+                returning[actor.answer.remote()] = actor
                 continue
+            free.append(actor)
             yield items[number], result
+
+
+def _answers(ray: Any, ref: Any) -> bool:
+    try:
+        ray.get(ref)
+    except ray.exceptions.RayError:
+        return False
+    return True
