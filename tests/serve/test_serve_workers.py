@@ -50,8 +50,10 @@ def service(
 
 
 def is_ready(address: str) -> bool:
+    """Whether the workers have loaded. Each request is a new connection, which may go to any of them."""
     with contextlib.suppress(httpx2.TransportError):
-        return httpx2.get(f"{address}/readyz", timeout=5).status_code == 200
+        asked = (httpx2.get(f"{address}/readyz", timeout=5) for _ in range(10))
+        return all(response.status_code == 200 for response in asked)
     return False
 
 
