@@ -2,14 +2,15 @@
 
     python benchmarks/cluster.py predict --folder work [--questions 200] [--workers 1 2 4] [--index DIR] [--out FILE]
     python benchmarks/cluster.py chaos --index DIR [--seconds 300] [--every 2] [--out FILE]
-    python benchmarks/cluster.py overhead SOURCE… --folder work [--questions 300] [--out FILE]
+    python benchmarks/cluster.py overhead SOURCE… --folder work [--workers 1] [--questions 300] [--out FILE]
 
 `predict` compares each file with that of one process (`alone.json`, which is used again), and gives the rates: with
 the loading of models, and from the moment when as many batches were done as there are workers, so that all are loaded.
 All use one thread each: run it with OMP_NUM_THREADS=1, on a machine that does nothing else, and see `busy_cores`.
 `chaos` kills an actor of a sharded index every few seconds while it is searched: a hit list that says it is complete
-must be the right one, and every search must end. `overhead` builds and searches by words, plainly and with one worker;
-`empty_call_p50_ms` is what Ray takes for a request that does nothing.
+must be the right one, and every search must end. `overhead` builds and searches by words, plainly and with a shard for
+each worker; `empty_call_p50_ms` is what Ray takes for a request that does nothing. A plain build uses two cores, and a
+worker is meant to have one: `taskset -c 0` gives both the same.
 """
 
 from __future__ import annotations
@@ -162,14 +163,17 @@ def chaos(given: argparse.Namespace) -> dict[str, Any]:
 
 def overhead(given: argparse.Namespace) -> dict[str, Any]:
     texts = [question.text for question in islice(load("ambignq/dev"), given.questions)]
-    nodes = start_nodes(1)
-    result: dict[str, Any] = {}
+    nodes = start_nodes(given.workers)
+    cores = len(os.sched_getaffinity(0))
+    result: dict[str, Any] = {"workers": given.workers, "cores": cores}
     with connect(nodes.address) as cluster:
-        one_worker = Spread(1, "hash", run_on(cluster, 1), remote=True)
-        for name, spread in (("plain", None), ("cluster", one_worker)):
-            began = time.perf_counter()
-            Index.build(given.sources, given.folder / name, shards=spread)
+        workers = run_on(cluster, given.workers)
+        spread = Spread(given.workers, "hash", workers, remote=True)
+        for name, shards in (("plain", None), ("cluster", spread)):
+            began, cores_began = time.perf_counter(), _core_seconds()
+            Index.build(given.sources, given.folder / name, shards=shards)
             result[f"{name}_build_seconds"] = time.perf_counter() - began
+            result[f"{name}_build_cpu"] = _core_seconds() - cores_began
             print(result, flush=True)
         plain = Index.open(given.folder / "plain")
         result["passages"] = len(plain)
@@ -238,6 +242,7 @@ def main() -> None:
     third = verbs.add_parser("overhead")
     third.add_argument("sources", nargs="+")
     third.add_argument("--folder", type=Path, required=True)
+    third.add_argument("--workers", type=int, default=1)
     third.add_argument("--questions", type=int, default=300)
     for verb in (one, other, third):
         verb.add_argument("--out", type=Path)

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from whichsense.errors import DamagedIndex, WriteFault
-from whichsense.index.store import KEYS, Passages, pack, unpack
+from whichsense.index.store import Passages, pack, read_keys, unpack
 from whichsense.index.store_writer import PassagesWriter
 
 
 def made(row: int) -> bytes:
     """Some are longer than a block, some many to a block."""
     text = f"Passage {row} über Pumas. " * (200 if row % 50 == 7 else row % 9 + 1)
-    return pack((f"{row // 4}#{row % 4}", "Puma", "cats", ""), 0, len(text), text)
+    return pack((f"{row // 4}#{row % 4}", "Puma", "cats", ""), 0, text)
 
 
 def write(folder: Path, rows: range) -> PassagesWriter:
@@ -69,6 +69,29 @@ def test_what_a_killed_run_wrote_beyond_its_checkpoint_is_cut_off(
     assert {path: path.stat().st_size for path in kept} == kept
 
 
+def test_keys_are_read_as_far_as_a_killed_run_wrote_them(tmp_path: Path) -> None:
+    with write(tmp_path, range(120)) as writer:
+        writer.flush()
+        kept = (tmp_path / "0.keys").stat().st_size
+        for row in range(120, 400):
+            writer.add(made(row), str(row // 4), "cats")
+    ends, keys = tmp_path / "0.ends", tmp_path / "0.keys"
+    whole, body = read_keys(ends), keys.read_bytes()
+    assert len(whole) == 400
+    for size in range(kept, len(body)):
+        keys.write_bytes(body[:size])
+        found = read_keys(ends)
+        assert len(found) >= 120
+        assert np.array_equal(found, whole[: len(found)])
+
+
+def test_an_end_that_is_stored_is_passed_over(tmp_path: Path) -> None:
+    """As format 2 has it."""
+    passage = unpack("1#1\nPuma\ncats\n\n7\n15\nÜber all".encode())
+    assert (passage.start, passage.end, passage.text) == (7, 15, "Über all")
+    assert passage == unpack(pack(("1#1", "Puma", "cats", ""), 7, "Über all"))
+
+
 def test_a_checkpoint_is_the_end_of_a_block(tmp_path: Path) -> None:
     write(tmp_path, range(120)).close()
     with pytest.raises(WriteFault, match="no block"):
@@ -84,11 +107,9 @@ def test_segments_without_counts_have_a_passage_in_each_block(tmp_path: Path) ->
     ends = np.cumsum([len(piece) for piece in pieces], dtype="<u8")
     (tmp_path / "0.data").write_bytes(b"".join(pieces))
     (tmp_path / "0.ends").write_bytes(ends.tobytes())
-    other = write(tmp_path / "other", range(10))
-    other.close()
-    keys = (tmp_path / "other" / "0.keys").read_bytes()
-    assert len(keys) == 10 * KEYS.itemsize
-    (tmp_path / "0.keys").write_bytes(keys)
+    write(tmp_path / "other", range(10)).close()
+    keys = read_keys(tmp_path / "other" / "0.ends")
+    (tmp_path / "0.keys").write_bytes(keys.tobytes())
     check(tmp_path, 10)
     write(tmp_path, range(8, 40)).close()  # a stopped build resumes, too
     check(tmp_path, 40)

@@ -95,7 +95,6 @@ class CutPassage(NamedTuple):
     names: tuple[str, str, str, str]
     """Id, title, source and section."""
     start: int
-    end: int
 
 
 def cut_record(
@@ -108,7 +107,7 @@ def cut_record(
     document = record.id
     for name, section, start, end in pieces(record, cutting.words, cutting.sentences):
         names = (name, title, source, section)
-        yield CutPassage(title, whole[start:end], document, names, start, end)
+        yield CutPassage(title, whole[start:end], document, names, start)
 
 
 def now() -> str:

@@ -116,7 +116,7 @@ class Staging:
         for piece in cut_record(record, self._id_prefix, cutting):
             if self._seen.new(piece.title, piece.text):
                 self._lexical.add(state.next_row, piece.title, piece.text)
-                stored = pack(piece.names, piece.start, piece.end, piece.text)
+                stored = pack(piece.names, piece.start, piece.text)
                 self._passages.add(stored, piece.document, source)
                 state.next_row += 1
                 state.passages += 1

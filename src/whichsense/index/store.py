@@ -5,10 +5,10 @@ A segment is what one run of a build or add wrote. Its files, where N is the row
     N.data    compressed blocks, one behind the other
     N.ends    where each block ends in the data
     N.counts  how many passages there are up to the end of each block
-    N.keys    checksums of document and source, by which passages are looked up
+    N.keys    checksums of document and source, by which passages are looked up; compressed, frame by frame
     N.dict    the dictionary, if there were enough blocks to learn one from
 
-Segments of format 2 have no counts: each of their passages is a block.
+Segments of format 2 have no counts: each of their passages is a block, and their keys are not compressed.
 """
 
 from __future__ import annotations
@@ -38,12 +38,15 @@ COUNT = np.dtype("<u4")
 KEYS = np.dtype([("document", "<u4"), ("source", "<u4")])
 
 
-def pack(names: tuple[str, str, str, str], start: int, end: int, text: str) -> bytes:
-    """Pack a passage for storage. The names are its id, title, source and section."""
+def pack(names: tuple[str, str, str, str], start: int, text: str) -> bytes:
+    """Pack a passage for storage. The names are its id, title, source and section.
+
+    The line behind the start is empty: format 2 has the end there, which follows from the text.
+    """
     lines = "\n".join(names)
     if lines.count("\n") != 3:  # a name of several lines is rare, and put on one
         lines = "\n".join(name.replace("\n", " ") for name in names)
-    return f"{lines}\n{start}\n{end}\n{text}".encode("utf-8", "replace")
+    return f"{lines}\n{start}\n\n{text}".encode("utf-8", "replace")
 
 
 # The constructor of a frozen record is slow, and a search makes a hundred. Setting its slots directly is much faster.
@@ -57,15 +60,16 @@ _set_id, _set_title, _set_text, _set_source, _set_section, _set_start, _set_end 
 
 def unpack(stored: bytes) -> Passage:
     """The passage that `pack` packed."""
-    name, title, source, section, start, end, text = stored.decode().split("\n", TEXT)
+    name, title, source, section, start, _, text = stored.decode().split("\n", TEXT)
+    first = int(start)
     passage = Passage.__new__(Passage)
     _set_id(passage, name)
     _set_title(passage, title)
     _set_text(passage, text)
     _set_source(passage, source)
     _set_section(passage, section)
-    _set_start(passage, int(start))
-    _set_end(passage, int(end))
+    _set_start(passage, first)
+    _set_end(passage, first + len(text))
     return passage
 
 
@@ -82,6 +86,19 @@ def block_counts(ends: Path) -> NDArray[np.integer[Any]]:
     return np.arange(1, ends.stat().st_size // END.itemsize + 1)
 
 
+def read_keys(ends: Path) -> NDArray[Any]:
+    """The keys of a segment's passages. Of a frame that a killed run did not finish, what is there."""
+    keys = ends.with_suffix(".keys")
+    if not ends.with_suffix(".counts").exists():
+        return np.fromfile(keys, dtype=KEYS)
+    with open(keys, "rb") as file:
+        frames = zstandard.ZstdDecompressor().stream_reader(
+            file, read_across_frames=True
+        )
+        body = frames.read()
+    return np.frombuffer(body, dtype=KEYS, count=len(body) // KEYS.itemsize)
+
+
 def _map_file(path: Path) -> mmap.mmap:
     with open(path, "rb") as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -92,6 +109,7 @@ class _Segment:
 
     def __init__(self, ends: Path) -> None:
         self.path = ends.with_suffix(".data")
+        self._ends_path = ends
         self.first = int(ends.stem)
         self._data = _map_file(self.path)
         # Plain ints, several times faster than numpy's.
@@ -100,7 +118,6 @@ class _Segment:
         counts = ends.with_suffix(".counts")
         if counts.exists():
             self._counts = np.frombuffer(_map_file(counts), dtype=COUNT)
-        self._keys = ends.with_suffix(".keys")
         dictionary = ends.with_suffix(".dict")
         self._options: dict[str, Any] = {}
         if dictionary.exists():
@@ -114,18 +131,18 @@ class _Segment:
     def problem(self) -> str | None:
         """What does not fit together in the files of this segment."""
         ends = np.asarray(self._ends, dtype=np.int64)
-        counts = block_counts(self.path.with_suffix(".ends")).astype(np.int64)
+        counts = block_counts(self._ends_path).astype(np.int64)
         stem = self.path.stem
         if ends[-1] != len(self._data) or not _ascends(ends):
             return f"{self.path.name} and {stem}.ends do not belong together"
         if len(counts) != len(ends) or not _ascends(counts):
             return f"{stem}.counts and {stem}.ends do not belong together"
-        if self._keys.stat().st_size != len(self) * KEYS.itemsize:
-            return f"{self._keys.name} and {stem}.ends do not belong together"
+        if len(read_keys(self._ends_path)) != len(self):
+            return f"{stem}.keys and {stem}.ends do not belong together"
         return None
 
     def rows_with(self, field: Field, name: str) -> list[int]:
-        keys = np.fromfile(self._keys, dtype=KEYS)[field]
+        keys = read_keys(self._ends_path)[field]
         rows: list[int] = (self.first + np.flatnonzero(keys == name_key(name))).tolist()
         return rows
 
@@ -195,7 +212,7 @@ class Passages:
             for segment in self._segments:
                 rows += segment.rows_with(field, name)
             return rows
-        except OSError as error:
+        except (OSError, zstandard.ZstdError) as error:
             raise DamagedIndex(
                 f"'{self.folder}' cannot be read ({error}). Build the index again."
             ) from None

@@ -15,7 +15,15 @@ import zstandard
 
 from whichsense.errors import WriteFault
 from whichsense.files import write_atomically
-from whichsense.index.store import BETWEEN, COUNT, END, KEYS, block_counts, name_key
+from whichsense.index.store import (
+    BETWEEN,
+    COUNT,
+    END,
+    KEYS,
+    block_counts,
+    name_key,
+    read_keys,
+)
 
 # A block is closed when it has so many bytes: four or five passages of 100 words. docs/index.md has others.
 _BLOCK_BYTES = 2500
@@ -155,7 +163,7 @@ class PassagesWriter:
         self._data.write(b"".join(pieces))
         self._ends.write(ends.tobytes())
         self._counts.write(np.array(counts, dtype=COUNT).tobytes())
-        self._keys.write(np.array(keys, dtype=KEYS).tobytes())
+        self._keys.write(zstandard.compress(np.array(keys, dtype=KEYS).tobytes()))
         self._size = int(ends[-1])
 
 
@@ -180,8 +188,14 @@ def _shorten(path: Path, most: int) -> None:
         ".data": int(ends[-1]),
         ".ends": blocks * END.itemsize,
         ".counts": blocks * COUNT.itemsize,
-        ".keys": int(counts[blocks - 1]) * KEYS.itemsize,
     }
+    kept = int(counts[blocks - 1])
+    keys = read_keys(path)
+    if len(keys) > kept:
+        body = keys[:kept].tobytes()
+        if path.with_suffix(".counts").exists():
+            body = zstandard.compress(body)
+        write_atomically(path.with_suffix(".keys"), body)
     for suffix, size in sizes.items():
         part = path.with_suffix(suffix)
         if part.exists() and part.stat().st_size > size:

@@ -99,7 +99,7 @@ class Cutter:
                     key = fingerprint(piece.title, piece.text)
                     shard = spread.shard_of(key, record.source)
                     document = piece.document.encode("utf-8", "replace")
-                    stored = pack(piece.names, piece.start, piece.end, piece.text)
+                    stored = pack(piece.names, piece.start, piece.text)
                     sizes = (len(document), len(stored))
                     header = _HEADER.pack(len(numbers), key, *sizes)
                     shards[shard].write(header + document + stored)
@@ -152,7 +152,8 @@ class _Replacing:
         self._beside = path.with_name(f".{path.name}.{host}.{os.getpid()}.tmp")
 
     def __enter__(self) -> IO[bytes]:
-        compressor = zstandard.ZstdCompressor(level=1)
+        # In a thread of its own: it needs no interpreter.
+        compressor = zstandard.ZstdCompressor(level=1, threads=1)
         self._file = zstandard.open(self._beside, "wb", cctx=compressor)
         # Passages are small: many are compressed at once.
         self._buffer = io.BufferedWriter(self._file, 2**18)
