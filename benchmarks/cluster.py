@@ -34,10 +34,10 @@ from ray.cluster_utils import Cluster as Nodes
 from whichsense import sample
 from whichsense.cluster import ClusterIndex, connect, run_on
 from whichsense.datasets import load
-from whichsense.evaluation.predict import LoadedOnce, predict
+from whichsense.evaluation.predict import predict
 from whichsense.index import Index, Spread
 from whichsense.index.shards.gather import coverage_of
-from whichsense.jobs.workers import Executor, run_here
+from whichsense.jobs.workers import Executor, LoadedOnce, run_here
 from whichsense.systems.build import build, built_answerer
 from whichsense.systems.settings import describe, load_settings
 from whichsense.types import FOR_BENCHMARKS, Hit

@@ -30,9 +30,10 @@ from whichsense.cluster import Cluster, ClusterIndex, connect, run_on
 from whichsense.corpus import Corpus, Report
 from whichsense.datasets import load
 from whichsense.datasets.folder import data_folder
-from whichsense.evaluation.predict import LoadedOnce, predict
+from whichsense.evaluation.predict import predict
 from whichsense.index import Index, Spread, add, check, delete
 from whichsense.index.shards.gather import coverage_of
+from whichsense.jobs.workers import LoadedOnce
 from whichsense.systems.build import build, built_answerer
 from whichsense.systems.settings import describe, load_settings
 from whichsense.types import FOR_BENCHMARKS, Document

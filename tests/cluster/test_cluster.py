@@ -22,9 +22,10 @@ ray = pytest.importorskip("ray", reason="needs pip install 'whichsense[cluster]'
 from whichsense import sample
 from whichsense.cluster import Cluster, ClusterIndex, connection, run_on, workers
 from whichsense.errors import BadInput, ClusterFault, DamagedIndex
-from whichsense.evaluation.predict import LoadedOnce, predict
+from whichsense.evaluation.predict import predict
 from whichsense.index import Index, Spread, check, delete
 from whichsense.index.shards.gather import Hits, coverage_of, missing_note
+from whichsense.jobs.workers import LoadedOnce
 from whichsense.models.vectors.encoders import load_encoder
 from whichsense.pipeline import Pipeline
 from whichsense.stages.retrieve import IndexRetriever

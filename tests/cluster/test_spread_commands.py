@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,17 @@ ray = pytest.importorskip("ray", reason="needs pip install 'whichsense[cluster]'
 fsspec = pytest.importorskip("fsspec", reason="needs pip install 'whichsense[cluster]'")
 
 from whichsense import sample
+from whichsense.cli.index import copy as copy_command
 from whichsense.cli.index import delete as delete_command
 from whichsense.cluster import Cluster, ClusterIndex, run_on
 from whichsense.datasets import load
-from whichsense.errors import BadInput, DamagedIndex, NoIndex
+from whichsense.errors import BadInput, ClusterFault, DamagedIndex, NoIndex, WriteFault
 from whichsense.evaluation.leaderboard import evaluate_systems
 from whichsense.files import cache_folder
 from whichsense.index import Index, Spread, add, check, delete
+from whichsense.index.object_store import copy_index
 from whichsense.index.saved_hits import save_hits
-from whichsense.jobs.workers import run_here
+from whichsense.jobs.workers import run_here, spread_over
 from whichsense.train.recipes import sweep
 from whichsense.types import Hit
 
@@ -33,6 +36,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 QUESTION = "Who played the Joker?"
+RECIPES = Path(__file__).parents[2] / "recipes"
 
 
 def ranked(hits: list[Hit]) -> list[tuple[str, float]]:
@@ -55,7 +59,7 @@ def test_systems_are_compared_alike(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    written = []
+    written: list[tuple[bytes, Any]] = []
     for executor in (run_here, run_on(cluster)):
         out = tmp_path / f"predictions-{len(written)}"
         path = tmp_path / "systems.toml"
@@ -129,17 +133,91 @@ def test_a_sweep_trains_once_for_each_value(
         sweep.sweep_changes("train.seed")
 
 
-def put(folder: Path, url: str) -> Any:
-    store, root = fsspec.core.url_to_fs(url)
-    for path in folder.rglob("*"):
-        if path.is_file():
-            name = f"{root}/{path.relative_to(folder).as_posix()}"
-            store.pipe_file(name, path.read_bytes())
-    return store
+def test_runs_of_a_sweep_are_trained_by_workers(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The weights of each run are those of the same run in this process."""
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    monkeypatch.chdir(tmp_path)
+    recipe = Path("mine.toml")  # a path that means something in this folder alone
+    shutil.copyfile(RECIPES / "ambiguity-detector-question.toml", recipe)
+    few = ["train.steps=3", "train.epochs=0", "train.evaluate_every=3"]
+    weights = []
+    for place, executor in (("here", run_here), ("there", run_on(cluster))):
+        runs = dict(
+            sweep.train_sweep(
+                recipe,
+                tmp_path / place,
+                few,
+                "train.seed=0,1",
+                tiny=True,
+                executor=executor,
+            )
+        )
+        assert sorted(runs) == ["train.seed=0", "train.seed=1"]
+        own = []
+        for change in sorted(runs):
+            model = runs[change].model
+            own.append((model / "model.safetensors").read_bytes())
+        weights.append(own)
+    assert weights[0] == weights[1]
+    assert weights[0][0] != weights[0][1]
+
+
+def test_lists_to_train_on_are_made_by_workers(
+    cluster: Cluster, tmp_path: Path, folder: Path
+) -> None:
+    pytest.importorskip("torch")
+    from whichsense.train.compact.data.config import DataConfig, ListConfig
+    from whichsense.train.compact.data.lists import load_lists
+
+    data = DataConfig(
+        train="sample/questions",
+        dev="sample/questions",
+        limit=12,
+        dev_limit=6,
+        index=str(folder),
+    )
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "who", "played", "the"]
+    done = []
+
+    def noted(work: Any, items: Any) -> Any:
+        for item, result in run_on(cluster)(work, items):
+            done.append(item)
+            yield item, result
+
+    few = ListConfig(
+        depth=12, passages=6, measured=5, part=4, folder=str(tmp_path / "here")
+    )
+    load_lists(data, few, words)
+    with spread_over(noted):
+        load_lists(data, replace(few, folder=str(tmp_path / "there")), words)
+    assert len(done) > 3
+    for path in (tmp_path / "here").glob("*.npz"):
+        assert path.read_bytes() == (tmp_path / "there" / path.name).read_bytes()
+
+
+def test_more_workers_than_cores(cluster: Cluster) -> None:
+    """Those for which there is no room get no work, and nothing waits for them."""
+    done = dict(run_on(cluster, workers=5)(abs, range(-20, 0)))
+    assert done == {item: -item for item in range(-20, 0)}
+
+
+def test_workers_with_gpus(cluster: Cluster) -> None:
+    with pytest.raises(ClusterFault, match=r"the cluster has 0.*--gpus"):
+        run_on(cluster, gpus=1)
+
+
+def test_an_index_is_not_built_at_a_url() -> None:
+    with pytest.raises(BadInput, match=r"is a URL.*index copy"):
+        Index.build(sample.PASSAGES, "s3://bucket/wiki")
 
 
 def test_an_index_in_an_object_store(folder: Path) -> None:
-    put(folder, "memory://wiki")
+    run = CliRunner().invoke(copy_command, [str(folder), "memory://wiki"])
+    assert run.exit_code == 0, run.output
+    assert "memory://wiki: " in run.output
     expected = Index.open(folder).search(QUESTION)
     # As a path of the command line has it.
     fetched = Index.open(Path("memory://wiki"))
@@ -152,16 +230,58 @@ def test_an_index_in_an_object_store(folder: Path) -> None:
 
 
 def test_a_store_with_a_wrong_or_missing_file(folder: Path) -> None:
-    store = put(folder, "memory://broken")
-    manifest = Index.open(folder).manifest
+    store, _ = fsspec.core.url_to_fs("memory://broken")
+    manifest = copy_index(folder, "memory://broken")
     name = next(name for name in manifest.files if name.startswith("shard-00001/"))
     path = f"/broken/{manifest.folder}/{name}"
     store.pipe_file(path, b"of another build")
     with pytest.raises(DamagedIndex, match=r"another build.*once more"):
         Index.open("memory://broken")
     store.rm(path)
-    with pytest.raises(DamagedIndex, match="is missing"):
+    with pytest.raises(DamagedIndex, match=r"is missing.*index copy"):
         Index.open("memory://broken")
+    copy_index(folder, "memory://broken")
+    assert ranked(Index.open("memory://broken").search(QUESTION))
+
+
+def test_a_copy_that_was_ended_is_resumed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, _ = fsspec.core.url_to_fs("memory://resumed")
+    whole, copied = type(store).put_file, list[str]()
+
+    def put_file(store: Any, here: str, there: str) -> None:
+        if len(copied) == 5:
+            raise OSError("The store went away")
+        whole(store, here, there)
+        copied.append(there)
+
+    monkeypatch.setattr(type(store), "put_file", put_file)
+    with pytest.raises(WriteFault, match=r"went away.*resumes"):
+        copy_index(folder, "memory://resumed")
+    with pytest.raises(NoIndex):
+        Index.open("memory://resumed")
+    monkeypatch.setattr(type(store), "put_file", whole)
+    before = {place: store.modified(place) for place in copied}
+    copy_index(folder, "memory://resumed")
+    assert {place: store.modified(place) for place in copied} == before
+    assert ranked(Index.open("memory://resumed").search(QUESTION))
+
+
+def test_a_newer_generation_replaces_the_older_one_there(
+    folder: Path, tmp_path: Path
+) -> None:
+    copy_index(folder, "memory://newer")
+    other = tmp_path / "other"
+    Index.build(sample.PASSAGES, other, shards=Spread(2, "hash", run_here))
+    with pytest.raises(BadInput, match=r"another index.*Choose another URL"):
+        copy_index(other, "memory://newer")
+    first = Index.open("memory://newer").search(QUESTION)[0].passage.id
+    delete(other, [first])
+    copy_index(other, "memory://newer")
+    hits = Index.open("memory://newer").search(QUESTION)
+    assert ranked(hits) == ranked(Index.open(other).search(QUESTION))
+    assert first not in {hit.passage.id for hit in hits}
 
 
 def test_shards_fetch_their_own_part(

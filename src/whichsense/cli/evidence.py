@@ -52,7 +52,20 @@ def workers_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-def use_executor(address: str | None, workers: int | None = None) -> Executor:
+def gpus_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --gpus to a command that has --cluster."""
+    return click.option(
+        "--gpus",
+        type=click.FloatRange(0),
+        default=0,
+        metavar="N",
+        help="With --cluster: GPUs of each worker; at 0.5, two share one.",
+    )(command)
+
+
+def use_executor(
+    address: str | None, workers: int | None = None, gpus: float = 0
+) -> Executor:
     """Workers on the cluster at an address, until the command ends; this process without one."""
     from whichsense.jobs.workers import run_here
 
@@ -61,7 +74,7 @@ def use_executor(address: str | None, workers: int | None = None) -> Executor:
         return run_here
     from whichsense.cluster import run_on
 
-    return run_on(connected, workers)
+    return run_on(connected, workers, gpus)
 
 
 def use_cluster(address: str | None) -> Cluster | None:

@@ -12,6 +12,7 @@ import click
 from whichsense.cli.evidence import (
     cluster_option,
     evidence_options,
+    gpus_option,
     hits_option,
     open_hits_or_index,
     use_executor,
@@ -20,8 +21,8 @@ from whichsense.cli.evidence import (
 from whichsense.jobs.progress import show_progress
 
 if TYPE_CHECKING:
-    from whichsense.evaluation.predict import LoadedOnce
     from whichsense.evaluation.setting import ForWhom, Given, Goal, Options
+    from whichsense.jobs.workers import LoadedOnce
     from whichsense.protocols import Answerer, Searchable
     from whichsense.types import Method
 
@@ -88,6 +89,7 @@ POLICIES = ("benchmarks", "people")
 @hits_option
 @cluster_option
 @workers_option
+@gpus_option
 @click.option(
     "--out",
     required=True,
@@ -132,6 +134,7 @@ def command(
     hits: Path | None,
     cluster: str | None,
     workers: int | None,
+    gpus: float,
     out: Path,
     data_dir: Path | None,
     limit: int | None,
@@ -173,8 +176,8 @@ def command(
     )
     for_whom = FOR_PEOPLE if policy == "people" else FOR_BENCHMARKS
     ready = build(table, index, for_whom)
-    answerer: Answerer | LoadedOnce = ready.answerer
-    executor = use_executor(cluster, workers)
+    answerer: Answerer | LoadedOnce[Answerer] = ready.answerer
+    executor = use_executor(cluster, workers, gpus)
     if cluster:
         answerer = loaded_elsewhere(table, index, for_whom)
     with show_progress("answering", "questions") as progress:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from whichsense.cli.evidence import cluster_option, use_executor, workers_option
+from whichsense.cli.evidence import (
+    cluster_option,
+    gpus_option,
+    use_executor,
+    workers_option,
+)
 
 if TYPE_CHECKING:
     from whichsense.jobs.workers import Executor
@@ -42,6 +48,7 @@ if TYPE_CHECKING:
 )
 @cluster_option
 @workers_option
+@gpus_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     recipe: Path,
@@ -51,25 +58,27 @@ def command(
     sweep: str | None,
     cluster: str | None,
     workers: int | None,
+    gpus: float,
     as_json: bool,
 ) -> None:
     """Train what RECIPE describes: a TOML file, FILE.toml:VARIANT, or the name of a recipe that ships.
 
     The same command resumes a run that was stopped or killed. On several GPUs:
     torchrun --nproc-per-node 8 -m whichsense train RECIPE
+
+    With --cluster, the runs of a sweep, or else the lists to train on, are made by its workers.
     """
+    from whichsense.jobs.workers import spread_over
     from whichsense.train.loop.processes import is_first_process
     from whichsense.train.recipes.chain import train_recipe
 
     say = partial(click.echo, err=True)
-    if cluster and not sweep:
-        raise click.UsageError(
-            "--cluster needs --sweep KEY=VALUE,…: its runs are what is spread."
-        )
+    executor = use_executor(cluster, workers, gpus)
     if sweep:
-        _sweep(recipe, out, changes, tiny, sweep, use_executor(cluster, workers))
+        _sweep(recipe, out, changes, tiny, sweep, executor)
         return
-    trained = train_recipe(recipe, out, changes, tiny=tiny, say=say)
+    with spread_over(executor) if cluster else nullcontext():
+        trained = train_recipe(recipe, out, changes, tiny=tiny, say=say)
     if not is_first_process():
         return
     metrics = dict(trained.metrics)

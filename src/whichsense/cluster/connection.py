@@ -23,6 +23,7 @@ class Cluster:
 
     address: str
     cpus: int
+    gpus: float = 0
 
 
 @contextlib.contextmanager
@@ -34,7 +35,8 @@ def connect(address: str) -> Iterator[Cluster]:
         _init(ray, address)
     try:
         check_nodes(ray)
-        yield Cluster(address, int(ray.cluster_resources().get("CPU", 1)))
+        has = ray.cluster_resources()
+        yield Cluster(address, int(has.get("CPU", 1)), has.get("GPU", 0))
     finally:
         if ours:
             ray.shutdown()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -20,9 +22,14 @@ _PAUSE = 0.2  # seconds before a worker that is being started again is asked onc
 
 
 class _Worker:
-    """Runs in a process of its own, on any node. Threads of native code are limited to its share of the cores."""
+    """Runs in a process of its own, on any node. Threads of native code are limited to its share of the cores.
 
-    def __init__(self, work: Callable[[Any], Any]) -> None:
+    It works in the folder of the command, where its node has that: relative paths mean the same there.
+    """
+
+    def __init__(self, work: Callable[[Any], Any], folder: str) -> None:
+        with contextlib.suppress(OSError):
+            os.chdir(folder)
         self._work = work
 
     def do(self, item: Any) -> Any:
@@ -35,17 +42,24 @@ class _Worker:
 def run_on(cluster: Cluster, workers: int | None = None, gpus: float = 0) -> Executor:
     """An executor of workers on a cluster: one for each core, or as many as are given.
 
-    A worker that dies is started again, and its item is done once more. What the function raises is raised here.
+    `gpus` of each worker may be a fraction: then several share one. A worker that dies is started again, and its item
+    is done once more. What the function raises is raised here.
     """
+    if gpus > cluster.gpus:
+        raise ClusterFault(
+            f"Workers with {gpus:g} GPUs each: the cluster has {cluster.gpus:g}. "
+            "Start Ray on a machine that has some, or leave out --gpus."
+        )
+    usual = int(cluster.gpus / gpus) if gpus else cluster.cpus
 
     def execute(
         work: Callable[[Item], Result], items: Sequence[Item]
     ) -> Iterator[tuple[Item, Result]]:
         import ray
 
-        count = min(workers or cluster.cpus, len(items))
+        count = min(workers or usual, len(items))
         worker = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=-1)(_Worker)
-        crew = [worker.remote(work) for _ in range(count)]
+        crew = [worker.remote(work, os.getcwd()) for _ in range(count)]
         try:
             yield from _spread(ray, crew, items)
         finally:
@@ -60,25 +74,24 @@ def _spread(
 ) -> Iterator[tuple[Item, Any]]:
     waiting = deque((number, 1) for number in range(len(items)))
     running: dict[Any, tuple[int, int, Any]] = {}
-    returning: dict[
-        Any, Any
-    ] = {}  # lost workers, which get work again when they answer
-    free = deque(crew)
+    # Those that are being started get work when they answer: for some, the cluster may never have room.
+    starting = {actor.answer.remote(): actor for actor in crew}
+    free: deque[Any] = deque()
     while waiting or running:
         while waiting and free:
             number, attempt = waiting.popleft()
             actor = free.popleft()
             running[actor.do.remote(items[number])] = (number, attempt, actor)
         # A timeout, so that Ctrl-C is heard.
-        ready, _ = ray.wait([*running, *returning], num_returns=1, timeout=1.0)
+        ready, _ = ray.wait([*running, *starting], num_returns=1, timeout=1.0)
         for ref in ready:
-            if ref in returning:
-                actor = returning.pop(ref)
+            if ref in starting:
+                actor = starting.pop(ref)
                 if _answers(ray, ref):
                     free.append(actor)
                 else:
                     time.sleep(_PAUSE)
-                    returning[actor.answer.remote()] = actor
+                    starting[actor.answer.remote()] = actor
                 continue
             number, attempt, actor = running.pop(ref)
             try:
@@ -93,7 +106,7 @@ def _spread(
                         "Does it have too little memory? Run the same command again on larger machines: it resumes."
                     ) from None
                 waiting.appendleft((number, attempt + 1))
-                returning[actor.answer.remote()] = actor
+                starting[actor.answer.remote()] = actor
                 continue
             free.append(actor)
             yield items[number], result

@@ -16,7 +16,6 @@ from whichsense.errors import BadConfig
 from whichsense.evaluation.given import GivenDocuments
 from whichsense.evaluation.metric_models import load_judge, load_reader
 from whichsense.evaluation.predict import (
-    LoadedOnce,
     beside,
     is_of,
     loaded_elsewhere,
@@ -34,7 +33,7 @@ from whichsense.evaluation.setting import (
 )
 from whichsense.files import read_json, sha256
 from whichsense.jobs.progress import Progress, silent
-from whichsense.jobs.workers import Executor, run_here
+from whichsense.jobs.workers import Executor, LoadedOnce, run_here
 from whichsense.metrics.detection import detection
 from whichsense.protocols import Answerer, Searchable
 from whichsense.provenance import provenance
@@ -159,7 +158,7 @@ def evaluate_systems(
             name = system.name
             # The number of questions keeps runs with different limits apart.
             predictions = out / f"{_file_name(name)}-{len(questions)}.json"
-            answerer: Answerer | LoadedOnce = system.answerer
+            answerer: Answerer | LoadedOnce[Answerer] = system.answerer
             if executor is not run_here:
                 policy = POLICIES[setting.policy]
                 answerer = loaded_elsewhere(system.settings, evidence, policy)
@@ -247,7 +246,7 @@ def _run_system(
     dataset: str,
     predictions: Path,
     *,
-    answerer: Answerer | LoadedOnce,
+    answerer: Answerer | LoadedOnce[Answerer],
     setting: Setting,
     **options: Any,
 ) -> None:

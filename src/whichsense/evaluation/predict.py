@@ -18,7 +18,7 @@ from whichsense.files import as_json, read_json, write_atomically
 from whichsense.jobs.claims import same_fingerprint
 from whichsense.jobs.parts import closable
 from whichsense.jobs.progress import Progress, silent
-from whichsense.jobs.workers import Executor, run_here
+from whichsense.jobs.workers import Executor, LoadedOnce, run_here
 from whichsense.protocols import Answerer, Searchable
 from whichsense.provenance import provenance
 from whichsense.systems.build import built_answerer, travelling
@@ -56,26 +56,9 @@ def questions_of(
     return questions[:limit], paths
 
 
-class LoadedOnce:
-    """An answerer that is loaded with the first question, where the questions are answered, and kept."""
-
-    def __init__(self, load: Callable[[], Answerer]) -> None:
-        self._load = load
-        self._answerer: Answerer | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """It travels without its models."""
-        return {"_load": self._load, "_answerer": None}
-
-    def __call__(self) -> Answerer:
-        if self._answerer is None:
-            self._answerer = self._load()
-        return self._answerer
-
-
 def loaded_elsewhere(
     settings: SystemSettings, index: Searchable, policy: Policy
-) -> LoadedOnce:
+) -> LoadedOnce[Answerer]:
     """A system as each worker of an executor loads it. One core is a worker's share."""
     place = travelling(index)
     return LoadedOnce(partial(built_answerer, settings, place, policy, 1))
@@ -100,7 +83,7 @@ class _Answering:
 
 
 def predict(
-    answerer: Answerer | LoadedOnce,
+    answerer: Answerer | LoadedOnce[Answerer],
     dataset: str,
     out: str | Path,
     *,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from whichsense.corpus import Corpus, RecordCorpus, pieces, title_line
 from whichsense.index import publish
-from whichsense.index.folder import Manifest, Sharding
+from whichsense.index.folder import FORMAT, Manifest, Sharding
 from whichsense.jobs.progress import Progress
 from whichsense.protocols import Encoder
 from whichsense.text.words import whole_characters
@@ -44,6 +44,7 @@ class Growth:
         return {
             "corpus": self.corpus.fingerprint,
             "cutting": dataclasses.asdict(self.cutting),
+            "format": FORMAT,
             "base": self.base.generation if self.base else None,
             "encoder": self.encoder.name if self.encoder else None,
         }

@@ -1,4 +1,4 @@
-"""An index in an object store: its files are fetched into a local cache, each checked against the manifest.
+"""An index in an object store: copied there, and fetched into a local cache, each file checked by the manifest.
 
 A place is a URL that fsspec knows: s3://bucket/folder, gs://…, file://…. The copy has a folder of its own for each
 manifest, so that files of two builds never meet there.
@@ -7,6 +7,7 @@ manifest, so that files of two builds never meet there.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -14,9 +15,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from whichsense.errors import DamagedIndex, NoIndex, require
+from whichsense.errors import BadInput, DamagedIndex, NoIndex, WriteFault, require
 from whichsense.files import cache_folder, sha256, write_atomically
 from whichsense.index.folder import MANIFEST, Manifest, parts_of, read_manifest
+from whichsense.jobs.progress import Progress, silent
 
 # A path of the system drops one of the two slashes.
 _URL = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.DOTALL)
@@ -52,7 +54,7 @@ def fetch_manifest(url: str) -> tuple[Path, Manifest]:
         body = store.cat_file(f"{root}/{MANIFEST}")
     except FileNotFoundError:
         raise NoIndex(
-            f"There is no index at '{url}'. Build one in a folder, and copy that folder there."
+            f"There is no index at '{url}'. Build one in a folder, and copy it: whichsense index copy DIR {url}"
         ) from None
     except OSError as error:
         raise _unreachable(url, error) from None
@@ -83,17 +85,76 @@ def fetch_parts(
             if sha256(beside) != record.sha256:
                 raise DamagedIndex(
                     f"'{there}' is not what the manifest at '{url}' says: it is damaged, or from another build. "
-                    "Copy the whole folder of the index there once more."
+                    f"Copy the index once more: whichsense index copy DIR {url}"
                 )
             os.replace(beside, path)
         except FileNotFoundError:
             raise DamagedIndex(
-                f"'{there}' is missing. Copy the whole folder of the index there once more."
+                f"'{there}' is missing. Copy the index once more: whichsense index copy DIR {url}"
             ) from None
         except OSError as error:
             raise _unreachable(url, error) from None
         finally:
             beside.unlink(missing_ok=True)
+
+
+def copy_index(folder: Path, url: str, progress: Progress = silent) -> Manifest:
+    """Copy an index to a URL. Its manifest comes last, so that whoever reads there finds the old index or the new one.
+
+    A copy that was ended is resumed. One that is complete is made again, for it may be damaged.
+    """
+    manifest = read_manifest(folder)
+    body = (folder / MANIFEST).read_bytes()
+    store, root = _open_store(url)
+    there = f"{root}/{manifest.folder}"
+    try:
+        served = _read(store, f"{root}/{MANIFEST}")
+        _check_generation(served, body, url)
+        is_begun = _read(store, f"{there}/{MANIFEST}") == body and served != body
+        if not is_begun:
+            store.makedirs(there, exist_ok=True)
+            store.pipe_file(f"{there}/{MANIFEST}", body)
+        for number, (name, record) in enumerate(manifest.files.items()):
+            progress(number / len(manifest.files), number)
+            place = f"{there}/{name}"
+            if is_begun and _size(store, place) == record.size:
+                continue
+            store.makedirs(place.rpartition("/")[0], exist_ok=True)
+            store.put_file(str(folder / manifest.folder / name), place)
+        progress(1.0, len(manifest.files))
+        store.pipe_file(f"{root}/{MANIFEST}", body)
+    except OSError as error:
+        raise WriteFault(
+            f"The index could not be copied to '{url}' ({error}). Check the address and the rights to it; "
+            "the same command resumes."
+        ) from None
+    return manifest
+
+
+def _check_generation(served: bytes | None, body: bytes, url: str) -> None:
+    """Raise BadInput where another index has a folder of this one's name: its readers would find both mixed."""
+    if served is None or served == body:
+        return
+    one, other = json.loads(served), json.loads(body)
+    if one["generation"] == other["generation"]:
+        raise BadInput(
+            f"There is another index at '{url}', with a generation of the same number ({one['generation']}). "
+            "Choose another URL, or delete what is there."
+        )
+
+
+def _read(store: Any, place: str) -> bytes | None:
+    try:
+        return bytes(store.cat_file(place))
+    except FileNotFoundError:
+        return None
+
+
+def _size(store: Any, place: str) -> int | None:
+    try:
+        return int(store.size(place))
+    except FileNotFoundError:
+        return None
 
 
 def _open_store(url: str) -> tuple[Any, str]:

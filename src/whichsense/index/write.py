@@ -12,6 +12,7 @@ import numpy as np
 
 from whichsense.corpus import Seen, Sources, make_corpus
 from whichsense.corpus.duplicates import fingerprint
+from whichsense.errors import BadInput
 from whichsense.index import folder as folders
 from whichsense.index import publish
 from whichsense.index.dense.encode import encode_rows, encoder_of, put_into_lists
@@ -19,6 +20,7 @@ from whichsense.index.folder import Manifest
 from whichsense.index.growth import Cutting, Growth, now
 from whichsense.index.lexical.engine import LexicalWriter
 from whichsense.index.lexical.generation import Texts
+from whichsense.index.object_store import url_of
 from whichsense.index.shards.build import grow_shards
 from whichsense.index.shards.layout import Spread, without, write_labels
 from whichsense.index.staging import (
@@ -51,6 +53,7 @@ def build_index(
     shards: Spread | None = None,
 ) -> Manifest:
     """Build an index of the sources. An index that is there already is served until the new one is complete."""
+    _check_local(folder)
     corpus = make_corpus(sources, format=format, encoding=encoding)
     corpus.find_files()  # so that a wrong path is an error before a folder is made
     growth = Growth(
@@ -75,6 +78,7 @@ def add(
     executor: Executor | None = None,
 ) -> Manifest:
     """Add sources to an index, cut and encoded as the rest of it was. An executor does the work of a sharded one."""
+    _check_local(folder)
     # The file's name goes into the ids, so that document 1 of this file is not document 1 of another.
     corpus = make_corpus(sources, format=format, encoding=encoding, prefix=True)
     # Both before the lock, which makes the folder: a mistyped folder or source is an error and nothing else.
@@ -100,6 +104,7 @@ def delete(
     folder: str | Path, ids: Iterable[str] = (), sources: Iterable[str] = ()
 ) -> tuple[Manifest, int]:
     """Delete passages by document id, passage id or source. Returns the new manifest and how many were deleted."""
+    _check_local(folder)
     folder = Path(folder)
     folders.read_manifest(folder)  # before the lock, which makes the folder
     with folders.writing(folder, "index delete"):
@@ -126,6 +131,14 @@ def delete(
             write_labels(content, sharding)
             draft = dataclasses.replace(draft, sharding=sharding)
         return publish.publish(folder, base, draft), total
+
+
+def _check_local(folder: str | Path) -> None:
+    """Raise BadInput for a URL: an index is changed in a folder, and copied."""
+    if url_of(folder):
+        raise BadInput(
+            f"'{folder}' is a URL. Build and change an index in a folder, then copy it: whichsense index copy DIR URL"
+        )
 
 
 def _delete_passages(content: Path, deleted: Mapping[int, Passage]) -> None:

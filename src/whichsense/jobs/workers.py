@@ -14,7 +14,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from multiprocessing.util import Finalize
 from typing import Any, Generic, Protocol, TypeVar
@@ -23,6 +24,7 @@ from whichsense.jobs.processes import Worker, fork, start_interpreter
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Loaded_co = TypeVar("Loaded_co", covariant=True)
 
 
 class Executor(Protocol):
@@ -64,6 +66,40 @@ def run_forked(processes: int) -> Executor:
                 yield items[number], result
 
     return execute
+
+
+_elsewhere: ContextVar[Executor | None] = ContextVar("elsewhere", default=None)
+
+
+@contextmanager
+def spread_over(executor: Executor) -> Iterator[None]:
+    """Within the block, work that can travel (`run_spread`) is done by this executor."""
+    token = _elsewhere.set(executor)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
+
+
+def run_spread(processes: int) -> Executor:
+    """The executor of `spread_over`, or else forked workers. What the work needs travels, or is `LoadedOnce`."""
+    return _elsewhere.get() or run_forked(processes)
+
+
+class LoadedOnce(Generic[Loaded_co]):
+    """A model or an index that is loaded where it is first used, and kept. It travels unloaded."""
+
+    def __init__(self, load: Callable[[], Loaded_co]) -> None:
+        self._load = load
+        self._loaded: Loaded_co | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_load": self._load, "_loaded": None}
+
+    def __call__(self) -> Loaded_co:
+        if self._loaded is None:
+            self._loaded = self._load()
+        return self._loaded
 
 
 def usable_processes(wanted: int) -> int:

@@ -14,7 +14,12 @@ from whichsense.cli.evaluate.options import (
     json_option,
     limit_option,
 )
-from whichsense.cli.evidence import cluster_option, use_executor, workers_option
+from whichsense.cli.evidence import (
+    cluster_option,
+    gpus_option,
+    use_executor,
+    workers_option,
+)
 from whichsense.jobs.progress import show_progress
 
 if TYPE_CHECKING:
@@ -73,6 +78,7 @@ _COUNTS = ("options_per_question", "distinct_answers", "length", "answers_per_qu
 @limit_option
 @cluster_option
 @workers_option
+@gpus_option
 @json_option
 def systems(
     file: Path,
@@ -80,6 +86,7 @@ def systems(
     limit: int | None,
     cluster: str | None,
     workers: int | None,
+    gpus: float,
     as_json: bool,
 ) -> None:
     """Compare systems: their scores, each over its 95% interval, and seconds per question.
@@ -94,7 +101,7 @@ def systems(
         data_dir=data_dir,
         limit=limit,
         progress=lambda name: show_progress(name, "questions"),
-        executor=use_executor(cluster, workers),
+        executor=use_executor(cluster, workers, gpus),
     )
     if as_json:
         print(json.dumps(leaderboard.as_dict()))

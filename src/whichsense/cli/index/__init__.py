@@ -234,6 +234,26 @@ def check(folder: Path, cluster: str | None, as_json: bool) -> None:
 
 
 @command.command()
+@_folder_argument
+@click.argument("url")
+def copy(folder: Path, url: str) -> None:
+    """Copy the index in DIR to an object store: s3://bucket/wiki, gs://…; then --index URL opens it.
+
+    Readers there see the old index until the new one is complete. After Ctrl-C the same command resumes.
+    """
+    from whichsense.index.object_store import copy_index, url_of
+
+    place = url_of(url)
+    if place is None:
+        raise click.UsageError(
+            f"'{url}' is not a URL: write s3://…, gs://… or file://…."
+        )
+    with show_progress("copying", "files") as progress:
+        manifest = copy_index(folder, place, progress)
+    print(f"{place}: {manifest.passages:,} passages, {len(manifest.files):,} files")
+
+
+@command.command()
 @click.argument("name")
 @click.option(
     "--index",

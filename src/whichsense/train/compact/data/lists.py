@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from whichsense.files import read_json, sha256
 from whichsense.jobs.parts import Part, PartCodec, Parts
 from whichsense.jobs.progress import show_progress
-from whichsense.jobs.workers import run_forked
+from whichsense.jobs.workers import LoadedOnce, run_spread
 from whichsense.train.compact.data.config import DataConfig, ListConfig
 from whichsense.train.compact.data.conversion import TrainingQuestion
 from whichsense.train.compact.data.list_builder import ListBuilder, Span, TitledText
@@ -88,17 +88,18 @@ class _Lists:
         }
 
     def _write(self, parts: _ListParts) -> None:
-        search = open_search(self.data)  # opened once, for all processes
-        processes = self.lists.processes if can_fork(search) else 1
+        search = LoadedOnce(partial(open_search, self.data))
+        # It is opened here, once for all forked processes.
+        processes = self.lists.processes if can_fork(search()) else 1
 
         def build_part(part: Part[TrainingQuestion]) -> Pack:
-            return self._build(part.items, search, seed=f"{self.name}/{part.number}")
+            return self._build(part.items, search(), seed=f"{self.name}/{part.number}")
 
         with show_progress(f"lists of {self.name}", "questions") as progress:
             parts.complete(
                 self._questions(),
                 build_part,
-                executor=run_forked(processes),
+                executor=run_spread(processes),
                 progress=progress,
                 wait=True,
             )
