@@ -38,6 +38,7 @@ from whichsense.evaluation.predict import predict
 from whichsense.index import Index, Spread
 from whichsense.index.shards.gather import coverage_of
 from whichsense.jobs.workers import Executor, LoadedOnce, run_here
+from whichsense.provenance import provenance
 from whichsense.systems.build import build, built_answerer
 from whichsense.systems.settings import describe, load_settings
 from whichsense.types import FOR_BENCHMARKS, Hit
@@ -250,6 +251,7 @@ def main() -> None:
     work = {"predict": predictions, "chaos": chaos, "overhead": overhead}
     result = work[given.verb](given)
     result["load"] = os.getloadavg()
+    result["provenance"] = provenance(getattr(given, "sources", ()), seed=0)
     print(json.dumps(result, indent=1))
     if given.out:
         given.out.write_text(json.dumps(result, indent=1) + "\n")

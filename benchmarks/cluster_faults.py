@@ -34,6 +34,7 @@ from whichsense.evaluation.predict import predict
 from whichsense.index import Index, Spread, add, check, delete
 from whichsense.index.shards.gather import coverage_of
 from whichsense.jobs.workers import LoadedOnce
+from whichsense.provenance import provenance
 from whichsense.systems.build import build, built_answerer
 from whichsense.systems.settings import describe, load_settings
 from whichsense.types import FOR_BENCHMARKS, Document
@@ -149,7 +150,7 @@ def predictions(given: argparse.Namespace, cluster: Cluster) -> dict[str, Any]:
     work.start()
     kills = 0
     while work.is_alive() and kills < given.kills:
-        work.join(rng.uniform(0, 2 * usual / given.kills))
+        work.join(rng.uniform(0, usual / given.kills))
         kills += work.is_alive() and kill_one(rng)
     work.join()
     same = alone.read_bytes() == killed.read_bytes()
@@ -223,6 +224,7 @@ def main() -> None:
     with connect(nodes.address) as cluster:
         result = verbs[given.verb](given, cluster)
     result["load"] = os.getloadavg()
+    result["provenance"] = provenance(seed=0)
     print(json.dumps(result, indent=1))
     if given.out:
         given.out.write_text(json.dumps(result, indent=1) + "\n")

@@ -33,6 +33,7 @@ from whichsense.datasets import load
 from whichsense.datasets.folder import data_folder
 from whichsense.index import Index
 from whichsense.models.vectors.encoders import load_encoder
+from whichsense.provenance import provenance
 from whichsense.types import Document, Method
 
 ARTICLES = ("passages", "simple_english_2021", "english_2021_part", "english_2015_part")
@@ -43,7 +44,7 @@ FAR = (24e6, 1e9)
 
 def documents() -> Iterator[tuple[Document, bool]]:
     """Articles without end, and whether their sentences were put in another order."""
-    files = [data_folder() / "wikipedia" / f"{name}.jsonl.zst" for name in ARTICLES]
+    files = _files()
     rounds = 0
     while True:
         rng = random.Random(rounds)
@@ -55,6 +56,10 @@ def documents() -> Iterator[tuple[Document, bool]]:
                     else (record, False)
                 )
         rounds += 1
+
+
+def _files() -> list[Path]:
+    return [data_folder() / "wikipedia" / f"{name}.jsonl.zst" for name in ARTICLES]
 
 
 def _shuffled(document: Document, rng: random.Random, rounds: int) -> Document:
@@ -204,7 +209,7 @@ def fit(given: argparse.Namespace) -> None:
         for time_ in ("p50_ms", "cpu_p50_ms"):
             values[f"{method}_{time_}"] = [row[method][time_] for row in rows]
     carried = {name: _carried(sizes, np.array(value)) for name, value in values.items()}
-    result = {"rows": rows, "carried": carried}
+    result = {"rows": rows, "carried": carried, "provenance": provenance(_files(), 0)}
     print(json.dumps(carried, indent=1))
     if given.out:
         given.out.write_text(json.dumps(result, indent=1) + "\n")

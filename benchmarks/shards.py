@@ -22,6 +22,7 @@ from whichsense.datasets.folder import data_folder
 from whichsense.errors import IndexFault
 from whichsense.index import Index, Spread
 from whichsense.models.vectors.encoders import load_encoder
+from whichsense.provenance import provenance
 from whichsense.types import Hit, Method
 
 METHODS: tuple[Method, ...] = ("bm25", "dense", "hybrid")
@@ -36,10 +37,15 @@ def build(
         return Index.open(folder), None
     except IndexFault:
         pass
-    sources = [data_folder() / "wikipedia" / f"{name}.jsonl.zst" for name in articles]
     start = time.perf_counter()
-    index = Index.build(sources, folder, encoder=load_encoder("static"), shards=spread)
+    index = Index.build(
+        files(articles), folder, encoder=load_encoder("static"), shards=spread
+    )
     return index, time.perf_counter() - start
+
+
+def files(articles: list[str]) -> list[Path]:
+    return [data_folder() / "wikipedia" / f"{name}.jsonl.zst" for name in articles]
 
 
 def questions(count: int) -> list[str]:
@@ -111,6 +117,7 @@ def main() -> None:
         "k": K,
         "load": os.getloadavg(),
         "rows": rows,
+        "provenance": provenance(files(given.articles)),
     }
     if given.out:
         given.out.write_text(json.dumps(result, indent=1) + "\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ fsspec = pytest.importorskip("fsspec", reason="needs pip install 'whichsense[clu
 from whichsense import sample
 from whichsense.cli.index import copy as copy_command
 from whichsense.cli.index import delete as delete_command
-from whichsense.cluster import Cluster, ClusterIndex, run_on
+from whichsense.cluster import Cluster, ClusterIndex, run_on, workers
 from whichsense.datasets import load
 from whichsense.errors import BadInput, ClusterFault, DamagedIndex, NoIndex, WriteFault
 from whichsense.evaluation.leaderboard import evaluate_systems
@@ -202,6 +203,26 @@ def test_more_workers_than_cores(cluster: Cluster) -> None:
     """Those for which there is no room get no work, and nothing waits for them."""
     done = dict(run_on(cluster, workers=5)(abs, range(-20, 0)))
     assert done == {item: -item for item in range(-20, 0)}
+
+
+class _Unloadable:
+    """Work that cannot be unpacked where it is sent."""
+
+    def __call__(self, item: int) -> int:
+        return item
+
+    def __reduce__(self) -> Any:
+        return import_module, ("no_such_module",)
+
+
+def test_workers_that_cannot_be_started(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "_PATIENCE", 1.0)
+    with pytest.raises(
+        ClusterFault, match=r"No worker could be started.*no_such_module"
+    ):
+        list(run_on(cluster)(_Unloadable(), [1, 2]))
 
 
 def test_workers_with_gpus(cluster: Cluster) -> None:

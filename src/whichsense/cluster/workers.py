@@ -19,6 +19,7 @@ Result = TypeVar("Result")
 # An item that is lost this often kills its worker itself, by its memory for example.
 _ATTEMPTS = 20
 _PAUSE = 0.2  # seconds before a worker that is being started again is asked once more
+_PATIENCE = 120.0  # seconds in which none could be started
 
 
 class _Worker:
@@ -77,6 +78,7 @@ def _spread(
     # Those that are being started get work when they answer: for some, the cluster may never have room.
     starting = {actor.answer.remote(): actor for actor in crew}
     free: deque[Any] = deque()
+    failing_since = 0.0
     while waiting or running:
         while waiting and free:
             number, attempt = waiting.popleft()
@@ -87,11 +89,19 @@ def _spread(
         for ref in ready:
             if ref in starting:
                 actor = starting.pop(ref)
-                if _answers(ray, ref):
+                fault = _fault(ray, ref)
+                if fault is None:
                     free.append(actor)
-                else:
-                    time.sleep(_PAUSE)
-                    starting[actor.answer.remote()] = actor
+                    failing_since = 0.0
+                    continue
+                failing_since = failing_since or time.monotonic()
+                if not running and time.monotonic() - failing_since > _PATIENCE:
+                    raise ClusterFault(
+                        f"No worker could be started for {_PATIENCE:g} seconds: {fault} "
+                        "Mend that and run the same command again: it resumes."
+                    )
+                time.sleep(_PAUSE)
+                starting[actor.answer.remote()] = actor
                 continue
             number, attempt, actor = running.pop(ref)
             try:
@@ -100,9 +110,8 @@ def _spread(
                 raise error.cause from None
             except ray.exceptions.RayError as error:
                 if attempt == _ATTEMPTS:
-                    reason = str(error).strip().splitlines()[-1][:200]
                     raise ClusterFault(
-                        f"A worker was lost {_ATTEMPTS} times over one piece of work: {reason} "
+                        f"A worker was lost {_ATTEMPTS} times over one piece of work: {_reason(error)} "
                         "Does it have too little memory? Run the same command again on larger machines: it resumes."
                     ) from None
                 waiting.appendleft((number, attempt + 1))
@@ -112,9 +121,14 @@ def _spread(
             yield items[number], result
 
 
-def _answers(ray: Any, ref: Any) -> bool:
+def _fault(ray: Any, ref: Any) -> str | None:
+    """Why a worker did not answer; None where it did."""
     try:
         ray.get(ref)
-    except ray.exceptions.RayError:
-        return False
-    return True
+    except ray.exceptions.RayError as error:
+        return _reason(error)
+    return None
+
+
+def _reason(error: BaseException) -> str:
+    return str(error).strip().splitlines()[-1][:200]
