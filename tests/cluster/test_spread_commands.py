@@ -226,8 +226,10 @@ def test_workers_that_cannot_be_started(
 
 
 def test_workers_with_gpus(cluster: Cluster) -> None:
-    with pytest.raises(ClusterFault, match=r"the cluster has 0.*--gpus"):
+    with pytest.raises(ClusterFault, match=r"has at most 0.*--gpus"):
         run_on(cluster, gpus=1)
+    with pytest.raises(BadInput, match="whole number"):
+        run_on(cluster, gpus=1.5)
 
 
 def test_an_index_is_not_built_at_a_url() -> None:

@@ -38,7 +38,7 @@ def cluster_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--cluster",
         metavar="ADDRESS",
-        help="Work on the Ray cluster at HOST:PORT; local: on one of this machine's cores.",
+        help="Work on the Ray cluster at HOST:PORT; local: a cluster of this machine's own cores.",
     )(command)
 
 
@@ -95,16 +95,23 @@ def open_evidence(
     settings = config.find_config().retrieve
     place = folder or settings.index or None
     if use_cluster(cluster):
-        from whichsense.cluster import ClusterIndex
-        from whichsense.index.object_store import url_of
+        from whichsense.cluster import ClusterIndex, place_of
 
-        # At a URL, each shard is fetched where it is searched.
-        if place is None or url_of(place) is None:
-            place = sample.open_index(place).folder
-        index: Index = ClusterIndex.on_cluster(place)
+        index: Index = ClusterIndex.on_cluster(place_of(place))
     else:
         index = sample.open_index(place)
     return index, index.method(cast("Method | None", method) or settings.method)
+
+
+def stored_index(folder: Path | None) -> str | None:
+    """The URL of an index in an object store, if that is what is meant: machines of a cluster fetch it themselves."""
+    from whichsense import config
+    from whichsense.index.object_store import fetch_manifest, url_of
+
+    url = url_of(folder or config.find_config().retrieve.index)
+    if url:
+        fetch_manifest(url)  # an error, if there is none
+    return url
 
 
 def hits_option(command: Callable[..., Any]) -> Callable[..., Any]:

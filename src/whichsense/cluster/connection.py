@@ -24,6 +24,8 @@ class Cluster:
     address: str
     cpus: int
     gpus: float = 0
+    gpus_of_a_node: float = 0
+    """Of the one that has most."""
 
 
 @contextlib.contextmanager
@@ -36,7 +38,11 @@ def connect(address: str) -> Iterator[Cluster]:
     try:
         check_nodes(ray)
         has = ray.cluster_resources()
-        yield Cluster(address, int(has.get("CPU", 1)), has.get("GPU", 0))
+        most = 0.0
+        for node in ray.nodes():
+            if node["Alive"]:
+                most = max(most, node["Resources"].get("GPU", 0.0))
+        yield Cluster(address, int(has.get("CPU", 1)), has.get("GPU", 0.0), most)
     finally:
         if ours:
             ray.shutdown()

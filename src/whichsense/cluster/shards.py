@@ -1,7 +1,8 @@
 """Shards on a cluster: each is an actor near its folder; a question goes to all of them at once.
 
 A shard that is slow is asked a second time, after its own 95th percentile; the first answer counts, the other request
-is cancelled. A shard that is gone is left out, and the hits say so (`Hits.coverage`). Ray starts its actor again.
+is cancelled. A shard that is gone is left out, and the hits say so (`Hits.coverage`). Ray starts its actor again; where
+that fails, because its folder cannot be read for a while, another actor takes its place.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ _FEWEST = 20
 _SOONEST = 0.02  # seconds before a second request, however fast a shard is
 _PATIENCE = 5.0  # seconds after which a shard counts as gone
 _GRACE = 0.25  # seconds that a shard is given whose actor is being started again
-_OPENING = 120.0
+_OPENING = 120.0  # seconds for an actor to start, where nothing is fetched
+_FETCHING = 7200.0
+_REPLACING = (
+    5.0  # seconds between two attempts to put another actor in the place of one
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +118,13 @@ class RemoteShards:
         import ray
 
         self._ray = ray
-        self._replicas: list[list[Any]] = []
+        self._place = place
+        self._manifest = manifest
         self._passages = manifest.shard_passages
-        actor = ray.remote(num_cpus=0, max_restarts=-1, max_concurrency=4)(_ShardActor)
-        spread = actor.options(scheduling_strategy="SPREAD")
+        self._replicas: list[list[Any]] = []
         for number in range(len(self._passages)):
-            address = ShardAddress(place, manifest, number)
-            self._replicas.append([spread.remote(address) for _ in range(replicas)])
+            self._replicas.append([self._start(number) for _ in range(replicas)])
+        self._replaced = [0.0] * len(self._passages)  # when, for each shard
         self._latencies = [Latencies() for _ in self._passages]
         self._frequencies: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -127,13 +132,28 @@ class RemoteShards:
         """Shards whose actor died and has not answered since: others do not wait for them."""
         self.lengths = self._open(place)
 
+    def _start(self, number: int) -> Any:
+        ray = self._ray
+        actor = ray.remote(num_cpus=0, max_restarts=-1, max_concurrency=4)(_ShardActor)
+        spread = actor.options(scheduling_strategy="SPREAD")
+        return spread.remote(ShardAddress(self._place, self._manifest, number))
+
+    def replace(self, number: int, actor: Any) -> None:
+        """Put another actor in the place of one that is gone for good."""
+        with self._lock:
+            actors, now = self._replicas[number], time.monotonic()
+            if actor in actors and now - self._replaced[number] > _REPLACING:
+                actors[actors.index(actor)] = self._start(number)
+                self._replaced[number] = now
+
     def _open(self, place: str) -> Sequence[Lengths]:
         """Wait until all shards are open: an index begins whole."""
         lengths = []
         for number, actors in enumerate(self._replicas):
             refs = [actor.ask.remote("lengths", ()) for actor in actors]
             try:
-                lengths.append(self._ray.get(refs, timeout=_OPENING)[0])
+                limit = _FETCHING if url_of(place) else _OPENING
+                lengths.append(self._ray.get(refs, timeout=limit)[0])
             except self._ray.exceptions.RayError as error:
                 self.close()
                 raise _explained(error, place, number) from None
@@ -185,7 +205,7 @@ class _Round:
         self._ray = shards._ray
         self._verb = verb
         self._arguments = arguments
-        self._running: dict[Any, int] = {}
+        self._running: dict[Any, tuple[int, Any]] = {}  # shards and their actors
         self._asked = dict.fromkeys(arguments, 0)
         self._began = time.monotonic()
         self._changed = self._began  # when a shard answered last
@@ -217,10 +237,10 @@ class _Round:
         actor = actors[self._asked[number] % len(actors)]
         self._asked[number] += 1
         ref = actor.ask.remote(self._verb, self._arguments[number])
-        self._running[ref] = number
+        self._running[ref] = number, actor
 
     def _take(self, ref: Any) -> None:
-        number = self._running.pop(ref)
+        number, actor = self._running.pop(ref)
         if number in self._answers:
             return
         try:
@@ -229,9 +249,11 @@ class _Round:
             if isinstance(error.cause, WhichsenseError):
                 raise error.cause from None
             raise
-        except self._ray.exceptions.RayError:
+        except self._ray.exceptions.RayError as error:
             # Its actor died. Another replica may live.
             self._shards.away.add(number)
+            if isinstance(error, self._ray.exceptions.ActorDiedError):
+                self._shards.replace(number, actor)
             if self._asked[number] <= len(self._shards._replicas[number]):
                 self._send(number)
             return
@@ -246,7 +268,7 @@ class _Round:
     def _slow(self) -> dict[int, float]:
         """When to ask again the shards that were asked once and have not answered."""
         moments = {}
-        for number in set(self._running.values()):
+        for number, _ in self._running.values():
             if number not in self._answers and self._asked[number] == 1:
                 patience = self._shards._latencies[number].patience
                 moments[number] = self._began + patience

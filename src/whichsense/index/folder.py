@@ -27,8 +27,11 @@ from whichsense.errors import BadInput, DamagedIndex, DiskFull, IndexBusy, NoInd
 from whichsense.files import lock, sha256
 
 # Raised whenever anything about the files changes meaning: how words are indexed, how passages are stored.
-FORMAT = 3
-_READ = (2, 3)  # of 2, each passage is compressed by itself; 1 was never released
+FORMAT = 4
+_READ = (
+    2,
+    4,
+)  # of 2, each passage is compressed by itself; the others were never released
 MANIFEST, STAGING, LOCK = "manifest.json", "staging", "writer.lock"
 # tantivy's own lock files come and go with readers and writers; they carry nothing.
 TRANSIENT = (".tantivy-writer.lock", ".tantivy-meta.lock")

@@ -86,16 +86,19 @@ def block_counts(ends: Path) -> NDArray[np.integer[Any]]:
     return np.arange(1, ends.stat().st_size // END.itemsize + 1)
 
 
-def read_keys(ends: Path) -> NDArray[Any]:
-    """The keys of a segment's passages. Of a frame that a killed run did not finish, what is there."""
+def read_keys(ends: Path, most: int = -1) -> NDArray[Any]:
+    """The keys of a segment's passages, or of so many. Of a frame that a killed run did not finish, what is there."""
     keys = ends.with_suffix(".keys")
     if not ends.with_suffix(".counts").exists():
-        return np.fromfile(keys, dtype=KEYS)
+        return np.fromfile(keys, dtype=KEYS, count=most)
     with open(keys, "rb") as file:
         frames = zstandard.ZstdDecompressor().stream_reader(
             file, read_across_frames=True
         )
-        body = frames.read()
+        try:
+            body = frames.read(most * KEYS.itemsize if most >= 0 else -1)
+        except zstandard.ZstdError as error:
+            raise ValueError(f"'{keys}' is damaged: {error}") from None
     return np.frombuffer(body, dtype=KEYS, count=len(body) // KEYS.itemsize)
 
 
@@ -212,7 +215,7 @@ class Passages:
             for segment in self._segments:
                 rows += segment.rows_with(field, name)
             return rows
-        except (OSError, zstandard.ZstdError) as error:
+        except (OSError, ValueError) as error:
             raise DamagedIndex(
                 f"'{self.folder}' cannot be read ({error}). Build the index again."
             ) from None

@@ -190,9 +190,8 @@ def _shorten(path: Path, most: int) -> None:
         ".counts": blocks * COUNT.itemsize,
     }
     kept = int(counts[blocks - 1])
-    keys = read_keys(path)
-    if len(keys) > kept:
-        body = keys[:kept].tobytes()
+    if _has_more_keys(path, kept):
+        body = read_keys(path, kept).tobytes()
         if path.with_suffix(".counts").exists():
             body = zstandard.compress(body)
         write_atomically(path.with_suffix(".keys"), body)
@@ -200,6 +199,13 @@ def _shorten(path: Path, most: int) -> None:
         part = path.with_suffix(suffix)
         if part.exists() and part.stat().st_size > size:
             os.truncate(part, size)
+
+
+def _has_more_keys(path: Path, kept: int) -> bool:
+    try:
+        return len(read_keys(path, kept + 1)) > kept
+    except ValueError:
+        return True  # what a power cut left behind them
 
 
 def _remove(stem: Path) -> None:

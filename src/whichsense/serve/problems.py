@@ -14,7 +14,13 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match, Mount
 
-from whichsense.errors import BadInput, IndexFault, MissingStage, WhichsenseError
+from whichsense.errors import (
+    BadInput,
+    ClusterFault,
+    IndexFault,
+    MissingStage,
+    WhichsenseError,
+)
 
 MEDIA_TYPE = "application/problem+json"
 OPENAI_PATHS = ("/v1/models", "/v1/chat/completions", "/v1/responses")
@@ -137,39 +143,65 @@ _PLAIN = {
 }
 
 
-def problem_of(error: Exception, case_id: str = "") -> Problem:
-    """How a client is told of an error. Messages of our own errors may name files: they go to the log alone."""
-    if isinstance(error, Refused):
-        return error.problem
-    if isinstance(error, MissingStage):
-        return Problem(
+# The first kind that an error is of counts.
+_OURS: tuple[tuple[type[WhichsenseError], Problem], ...] = (
+    (
+        MissingStage,
+        Problem(
             409,
             "missing-stage",
             "The system that is served has no stage for this.",
             'Ask without "clarify" and "explain", or serve a system that has a clarifier and a summarizer.',
-        )
-    if isinstance(error, BadInput):
-        return Problem(
+        ),
+    ),
+    (
+        BadInput,
+        Problem(
             422,
             "not-usable",
             "This cannot be asked of the index that is served.",
             "Check the question, the method and the ids.",
-        )
-    _log.error("a request failed: %s", case_id, exc_info=error)
-    if isinstance(error, IndexFault):
-        return Problem(
+        ),
+    ),
+    (
+        IndexFault,
+        Problem(
             503,
             "index",
             "The index cannot be read.",
             "Tell the operator: whichsense index check DIR says what is wrong.",
-        )
-    if isinstance(error, WhichsenseError):
-        return Problem(
+        ),
+    ),
+    (
+        ClusterFault,
+        Problem(
+            503,
+            "shard",
+            "A part of the index does not answer.",
+            "Ask again in a moment: it is being started again.",
+        ),
+    ),
+    (
+        WhichsenseError,
+        Problem(
             503,
             "not-configured",
             "The service is not set up for this.",
             "Tell the operator: the service's log has the reason.",
-        )
+        ),
+    ),
+)
+
+
+def problem_of(error: Exception, case_id: str = "") -> Problem:
+    """How a client is told of an error. Messages of our own errors may name files: they go to the log alone."""
+    if isinstance(error, Refused):
+        return error.problem
+    if not isinstance(error, MissingStage | BadInput):
+        _log.error("a request failed: %s", case_id, exc_info=error)
+    for kind, problem in _OURS:
+        if isinstance(error, kind):
+            return problem
     return replace(INTERNAL, instance=case_id)
 
 

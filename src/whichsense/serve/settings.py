@@ -27,6 +27,8 @@ class ServiceSettings:
     """A folder, or "sample" or "handbook"; empty: the sample."""
     cluster: str = ""
     """The Ray cluster on which the index's shards are searched; empty: this process searches."""
+    replicas: int = 1
+    """Actors of each shard there."""
     system: str = "compact"
     """What answers: a system's file, or "compact"."""
     compare: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from whichsense.cli.evidence import cluster_option, use_executor
+from whichsense.cli.evidence import cluster_option, use_executor, workers_option
 from whichsense.cli.index.printing import health_table, print_built, readable, summary
 from whichsense.jobs.progress import show_progress
 
@@ -82,6 +82,7 @@ def command() -> None:
     help="Shards alike, or each source in one shard. [default: hash]",
 )
 @cluster_option
+@workers_option
 @_format_option
 @_encoding_option
 @as_json
@@ -95,6 +96,7 @@ def build(
     shards: int | None,
     shard_by: str | None,
     cluster: str | None,
+    workers: int | None,
     format_: str | None,
     encoding: str | None,
     as_json: bool,
@@ -110,7 +112,7 @@ def build(
         raise click.UsageError("--shard-by needs --shards N.")
     if cluster and not shards:
         raise click.UsageError("--cluster needs --shards N: shards are what is spread.")
-    spread = _spread(shards, shard_by or "hash", cluster) if shards else None
+    spread = _spread(shards, shard_by or "hash", cluster, workers) if shards else None
     chosen = _encoder(encoder) if dense or encoder else None
     with show_progress("indexing", "passages") as progress:
         built = index.Index.build(
@@ -131,6 +133,7 @@ def build(
 @_folder_argument
 @_sources_argument
 @cluster_option
+@workers_option
 @_format_option
 @_encoding_option
 @as_json
@@ -138,6 +141,7 @@ def add(
     folder: Path,
     sources: tuple[str, ...],
     cluster: str | None,
+    workers: int | None,
     format_: str | None,
     encoding: str | None,
     as_json: bool,
@@ -153,7 +157,7 @@ def add(
             encoding=encoding,
             progress=progress,
             say=_say,
-            executor=use_executor(cluster) if cluster else None,
+            executor=use_executor(cluster, workers) if cluster else None,
         )
     print_built(manifest, folder, as_json)
 
@@ -203,9 +207,9 @@ def delete(
 @as_json
 def info(folder: Path, as_json: bool) -> None:
     """Print what the index in DIR holds and what it was built from."""
-    from whichsense.index.folder import read_manifest
+    from whichsense.index.object_store import manifest_of
 
-    manifest = read_manifest(folder)
+    manifest = manifest_of(folder)
     table = summary(manifest)
     if as_json:
         files = {}
@@ -224,8 +228,9 @@ def info(folder: Path, as_json: bool) -> None:
 def check(folder: Path, cluster: str | None, as_json: bool) -> None:
     """Read every byte of the index in DIR, and print any damage and the generation that is served."""
     from whichsense import index
+    from whichsense.index.object_store import local_folder
 
-    health = index.check(folder, use_executor(cluster))
+    health = index.check(local_folder(folder), use_executor(cluster))
     if as_json:
         print(json.dumps(health_table(health)))
     else:
@@ -280,12 +285,12 @@ def senses(name: str, folder: Path, as_json: bool) -> None:
         click.echo(message, err=True)
 
 
-def _spread(shards: int, by: str, address: str | None) -> Spread:
+def _spread(shards: int, by: str, address: str | None, workers: int | None) -> Spread:
     from whichsense.index import Spread
 
     if address is None:
         return Spread(shards, by)
-    return Spread(shards, by, use_executor(address), remote=True)
+    return Spread(shards, by, use_executor(address, workers), remote=True)
 
 
 def _say(line: str) -> None:

@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from whichsense.cli.evidence import cluster_option, evidence_options, open_evidence
+from whichsense.cli.evidence import (
+    cluster_option,
+    evidence_options,
+    open_evidence,
+    stored_index,
+)
 from whichsense.cli.system import service_options, system_option
 from whichsense.errors import require
+
+if TYPE_CHECKING:
+    from whichsense.types import Method
 
 
 @click.command()
 @evidence_options
 @cluster_option
+@click.option(
+    "--replicas",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="With --cluster: actors of each shard, of which a slow or lost one is not waited for.",
+)
 @system_option("Serve")
 @click.option(
     "--compare",
@@ -84,6 +100,7 @@ def command(
     folder: Path | None,
     method: str | None,
     cluster: str | None,
+    replicas: int,
     system: Path | None,
     compare: tuple[Path, ...],
     host: str,
@@ -108,10 +125,15 @@ def command(
     from whichsense.serve.run import serve
     from whichsense.serve.settings import ServiceSettings, state_folder
 
-    index, chosen = open_evidence(folder, method)
+    place = stored_index(folder) if cluster else None
+    chosen = cast("Method | None", method)
+    if place is None:
+        index, chosen = open_evidence(folder, method)
+        place = str(index.folder)
     settings = ServiceSettings(
-        index=str(index.folder),
+        index=place,
         cluster=cluster or "",
+        replicas=replicas,
         system=str(system or "compact"),
         compare=tuple(str(path) for path in compare),
         method=chosen,

@@ -28,7 +28,7 @@ from whichsense.index.folder import STAGING, Manifest, Sharding, shard_root
 from whichsense.index.growth import Growth
 from whichsense.index.lexical.engine import LexicalWriter
 from whichsense.index.names import NamesWriter
-from whichsense.index.shards.layout import Spread, new_build, write_labels
+from whichsense.index.shards.layout import Spread, alone_with, new_build, write_labels
 from whichsense.index.shards.lists import encode_shards
 from whichsense.index.shards.shard import KEYS
 from whichsense.index.shards.spill import (
@@ -239,8 +239,13 @@ class _ShardWork:
 def _write_shard(part: Part[_ShardWork]) -> int:
     """Put the passages that wait for a shard behind those that it has; how many they are."""
     (work,) = part.items
+    root = shard_root(work.folder / STAGING / "content", work.number)
+    with alone_with(root):
+        return _write_into(root, work)
+
+
+def _write_into(root: Path, work: _ShardWork) -> int:
     content, spill = work.folder / STAGING / "content", work.folder / STAGING / "spill"
-    root = shard_root(content, work.number)
     shutil.rmtree(root, ignore_errors=True)  # what a killed worker left
     root.mkdir(parents=True)
     row = 0

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from whichsense.errors import BadInput, DamagedIndex
-from whichsense.files import write_atomically
+from whichsense.files import lock, write_atomically
 from whichsense.index.folder import Sharding, shard_root
 from whichsense.index.store import name_key
 from whichsense.jobs.workers import Executor, run_forked
@@ -74,6 +75,14 @@ def write_labels(content: Path, sharding: Sharding) -> None:
     for number in range(of):
         label = json.dumps(_label(sharding.build, number, of))
         write_atomically(shard_root(content, number) / _LABEL, label)
+
+
+@contextlib.contextmanager
+def alone_with(root: Path) -> Iterator[None]:
+    """No other worker writes this shard meanwhile: one that was thought to be lost may still be at it."""
+    with open(root.parent.parent / f"{root.name}.lock", "ab") as file:
+        lock(file, wait=True)
+        yield
 
 
 def check_labels(roots: Sequence[Path], sharding: Sharding) -> None:

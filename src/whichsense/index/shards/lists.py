@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from whichsense.index.dense import codes
 from whichsense.index.dense.encode import encode_rows, encoder_of, put_into_lists
 from whichsense.index.folder import shard_root
+from whichsense.index.shards.layout import alone_with
 from whichsense.index.shards.shard import KEYS
 from whichsense.jobs.progress import Progress, silent, unsaid
 from whichsense.jobs.workers import Executor, run_here
@@ -60,7 +61,8 @@ def _encode(item: _EncodingWork) -> None:
 
 def _encode_with(encoder: Encoder, item: _EncodingWork) -> None:
     _, root, rows = item
-    encode_rows(root, encoder, rows, silent, unsaid)
+    with alone_with(root):
+        encode_rows(root, encoder, rows, silent, unsaid)
 
 
 def shared_centres(roots: Sequence[Path], dimensions: int) -> Floats:

@@ -90,11 +90,14 @@ class Engine:
 
     def load(self) -> None:
         """Open the index and load the models, once, in a thread of its own."""
-        index = sample.open_index(self._settings.index or None)
+        place = self._settings.index or None
         if self._settings.cluster:
-            from whichsense.cluster import ClusterIndex
+            from whichsense.cluster import ClusterIndex, place_of
 
-            index = ClusterIndex.connected(self._settings.cluster, index.origin)
+            address, replicas = self._settings.cluster, self._settings.replicas
+            index: Index = ClusterIndex.connected(address, place_of(place), replicas)
+        else:
+            index = sample.open_index(place)
         if self._builds is None:
             self._builds = _default_builds(self._settings)
             for system in (self._settings.system, *self._settings.compare):
