@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import pytest
@@ -20,7 +20,17 @@ import pytest
 ray = pytest.importorskip("ray", reason="needs pip install 'whichsense[cluster]'")
 
 from whichsense import sample
-from whichsense.cluster import Cluster, ClusterIndex, connection, run_on, workers
+from ray.exceptions import ActorDiedError
+
+from whichsense.cluster import (
+    Cluster,
+    ClusterIndex,
+    connection,
+    run_on,
+    shards,
+    workers,
+)
+from whichsense.cluster.shards import RemoteShards
 from whichsense.errors import BadInput, ClusterFault, DamagedIndex
 from whichsense.evaluation.predict import predict
 from whichsense.index import Index, Spread, check, delete
@@ -124,7 +134,50 @@ def test_killed_actors_come_back(index: ClusterIndex, folder: Path) -> None:
         assert found(hits) == expected
 
 
-def test_a_shard_that_is_gone_is_told(index: ClusterIndex, folder: Path) -> None:
+def test_an_actor_that_cannot_be_started_again_is_replaced(
+    cluster: Cluster, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that cannot be read for a while costs its shard, for that while."""
+    monkeypatch.setattr(shards, "_REPLACING", 1.0)
+    copy = tmp_path / "index"
+    shutil.copytree(folder, copy)
+    index = ClusterIndex.on_cluster(copy)
+    expected = found(index.search(QUESTIONS[0]))
+    name = index.search(QUESTIONS[0])[0].passage.id
+    root = index.manifest.roots(copy)[1]
+    away = root.with_name("away")
+    try:
+        root.rename(away)
+        first = process_of(actors(index)[1][0])
+        os.kill(first, signal.SIGKILL)
+        while not isinstance(error_of(actors(index)[1][0]), ActorDiedError):
+            time.sleep(0.1)
+        assert coverage_of(index.search(QUESTIONS[0])) < 1
+        with pytest.raises(ClusterFault, match="does not answer"):
+            index.passage(name)
+        away.rename(root)
+        ends = time.monotonic() + 60
+        while coverage_of(hits := index.search(QUESTIONS[0])) < 1:
+            assert time.monotonic() < ends
+            time.sleep(0.2)
+        assert found(hits) == expected
+        assert index.passage(name).id == name
+    finally:
+        index.close()
+
+
+def error_of(actor: Any) -> BaseException | None:
+    try:
+        process_of(actor)
+    except ray.exceptions.RayError as error:
+        return cast("BaseException", error)
+    return None
+
+
+def test_a_shard_that_is_gone_is_told(
+    index: ClusterIndex, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RemoteShards, "replace", lambda *_: None)
     ray.kill(actors(index)[1][0], no_restart=True)
     (case,) = IndexRetriever(index).retrieve([Case(QUESTIONS[0])], 20)
     passages = index.manifest.shard_passages

@@ -140,7 +140,13 @@ def test_stopped_build_resumes_exactly(
 
 @pytest.mark.parametrize(
     "victim",
-    ["state.json", "seen-*.npy", "content/names.sqlite", "content/lexical/*.idx"],
+    [
+        "state.json",
+        "seen-*.npy",
+        "content/names.sqlite",
+        "content/lexical/*.idx",
+        "content/passages/*.keys",
+    ],
 )
 def test_damaged_staging_begins_anew(
     tmp_path: Path, make_corpus: Corpus, monkeypatch: pytest.MonkeyPatch, victim: str

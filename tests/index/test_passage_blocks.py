@@ -85,6 +85,16 @@ def test_keys_are_read_as_far_as_a_killed_run_wrote_them(tmp_path: Path) -> None
         assert np.array_equal(found, whole[: len(found)])
 
 
+def test_what_a_power_cut_leaves_behind_the_keys_is_cut_off(tmp_path: Path) -> None:
+    write(tmp_path, range(120)).close()
+    with open(tmp_path / "0.keys", "ab") as file:
+        file.write(b"\x00" * 100)
+    with pytest.raises(DamagedIndex):
+        Passages(tmp_path).rows_with("document", "1")
+    write(tmp_path, range(120, 200)).close()
+    check(tmp_path, 200)
+
+
 def test_an_end_that_is_stored_is_passed_over(tmp_path: Path) -> None:
     """As format 2 has it."""
     passage = unpack("1#1\nPuma\ncats\n\n7\n15\nÜber all".encode())
