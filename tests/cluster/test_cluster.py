@@ -19,9 +19,9 @@ import pytest
 
 ray = pytest.importorskip("ray", reason="needs pip install 'whichsense[cluster]'")
 
-from whichsense import sample
 from ray.exceptions import ActorDiedError
 
+from whichsense import sample
 from whichsense.cluster import (
     Cluster,
     ClusterIndex,

@@ -73,6 +73,11 @@ def command(
     from whichsense.train.recipes.chain import train_recipe
 
     say = partial(click.echo, err=True)
+    if cluster and not sweep and not _has_lists(recipe, changes, tiny):
+        raise click.UsageError(
+            "--cluster spreads the runs of --sweep KEY=VALUE,…, or the lists of a recipe that has a folder for them: "
+            "--set lists.folder=DIR."
+        )
     executor = use_executor(cluster, workers, gpus)
     if sweep:
         _sweep(recipe, out, changes, tiny, sweep, executor)
@@ -95,6 +100,15 @@ def command(
     numbers = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
     steps = f"step {trained.best_step:,} of {trained.steps:,}"
     print(f"{trained.model}: {steps}, {numbers}")
+
+
+def _has_lists(recipe: Path, changes: tuple[str, ...], tiny: bool) -> bool:
+    """Whether the recipe trains on lists that are stored in a folder."""
+    from whichsense.train.recipes.recipe import load_recipe
+
+    options = load_recipe(recipe, changes, tiny=tiny).options
+    lists = getattr(options, "lists", None)
+    return bool(getattr(lists, "folder", ""))
 
 
 def _sweep(
