@@ -64,10 +64,9 @@ def run_on(cluster: Cluster, workers: int | None = None, gpus: float = 0) -> Exe
         import ray
 
         worker = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=-1)(_Worker)
-        sent = ray.put(work)  # once, for all workers
 
         def hire() -> Any:
-            return worker.remote(sent, os.getcwd(), gpus)
+            return worker.remote(work, os.getcwd(), gpus)
 
         crew = _Crew(ray, hire, min(workers or usual, len(items)))
         try:
