@@ -135,9 +135,10 @@ def delete(
 
 def _check_local(folder: str | Path) -> None:
     """Raise BadInput for a URL: an index is changed in a folder, and copied."""
-    if url_of(folder):
+    url = url_of(folder)
+    if url:
         raise BadInput(
-            f"'{folder}' is a URL. Build and change an index in a folder, then copy it: whichsense index copy DIR URL"
+            f"'{url}' is a URL. Build and change an index in a folder, then copy it: whichsense index copy DIR URL"
         )
 
 
