@@ -95,9 +95,9 @@ def open_evidence(
     settings = config.find_config().retrieve
     place = folder or settings.index or None
     if use_cluster(cluster):
-        from whichsense.cluster import ClusterIndex, place_of
+        from whichsense.cluster import ClusterIndex
 
-        index: Index = ClusterIndex.on_cluster(place_of(place))
+        index: Index = ClusterIndex.on_cluster(sample.place_of(place))
     else:
         index = sample.open_index(place)
     return index, index.method(cast("Method | None", method) or settings.method)

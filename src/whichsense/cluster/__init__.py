@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from whichsense.cluster.connection import Cluster, connect
-from whichsense.cluster.index import ClusterIndex, place_of
+from whichsense.cluster.index import ClusterIndex
 from whichsense.cluster.workers import run_on
 
-__all__ = ["Cluster", "ClusterIndex", "connect", "place_of", "run_on"]
+__all__ = ["Cluster", "ClusterIndex", "connect", "run_on"]

@@ -6,19 +6,11 @@ import atexit
 from pathlib import Path
 from typing import Self
 
-from whichsense import sample
 from whichsense.cluster.connection import connect
 from whichsense.cluster.shards import RemoteShards
 from whichsense.index import Index
 from whichsense.index import folder as folders
 from whichsense.index.object_store import fetch_manifest, fetch_parts, url_of
-
-
-def place_of(index: str | Path | None) -> str | Path:
-    """Where an index is: a URL as it is, since each machine fetches its own shards; else its folder."""
-    if index is not None and url_of(index):
-        return index
-    return sample.open_index(index).folder
 
 
 class ClusterIndex(Index):

@@ -17,6 +17,7 @@ from whichsense import index as indexes
 from whichsense.errors import IndexBusy, IndexFault
 from whichsense.files import cache_folder
 from whichsense.index.folder import FORMAT
+from whichsense.index.object_store import url_of
 
 HERE = Path(__file__).parent
 PASSAGES, QUESTIONS, UNANSWERABLE = (
@@ -38,6 +39,13 @@ def open_index(place: str | Path | None = None) -> indexes.Index:
     if str(place) in _CORPORA and not Path(place).exists():
         return index(str(place))
     return indexes.Index.open(place)
+
+
+def place_of(index: str | Path | None) -> str | Path:
+    """Where such an index is for a cluster: a URL as it is, since machines fetch their own shards; else its folder."""
+    if index is not None and url_of(index):
+        return index
+    return open_index(index).folder
 
 
 @cache

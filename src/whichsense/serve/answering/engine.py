@@ -92,10 +92,11 @@ class Engine:
         """Open the index and load the models, once, in a thread of its own."""
         place = self._settings.index or None
         if self._settings.cluster:
-            from whichsense.cluster import ClusterIndex, place_of
+            from whichsense.cluster import ClusterIndex
 
             address, replicas = self._settings.cluster, self._settings.replicas
-            index: Index = ClusterIndex.connected(address, place_of(place), replicas)
+            folder = sample.place_of(place)
+            index: Index = ClusterIndex.connected(address, folder, replicas)
         else:
             index = sample.open_index(place)
         if self._builds is None:
