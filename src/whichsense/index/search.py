@@ -8,25 +8,19 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 from whichsense.corpus.memory import GivenRecord, Sources
-from whichsense.errors import (
-    BadInput,
-    ClusterFault,
-    DamagedIndex,
-    NoIndex,
-    did_you_mean,
-)
+from whichsense.errors import BadInput, DamagedIndex, NoIndex, did_you_mean
 from whichsense.index import folder as folders
 from whichsense.index.dense.encode import encoder_of
 from whichsense.index.folder import Manifest
 from whichsense.index.growth import Cutting
 from whichsense.index.names import Names
 from whichsense.index.object_store import local_folder
-from whichsense.index.shards.gather import Gatherer, LocalShards
+from whichsense.index.shards.gather import Gatherer, LocalShards, ask_all
 from whichsense.index.shards.layout import Spread, check_labels
 from whichsense.index.shards.ranker import Shards
 from whichsense.index.shards.shard import Shard
@@ -221,20 +215,9 @@ class Index:
         """What all shards answer, in the index's order."""
         everywhere = dict.fromkeys(range(len(self.manifest.shard_rows)), arguments)
         answers: list[tuple[int, Passage]] = []
-        for answer in self._ask(verb, everywhere).values():
+        for answer in ask_all(self._shards, verb, everywhere).values():
             answers += answer
         return [passage for _, passage in sorted(answers, key=lambda pair: pair[0])]
-
-    def _ask(
-        self, verb: str, arguments: Mapping[int, tuple[Any, ...]]
-    ) -> dict[int, Any]:
-        """What these shards answer, all of them: half of a document is worse than none."""
-        answers = self._shards.ask(verb, arguments)
-        if len(answers) < len(arguments):
-            raise ClusterFault(
-                "A shard of the index does not answer. It is being started again: ask once more in a moment."
-            )
-        return answers
 
     def at(self, rows: Sequence[int]) -> list[Passage]:
         """Passages by row, from 0 to `manifest.next_row`, shard after shard; deleted ones are still there."""
@@ -243,7 +226,7 @@ class Index:
         for row in rows:
             shard = bisect.bisect_right(ends, row)
             own = row - (ends[shard - 1] if shard else 0)
-            (stored,), _ = self._ask("read", {shard: ([own],)})[shard]
+            (stored,), _ = ask_all(self._shards, "read", {shard: ([own],)})[shard]
             passages.append(unpack(stored))
         return passages
 

@@ -1,4 +1,4 @@
-"""whichsense index: build, add, delete, info, check, senses."""
+"""whichsense index: build, add, delete, info, check, copy, senses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from whichsense.cli.index.printing import health_table, print_built, readable, s
 from whichsense.jobs.progress import show_progress
 
 if TYPE_CHECKING:
-    from whichsense.index import Spread
     from whichsense.protocols import Encoder
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -112,7 +111,12 @@ def build(
         raise click.UsageError("--shard-by needs --shards N.")
     if cluster and not shards:
         raise click.UsageError("--cluster needs --shards N: shards are what is spread.")
-    spread = _spread(shards, shard_by or "hash", cluster, workers) if shards else None
+    spread = None
+    if shards:
+        spread = index.Spread(shards, shard_by or "hash")
+    if spread and cluster:
+        executor = use_executor(cluster, workers)
+        spread = dataclasses.replace(spread, executor=executor, remote=True)
     chosen = _encoder(encoder) if dense or encoder else None
     with show_progress("indexing", "passages") as progress:
         built = index.Index.build(
@@ -283,14 +287,6 @@ def senses(name: str, folder: Path, as_json: bool) -> None:
     if not entries:
         message = f"No disambiguation page in this corpus is about '{name}'."
         click.echo(message, err=True)
-
-
-def _spread(shards: int, by: str, address: str | None, workers: int | None) -> Spread:
-    from whichsense.index import Spread
-
-    if address is None:
-        return Spread(shards, by)
-    return Spread(shards, by, use_executor(address, workers), remote=True)
 
 
 def _say(line: str) -> None:

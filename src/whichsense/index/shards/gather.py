@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from whichsense.errors import ClusterFault
 from whichsense.index.lexical.engine import Lengths
 from whichsense.index.shards.ranker import MergingRanker, Ranked, Ranker, Shards, Vector
 from whichsense.index.shards.shard import Shard
@@ -47,6 +48,18 @@ class LocalShards:
 
     def ranker(self, passages: Sequence[int]) -> Ranker:
         return MergingRanker(self, passages)
+
+
+def ask_all(
+    shards: Shards, verb: str, arguments: Mapping[int, tuple[Any, ...]]
+) -> dict[int, Any]:
+    """What these shards answer, all of them: half of a document is worse than none."""
+    answers = shards.ask(verb, arguments)
+    if len(answers) < len(arguments):
+        raise ClusterFault(
+            "A shard of the index does not answer. It is being started again: ask once more in a moment."
+        )
+    return answers
 
 
 class Hits(list[Hit]):
