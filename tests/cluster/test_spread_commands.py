@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -137,33 +140,32 @@ def test_a_sweep_trains_once_for_each_value(
 def test_runs_of_a_sweep_are_trained_by_workers(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The weights of each run are those of the same run in this process."""
-    torch = pytest.importorskip("torch")
-    torch.set_num_threads(1)
+    """The weights of each run are those of the same run in one process, of one thread as a worker has it."""
+    pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     recipe = Path("mine.toml")  # a path that means something in this folder alone
     shutil.copyfile(RECIPES / "ambiguity-detector-question.toml", recipe)
     few = ["train.steps=3", "train.epochs=0", "train.evaluate_every=3"]
-    weights = []
-    for place, executor in (("here", run_here), ("there", run_on(cluster))):
-        runs = dict(
-            sweep.train_sweep(
-                recipe,
-                tmp_path / place,
-                few,
-                "train.seed=0,1",
-                tiny=True,
-                executor=executor,
-            )
+    seeds = "train.seed=0,1"
+    command = [sys.executable, "-m", "whichsense", "train", str(recipe), "--tiny"]
+    for change in few:
+        command += ["--set", change]
+    command += ["--sweep", seeds, "--out", "here"]
+    alone = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run(command, check=True, env=alone, capture_output=True)
+    there = tmp_path / "there"
+    runs = dict(
+        sweep.train_sweep(
+            recipe, there, few, seeds, tiny=True, executor=run_on(cluster)
         )
-        assert sorted(runs) == ["train.seed=0", "train.seed=1"]
-        own = []
-        for change in sorted(runs):
-            model = runs[change].model
-            own.append((model / "model.safetensors").read_bytes())
-        weights.append(own)
-    assert weights[0] == weights[1]
-    assert weights[0][0] != weights[0][1]
+    )
+    weights = []
+    for change in ("train.seed=0", "train.seed=1"):
+        place = runs[change].model / "model.safetensors"
+        same = tmp_path / "here" / place.relative_to(there)
+        assert place.read_bytes() == same.read_bytes()
+        weights.append(place.read_bytes())
+    assert weights[0] != weights[1]
 
 
 def test_lists_to_train_on_are_made_by_workers(
