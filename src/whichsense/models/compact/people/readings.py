@@ -114,7 +114,7 @@ def rewrite_answers(
     chosen = together(_judge_all(scene, answers, others), partial(added, question))
     for answer, rewrite in zip(answers, chosen, strict=True):
         if isinstance(rewrite, _JudgedRewrite):
-            readings.append(rewrite.reading(answer))
+            readings.append(rewrite.reading(answer, question))
         else:
             readings.append(_with_source(question, answer))
     return readings
@@ -138,14 +138,27 @@ class _JudgedRewrite(Rewrite):
     true: float = 0.0
     asked_again: AskedAgain | None = None
 
-    def reading(self, answer: Candidate) -> Reading:
+    def reading(self, answer: Candidate, question: str) -> Reading:
         return Reading(
-            self.question,
+            _spelt_like(question, self.question),
             answer.answer,
             telling(answer.spans),
             answer.score * self.true,
             asked_again=self.asked_again,
         )
+
+
+def _spelt_like(question: str, rewrite: str) -> str:
+    """A rewrite with the question's own first letter and end, so that all readings of a list look alike.
+
+    >>> _spelt_like("who made it", "Who made it in 1984?"), _spelt_like("Who made it?", "who made it first")
+    ('who made it in 1984', 'Who made it first?')
+    """
+    first, asked = rewrite.split(maxsplit=1)[0], question.split(maxsplit=1)[0]
+    if first.casefold() == asked.casefold():
+        rewrite = asked + rewrite.strip().removeprefix(first)
+    end = "?" if question.rstrip().endswith("?") else ""
+    return rewrite.rstrip("? ") + end
 
 
 def _as_asked(question: str, answer: Candidate) -> Reading:
