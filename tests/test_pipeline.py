@@ -118,7 +118,7 @@ def test_a_case_survives_json() -> None:
         case, long_answer=WHOLE.summarize(case), scratch=object()
     )
     written = json.loads(json.dumps(case.to_json()))
-    assert written["schema"] == 3 and "scratch" not in written
+    assert written["schema"] == 4 and "scratch" not in written
     assert (
         Case.from_json(written) == case
         and pickle.loads(pickle.dumps(written)) == written

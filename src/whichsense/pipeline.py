@@ -59,6 +59,10 @@ class Pipeline:
     """Cases that go through the stages together, all of them without it; all are searched for in one call."""
     policy: Policy = FOR_PEOPLE
 
+    def with_threshold(self, threshold: float | None) -> Pipeline:
+        """Return the pipeline whose policy has this threshold; None leaves its own."""
+        return replace(self, policy=self.policy.with_threshold(threshold))
+
     def run(
         self,
         questions: Sequence[str],
@@ -127,11 +131,15 @@ class Pipeline:
         yield "read", lambda cases: keep_distinct_answers(reader.read(cases))
         if self.detector is not None:
             yield "detect", self.detector.detect
-        yield "disambiguate", disambiguator.disambiguate
+        steps: list[Step] = [("disambiguate", disambiguator.disambiguate)]
         if self.rounds:
-            yield "round trip", RoundTrip(reader, disambiguator, self.rounds).ask_again
+            again = RoundTrip(reader, disambiguator, self.rounds)
+            steps.append(("round trip", again.ask_again))
         if self.verifier is not None:
-            yield "verify", self.verifier.verify
+            steps.append(("verify", self.verifier.verify))
+        *others, (name, verb) = steps
+        yield from others
+        yield name, lambda cases: _judged_by_readings(verb(cases))
         yield from last
 
     def _last_step(self, goal: _Goal) -> list[Step]:
@@ -188,6 +196,16 @@ def _run_steps(
             cases = [case.spend(name, each) for case in advanced]
             on_stage(name, cases)
     return cases
+
+
+def _judged_by_readings(cases: Sequence[Case]) -> list[Case]:
+    """Cases, those for people ambiguous where several readings are shown, whatever a detector said."""
+    judged = []
+    for case in cases:
+        shown = case.has_several_readings
+        decision = shown if case.policy.careful else case.is_ambiguous
+        judged.append(replace(case, is_ambiguous=decision))
+    return judged
 
 
 def _listed(questions: Sequence[str]) -> Sequence[str]:

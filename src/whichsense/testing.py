@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from whichsense.stages.clarify import offered
+from whichsense.stages.clarify import offer_each
 from whichsense.text.words import words
 from whichsense.types import (
     Candidate,
@@ -183,10 +183,8 @@ class FakeDisambiguator:
 
 @dataclass(frozen=True)
 class FakeVerifier:
-    """Keeps readings that have evidence. For people, those with less confidence than `probable` are merely possible.
-
-    A threshold of the user's takes the place of `probable`, and what is below it goes.
-    """
+    """Keeps readings that have evidence. For people, those with less confidence than `probable`, or than the policy's
+    threshold, are merely possible; the best one is shown in any case."""
 
     probable: float = 0.0
 
@@ -194,29 +192,25 @@ class FakeVerifier:
         return [self._split(case) for case in cases]
 
     def _split(self, case: Case) -> Case:
-        policy = case.policy
-        least = policy.threshold
-        if least is None:
-            least = self.probable if policy.careful else 0.0
-        readings = []
-        possible = list(case.possible)
-        for reading in case.readings:
-            if reading.evidence and reading.confidence >= least:
-                readings.append(reading)
-            elif reading.evidence and policy.threshold is None:
-                possible.append(reading)
-        return replace(case, readings=tuple(readings), possible=tuple(possible))
+        least = case.policy.threshold or self.probable
+        held = [reading for reading in case.readings if reading.evidence]
+        held.sort(key=lambda reading: -reading.confidence)
+        shown = sum(reading.confidence >= least for reading in held)
+        if not case.policy.careful:
+            shown = len(held)
+        count = max(shown, 1)
+        possible = (*held[count:], *case.possible)
+        return replace(case, readings=tuple(held[:count]), possible=possible)
 
 
 @dataclass(frozen=True)
 class FakeClarifier:
-    """Offers the rewrites themselves as options; the source of a reading that has no rewrite."""
+    """Offers each reading by its label, else its rewrite, else its source."""
 
     def clarify(self, cases: Sequence[Case]) -> list[Case]:
         clarified = []
         for case in cases:
-            labels = tuple(one.source or one.question for one in case.readings)
-            clarification = offered("Which reading", "reading", labels, case.readings)
+            clarification = offer_each(case.readings, "Which reading", "reading")
             clarified.append(replace(case, clarification=clarification))
         return clarified
 

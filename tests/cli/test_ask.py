@@ -7,16 +7,18 @@ import json
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click import unstyle
 
 from small_corpora import Corpus
 from tiny_compact import exported, scored, trusted
 from whichsense import index
 from whichsense.cli import main
 from whichsense.cli.ask.screen import format_case
-from whichsense.types import Case, Reading
+from whichsense.types import Case, Clarification, Reading
 
 for needed in ("onnx", "onnxruntime", "torch"):
     pytest.importorskip(needed)
@@ -69,30 +71,51 @@ def run(
 
 
 def test_readable(run: Run) -> None:
-    status, out, _ = run(QUESTION, "--threshold", "0")
+    status, out, _ = run(QUESTION, "--threshold", "1e-9")
     assert status == 0 and out.startswith(QUESTION)
     assert "  1. " in out and "  2. " in out and "%" in out and "[Dune (" in out
     assert "\x1b" not in out  # neither from the corpus nor, into a pipe, from us
     marked = [line for line in out.splitlines() if line.count("*") == 2]
     assert marked
-    first = run(QUESTION, "--threshold", "0", "--k", "1")[1]
+    first = run(QUESTION, "--threshold", "1e-9", "--k", "1")[1]
     assert (
         "  2. " not in first and "reading" not in first.splitlines()[0]
     )  # the others are not shown, but there
 
 
-def test_one_reading_says_whether_it_is_all_that_could_be_meant(run: Run) -> None:
-    for ambiguous, said in (
-        (False, "(one reading)"),
-        (True, "(the only reading that is answered here)"),
-    ):
+def test_one_reading_is_called_one_whatever_a_detector_says(run: Run) -> None:
+    for ambiguous in (False, True):
         reading = Reading(QUESTION, "David Lynch", confidence=0.5)
         case = Case(QUESTION, readings=(reading,), is_ambiguous=ambiguous)
-        assert format_case(case).splitlines()[0].endswith(said)
-    status, out, _ = run(
-        QUESTION, "--threshold", "1"
-    )  # others may be answered, too, if less surely
-    assert status == 0 and out.splitlines()[0].endswith("(one reading)")
+        assert not case.is_tentative and not case.has_several_readings
+        assert format_case(case).splitlines()[0].endswith("(one reading)")
+
+
+def test_an_only_answer_that_is_not_probable_is_tentative() -> None:
+    lynch = Reading(QUESTION, "David Lynch", confidence=0.49)
+    case = Case(QUESTION, readings=(lynch,))
+    assert case.is_tentative
+    assert unstyle(format_case(case)) == (
+        f"{QUESTION}\n  1. Perhaps: David Lynch  49%\n"
+    )
+    both = Case(QUESTION, readings=(lynch, Reading(QUESTION, "Denis Villeneuve")))
+    assert not both.is_tentative and "Perhaps" not in format_case(both)
+    scored = Case(QUESTION, readings=(Reading(QUESTION, "David Lynch", (), -1.5),))
+    assert not scored.is_tentative  # a log probability
+
+
+def test_several_readings_begin_with_what_the_answer_depends_on() -> None:
+    film = Reading(QUESTION, "David Lynch", label="the 1984 film")
+    newer = Reading("Who directed the 2021 film?", "Denis Villeneuve", label="no")
+    titled = Reading(QUESTION, "Ann Lee", source="Rumours")
+    case = Case(QUESTION, readings=(film, newer, titled))
+    lines = unstyle(format_case(case)).splitlines()
+    assert lines[:2] == [QUESTION, "This depends on what is meant."]
+    for told in ("the 1984 film", "Who directed the 2021 film?", "from “Rumours”"):
+        assert f"     {told}" in lines
+    asked = Clarification("Year", "In which year: 1984, or 2021?", "year", ())
+    by_year = format_case(replace(case, clarification=asked))
+    assert by_year.splitlines()[1] == "This depends on the year."
 
 
 def test_signs_that_part_words_are_spaces(run: Run) -> None:
@@ -100,10 +123,10 @@ def test_signs_that_part_words_are_spaces(run: Run) -> None:
 
 
 def test_json(run: Run) -> None:
-    status, out, _ = run(QUESTION, "--threshold", "0", "--json")
+    status, out, _ = run(QUESTION, "--threshold", "1e-9", "--json")
     told = json.loads(out)
     case = Case.from_json(told)
-    assert status == 0 and case.readings and told["schema"] == 3
+    assert status == 0 and case.readings and told["schema"] == 4
     for reading in told["readings"]:
         for span in reading["evidence"]:
             start, end = span["start"], span["end"]
@@ -113,7 +136,7 @@ def test_json(run: Run) -> None:
 def test_thresholds_trade_precision_for_recall(run: Run) -> None:
     counts = [
         len(json.loads(run(QUESTION, "--threshold", t, "--json")[1])["readings"])
-        for t in ("0", "0.5", "1")
+        for t in ("1e-9", "0.5", "1")
     ]
     assert counts == sorted(counts, reverse=True) and counts[0] > counts[2] == 1
 
@@ -154,8 +177,9 @@ def test_declined(run: Run, shy: Path) -> None:
         ([QUESTION, "--file", "x"], "Give a QUESTION"),
         (["--file", "/nowhere/at/all"], "There is no file"),
         (["--file", "/"], "is a folder"),
-        ([QUESTION, "--threshold", "2"], "0<=x<=1"),
-        ([QUESTION, "--threshold", "nan"], "between 0 and 1"),
+        ([QUESTION, "--threshold", "2"], "0<x<=1"),
+        ([QUESTION, "--threshold", "0"], "0<x<=1"),
+        ([QUESTION, "--threshold", "nan"], "more than 0 and at most 1"),
         (["--jsno"], "No such option '--jsno'"),
         (["--file", "x", "--jsno"], "No such option '--jsno'"),
     ],
@@ -237,7 +261,7 @@ def test_damaged_weights(
 def test_no_threshold_brings_back_what_is_declined_and_the_highest_leaves_one(
     run: Run, shy: Path
 ) -> None:
-    assert "No answer found" in run(QUESTION, "--threshold", "0", folder=shy)[1]
+    assert "No answer found" in run(QUESTION, "--threshold", "1e-9", folder=shy)[1]
     assert (
         len(json.loads(run(QUESTION, "--threshold", "1", "--json")[1])["readings"]) == 1
     )
@@ -249,7 +273,9 @@ def test_a_system_may_be_asked(run: Run, tmp_path: Path) -> None:
     status, _, err = run(QUESTION, "--system", str(path))
     assert status == 1 and "[verifier] needs a model" in err
     path.write_text('provider = "compact"\ndepth = 2\nkeep = 1\n')
-    status, out, _ = run(QUESTION, "--system", str(path), "--json", "--threshold", "0")
+    status, out, _ = run(
+        QUESTION, "--system", str(path), "--json", "--threshold", "1e-9"
+    )
     case = Case.from_json(json.loads(out))
     assert status == 0 and case.readings and len(case.hits) == 1
     status, _, err = run(QUESTION, "--system", str(tmp_path / "none.toml"))

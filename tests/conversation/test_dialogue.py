@@ -302,8 +302,8 @@ def test_turns_are_capped() -> None:
         (b"\xff\xfe", "not JSON"),
         (b"[1]", "schema"),
         (b'{"schema": 99}', "schema"),
-        (b'{"schema": 1, "id": "x"}', "missing"),
-        (b'{"schema":1,"id":"x","turns":3,"case":null,"asked":[]}', "not a list"),
+        (b'{"schema": 2, "id": "x"}', "missing"),
+        (b'{"schema":2,"id":"x","turns":3,"case":null,"asked":[]}', "not a list"),
         (b"[" * 100_000, "not JSON"),
     ],
 )

@@ -124,7 +124,7 @@ def test_an_answer_that_only_the_language_model_gives_is_hardly_believed(
     given = [Candidate(_PLANTED, 0.99, (place,))]
     for trust in (0.5, 1.0):
         answers = check_answers(
-            scene, given, {}, trust, replace(FOR_PEOPLE, threshold=0.0)
+            scene, given, {}, trust, replace(FOR_PEOPLE, threshold=1e-9)
         )
         scores = {answer.answer: answer.score for answer in answers}
         assert scores[_PLANTED] < 0.35 < scores["Ida Morrow"]

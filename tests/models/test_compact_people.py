@@ -50,7 +50,7 @@ HITS = [
     passage_hit("Everest was first climbed by Edmund Hillary in 1953.", "Everest"),
 ]
 BOTH = ("David Lynch", "Denis Villeneuve")
-EVERYTHING = replace(FOR_PEOPLE, threshold=0.0)
+EVERYTHING = replace(FOR_PEOPLE, threshold=1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -267,7 +267,7 @@ def test_a_rewrite_says_what_asking_it_again_gave(scene: Scene) -> None:
     panel = Panel.of(scene, [locate(scene, one, told=True) for one in answers])
     for number, one in enumerate(readings):
         assert one.question != QUESTION and not one.source
-        assert one.asked_again is not None and one.confidence < 0.9
+        assert one.asked_again is not None and one.confidence == 0.9
         (again,) = panel.ask([one.question])
         assert one.asked_again.own == pytest.approx(again.own(number))
         assert one.asked_again.other == pytest.approx(again.other(number))
@@ -288,7 +288,7 @@ def test_nothing_is_rewritten_where_one_answer_can_be_shown(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Scene, "is_small", property(lambda _: False))
-    answers = [Candidate(BOTH[0], 0.9), Candidate(BOTH[1], 0.2)]
+    answers = [Candidate(BOTH[0], 0.9), Candidate(BOTH[1], 0.19)]
     for one in rewrite_answers(scene, answers):
         assert (one.question, one.asked_again) == (QUESTION, None)
     sure = [replace(one, score=0.9) for one in answers]
@@ -313,13 +313,8 @@ def test_an_answer_from_a_passage_of_another_year_is_believed_less(
 # What is probable, and what is merely possible.
 
 
-def fake_scene(probable_over: float = 0.5) -> Any:
-    trust = trust_of(probable_over=probable_over)
-    return SimpleNamespace(
-        is_small=True,
-        compact=SimpleNamespace(trust=trust),
-        evidence=SimpleNamespace(question=QUESTION),
-    )
+def fake_scene(is_small: bool) -> Any:
+    return SimpleNamespace(is_small=is_small)
 
 
 def told(answer: str, confidence: float, source: str = "") -> Reading:
@@ -328,50 +323,40 @@ def told(answer: str, confidence: float, source: str = "") -> Reading:
 
 
 def split(
-    *readings: Reading, policy: Policy = FOR_PEOPLE, scores: Sequence[float] = ()
-) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """(question, answer) of what is probable, and of what is possible. Answers are as probable as their readings, if
-    no scores are given."""
-    answers = []
-    for place, one in enumerate(readings):
-        score = scores[place] if scores else one.confidence
-        answers.append(Candidate(one.answer, score))
-    probable, possible = split_probable(fake_scene(), readings, answers, policy)
-    return (
-        [(one.question, one.answer) for one in probable],
-        [(one.question, one.answer) for one in possible],
-    )
+    *readings: Reading, policy: Policy = FOR_PEOPLE, is_small: bool = True
+) -> tuple[list[Reading], list[Reading]]:
+    return split_probable(fake_scene(is_small), readings, policy)
 
 
-def pairs(*readings: Reading) -> list[tuple[str, str]]:
-    return [(one.question, one.answer) for one in readings]
+def test_the_probable_ones_are_shown_best_first_and_the_others_kept_apart() -> None:
+    low, high, line = told("A", 0.29), told("B", 0.9), told("C", 0.3)
+    assert split(low, high, line) == ([high, line], [low])
 
 
-def test_the_probable_ones_come_first_and_the_others_apart() -> None:
-    low, high, line = told("A", 0.2), told("B", 0.9), told("C", 0.5)
-    assert split(low, high, line) == (pairs(high, line), pairs(low))
+def test_less_is_certain_over_a_large_corpus() -> None:
+    low, high, line = told("A", 0.19), told("B", 0.9), told("C", 0.2)
+    assert split(low, high, line, is_small=False) == ([high, line], [low])
 
 
-def test_what_only_a_source_tells_apart_is_merely_possible() -> None:
-    first, second, titled = told("A", 0.6), told("B", 0.7), told("C", 0.95, "C (film)")
-    assert split(first, second, titled) == (pairs(second, first), pairs(titled))
+def test_an_answer_without_a_rewrite_is_shown_as_others_are() -> None:
+    first, titled = told("A", 0.6), told("C", 0.95, "C (film)")
+    assert split(first, titled) == ([titled, first], [])
 
 
-def test_one_probable_reading_answers_the_question_as_it_was_asked() -> None:
-    """It is the most probable answer, whatever its rewrite."""
-    high, low = told("A", 0.9), told("B", 0.3)
-    assert split(high, low) == ([(QUESTION, "A")], pairs(low))
-    assert split(high, low, scores=[0.9, 0.95]) == ([(QUESTION, "B")], pairs(high))
-    both = told("A", 0.9, "A (film)"), told("B", 0.8, "B (film)")
-    assert split(*both) == ([(QUESTION, "A")], pairs(both[1]))
-    assert split(told("A", 0.01)) == ([(QUESTION, "A")], [])
+def test_the_best_answer_is_shown_where_none_is_probable() -> None:
+    high, low = told("A", 0.1), told("B", 0.05)
+    assert split(low, high) == ([high], [low])
     assert split() == ([], [])
 
 
-def test_under_a_threshold_nothing_is_kept_apart() -> None:
+def test_a_threshold_of_the_policy_takes_the_place_of_the_own_one() -> None:
     low, titled, high = told("A", 0.1), told("B", 0.4, "B (film)"), told("C", 0.9)
-    shown, possible = split(low, titled, high, policy=EVERYTHING)
-    assert shown == pairs(high, titled, low) and possible == []
+    everything = split(low, titled, high, policy=EVERYTHING)
+    assert everything == ([high, titled, low], [])
+    half = FOR_PEOPLE.with_threshold(0.5)
+    assert split(low, titled, high, policy=half) == ([high], [titled, low])
+    surest = FOR_PEOPLE.with_threshold(1.0)
+    assert split(low, titled, high, policy=surest) == ([high], [titled, low])
 
 
 # Trust in a file.
@@ -379,13 +364,13 @@ def test_under_a_threshold_nothing_is_kept_apart() -> None:
 
 def test_trust_is_saved_and_loaded(tmp_path: Path) -> None:
     own = Trust(
-        in_small=Standard(linear(mass=0.5, verdict=-0.25), probable_over=0.625),
+        in_small=Standard(linear(mass=0.5, verdict=-0.25), only_over=0.625),
         true=replace(linear(own=2.0), bias=-1.5),
     )
     own.save(tmp_path / "trust.json")
     loaded = Trust.load(tmp_path / "trust.json")
     assert loaded.to_table() == own.to_table() != Trust().to_table()
-    assert loaded.in_small.probable_over == 0.625 != loaded.in_large.probable_over
+    assert loaded.in_small.only_over == 0.625 != loaded.in_large.only_over
     rows = [{"own": 1.0}, {"own": 0.0}]
     expected = [1 / (1 + np.exp(-0.5)), 1 / (1 + np.exp(1.5))]
     assert probability(loaded.true, rows) == pytest.approx(expected)

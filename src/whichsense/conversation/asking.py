@@ -10,7 +10,7 @@ from whichsense.conversation.replies.profiles import Profile, content
 from whichsense.conversation.replies.tokens import plain, tokenize
 from whichsense.errors import MissingStage
 from whichsense.pipeline import Pipeline
-from whichsense.stages.clarify import offered
+from whichsense.stages.clarify import offer_each
 from whichsense.text.answers import same_answer
 from whichsense.text.clarification import compose_question
 from whichsense.types import Case, Clarification, Option, Reading
@@ -35,7 +35,7 @@ def clarification_of(pipeline: Pipeline, case: Case) -> Clarification | None:
     try:
         clarification = pipeline.clarify(case)
     except MissingStage:
-        clarification = _listed(case)
+        clarification = offer_each(case.readings)
     if clarification is None or len(clarification.options) < 2:
         return None
     return clarification
@@ -44,12 +44,6 @@ def clarification_of(pipeline: Pipeline, case: Case) -> Clarification | None:
 def _answers_differ(readings: Sequence[Reading]) -> bool:
     first = readings[0].answer
     return any(not same_answer(first, other.answer) for other in readings[1:])
-
-
-def _listed(case: Case) -> Clarification:
-    """For a pipeline without a clarifier: the rewrites themselves, or the sources of readings that have none."""
-    labels = [one.source or one.question for one in case.readings]
-    return offered("Which one", "one", labels, case.readings)
 
 
 def narrower(

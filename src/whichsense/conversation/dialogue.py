@@ -85,7 +85,8 @@ def ask(
     turn = replace(turn, readings=case.readings)
     clarification = clarification_of(pipeline, case)
     if clarification is None:
-        return conversation.with_turn(replace(turn, shown=ANSWER))
+        shown = READINGS if case.has_several_readings else ANSWER
+        return conversation.with_turn(replace(turn, shown=shown))
     turn = replace(turn, clarification=clarification)
     named = chosen_by_context(clarification, question, said_before)
     if named:

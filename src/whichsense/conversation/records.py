@@ -9,9 +9,10 @@ from typing import Any
 
 from whichsense import records
 from whichsense.errors import BadInput
-from whichsense.types import Case, Clarification, LongAnswer, Reading
+from whichsense.text.clarification import say_dependence
+from whichsense.types import Case, Clarification, LongAnswer, Reading, is_tentative
 
-_SCHEMA = 1
+_SCHEMA = 2
 """Of a conversation in JSON; another number is refused."""
 LONGEST_REPLY = 2_000
 """Characters that a person may say at once."""
@@ -29,9 +30,9 @@ REFINE = "refine"  # words of the person's own that narrow the question
 UNCLEAR = "unclear"  # fits nothing
 
 # What a turn shows.
-ANSWER = "answer"  # the readings that were meant
+ANSWER = "answer"  # the only reading, or those that were meant
 CLARIFICATION = "clarification"  # a question back to the person
-READINGS = "readings"  # every probable reading
+READINGS = "readings"  # every reading of an ambiguous question
 POSSIBLE = "possible"  # what is merely possible
 EXPLANATION = "explanation"  # the long answer
 MORE = "more"  # nothing fits: one more word is needed
@@ -73,6 +74,11 @@ class Turn:
         """Whether the person is asked something."""
         return self.shown == CLARIFICATION
 
+    @property
+    def is_tentative(self) -> bool:
+        """Whether the only answer is not probable: it is given as "Perhaps: …"."""
+        return self.shown in (ANSWER, READINGS) and is_tentative(self.readings)
+
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
@@ -106,6 +112,13 @@ class Conversation:
             if turn.intent.kind == QUESTION:
                 return None
         return None
+
+    @property
+    def dependence(self) -> str:
+        """What is said before several readings that the last turn shows; empty where it shows something else."""
+        if self.last.shown != READINGS or len(self.last.readings) < 2:
+            return ""
+        return say_dependence(self.clarification)
 
     @property
     def chosen(self) -> tuple[str, ...]:

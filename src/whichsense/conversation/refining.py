@@ -21,7 +21,7 @@ from whichsense.conversation.replies.tokens import plain, tokenize
 from whichsense.conversation.replies.vocabulary import FILLERS, SIZE_ORDER, TIME_ORDER
 from whichsense.jobs.limits import Limits
 from whichsense.pipeline import Pipeline
-from whichsense.stages.clarify import offered
+from whichsense.stages.clarify import offer_each
 from whichsense.types import Case, Clarification, Reading
 
 _PREPOSITIONS = frozenset(
@@ -38,7 +38,7 @@ _SURE = 0.6
 
 def implied_clarification(case: Case) -> Clarification:
     """The readings of a case as options, whether or not the person was asked."""
-    return _as_options(case.readings)
+    return offer_each(case.readings)
 
 
 def refine(
@@ -146,7 +146,7 @@ def _named_possible(case: Case, said: str, wanted: set[str]) -> tuple[Reading, .
     if not case.possible or any(_is_named(one, wanted) for one in case.readings):
         return ()
     # The probable ones compete: what fits them as well singles nothing out.
-    clarification = _as_options((*case.possible, *case.readings))
+    clarification = offer_each((*case.possible, *case.readings))
     intent = understand(said, clarification, case.question)
     if intent.kind != "choose" or intent.score < _SURE:
         return ()
@@ -156,20 +156,15 @@ def _named_possible(case: Case, said: str, wanted: set[str]) -> tuple[Reading, .
     return tuple(case.possible[place] for place in places)
 
 
-def _as_options(readings: tuple[Reading, ...]) -> Clarification:
-    labels = [reading.source or reading.question for reading in readings]
-    return offered("Which one", "one", labels, readings)
-
-
 def _content(said: str, matcher: Matcher) -> set[str]:
     """The stems of a reply's own words."""
     return {token.stem for token in matcher.content(tokenize(plain(said)))}
 
 
 def _is_named(reading: Reading, wanted: set[str]) -> bool:
-    """Whether the rewrite of a reading, or a title behind it, has all the words."""
+    """Whether the rewrite of a reading, its label, or a title behind it, has all the words."""
     titles = " ".join(span.passage.title for span in reading.evidence)
-    tokens = tokenize(plain(f"{reading.question} {titles}"))
+    tokens = tokenize(plain(f"{reading.question} {reading.label} {titles}"))
     return wanted <= {token.stem for token in tokens}
 
 

@@ -97,10 +97,16 @@ class SeqClarifier(GeneratorStage):
 def _bound_to_readings(text: str, case: Case) -> Clarification:
     parsed = parse_clarification(text, expected=len(case.readings) or None)
     if parsed is None:
-        # A reading without a rewrite is told apart by its source alone.
-        labels = tuple(reading.source or reading.question for reading in case.readings)
-        return offered("Which one", "one", labels, case.readings)
+        return offer_each(case.readings)
     return matched(parsed, case.question, case.readings)
+
+
+def offer_each(
+    readings: Sequence[Reading], lead: str = "Which one", category: str = "one"
+) -> Clarification:
+    """A clarification with each reading by its label, else its rewrite, else its source."""
+    labels = [one.label or one.source or one.question for one in readings]
+    return offered(lead, category, labels, readings)
 
 
 def offered(
@@ -131,13 +137,14 @@ def evidence_of(readings: Sequence[Reading]) -> list[Hit]:
 def matched(
     parsed: ParsedClarification, question: str, readings: Sequence[Reading]
 ) -> Clarification:
-    """Each option with the reading whose rewrite or source, and answer, share most words with it; what fits no reading
-    goes."""
+    """Each option with the reading whose rewrite, label or source, and answer, share most words with it; what fits no
+    reading goes."""
     asked = set(words(question))
     rows = [set(words(option)) for option in parsed.options]
     columns = []
     for reading in readings:
-        added = set(words(f"{reading.question} {reading.source}")) - asked
+        told = reading.told_apart(question)
+        added = set(words(f"{told} {reading.label}")) - asked
         columns.append(added | set(words(reading.answer)))
     lead = f"Which {parsed.category}"
     if not rows or not columns:

@@ -179,9 +179,7 @@ class CompactVerifier:
             scene = self.compact.scene_of(case)
             possible: list[Reading] = []
             if case.policy.careful:
-                readings, possible = split_probable(
-                    scene, case.readings, case.answers, case.policy
-                )
+                readings, possible = split_probable(scene, case.readings, case.policy)
             else:
                 readings = verify_readings(scene, case.readings, case.policy)
             verified.append(

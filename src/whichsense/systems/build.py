@@ -72,8 +72,8 @@ def load(
 
     `system` is a system's file, or a provider: "compact", the embedded default. `index` is open, a folder, or
     "handbook", the other embedded corpus. `depth` passages are searched for, the best `keep` are read. With a
-    `threshold` every answer that is at least that probable is given, and the best one; none that reaches it is kept
-    apart as merely possible. `threads`, `weights` and `model` are the embedded model's: how many cores it uses,
+    `threshold` every answer that is at least that probable is shown, and the best one; the others are kept apart as
+    merely possible. `threads`, `weights` and `model` are the embedded model's: how many cores it uses,
     another weights folder, or a `Compact` that is already there. `llm` says how the language model of the system "llm"
     is reached, in place of what the system's file says. `trained` is filled, and shared between systems.
     """
@@ -87,16 +87,10 @@ def load(
         llm=llm or settings.llm,
     )
     _at_least_one("threads", threads, threads)
-    if threshold is not None:
-        if not 0 <= threshold <= 1:
-            raise BadInput(
-                f"A threshold is a probability, between 0 and 1; this is {threshold}."
-            )
-        policy = replace(policy, threshold=threshold)
     built = build(
         settings,
         _open_index(index),
-        policy,
+        policy.with_threshold(threshold),
         threads=threads,
         model=model,
         trained=trained,

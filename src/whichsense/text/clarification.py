@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from whichsense.types import Clarification
+
 _LEAD = re.compile(
     r"^(?:(?:for|in|on|at|by|of|from|to|with|under|during)\s+)?(?:which|what)\s+",
     re.IGNORECASE,
@@ -23,6 +25,19 @@ _SERIAL_OR = re.compile(r"\s*,\s*or\s+", re.IGNORECASE)
 _OR = re.compile(r"\s+or\s+", re.IGNORECASE)
 _COMMA = re.compile(r"\s*,\s*")
 _MASK = re.compile(r"\x00(\d+)\x00")
+
+
+def say_dependence(clarification: Clarification | None) -> str:
+    """Say what the answer of an ambiguous question depends on: on the category of its clarification, if there is one.
+
+    >>> say_dependence(Clarification("Year", "In which year: 1961, or 2021?", "year", ()))
+    'This depends on the year.'
+    >>> say_dependence(None)
+    'This depends on what is meant.'
+    """
+    if clarification is None or clarification.category in ("", "one"):
+        return "This depends on what is meant."
+    return f"This depends on the {clarification.category}."
 
 
 @dataclass(frozen=True, slots=True)

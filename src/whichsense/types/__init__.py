@@ -26,6 +26,7 @@ from whichsense.types.readings import (
     LongAnswer,
     Option,
     Reading,
+    is_tentative,
 )
 
 __all__ = [
@@ -50,4 +51,5 @@ __all__ = [
     "Sense",
     "ServedCase",
     "Span",
+    "is_tentative",
 ]

@@ -9,9 +9,15 @@ from typing import Any
 from whichsense import records
 from whichsense.errors import BadInput
 from whichsense.types.corpus import Hit
-from whichsense.types.readings import Candidate, Clarification, LongAnswer, Reading
+from whichsense.types.readings import (
+    Candidate,
+    Clarification,
+    LongAnswer,
+    Reading,
+    is_tentative,
+)
 
-_SCHEMA = 3
+_SCHEMA = 4
 """Of a case in JSON; another number is refused."""
 
 
@@ -21,17 +27,28 @@ class Policy:
 
     name: str
     careful: bool
-    """Give no answer where the evidence hardly holds one, a single one where no
-    others are probable, and no rewrite that is probably false. Split what is
-    probable (`Case.readings`) from what is merely possible (`Case.possible`); where the
-    line lies is the provider's own. Benchmarks count a missing answer as wrong and
-    compare every rewrite, so they want none of this."""
+    """Give no answer where the evidence hardly holds one, and no rewrite that is
+    probably false. Split what is shown (`Case.readings`) from what is merely possible
+    (`Case.possible`) by the probability of the answers. Benchmarks count a missing
+    answer as wrong and compare every rewrite, so they want none of this."""
     threshold: float | None = None
-    """Give every answer that is at least this probable: none that reaches it is kept
-    apart as merely possible. None: the provider chooses."""
+    """The least probability of an answer that is shown, more than 0 and at most 1. The
+    best answer is shown in any case. None: the provider has a number for each kind of
+    corpus."""
     least: int = field(default=1, metadata={"json": False})
     """Give at least so many answers where the evidence has as many candidates: who is
     asked back is offered two. Only benchmarks ask for it."""
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None and not 0 < self.threshold <= 1:
+            raise BadInput(
+                "A threshold is a probability: give a number that is more than 0 and at "
+                f"most 1, not {self.threshold}."
+            )
+
+    def with_threshold(self, threshold: float | None) -> Policy:
+        """Return the policy with another threshold; None leaves its own."""
+        return self if threshold is None else replace(self, threshold=threshold)
 
 
 FOR_PEOPLE = Policy("people", careful=True)
@@ -81,7 +98,8 @@ class Case:
     hits: tuple[Hit, ...] = ()
     answers: tuple[Candidate, ...] = ()
     readings: tuple[Reading, ...] = ()
-    """What is probable, best first: it is shown, predicted, clarified and summarized."""
+    """What is shown, best first: every answer that is probable enough, and the best one in any case. It is predicted,
+    clarified and summarized."""
     possible: tuple[Reading, ...] = ()
     """What is merely possible, best first: kept apart, and shown on demand. No answer is in both."""
     answerable: float | None = None
@@ -89,7 +107,8 @@ class Case:
     ambiguous: float | None = None
     """The probability that the question has several readings, where a provider gives it."""
     is_ambiguous: bool | None = None
-    """The provider's decision about that, by its own threshold."""
+    """Whether the question is ambiguous. For people: whether several readings are shown; for benchmarks the provider
+    decides by its own threshold."""
     clarification: Clarification | None = None
     long_answer: LongAnswer | None = None
     policy: Policy = FOR_PEOPLE
@@ -116,10 +135,13 @@ class Case:
 
     @property
     def has_several_readings(self) -> bool:
-        """Whether several readings are probable, or one of a question that has more."""
-        if len(self.readings) > 1:
-            return True
-        return bool(self.readings) and bool(self.is_ambiguous)
+        """Whether more than one reading is shown: the question is ambiguous, and no answer is the answer."""
+        return len(self.readings) > 1
+
+    @property
+    def is_tentative(self) -> bool:
+        """Whether the only answer is not probable: it is given as "Perhaps: …"."""
+        return is_tentative(self.readings)
 
     @property
     def seconds(self) -> float:
@@ -168,7 +190,13 @@ class ServedCase:
     """The system that answered, by the name under which the service has it."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"id": self.id, "system": self.system, "case": self.case.to_json()}
+        """The case as JSON values, with what a client would otherwise have to derive."""
+        return {
+            "id": self.id,
+            "system": self.system,
+            "tentative": self.case.is_tentative,
+            "case": self.case.to_json(),
+        }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ServedCase:

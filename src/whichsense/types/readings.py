@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from whichsense.types.corpus import Passage, Span
+
+TENTATIVE_UNDER = 0.5
+"""An only answer that is less probable is called tentative: "Perhaps: …"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +40,39 @@ class Reading:
     answer: str
     evidence: tuple[Span, ...] = ()
     confidence: float = 0.0
+    """The probability of the answer, whatever the rewrite."""
     source: str = ""
     """Where the answer comes from, if no true and distinct rewrite was found: `question` is then as it was asked."""
     asked_again: AskedAgain | None = None
     """What a provider that asks again has read; None from others."""
+    label: str = ""
+    """The words of the evidence that name the answer's case: "Skerry 24", "in Malta", "the 1961 film"."""
+
+    def told_apart(self, asked: str) -> str:
+        """Return what tells this reading from others of the question that was asked: its rewrite, else its label, else
+        its source; empty if it has none of them.
+
+        >>> Reading("Who made the film Dune?", "Lynch", label="film").told_apart("Who made Dune?")
+        'Who made the film Dune?'
+        >>> Reading("How long?", "2 years", source="Data sheet", label="Skerry 24").told_apart("How long?")
+        'Skerry 24'
+        >>> Reading("How long?", "2 years", source="Data sheet").told_apart("How long?")
+        'from “Data sheet”'
+        """
+        if self.question != asked:
+            return self.question
+        if self.label or not self.source:
+            return self.label
+        return f"from “{self.source}”"
+
+
+def is_tentative(readings: Sequence[Reading]) -> bool:
+    """Say whether these are an only reading that is not probable. A score below 0 is no probability.
+
+    >>> is_tentative([Reading("Who?", "Ann", confidence=0.4)]), is_tentative([Reading("Who?", "Ann", confidence=0.5)])
+    (True, False)
+    """
+    return len(readings) == 1 and 0 <= readings[0].confidence < TENTATIVE_UNDER
 
 
 @dataclass(frozen=True, slots=True)

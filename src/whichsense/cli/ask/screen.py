@@ -1,4 +1,4 @@
-"""A case as a person reads it: the probable readings, what is merely possible, or the nearest passages."""
+"""A case as a person reads it: its readings, what is merely possible, or the nearest passages."""
 
 from __future__ import annotations
 
@@ -20,83 +20,75 @@ _LONGEST_SENTENCE = 300
 
 def format_case(case: Case, k: int | None = None, show_possible: bool = False) -> str:
     """At most k of the readings, then those that are merely possible: all of them, or their number in one line."""
+    from whichsense.text.clarification import say_dependence
+
     shown = case.readings[:k]
-    possible: list[str] = []
-    if case.possible and show_possible:
-        possible = ["Merely possible:", *format_readings(case.possible, len(shown) + 1)]
+    lines = [_head(case)]
+    if case.has_several_readings:
+        lines.append(say_dependence(case.clarification))
+    lines += format_readings(shown, case.question, is_tentative=case.is_tentative)
+    if not case.readings:
+        lines += [*_unanswered(case), ""]
+    elif case.possible and show_possible:
+        lines.append("Merely possible:")
+        lines += format_readings(case.possible, case.question, len(shown) + 1)
     elif case.possible:
-        possible = [_folded(case), ""]
-    if case.readings:
-        lines = [*format_readings(shown, 1), *possible]
-    else:
-        lines = [*_unanswered(case, possible), ""]
-    notes = []
+        lines += [_folded(len(case.possible)), ""]
     for note in case.notes:
-        notes.append(_indented(f"Note. {printable(note)}") + "\n")
-    return "\n".join([_head(case), *lines, *notes])
+        lines.append(_indented(f"Note. {printable(note)}") + "\n")
+    return "\n".join(lines)
 
 
 def _head(case: Case) -> str:
-    """The question, why it was stopped, and whether a single reading is all that could be meant."""
+    """The question, why it was stopped, and whether a single reading is all that was found."""
     head = click.style(printable(case.question), bold=True)
     if case.stopped:
         head += f"  (stopped: {case.stopped})"
-    if len(case.readings) != 1:
+    if len(case.readings) != 1 or case.is_tentative:
         return head
-    if case.possible:
-        return f"{head}  (one reading is probable)"
-    # By a threshold of the user's, others may be answered, too, if less surely.
-    by_threshold = case.policy.threshold is not None
-    if case.has_several_readings and not by_threshold:
-        return f"{head}  (the only reading that is answered here)"
-    return f"{head}  (one reading)"
+    return f"{head}  (one reading{' is probable' if case.possible else ''})"
 
 
-def format_readings(readings: Sequence[Reading], first: int = 1) -> list[str]:
-    """One block of lines for each reading, numbered."""
+def format_readings(
+    readings: Sequence[Reading],
+    asked: str,
+    first: int = 1,
+    *,
+    is_tentative: bool = False,
+) -> list[str]:
+    """One block of lines for each reading of the question that was asked, numbered; a tentative one is called so."""
     blocks = []
     for number, reading in enumerate(readings, first):
-        blocks.append(_reading(number, reading))
+        answer = click.style(printable(reading.answer), bold=True)
+        perhaps = "Perhaps: " if is_tentative else ""
+        lines = [f"{number:>3}. {perhaps}{answer}  {reading.confidence:.0%}"]
+        told = reading.told_apart(asked)
+        if told:
+            lines.append(_indented(printable(told)))
+        if reading.evidence:
+            lines.append(_indented(_evidence(reading.evidence[0], reading.answer)))
+        blocks.append("\n".join(lines) + "\n")
     return blocks
 
 
-def _folded(case: Case) -> str:
+def _folded(count: int) -> str:
     """How many readings are merely possible, in one line."""
-    count = len(case.possible)
-    number = f"{count} more" if case.readings else str(count)
     if count == 1:
-        return f"  + {number} that is merely possible (--all shows it)"
-    return f"  + {number} that are merely possible (--all shows them)"
+        return "  + 1 more that is merely possible (--all shows it)"
+    return f"  + {count} more that are merely possible (--all shows them)"
 
 
-def _unanswered(case: Case, possible: Sequence[str]) -> list[str]:
-    """Lines for a case without a probable answer: what is possible, and the passages that came nearest."""
-    reason = "No answer is probable." if possible else "No answer found."
+def _unanswered(case: Case) -> list[str]:
+    """Lines for a case without an answer: the passages that came nearest."""
+    reason = "No answer found."
     if case.stopped:
         reason = "Stopped before it was answered."
-    nearest = "Nearest passages:" if case.hits else ""
-    lines = [reason, *possible, nearest]
-    if not possible:
-        lines = [f"{reason} {nearest}".rstrip()]
+    nearest = " Nearest passages:" if case.hits else ""
+    lines = [f"{reason}{nearest}"]
     for hit in case.hits[:_NEAREST]:
         title = printable(hit.passage.title)
         lines.append(_indented(f"{title}: {_beginning(hit.passage.text)}"))
     return lines
-
-
-def _reading(number: int, reading: Reading) -> str:
-    answer = click.style(printable(reading.answer), bold=True)
-    question = reading.question
-    if reading.source:
-        # There is no rewrite: to repeat the question would say nothing.
-        question = f"as asked; from “{reading.source}”"
-    lines = [
-        f"{number:>3}. {answer}  {reading.confidence:.0%}",
-        _indented(printable(question)),
-    ]
-    if reading.evidence:
-        lines.append(_indented(_evidence(reading.evidence[0], reading.answer)))
-    return "\n".join(lines) + "\n"
 
 
 def _evidence(span: Span, answer: str) -> str:

@@ -34,8 +34,12 @@ def format_turn(conversation: Conversation) -> str:
         blocks.append(format_explanation(told).rstrip())
     elif turn.shown == "possible":
         blocks.append("Merely possible:")
+    elif conversation.dependence:
+        blocks.append(conversation.dependence)
     if turn.shown in ("answer", "readings", "possible"):
-        blocks += [block.rstrip() for block in format_readings(turn.readings)]
+        asked = conversation.case.question if conversation.case else ""
+        readings = format_readings(turn.readings, asked, is_tentative=turn.is_tentative)
+        blocks += [block.rstrip() for block in readings]
     if conversation.case is not None:
         blocks += [f"({printable(note)})" for note in conversation.case.notes]
     return "\n\n".join(blocks) + "\n"

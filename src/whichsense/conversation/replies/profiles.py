@@ -47,7 +47,7 @@ class Profile:
     id: str
     label: Field
     others: tuple[Field, ...]
-    """The rewrite's own words, the answers, the description, the titles of the evidence."""
+    """The rewrite's own words, the readings' labels, the answers, the description, the titles of the evidence."""
 
     @cached_property
     def squeezed(self) -> str:
@@ -88,6 +88,7 @@ def _profile(option: Option, asked: set[str]) -> Profile:
     for reading in option.readings:
         added = [word for word in words(reading.question) if word not in asked]
         fields.append(Field(" ".join(added), 0.9))
+        fields.append(Field(reading.label, 0.9))
         fields.append(Field(reading.answer, 0.9))
     # A whole sentence names much that the option is not about.
     is_short = len(option.description.split()) <= _LONGEST_PHRASE

@@ -53,6 +53,8 @@ def clarify(case: Case) -> Clarification | None:
     labels = list(map(_in_full, labels, case.readings))
     labels = _told_apart(labels, case.readings)
     lead = surest_lead(lead, labels)
+    if any(label.startswith(f"{lead.preposition} ") for label in labels):
+        lead = Lead(lead.category)  # "Which country: in Finland, …", not "In which"
     shorter = without_category(labels, lead.category)
     if shorter is None:
         lead = _ONE
@@ -81,13 +83,13 @@ def clarify_as_annotators(question: str, readings: Sequence[Reading]) -> Clarifi
 def name_options(
     question: str, readings: Sequence[Reading], *, for_people: bool = False
 ) -> tuple[Lead, list[str]]:
-    """The lead, and what each reading is offered as: what its rewrite adds, or its source."""
+    """The lead, and what each reading is offered as: its label, else what its rewrite adds, else its source."""
     asked = split_words(question).bare
     rewritten = []
     for number, reading in enumerate(readings):
-        if split_words(reading.question).bare not in ((), asked):
+        if not reading.label and split_words(reading.question).bare not in ((), asked):
             rewritten.append(number)
-    labels = [_source_label(reading) for reading in readings]
+    labels = [one.label or one.source or one.answer for one in readings]
     if not rewritten:
         return _ONE, labels
     rewrites = align(question, [readings[number].question for number in rewritten])
@@ -103,10 +105,6 @@ def name_options(
     for number, label in zip(rewritten, names, strict=True):
         labels[number] = label
     return (lead if len(rewritten) == len(readings) else _ONE), labels
-
-
-def _source_label(reading: Reading) -> str:
-    return reading.source or reading.answer
 
 
 def _restored(label: str, reading: Reading) -> str:

@@ -24,7 +24,8 @@ def is_a_reading_itself(case: Case) -> bool:
     asked = split_words(case.question).bare
     as_asked = 0
     for reading in case.readings:
-        if split_words(reading.question).bare == asked and not reading.source:
+        is_told_apart = reading.source or reading.label
+        if split_words(reading.question).bare == asked and not is_told_apart:
             as_asked += 1
     return as_asked == 1
 

@@ -37,6 +37,19 @@ def complete_lists(question: str, candidates: Sequence[Candidate]) -> list[Candi
     return sorted([*listed, *rest], key=lambda candidate: -candidate.score)
 
 
+def label_in_list(question: str, candidate: Candidate) -> str:
+    """The words that name the case of an answer in its list: "students" of "adults £12, students £9". Empty where it is
+    no value of a list, or the question chooses one of them."""
+    for best in candidate.spans[:1]:
+        values = values_beside(best.passage.text, best.start, best.end)
+        if len(values) < 2 or names_one(question, values):
+            return ""
+        for value in values:
+            if value.start < best.end and best.start < value.end:
+                return value.label
+    return ""
+
+
 def _find(candidates: Sequence[Candidate], span: Span) -> Candidate | None:
     """The candidate whose best span overlaps a given one."""
     for candidate in candidates:

@@ -17,7 +17,7 @@ from whichsense.models.compact.people.joining import (
     include_currency,
     join_named_together,
 )
-from whichsense.models.compact.people.lists import complete_lists
+from whichsense.models.compact.people.lists import complete_lists, label_in_list
 from whichsense.models.compact.people.proposals import Proposal, propose_rewrites
 from whichsense.models.compact.rewrite.resolving import candidates_of
 from whichsense.models.compact.rewrite.support import support
@@ -30,12 +30,16 @@ from whichsense.types import FOR_PEOPLE, AskedAgain, Candidate, Policy, Reading
 
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 _JUDGED = 8  # candidates that the verifier judges
-_MOST = 5  # answers that are rewritten
+_MOST = 5  # answers that are rewritten, if they are not probable enough to be shown
+# The least probability of an answer that is shown, where the policy names none: on judged readings the best balance of
+# what is right and what is missed, for each kind of corpus.
+_SHOWN_OVER_IN_SMALL = 0.3
+_SHOWN_OVER_IN_LARGE = 0.2
 _ASKED = 4  # rewrites of an answer that are asked again
 _CONSIDERED_OVER = 0.15  # the least probability of an answer that is rewritten
 _HARDLY_ANSWERABLE = 0.1  # by the scorer: a hundredth of the answered questions over small corpora, a third of others
 _OF_ANOTHER_YEAR = 0.5  # right are 3 of 12 shown answers whose passage lacks the question's year, and 35 of 75 others
-_TRUE_OVER = 0.25  # a rewrite that is less probable to be true is not given
+_TRUE_OVER = 0.5  # a rewrite that is probably false is not given
 _LIST_TRUE = 0.9  # the label of a listed value belongs to it by form
 _FLUENT_OVER = 0.5  # nor is one that is probably bad English
 
@@ -43,6 +47,13 @@ _FLUENT_OVER = 0.5  # nor is one that is probably bad English
 def _standard(scene: Scene) -> Standard:
     trust = scene.compact.trust
     return trust.in_small if scene.is_small else trust.in_large
+
+
+def _shown_over(scene: Scene, policy: Policy) -> float:
+    """The least probability of an answer that is shown."""
+    if policy.threshold is not None:
+        return policy.threshold
+    return _SHOWN_OVER_IN_SMALL if scene.is_small else _SHOWN_OVER_IN_LARGE
 
 
 def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
@@ -73,11 +84,13 @@ def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
         return []
     if scene.is_small:
         judged = complete_lists(scene.evidence.question, judged)
-    if policy.threshold is not None:
-        over = [one for one in judged if one.score >= policy.threshold]
-        return over or judged[:1]
-    considered = [one for one in judged if one.score >= _CONSIDERED_OVER]
-    return join_named_together(considered[:_MOST]) or judged[:1]
+    least = _shown_over(scene, policy)
+    considered = []
+    for rank, one in enumerate(judged):
+        is_possible = rank < _MOST and one.score >= _CONSIDERED_OVER
+        if is_possible or one.score >= least:
+            considered.append(one)
+    return join_named_together(considered) or judged[:1]
 
 
 def _says_more(scene: Scene, place: int) -> bool:
@@ -106,17 +119,15 @@ def rewrite_answers(
     as it is and the reading names its source. An only answer needs no rewrite. `others` are rewrites of another
     provider for each answer, which compete with those of forms and of the writer."""
     question = scene.evidence.question
+    readings = [_as_asked(scene, answer) for answer in answers]
     if len(answers) < 2:
-        return [_as_asked(question, answer) for answer in answers]
+        return [replace(reading, source="") for reading in readings]
     if not others and not _may_show_several(scene, answers, policy):
-        return [_with_source(question, answer) for answer in answers]
-    readings = []
+        return readings
     chosen = together(_judge_all(scene, answers, others), partial(added, question))
-    for answer, rewrite in zip(answers, chosen, strict=True):
+    for number, rewrite in enumerate(chosen):
         if isinstance(rewrite, _JudgedRewrite):
-            readings.append(rewrite.reading(answer, question))
-        else:
-            readings.append(_with_source(question, answer))
+            readings[number] = rewrite.of(readings[number])
     return readings
 
 
@@ -125,9 +136,9 @@ def _may_show_several(
 ) -> bool:
     """Whether two answers are probable enough to be shown. A rewrite makes none more probable, and takes most of the
     time of a question; in a small corpus, what is merely possible is rewritten, too."""
-    if scene.is_small or policy.threshold is not None:
+    if scene.is_small:
         return True
-    least = _standard(scene).probable_over
+    least = _shown_over(scene, policy)
     return sum(answer.score >= least for answer in answers) > 1
 
 
@@ -135,16 +146,13 @@ def _may_show_several(
 class _JudgedRewrite(Rewrite):
     """A rewrite that was asked again. Its score is the probability that it is true and fluent."""
 
-    true: float = 0.0
     asked_again: AskedAgain | None = None
 
-    def reading(self, answer: Candidate, question: str) -> Reading:
-        return Reading(
-            _spelt_like(question, self.question),
-            answer.answer,
-            telling(answer.spans),
-            answer.score * self.true,
-            asked_again=self.asked_again,
+    def of(self, reading: Reading) -> Reading:
+        """A reading, so far as asked, with this rewrite in place of its source."""
+        question = _spelt_like(reading.question, self.question)
+        return replace(
+            reading, question=question, source="", asked_again=self.asked_again
         )
 
 
@@ -161,13 +169,17 @@ def _spelt_like(question: str, rewrite: str) -> str:
     return rewrite.rstrip("? ") + end
 
 
-def _as_asked(question: str, answer: Candidate) -> Reading:
-    return Reading(question, answer.answer, telling(answer.spans), answer.score)
-
-
-def _with_source(question: str, answer: Candidate) -> Reading:
-    source = answer.spans[0].passage.title if answer.spans else ""
-    return replace(_as_asked(question, answer), source=source)
+def _as_asked(scene: Scene, answer: Candidate) -> Reading:
+    """The reading of an answer without a rewrite, with its source, and with its label where it is a value of a list."""
+    question = scene.evidence.question
+    return Reading(
+        question,
+        answer.answer,
+        telling(answer.spans),
+        answer.score,
+        source=answer.spans[0].passage.title if answer.spans else "",
+        label=label_in_list(question, answer) if scene.is_small else "",
+    )
 
 
 def _judge_all(
@@ -211,11 +223,7 @@ def _judge_all(
             if true[place] >= _TRUE_OVER and fluent[place] >= _FLUENT_OVER:
                 told = _tell(outcomes[place], number, fluent[place])
                 score = true[place] * fluent[place]
-                own.append(
-                    _JudgedRewrite(
-                        proposal.question, score, true=true[place], asked_again=told
-                    )
-                )
+                own.append(_JudgedRewrite(proposal.question, score, asked_again=told))
         own.sort(key=lambda rewrite: -rewrite.score)
         judged.append(own)
     return judged
@@ -242,29 +250,11 @@ def _shorten(
 
 
 def split_probable(
-    scene: Scene,
-    readings: Sequence[Reading],
-    answers: Sequence[Candidate],
-    policy: Policy,
+    scene: Scene, readings: Sequence[Reading], policy: Policy
 ) -> tuple[list[Reading], list[Reading]]:
-    """The readings of some answers that are shown, and those that are merely possible, both best first."""
+    """The readings that are shown, those whose answers are probable enough or the best one alone, and those that are
+    merely possible; both best first."""
     ordered = sorted(readings, key=lambda reading: -reading.confidence)
-    if policy.threshold is not None:
-        return ordered, []
-    least = _standard(scene).probable_over
-    probable = []
-    possible = []
-    for reading in ordered:
-        is_told_apart = not reading.source
-        if is_told_apart and reading.confidence >= least:
-            probable.append(reading)
-        else:
-            possible.append(reading)
-    if len(probable) > 1 or not ordered:
-        return probable, possible
-    # An only answer, the best one, answers the question as it was asked.
-    best = max(answers, key=lambda answer: answer.score, default=None)
-    if best is None:  # readings of another provider
-        return [ordered[0]], ordered[1:]
-    others = [one for one in ordered if one.answer != best.answer]
-    return [_as_asked(scene.evidence.question, best)], others
+    least = _shown_over(scene, policy)
+    probable = sum(reading.confidence >= least for reading in ordered)
+    return ordered[: max(probable, 1)], ordered[max(probable, 1) :]

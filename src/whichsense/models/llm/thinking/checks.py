@@ -69,7 +69,7 @@ def check_answers(
     there = weigh(answerable, max(said), trust)
     if there < standard.answerable_over or judged[0].score < standard.only_over:
         return []
-    least = _CONSIDERED_OVER if policy.threshold is None else policy.threshold
+    least = min(_CONSIDERED_OVER, policy.threshold or _CONSIDERED_OVER)
     considered = [one for one in judged if one.score >= least][:_MOST]
     return join_named_together(considered) or judged[:1]
 

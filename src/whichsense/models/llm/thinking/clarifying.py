@@ -28,8 +28,9 @@ def write_clarification(talk: Talk, case: Case) -> ParsedClarification:
     lines = []
     for number, reading in enumerate(case.readings, 1):
         text = reading.question
-        if reading.source:
-            text = f"{reading.question} (as in {reading.source})"
+        told = reading.told_apart(case.question)
+        if told not in ("", text):
+            text = f"{text} ({told})"
         lines.append(f"{number}. {clean(text)}")
     for seed in range(_ATTEMPTS):
         request = talk.request(
@@ -67,15 +68,15 @@ def _reader_of(count: int) -> Callable[[Reply], ParsedClarification | None]:
 
 
 def is_of(option: str, reading: Reading) -> bool:
-    """Whether at least half of an option's words are said of its reading: in the rewrite, its source or its evidence's
-    title.
+    """Whether at least half of an option's words are said of its reading: in the rewrite, its label, its source or its
+    evidence's title.
 
     >>> reading = Reading("Who directed the 1996 film Harbour Lights?", "Ida Morrow")
     >>> [is_of(option, reading) for option in ("the 1996 film", "the musical", "in the")]
     [True, False, False]
     """
     titles = [span.passage.title for span in reading.evidence]
-    said = " ".join([reading.question, reading.source, *titles])
+    said = " ".join([reading.question, reading.label, reading.source, *titles])
     stems = {porter_stem(word) for word in words(said)}
     own = [word for word in words(option) if word not in SMALL_WORDS]
     shared = sum(porter_stem(word) in stems for word in own)

@@ -21,6 +21,7 @@ _MOST_TOKENS = 4
 _TOP = 12  # letters that may be among a token's alternatives
 _UNSURE = 0.2  # that a bare choice, without log probabilities, is wrong
 _LEAST = 0.02  # of a letter's probability
+_TRUE_OVER = 0.5  # a rewrite that is probably false is not given
 _MOST_ANSWERS = len(string.ascii_uppercase) - 1
 Shares = Mapping[str, float]
 """The probability of each letter."""
@@ -34,7 +35,7 @@ def verify_readings(talk: Talk, case: Case, compact: Compact) -> Case:
     if 1 < len(readings) <= _MOST_ANSWERS:
         readings = _ask_again(talk, case)
     if case.policy.careful:
-        probable, possible = split_probable(scene, readings, case.answers, case.policy)
+        probable, possible = split_probable(scene, readings, case.policy)
     else:
         probable = sorted(readings, key=lambda reading: -reading.confidence)
         least = 0.5 * max((one.confidence for one in probable), default=0.0)
@@ -46,13 +47,13 @@ def verify_readings(talk: Talk, case: Case, compact: Compact) -> Case:
 
 
 def _ask_again(talk: Talk, case: Case) -> list[Reading]:
-    """The readings with confidences that count what the model chose. One without a rewrite stays as it is.
+    """The readings after what the model chose. One without a rewrite stays as it is.
 
     The question as it was asked is put to the model, too: what it chooses there is its habit, such as the first
     letter, and counts for nothing.
     """
     letters = string.ascii_uppercase[: len(case.readings) + 1]
-    asked = [one for one in case.readings if not one.source]
+    asked = [one for one in case.readings if one.question != case.question]
     questions = [case.question, *(one.question for one in asked)]
     table = _answer_table(case.readings, letters)
     requests = []
@@ -68,14 +69,13 @@ def _ask_again(talk: Talk, case: Case) -> list[Reading]:
         )
     choose = partial(_understand, letters=letters)
     habit, *choices = talk.ask(requests, choose)
-    scores = {answer.answer: answer.score for answer in case.answers}
     weighed = {}
     for reading, chosen in zip(asked, choices, strict=True):
         letter = letters[case.readings.index(reading)]
         if chosen is not None:
             own = _against_habit(chosen, habit, letter, letters[:-1])
             trust = talk.endpoint.settings.trust
-            weighed[reading] = _weigh_reading(reading, own, scores, trust)
+            weighed[reading] = _weigh_reading(case, reading, own, trust)
     return [weighed.get(reading, reading) for reading in case.readings]
 
 
@@ -113,12 +113,15 @@ def _against_habit(
     return weights[own] / (weights[own] + mean)
 
 
-def _weigh_reading(
-    reading: Reading, own: float, scores: Mapping[str, float], trust: float
-) -> Reading:
-    """A reading whose confidence counts both: what the encoder says of the rewrite, and what the model chose."""
-    answer = scores.get(reading.answer, 1.0)
-    if answer <= 0:
+def _weigh_reading(case: Case, reading: Reading, own: float, trust: float) -> Reading:
+    """A reading whose rewrite was asked again: for people without a rewrite that is probably false by both, what the
+    encoder says of it and what the model chose; for benchmarks with a confidence that counts the choice."""
+    again = reading.asked_again
+    true = weigh(1.0 if again is None else again.own, own, trust)
+    if not case.policy.careful:
+        return replace(reading, confidence=reading.confidence * true)
+    if true >= _TRUE_OVER:
         return reading
-    true = min(1.0, reading.confidence / answer)
-    return replace(reading, confidence=answer * weigh(true, own, trust))
+    titles = [span.passage.title for span in reading.evidence]
+    source = titles[0] if titles else ""
+    return replace(reading, question=case.question, source=source, asked_again=None)
