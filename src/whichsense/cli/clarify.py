@@ -11,7 +11,7 @@ from whichsense.cli.ask import begin_loading
 from whichsense.cli.evidence import evidence_options, open_evidence
 from whichsense.cli.llm import choose_system, llm_options
 from whichsense.cli.search import utf8
-from whichsense.cli.system import system_option, threads_option
+from whichsense.cli.system import system_option, threads_option, threshold_option
 
 
 @click.command(
@@ -35,6 +35,7 @@ from whichsense.cli.system import system_option, threads_option
 @evidence_options
 @system_option()
 @llm_options
+@threshold_option
 @threads_option()
 @click.option("--json", "as_json", is_flag=True, help="Print the conversation as JSON.")
 def command(
@@ -46,6 +47,7 @@ def command(
     system: Path | None,
     llm_url: str | None,
     llm_model: str | None,
+    threshold: float | None,
     threads: int,
     as_json: bool,
 ) -> None:
@@ -70,7 +72,13 @@ def command(
     index, chosen = open_evidence(folder, method)
     asked_system, llm = choose_system(system, llm_url, llm_model)
     pipeline = load(
-        asked_system, index, method=chosen, threads=threads, model=model, llm=llm
+        asked_system,
+        index,
+        method=chosen,
+        threshold=threshold,
+        threads=threads,
+        model=model,
+        llm=llm,
     )
     if question:
         conversation = ask(pipeline, conversation, question)

@@ -32,6 +32,14 @@ def threads_option(default: int = 2, each: str = "") -> Decorator:
     )
 
 
+threshold_option = click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1, min_open=True),
+    metavar="X",
+    help="Show every answer that is at least this probable, and the best one in any case.  "
+    "[0<x<=1; default: a number of the model's for each kind of corpus]",
+)
+
 weights_option = click.option(
     "--weights",
     type=click.Path(path_type=Path),
@@ -48,8 +56,9 @@ state_option = click.option(
 
 
 def service_options(threads: int) -> Decorator:
-    """Add what every face of the service has: --threads, --deadline, --state and --no-traces."""
+    """Add what every face of the service has: --threshold, --threads, --deadline, --state and --no-traces."""
     options = (
+        threshold_option,
         threads_option(threads, " for one question"),
         click.option(
             "--deadline",

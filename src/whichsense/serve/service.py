@@ -111,10 +111,17 @@ class Service:
             self._short_waiting -= 1
 
     def submit(
-        self, make: Make, owner: str, *, system: str = "", **options: Any
+        self,
+        make: Make,
+        owner: str,
+        *,
+        system: str = "",
+        threshold: float | None = None,
+        **options: Any,
     ) -> Running:
-        """Take work over a system's pipeline into the queue. Options are those of `Answers.submit`."""
-        pipeline = self.served.choose(system)
+        """Take work over a system's pipeline into the queue, with a threshold of its own if one is given. Options are
+        those of `Answers.submit`."""
+        pipeline = self.served.choose(system).with_threshold(threshold)
 
         def work(running: Running, on_stage: OnStage) -> str:
             watched = WatchedPipeline.of(pipeline, running.limits, on_stage)

@@ -34,6 +34,8 @@ class ServiceSettings:
     compare: tuple[str, ...] = ()
     """Systems that can be asked beside it, by name."""
     method: Method | None = None
+    threshold: float | None = None
+    """The least probability of an answer that is shown, where a request names none; None: the system chooses."""
     weights: str = ""
     host: str = "127.0.0.1"
     port: int = 8000

@@ -15,7 +15,12 @@ from whichsense.cli.ask.screen import format_case
 from whichsense.cli.evidence import cluster_option, evidence_options, open_evidence
 from whichsense.cli.llm import choose_system, llm_options
 from whichsense.cli.search import utf8
-from whichsense.cli.system import system_option, threads_option, weights_option
+from whichsense.cli.system import (
+    system_option,
+    threads_option,
+    threshold_option,
+    weights_option,
+)
 from whichsense.errors import BadInput
 
 if TYPE_CHECKING:
@@ -37,12 +42,7 @@ if TYPE_CHECKING:
 @cluster_option
 @system_option()
 @llm_options
-@click.option(
-    "--threshold",
-    type=click.FloatRange(0, 1),
-    help="Give every answer that is at least this probable, and the best one in any case. "
-    "No answer that reaches it is kept apart as merely possible.",
-)
+@threshold_option
 @click.option(
     "--k", type=click.IntRange(1, 100), help="Show at most this many readings."
 )
@@ -94,9 +94,8 @@ def command(
 ) -> None:
     """Find every reading of QUESTION: its answers, a rewrite for each, how sure each is, and where it was found.
 
-    A '-' reads questions from standard input, one a line. Without --threshold the probable answers are given, and
-    those that are merely possible are kept apart: --all shows them. A low threshold finds more answers, a high one only
-    the surest.
+    A '-' reads questions from standard input, one a line. Answers that are less probable than the threshold are kept
+    apart as merely possible: --all shows them. A low threshold finds more answers, a high one only the surest.
     """
     if (
         question and question.startswith("--") and len(question.split()) == 1

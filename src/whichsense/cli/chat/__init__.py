@@ -10,7 +10,7 @@ import click
 from whichsense.cli.ask import begin_loading
 from whichsense.cli.evidence import evidence_options, open_evidence
 from whichsense.cli.llm import choose_system, llm_options
-from whichsense.cli.system import system_option, threads_option
+from whichsense.cli.system import system_option, threads_option, threshold_option
 
 
 @click.command()
@@ -39,6 +39,7 @@ from whichsense.cli.system import system_option, threads_option
     metavar="SECONDS",
     help="Give each answer this much time.",
 )
+@threshold_option
 @threads_option()
 def command(
     folder: Path | None,
@@ -50,6 +51,7 @@ def command(
     ask_back: bool,
     history: bool,
     timeout: float | None,
+    threshold: float | None,
     threads: int,
 ) -> None:
     """Talk: ask a question; where it has several readings, say which one you mean.
@@ -68,7 +70,13 @@ def command(
     index, chosen = open_evidence(folder, method)
     asked_system, llm = choose_system(system, llm_url, llm_model)
     pipeline = load(
-        asked_system, index, method=chosen, threads=threads, model=model, llm=llm
+        asked_system,
+        index,
+        method=chosen,
+        threshold=threshold,
+        threads=threads,
+        model=model,
+        llm=llm,
     )
     policy = AskingPolicy(enabled=ask_back)
     if not sys.stdin.isatty():

@@ -108,7 +108,7 @@ class Engine:
     def _serve(self, index: Index) -> Served:
         systems = {}
         for name, build in (self._builds or {}).items():
-            systems[name] = build(index)
+            systems[name] = build(index).with_threshold(self._settings.threshold)
         return Served(index, systems)
 
     def refresh(self) -> bool:

@@ -77,6 +77,7 @@ class Entry:
         self.running = self.service.submit(
             lambda watched, running: make_answer(self.service, asked, watched, running),
             caller.id,
+            threshold=body.threshold,
             parent=self.request.headers,
         )
 

@@ -11,7 +11,7 @@ from whichsense.errors import BadInput
 from whichsense.index.search import check_question
 from whichsense.serve.openai.history import ASSISTANT, USER, Message, Said, count_tokens
 from whichsense.serve.problems import Problem, Refused
-from whichsense.serve.schemas.requests import LONGEST_QUESTION, whole
+from whichsense.serve.schemas.requests import LONGEST_QUESTION, Threshold, whole
 
 _TEXT = ("text", "input_text", "output_text")
 _MOST_MESSAGES = 2_000
@@ -85,6 +85,7 @@ class ChatRequest(BaseModel):
     messages: list[ChatMessage] = Field(min_length=1, max_length=_MOST_MESSAGES)
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    threshold: Threshold = None
     store: bool | None = Field(
         None, description="false: the conversation is not kept, but held again."
     )
@@ -122,6 +123,7 @@ class ResponsesRequest(BaseModel):
     previous_response_id: str | None = Field(None, max_length=100)
     store: bool | None = Field(None, description="false: nothing can follow it by id.")
     stream: bool | None = None
+    threshold: Threshold = None
     text: TextSettings | None = None
     metadata: dict[str, str] | None = None
     tool_choice: Any = None

@@ -49,6 +49,7 @@ async def ask(body: AskRequest, request: Request, caller: Asks) -> Response:
         Wanted(body.question, body.clarify, body.explain, body.system),
         caller.id,
         seconds=body.seconds,
+        threshold=body.threshold,
         streamed=streamed,
         parent=request.headers,
     )

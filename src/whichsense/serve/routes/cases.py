@@ -79,7 +79,13 @@ async def case(
     elif finished is not None:
         return as_json(dump(finished.to_json() | {"state": "finished"}))
     elif live is not None:
-        table = {"id": case_id, "state": "running", "system": "", "case": None}
+        table = {
+            "id": case_id,
+            "state": "running",
+            "system": "",
+            "tentative": False,
+            "case": None,
+        }
         return as_json(dump(table))
     raise not_found("case", _FIX)
 

@@ -41,6 +41,7 @@ async def begin(body: BeginRequest, request: Request, caller: Asks) -> Response:
         caller.id,
         body.system,
         seconds=body.seconds,
+        threshold=body.threshold,
         streamed=body.stream or wants_events(request),
         parent=request.headers,
     )
@@ -62,6 +63,7 @@ async def reply(
         kept,
         _said(body),
         seconds=body.seconds,
+        threshold=body.threshold,
         streamed=body.stream or wants_events(request),
         parent=request.headers,
     )

@@ -48,6 +48,18 @@ class _Request(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
+Threshold = Annotated[
+    float | None,
+    Field(
+        gt=0,
+        le=1,
+        allow_inf_nan=False,
+        description="The least probability of an answer that is shown; the best one is shown in any case. "
+        "null: the service chooses.",
+    ),
+]
+
+
 class _Streamable(_Request):
     stream: bool = Field(
         False,
@@ -60,6 +72,7 @@ class _Streamable(_Request):
         allow_inf_nan=False,
         description="Give what is there after so many seconds. The service has a limit of its own.",
     )
+    threshold: Threshold = None
 
 
 System = Annotated[

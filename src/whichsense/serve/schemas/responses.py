@@ -17,6 +17,8 @@ from whichsense.types import (
     Reading,
 )
 
+_TENTATIVE = "Whether the only answer is not probable: give it as “Perhaps: …”."
+
 
 class CaseModel(BaseModel):
     """A question with everything that is known of it: `Case.to_json`."""
@@ -42,6 +44,7 @@ class CaseModel(BaseModel):
 class AnswerModel(BaseModel):
     id: str
     system: str = Field(description="The system that answered.")
+    tentative: bool = Field(description=_TENTATIVE)
     case: CaseModel
 
 
@@ -49,6 +52,7 @@ class CaseState(BaseModel):
     id: str
     state: Literal["running", "finished"]
     system: str
+    tentative: bool = Field(description=_TENTATIVE)
     case: CaseModel | None
 
 
@@ -76,6 +80,7 @@ class ConversationModel(BaseModel):
     id: str
     case_id: str = Field(description="Of the question that is talked about.")
     system: str = Field(description="The system that answers.")
+    tentative: bool = Field(description=_TENTATIVE)
     conversation: TalkModel
 
 

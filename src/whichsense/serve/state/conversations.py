@@ -42,6 +42,7 @@ class KeptConversation:
             "id": self.conversation.id,
             "case_id": self.case_id,
             "system": self.system,
+            "tentative": self.conversation.last.is_tentative,
             "conversation": self.conversation.to_json(),
         }
 
