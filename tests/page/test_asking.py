@@ -142,6 +142,24 @@ def test_copy_share_and_judge(open_page: OpenPage, joker: str) -> None:
     page.wait_for_selector("text=It is kept beside this answer")
 
 
+def test_a_threshold_is_kept_in_the_address_and_asked_with(open_page: OpenPage) -> None:
+    page = open_page()
+    ask(page, JOKER)
+    several = len(answers(page))
+    assert several > 2 and "threshold" not in page.url
+    assert page.get_by_text("This depends on").is_visible()
+    page.get_by_label("Show answers from").fill("100")
+    page.wait_for_selector(".reading.large")
+    assert page.url.endswith("?threshold=1")
+    assert "merely possible" in page.locator(".fold > summary").first.inner_text()
+    page.reload()
+    page.wait_for_selector(".reading.large")
+    assert page.locator(".threshold output").inner_text() == "100"
+    page.get_by_role("button", name="Usual").click()
+    page.wait_for_selector(".clarification")
+    assert "threshold" not in page.url and len(answers(page)) == several
+
+
 def test_earlier_questions_are_listed_and_opened(
     open_page: OpenPage, joker: str
 ) -> None:

@@ -133,6 +133,42 @@ def test_an_answer_in_a_title_is_marked_there(open_page: OpenPage, joker: str) -
     assert reading.locator(".evidence strong").count() == 0
 
 
+def test_readings_without_rewrites_are_told_apart_by_label_or_source(
+    open_page: OpenPage, joker: str
+) -> None:
+    page = open_page()
+
+    def unwrite(case: dict[str, Any]) -> None:
+        case["clarification"] = None
+        for reading in case["readings"]:
+            reading |= {"question": case["question"], "source": "A list"}
+        case["readings"][0]["label"] = "the 2019 film"
+
+    change_case(page, unwrite)
+    page.goto(page.url.rstrip("/") + f"/q/{joker}")
+    page.wait_for_selector(".senses")
+    assert page.locator("h2.divider").inner_text() == "This depends on what is meant."
+    told = page.locator(".rewrite").all_inner_texts()
+    assert told[:2] == ["the 2019 film", "from “A list”"]
+    assert page.locator(".rewrite mark").all_inner_texts() == ["the 2019 film"]
+
+
+def test_an_only_answer_that_is_not_probable_is_tentative(
+    open_page: OpenPage, joker: str
+) -> None:
+    page = open_page()
+
+    def doubt(case: dict[str, Any]) -> None:
+        case["clarification"] = None
+        case["readings"] = case["readings"][:1]
+        case["readings"][0]["confidence"] = 0.49
+
+    change_case(page, doubt)
+    page.goto(page.url.rstrip("/") + f"/q/{joker}")
+    page.wait_for_selector(".reading.large")
+    assert page.locator(".large h2").inner_text().startswith("Perhaps: ")
+
+
 def test_what_a_corpus_holds_is_text_and_never_markup(
     open_page: OpenPage, joker: str
 ) -> None:

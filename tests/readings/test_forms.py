@@ -74,11 +74,16 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 
 def test_a_title_that_is_the_answer_is_shown_with_its_passage() -> None:
     passage = Passage("p", "Dune", "It is a novel. It won a prize.")
-    shown = show_reading(Reading("Which?", "Dune", (Span(passage, 0, 0),)))
+    shown = show_reading(Reading("Which?", "Dune", (Span(passage, 0, 0),)), "Which?")
     assert (shown.title, shown.sentence) == ("Dune", passage.text)
     assert shown.start == shown.end
-    without = show_reading(Reading("Which?", "Dune", source="A list"))
-    assert (without.title, without.sentence, without.source) == ("", "", "A list")
+    without = show_reading(Reading("Which?", "Dune", source="A list"), "Which?")
+    assert (without.title, without.sentence) == ("", "")
+    assert without.source == "from “A list”"
+    labelled = show_reading(Reading("Which?", "Dune", label="of 1965"), "Which?")
+    assert labelled.source == "of 1965"
+    rewritten = show_reading(Reading("Which of 1965?", "Dune", label="x"), "Which?")
+    assert (rewritten.rewrite, rewritten.source) == ("Which of 1965?", "")
 
 
 def test_progress_is_the_share_of_the_form(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def _ask_until(
     for batch in journal.batches(1, report):
         question = batch[0]
         case = answerer.run([question.text])[0]
-        readings = tuple(map(show_reading, case.readings))
+        readings = tuple(show_reading(one, question.text) for one in case.readings)
         journal.add(question, {"readings": records.encode(readings)})
         taken += goal.takes(len(readings))
         if taken >= goal.questions:
@@ -137,8 +137,8 @@ def _choose(
     return chosen, counts
 
 
-def show_reading(reading: Reading) -> ShownReading:
-    """A reading with the sentence in which its answer stands."""
+def show_reading(reading: Reading, asked: str) -> ShownReading:
+    """A reading of the question that was asked, with the sentence in which its answer stands."""
     title = sentence = ""
     start = end = 0
     if reading.evidence:
@@ -148,7 +148,7 @@ def show_reading(reading: Reading) -> ShownReading:
     return ShownReading(
         rewrite=reading.question,
         answer=reading.answer,
-        source=reading.source,
+        source=reading.told_apart(asked) if reading.question == asked else "",
         title=title,
         sentence=sentence,
         start=start,

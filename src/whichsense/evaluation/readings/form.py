@@ -65,7 +65,7 @@ class ShownReading:
     rewrite: str
     answer: str
     source: str
-    """Where the answer comes from, if there is no rewrite."""
+    """What tells the answer apart, its label or where it comes from, if there is no rewrite."""
     title: str
     sentence: str
     """The sentence of the evidence that holds the answer, or the passage whose title is the answer; empty where there

@@ -76,7 +76,7 @@ def _question(number: int, question: JudgedQuestion) -> str:
 def _reading(number: int, rank: int, reading: ShownReading) -> str:
     parts = [text("h3", reading.rewrite), tag("p", text("b", reading.answer))]
     if reading.source:
-        parts.append(text("p", f"Without a rewrite; from: {reading.source}"))
+        parts.append(text("p", f"Without a rewrite: {reading.source}"))
     if reading.sentence or reading.title:
         title = text("cite", f"[{reading.title}]")
         parts.append(tag("blockquote", _marked(reading), " ", title))

@@ -44,14 +44,26 @@ class ReadingOutput:
     """One reading of the question."""
 
     question: Annotated[
-        str, Field(description="The question, reworded so that it has this answer.")
+        str,
+        Field(
+            description="The question, reworded so that it has this answer, or as asked."
+        ),
     ]
     answer: str
     confidence: Annotated[float, Field(description="A probability, from 0 to 1.")]
+    label: Annotated[
+        str, Field(description="The words of the text that name this answer's case.")
+    ]
     source: Annotated[
         str,
         Field(
             description="The title of the text it is from, where no rewording was found."
+        ),
+    ]
+    told_apart: Annotated[
+        str,
+        Field(
+            description="What tells it from other readings: the rewording, else the label, else the source."
         ),
     ]
     evidence: tuple[Evidence, ...]
@@ -86,7 +98,17 @@ class TurnOutput:
     message: str
     clarification: ClarificationOutput | None
     readings: Annotated[
-        tuple[ReadingOutput, ...], Field(description="Best first. Answers to give.")
+        tuple[ReadingOutput, ...],
+        Field(
+            description="Best first. Answers to give; where there are several, none of them is the answer."
+        ),
+    ]
+    dependence: Annotated[
+        str, Field(description="What to say before several readings. Else empty.")
+    ]
+    tentative: Annotated[
+        bool,
+        Field(description="Whether the only answer is not probable: say “perhaps”."),
     ]
     possible: Annotated[
         tuple[ReadingOutput, ...],
@@ -181,8 +203,10 @@ def turn_output(kept: KeptConversation) -> TurnOutput:
         question=case.question,
         message=turn.message,
         clarification=_clarification(asked) if asked else None,
-        readings=_readings(turn.readings),
-        possible=_readings(case.possible) if is_whole else (),
+        readings=_readings(turn.readings, case.question),
+        dependence=conversation.dependence,
+        tentative=turn.is_tentative,
+        possible=_readings(case.possible, case.question) if is_whole else (),
         nearest=_nearest(case.hits) if is_empty else (),
         notes=case.notes,
         stopped=case.stopped,
@@ -193,7 +217,7 @@ def turn_output(kept: KeptConversation) -> TurnOutput:
 
 def without_answers(output: TurnOutput) -> TurnOutput:
     """The question back alone."""
-    return replace(output, readings=(), possible=())
+    return replace(output, readings=(), possible=(), tentative=False)
 
 
 def explain_output(served: ServedCase) -> ExplainOutput:
@@ -236,7 +260,7 @@ def _clarification(clarification: Clarification) -> ClarificationOutput:
     return ClarificationOutput(f"{clarification.lead}?", tuple(options))
 
 
-def _readings(readings: Sequence[Reading]) -> tuple[ReadingOutput, ...]:
+def _readings(readings: Sequence[Reading], asked: str) -> tuple[ReadingOutput, ...]:
     rows = []
     for one in readings:
         evidence: dict[str, Evidence] = {}
@@ -247,7 +271,9 @@ def _readings(readings: Sequence[Reading]) -> tuple[ReadingOutput, ...]:
                 question=one.question,
                 answer=one.answer,
                 confidence=round(one.confidence, 3),
+                label=one.label,
                 source=one.source,
+                told_apart=one.told_apart(asked),
                 evidence=tuple(evidence.values())[:_MOST_EVIDENCE],
             )
         )

@@ -15,10 +15,6 @@ from whichsense.serve.mcp.outputs import (
 
 _MOST_POSSIBLE = 3  # that are named
 _LATE = "The time was up before there was an answer. Call the tool again, or `search`."
-_HEADS = {
-    "readings": "Every reading of the question:",
-    "possible": "Not probable, but possible:",
-}
 
 
 def turn_text(output: TurnOutput, *, has_buttons: bool = False) -> str:
@@ -29,9 +25,11 @@ def turn_text(output: TurnOutput, *, has_buttons: bool = False) -> str:
     elif output.shown == "nothing":
         blocks += _nothing(output)
     else:
-        head = _HEADS.get(output.shown, "")
-        blocks += [head] if head and output.readings else []
-        blocks += _readings(output.readings)
+        head = output.dependence
+        if output.shown == "possible" and output.readings:
+            head = "Not probable, but possible:"
+        blocks += [head] if head else []
+        blocks += _readings(output.readings, is_tentative=output.tentative)
     if output.clarification is None and output.possible and output.readings:
         blocks.append(_possible(output.possible))
     if output.shown == "more":
@@ -80,8 +78,6 @@ def _nothing(output: TurnOutput) -> list[str]:
     if output.stopped:
         return [_LATE]
     blocks = [f"The corpus has no probable answer to “{output.question}”."]
-    if output.possible:
-        blocks.append(_possible(output.possible))
     if output.nearest:
         lines = ["The nearest passages:"]
         for one in output.nearest:
@@ -94,14 +90,20 @@ def _nothing(output: TurnOutput) -> list[str]:
     return blocks
 
 
-def _readings(readings: Sequence[ReadingOutput], *, numbered: bool = True) -> list[str]:
+def _readings(
+    readings: Sequence[ReadingOutput],
+    *,
+    numbered: bool = True,
+    is_tentative: bool = False,
+) -> list[str]:
     blocks = []
     for number, one in enumerate(readings, 1):
         mark = ""
         if len(readings) > 1:
             mark = f"{number}. " if numbered else "- "
-        about = f"in “{one.source}”" if one.source else one.question
-        lines = [f"{mark}{one.answer} – {about} ({one.confidence:.0%})"]
+        perhaps = "Perhaps: " if is_tentative else ""
+        about = f" – {one.told_apart}" if one.told_apart else ""
+        lines = [f"{mark}{perhaps}{one.answer}{about} ({one.confidence:.0%})"]
         for evidence in one.evidence[:1]:
             lines.append(f"   “{evidence.quote}” {evidence.title} [{evidence.passage}]")
         blocks.append("\n".join(lines))

@@ -113,14 +113,16 @@ def _add_readings(page: Page, turn: Turn, conversation: Conversation) -> None:
     asked = case.question if case is not None else ""
     if turn.shown == "possible":
         page.add_block("Merely possible:")
-    elif turn.shown == "readings" and len(readings) > 1:
-        page.add_block("That depends on what is meant:")
+    elif conversation.dependence:
+        page.add_block(plain(conversation.dependence))
+    page.add_block()
+    if turn.is_tentative:
+        page.add("Perhaps: ")
     _add_answers(page, readings, asked)
 
 
 def _add_answers(page: Page, readings: Sequence[Reading], asked: str) -> None:
     """The answers, numbered where there are several, and a quotation of each passage behind them."""
-    page.add_block()
     spans: list[Span] = []
     for number, reading in enumerate(readings, 1):
         if len(readings) > 1:
@@ -139,11 +141,8 @@ def _add_answers(page: Page, readings: Sequence[Reading], asked: str) -> None:
 
 def _meant(reading: Reading, asked: str) -> str:
     """What an answer answers, where that is more than what was asked."""
-    if reading.source:
-        return f" – as asked, from “{plain(reading.source)}”"
-    if reading.question == asked:
-        return ""
-    return f" – *{plain(reading.question)}*"
+    told = reading.told_apart(asked)
+    return f" – *{plain(told)}*" if told else ""
 
 
 def _add_quotations(page: Page, spans: Sequence[Span]) -> None:
@@ -191,20 +190,17 @@ def _add_source(page: Page, passage: Passage, said: str = "") -> None:
 
 
 def _add_nothing(page: Page, conversation: Conversation) -> None:
-    """What is merely possible, or the passages that came nearest."""
+    """Why there is no answer, and the passages that came nearest."""
     case = conversation.case
     if case is None:
         return
     if case.stopped:
         page.add_block("The time was up before an answer was found. Ask again.")
-    elif case.possible:
-        page.add_block("No answer is probable. Merely possible:")
-        _add_answers(page, case.possible, case.question)
     elif case.hits:
         page.add_block("The documents that are searched here do not answer that.")
     else:
         page.add_block("Nothing like that is in the documents that are searched here.")
-    if not case.possible and case.hits:
+    if case.hits:
         page.add(" Nearest:")
         page.add_block()
         for hit in case.hits[:_NEAREST]:

@@ -1,7 +1,8 @@
 // Copy, share, say that something is wrong.
 import {post} from './api.js';
 import {announce, button, make} from './dom.js';
-import {inFullFirst, sureness} from './readings.js';
+import {inFullFirst, perhaps, sureness} from './readings.js';
+import {toldApart} from './talk.js';
 import {troubleLine} from './trouble.js';
 
 /** What can be done with an answer. `talk` is what is shown; `isKept`: the service keeps cases for good. */
@@ -56,7 +57,8 @@ const sourceOf = (reading) => inFullFirst(reading)[0]?.passage.title ?? reading.
 export function asText({question, found, story}) {
   const lines = [question, ''];
   for (const reading of found.readings) {
-    lines.push(reading.question, `  ${reading.answer} (${sureness(reading)}; ${sourceOf(reading)})`);
+    const how = `${sureness(reading)}; ${sourceOf(reading)}`;
+    lines.push(toldApart(reading, question) || question, `  ${perhaps(found.readings)}${reading.answer} (${how})`);
   }
   if (!found.readings.length) lines.push('No answer was found.');
   if (story) lines.push('', story.sentences.map((one) => one.sentence).join(' '));
@@ -67,7 +69,8 @@ export function asMarkdown({question, found, story, caseId}) {
   const lines = [`## ${escaped(question)}`, ''];
   found.readings.forEach((reading, i) => {
     const how = `*${sureness(reading)}*, ${escaped(sourceOf(reading))}`;
-    lines.push(`${i + 1}. ${escaped(reading.question)} **${escaped(reading.answer)}** (${how})`);
+    const told = escaped(toldApart(reading, question) || question);
+    lines.push(`${i + 1}. ${told} ${perhaps(found.readings)}**${escaped(reading.answer)}** (${how})`);
   });
   if (!found.readings.length) lines.push('No answer was found.');
   if (story) lines.push('', escaped(story.sentences.map((one) => one.sentence).join(' ')));

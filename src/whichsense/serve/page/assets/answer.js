@@ -2,10 +2,10 @@
 import {actionBar} from './actions.js';
 import {chosenLine, clarificationBlock, replyForm} from './clarify.js';
 import {count, fill, make} from './dom.js';
-import {possibleFold, readingEntry, senses} from './readings.js';
+import {perhaps, possibleFold, readingEntry, senses} from './readings.js';
 import {Replies} from './reply.js';
 import {StoryArea} from './story.js';
-import {leadOf, nearestPassage, notesOf, same, whyNothing} from './talk.js';
+import {dependence, leadOf, nearestPassage, notesOf, same, whyNothing} from './talk.js';
 
 const NEAREST = 3;
 
@@ -43,7 +43,7 @@ export class Answer {
       message && make('p', {class: 'message'}, message),
       this.clarification.element,
       make('section', {class: 'all', 'aria-label': 'All readings'},
-        make('h2', {class: 'divider'}, count(found.readings.length, 'reading')), senses(question, found.readings)),
+        make('h2', {class: 'divider'}, dependence(clarification)), senses(question, found.readings)),
       possibleFold(question, found.possible),
     ];
   }
@@ -57,8 +57,9 @@ export class Answer {
     return [
       chosen && clarification && chosenLine(leadOf(clarification), chosen.label, () => this.change()),
       message && make('p', {class: 'message'}, message),
+      !chosen && shown.length > 1 && make('h2', {class: 'divider'}, dependence(clarification)),
       shown.length === 1
-        ? readingEntry(question, shown[0], {large: true, isPossible})
+        ? readingEntry(question, shown[0], {large: true, isPossible, before: isPossible ? '' : perhaps(shown)})
         : senses(question, shown, isPossible),
       chosen && !clarification && replyForm((text) => this.replies.send({text}, text)),
       rest.length > 0 && make('details', {class: 'fold'},
@@ -76,7 +77,6 @@ export class Answer {
       make('p', {}, message || whyNothing(found)),
       nearest.length > 0 && make('h3', {class: 'divider'}, 'What comes nearest'),
       nearest.length > 0 && make('ul', {class: 'nearest'}, nearest),
-      possibleFold(question, found.possible),
       isPending && replyForm((text) => this.replies.send({text}, text), 'Say it in other words'));
   }
 

@@ -10,7 +10,7 @@ let view = null;
 
 /** Change the address; `replace`: it names the same thing as before. */
 function go(path, replace = false) {
-  if (path === location.pathname) return;
+  if (path === location.pathname + location.search) return;
   history[replace ? 'replaceState' : 'pushState'](null, '', path);
 }
 

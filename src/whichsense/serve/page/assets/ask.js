@@ -6,6 +6,7 @@ import {remember} from './history.js';
 import {QuestionForm} from './question.js';
 import {Stages} from './stages.js';
 import {corpusLine, summary, talkOf} from './talk.js';
+import {Threshold} from './threshold.js';
 import {trouble} from './trouble.js';
 
 // Questions to the embedded corpora; of another corpus nothing is known.
@@ -30,9 +31,10 @@ export class AskView {
     this.form = new QuestionForm({
       example: examples[0], describedBy: 'corpus', submit: (question) => this.ask(question),
     });
+    this.threshold = new Threshold(() => this.restrict());
     this.results = make('div', {class: 'results'});
     this.view = make('div', {class: 'ask empty'},
-      this.form.form, this.form.length,
+      this.form.form, this.form.length, this.threshold.element,
       make('p', {class: 'corpus quiet', id: 'corpus'}, corpusLine(this.info)),
       examples.length > 1 && make('ul', {class: 'examples'}, examples.slice(1).map((text) =>
         make('li', {}, button(text, () => this.ask(text), {class: 'link'})))),
@@ -44,7 +46,14 @@ export class AskView {
 
   /** Ask, and show each stage as it ends. */
   async ask(question) {
-    await this.follow(question, () => this.stream('/v1/conversations', {question}));
+    const threshold = this.threshold.value;
+    await this.follow(question, () => this.stream('/v1/conversations', {question, threshold}));
+  }
+
+  /** Another threshold: it is kept in the address, and what is asked is asked again. */
+  async restrict() {
+    this.go(location.pathname + this.threshold.query, true);
+    if (this.answer) await this.ask(this.answer.talk.question);
   }
 
   /** Show a case again, from its link. */
@@ -88,7 +97,7 @@ export class AskView {
     this.setQuestion(talk.question);
     this.stages.finish(talk.found);
     remember(talk);
-    this.go(`/q/${talk.caseId}`, isSameAddress);
+    this.go(`/q/${talk.caseId}${this.threshold.query}`, isSameAddress);
     this.answer = new Answer(talk, {
       info: this.info,
       body: this.body,

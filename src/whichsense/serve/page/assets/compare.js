@@ -4,7 +4,7 @@ import {Problem, stream} from './api.js';
 import {EXAMPLES} from './ask.js';
 import {announce, button, count, fill, main, make} from './dom.js';
 import {QuestionForm} from './question.js';
-import {readingEntry} from './readings.js';
+import {perhaps, readingEntry} from './readings.js';
 import {Stages} from './stages.js';
 import {trouble} from './trouble.js';
 
@@ -159,7 +159,7 @@ class Column {
       const isAlone = other && !readingOf(other.found.readings, key);
       return make('li', {class: isAlone ? 'only' : null},
         isAlone && make('p', {class: 'only-line'}, make('mark', {}, `only ${this.system}`)),
-        readingEntry(question, reading));
+        readingEntry(question, reading, {before: perhaps(this.found.readings)}));
     }
     if (!other) return make('li', {class: 'absent'});
     const answer = readingOf(other.found.readings, key).answer;

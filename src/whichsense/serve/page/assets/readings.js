@@ -1,6 +1,7 @@
 // Readings: the rewrite, its answer, how sure, the evidence.
 import {count, make} from './dom.js';
 import {nameOf, passageLink} from './passage.js';
+import {toldApart} from './talk.js';
 import {marked, markedRewrite, placesOf, sentenceOf, tellingKeys, unitOffset} from './text.js';
 
 const ALMOST_CERTAIN = 0.9;
@@ -12,21 +13,27 @@ export function sureness(reading, isPossible = false) {
   return reading.confidence >= ALMOST_CERTAIN ? 'almost certain' : 'likely';
 }
 
-/** One reading. `number` is its place among the senses; `large` where it is the only answer. */
-export function readingEntry(question, reading, {number = 0, large = false, isPossible = false} = {}) {
-  const keys = tellingKeys(question, reading.question);
+/** What stands before an only answer that is not probable. A score below 0 is no probability. */
+export function perhaps(readings) {
+  const [{confidence} = {}, ...others] = readings;
+  return !others.length && confidence >= 0 && confidence < LIKELY ? 'Perhaps: ' : '';
+}
+
+/** One reading. `number` is its place among the senses; `large` where it is the only answer, after `before`. */
+export function readingEntry(question, reading, {number = 0, large = false, isPossible = false, before = ''} = {}) {
+  const keys = tellingKeys(question, `${reading.question} ${reading.label}`);
   return make(number ? 'li' : 'div', {class: large ? 'reading large' : 'reading', value: number || null},
     rewriteLine(question, reading),
-    make(large ? 'h2' : 'h3', {class: 'answer'}, reading.answer),
+    make(large ? 'h2' : 'h3', {class: 'answer'}, before && make('span', {class: 'quiet'}, before), reading.answer),
     sureLine(reading, isPossible),
     reading.evidence.length > 0 && evidence(reading, keys));
 }
 
 function rewriteLine(question, reading) {
-  const isSame = reading.question === question;
-  if (isSame && !reading.source) return null;
-  return make('p', {class: 'rewrite'}, markedRewrite(question, reading.question),
-    isSame && [' ', make('span', {class: 'quiet'}, `as ${reading.source} has it`)]);
+  const told = toldApart(reading, question);
+  if (!told) return null;
+  if (told === reading.question) return make('p', {class: 'rewrite'}, markedRewrite(question, told));
+  return make('p', {class: 'rewrite'}, reading.label ? make('mark', {}, told) : make('span', {class: 'quiet'}, told));
 }
 
 function sureLine(reading, isPossible) {

@@ -70,7 +70,8 @@ export class Replies {
     this.answer.body.prepend(waiting);
     try {
       const path = `/v1/conversations/${await this.conversation(signal)}/replies`;
-      const data = await stream(path, body, () => {}, {signal});
+      const {threshold} = talk.found.policy; // of a new question, too
+      const data = await stream(path, {...body, threshold}, () => {}, {signal});
       if (!signal.aborted) this.turn(data, label);
     } catch (problem) {
       if (signal.aborted) return;
@@ -82,8 +83,9 @@ export class Replies {
   /** The id of the conversation. One that is not there yet is begun. */
   async conversation(signal) {
     const {talk} = this;
+    const {threshold} = talk.found.policy;
     if (!talk.conversationId) {
-      const begun = await stream('/v1/conversations', {question: talk.question}, () => {}, {signal});
+      const begun = await stream('/v1/conversations', {question: talk.question, threshold}, () => {}, {signal});
       talk.conversationId = begun.id;
     }
     return talk.conversationId;

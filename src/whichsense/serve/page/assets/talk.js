@@ -23,6 +23,18 @@ export function talkOf(data, caseId = '') {
 }
 
 export const leadOf = (clarification) => clarification.question.split(':')[0].replace(/[?\s]+$/, '');
+/** What tells a reading from others of the question: its rewrite, else its label, else its source. */
+export function toldApart({question: rewrite, label, source}, question) {
+  if (rewrite !== question) return rewrite;
+  return label || (source && `from “${source}”`);
+}
+
+/** What the answer of an ambiguous question depends on: the category of its question back, if there is one. */
+export function dependence(clarification) {
+  const category = clarification?.category ?? 'one';
+  return `This depends on ${['', 'one'].includes(category) ? 'what is meant' : `the ${category}`}.`;
+}
+
 export const same = (one, other) => one.answer === other.answer && one.question === other.question;
 
 export function summary(found) {
