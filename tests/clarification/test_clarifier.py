@@ -208,3 +208,30 @@ def test_the_whole_pipeline_asks_offline() -> None:
 
     clarification = whichsense.load().clarify("Who played the Joker?")
     assert len(labels_of(clarification)) > 1
+
+
+def test_a_label_is_offered_before_a_rewrite_and_before_a_source() -> None:
+    question = "How much leave is there?"
+    readings = (
+        Reading(question, "30 days", label="in Finland", source="Policy"),
+        Reading(f"{question[:-1]} in Malta?", "24 days", label="in Malta"),
+    )
+    clarification = clarify(Case(question, readings=readings))
+    assert labels_of(clarification) == ["in Finland", "in Malta"]
+    assert clarification is not None
+    assert clarification.question == "Which country: in Finland, or in Malta?"
+    sourced = Reading(question, "26 days", source="Handbook of Uruguay")
+    rewritten = Reading("How much leave is there in Austria?", "25 days")
+    mixed = clarify(Case(question, readings=(readings[0], rewritten, sourced)))
+    labels = labels_of(mixed)
+    assert labels[0] == "in Finland" and labels[2] == "Handbook of Uruguay"
+    assert "Austria" in labels[1]
+
+
+def test_a_label_tells_a_reading_apart_without_a_source() -> None:
+    question = "How much leave is there?"
+    labelled = Reading(question, "30 days", label="for trainees")
+    other = Reading("How much leave is there in Malta?", "24 days")
+    assert clarify(Case(question, readings=(labelled, other))) is not None
+    bare = Reading(question, "30 days")
+    assert clarify(Case(question, readings=(bare, other))) is None

@@ -119,11 +119,11 @@ def _one_by_one(tellings: Sequence[Telling]) -> list[list[Citation]]:
     for telling in tellings:
         text, passage = telling.sentence
         if telling.is_attributed:
-            answers = []
+            attributed_here = []
             for other in tellings:
                 if other.is_attributed and other.passage.id == passage.id:
-                    answers.append(other.reading.answer)
-            text = attributed(answers, passage)
+                    attributed_here.append(other.reading)
+            text = attributed(attributed_here, passage)
         is_told = text in seen
         seen.add(text)
         groups.append([] if is_told else [Citation(text, (passage,))])

@@ -78,7 +78,7 @@ class Telling:
             return self.stated.text, self.passage
         if self.answer_fact is not None and self.is_relevant:
             return self.answer_fact.text, self.answer_fact.passage
-        return attributed([self.reading.answer], self.passage), self.passage
+        return attributed([self.reading], self.passage), self.passage
 
     def adds(self, fact: Fact, told: frozenset[str]) -> bool:
         """Whether a fact says enough that the text before, of which `told` are the stems, does not."""
@@ -97,14 +97,18 @@ class Telling:
         return len(shared) >= _SAME * len(stated)
 
 
-def attributed(answers: Sequence[str], passage: Passage) -> str:
-    """Answers by the title of the passage in which they were found.
+def attributed(readings: Sequence[Reading], passage: Passage) -> str:
+    """Say the answers, each with its label, by the title of the passage in which they were found.
 
-    >>> attributed(["1989", "1990"], Passage("1", "Dates", ""))
-    'The answers found in “Dates” are 1989 and 1990.'
+    >>> readings = [Reading("When?", "1989", label="in Malta"), Reading("When?", "1990")]
+    >>> attributed(readings, Passage("1", "Dates", ""))
+    'The answers found in “Dates” are 1989 (in Malta) and 1990.'
     """
     title = clean(passage.title)
-    names = [clean(answer) for answer in answers]
+    names = []
+    for reading in readings:
+        label = f" ({clean(reading.label)})" if reading.label else ""
+        names.append(f"{clean(reading.answer)}{label}")
     if len(names) > 1:
         where = f" in “{title}”" if title else ""
         return f"The answers found{where} are {join(names)}."
