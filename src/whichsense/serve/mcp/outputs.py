@@ -44,10 +44,7 @@ class ReadingOutput:
     """One reading of the question."""
 
     question: Annotated[
-        str,
-        Field(
-            description="The question, reworded so that it has this answer, or as asked."
-        ),
+        str, Field(description="The question, reworded for this answer, or as asked.")
     ]
     answer: str
     confidence: Annotated[float, Field(description="A probability, from 0 to 1.")]
@@ -55,16 +52,10 @@ class ReadingOutput:
         str, Field(description="The words of the text that name this answer's case.")
     ]
     source: Annotated[
-        str,
-        Field(
-            description="The title of the text it is from, where no rewording was found."
-        ),
+        str, Field(description="The title of its text, where there is no rewording.")
     ]
     told_apart: Annotated[
-        str,
-        Field(
-            description="What tells it from other readings: the rewording, else the label, else the source."
-        ),
+        str, Field(description="What tells it from the others: one of these three.")
     ]
     evidence: tuple[Evidence, ...]
 

@@ -10,8 +10,10 @@ from dataclasses import replace
 from math import prod
 
 from whichsense.models.compact.rewrite.forms.value_lists import names_one, values_beside
+from whichsense.text.function_words import SMALL_WORDS
 from whichsense.types import Candidate, Span
 
+_LEADING_ON = SMALL_WORDS | {"up"}
 _SHARED = 0.9  # a value beside a right one is right; of 608 questions over documents
 
 
@@ -46,8 +48,20 @@ def label_in_list(question: str, candidate: Candidate) -> str:
             return ""
         for value in values:
             if value.start < best.end and best.start < value.end:
-                return value.label
+                return _without_end(value.label)
     return ""
+
+
+def _without_end(label: str) -> str:
+    """A label without the small words that lead on to its value.
+
+    >>> _without_end("Skerry 12 up to"), _without_end("in Malta")
+    ('Skerry 12', 'in Malta')
+    """
+    parts = label.split()
+    while parts and parts[-1].lower() in _LEADING_ON:
+        parts.pop()
+    return " ".join(parts)
 
 
 def _find(candidates: Sequence[Candidate], span: Span) -> Candidate | None:
