@@ -90,7 +90,7 @@ class Pipeline:
         return self.run([question], limits=limits, on_stage=on_stage)[0]
 
     def readings(self, question: str) -> tuple[Reading, ...]:
-        """Every probable reading of a question, best first."""
+        """Every reading of a question that is shown, best first."""
         return self.ask(question).readings
 
     def clarify(self, question: str | Case) -> Clarification | None:

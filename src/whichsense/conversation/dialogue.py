@@ -156,7 +156,7 @@ def explain(pipeline: Pipeline, conversation: Conversation) -> Conversation:
 
 
 def show_readings(conversation: Conversation) -> Conversation:
-    """The next turn: every probable reading."""
+    """The next turn: every reading that is shown."""
     readings = _case_of(conversation).readings
     return conversation.with_turn(Turn("", Intent(SKIP), READINGS, readings=readings))
 

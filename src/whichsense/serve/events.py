@@ -22,7 +22,7 @@ _FILLED = {
     "detect": ("ambiguous", "is_ambiguous"),
     "disambiguate": ("readings",),
     "round trip": ("readings",),
-    "verify": ("readings", "possible"),
+    "verify": ("readings", "possible", "is_ambiguous"),
     "clarify": ("clarification",),
     "summarize": ("long_answer",),
 }
@@ -31,7 +31,7 @@ _DONE = {
     "retrieve": ("Found", "passages", "passage"),
     "read": ("Found", "answers", "candidate answer"),
     "disambiguate": ("Found", "readings", "reading"),
-    "verify": ("Checked:", "readings", "probable reading"),
+    "verify": ("Checked:", "readings", "reading"),
     "summarize": ("Wrote the long answer", "", ""),
 }
 _COUNTED = {

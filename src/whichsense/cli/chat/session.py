@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from whichsense.pipeline import Pipeline
 
 COMMANDS = {
-    "/readings": "every probable reading of the question",
+    "/readings": "every reading of the question that is shown",
     "/all": "those that are merely possible, too",
     "/sources": "the passages behind what was shown last",
     "/explain": "the whole story in one paragraph, with sources",

@@ -13,7 +13,7 @@ from whichsense.types import Case, Option
 
 
 def has_differing_answers(case: Case) -> bool:
-    """Whether at least two probable readings have answers that do not mean the same."""
+    """Whether at least two readings have answers that do not mean the same."""
     answers = [reading.answer for reading in case.readings]
     weights = [reading.confidence for reading in case.readings]
     return len(group_answers(answers, weights)) > 1

@@ -53,7 +53,11 @@ def _ask_again(talk: Talk, case: Case) -> list[Reading]:
     letter, and counts for nothing.
     """
     letters = string.ascii_uppercase[: len(case.readings) + 1]
-    asked = [one for one in case.readings if one.question != case.question]
+    # For people the question as it was asked tells nothing of a reading without a rewrite.
+    asked = []
+    for one in case.readings:
+        if one.question != case.question or not case.policy.careful:
+            asked.append(one)
     questions = [case.question, *(one.question for one in asked)]
     table = _answer_table(case.readings, letters)
     requests = []
@@ -114,14 +118,21 @@ def _against_habit(
 
 
 def _weigh_reading(case: Case, reading: Reading, own: float, trust: float) -> Reading:
-    """A reading whose rewrite was asked again: for people without a rewrite that is probably false by both, what the
-    encoder says of it and what the model chose; for benchmarks with a confidence that counts the choice."""
-    again = reading.asked_again
-    true = weigh(1.0 if again is None else again.own, own, trust)
+    """A reading whose rewrite was asked again. For people it loses a rewrite that is probably false by what the encoder
+    and the model chose; for benchmarks its confidence counts the model's choice."""
     if not case.policy.careful:
-        return replace(reading, confidence=reading.confidence * true)
-    if true >= _TRUE_OVER:
+        return replace(reading, confidence=reading.confidence * weigh(1.0, own, trust))
+    if weigh(_encoder_choice(reading), own, trust) >= _TRUE_OVER:
         return reading
     titles = [span.passage.title for span in reading.evidence]
     source = titles[0] if titles else ""
     return replace(reading, question=case.question, source=source, asked_again=None)
+
+
+def _encoder_choice(reading: Reading) -> float:
+    """How probable the encoder finds the answer of a rewrite beside the likeliest other one; at least as probable as
+    not, for it gives no other rewrite."""
+    again = reading.asked_again
+    if again is None or not again.own:
+        return _TRUE_OVER
+    return max(_TRUE_OVER, again.own / (again.own + again.other))

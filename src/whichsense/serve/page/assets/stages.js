@@ -8,7 +8,7 @@ const PARTS = [
   {stages: ['detect', 'disambiguate', 'round trip'], before: 'readings',
     after: (counts) => count(counts.readings + counts.possible, 'reading')},
   {stages: ['verify'], before: 'check',
-    after: (counts) => counts.possible && counts.readings ? `${counts.readings} probable` : 'checked'},
+    after: (counts) => counts.possible && counts.readings ? `${counts.readings} shown` : 'checked'},
 ];
 // What goes on after a stage has ended.
 const NEXT = {
