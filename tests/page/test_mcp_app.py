@@ -139,6 +139,7 @@ def test_a_button_chooses_and_the_model_is_told(open_host: OpenHost) -> None:
 def test_several_all_and_own_words(open_host: OpenHost) -> None:
     view = view_of(open_host())
     view.get_by_role("checkbox").first.check()
+    offered = view.get_by_role("checkbox").count()
     several = view.get_by_role("button", name="Show the ticked ones")
     assert several.is_hidden(), "one is chosen by its button"
     view.get_by_role("checkbox").nth(1).check()
@@ -149,7 +150,7 @@ def test_several_all_and_own_words(open_host: OpenHost) -> None:
     view = view_of(open_host())
     view.get_by_role("button", name="All of them").click()
     view.locator(".answer").first.wait_for()
-    assert view.locator(".answer").count() == 4
+    assert view.locator(".answer").count() == offered
 
     view = view_of(open_host())
     view.get_by_placeholder("Or in your own words").fill("the one of 2008")
@@ -167,7 +168,7 @@ def test_a_host_without_tools_passes_the_choice_on(open_host: OpenHost) -> None:
 
 
 def test_what_needs_no_choice_is_shown(open_host: OpenHost) -> None:
-    view = view_of(open_host("Who discovered oxygen?"))
+    view = view_of(open_host("Who directed the 1976 version of King Kong?"))
     view.locator(".answer").wait_for()
     assert view.locator("h1").count() == 0
     view = view_of(open_host("Is there zzzz qqqq?"))

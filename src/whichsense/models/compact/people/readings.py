@@ -30,7 +30,9 @@ from whichsense.types import FOR_PEOPLE, AskedAgain, Candidate, Policy, Reading
 
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 _JUDGED = 8  # candidates that the verifier judges
-_MOST = 5  # answers that are rewritten, if they are not probable enough to be shown
+_MOST = (
+    5  # answers that are rewritten, and those that reach a threshold of the policy's
+)
 # The least probability of an answer that is shown, where the policy names none: on judged readings the best balance of
 # what is right and what is missed, for each kind of corpus.
 _SHOWN_OVER_IN_SMALL = 0.3
@@ -84,11 +86,11 @@ def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
         return []
     if scene.is_small:
         judged = complete_lists(scene.evidence.question, judged)
-    least = _shown_over(scene, policy)
+    wanted = policy.threshold or 1.0
     considered = []
     for rank, one in enumerate(judged):
-        is_possible = rank < _MOST and one.score >= _CONSIDERED_OVER
-        if is_possible or one.score >= least:
+        is_likely = rank < _MOST and one.score >= _CONSIDERED_OVER
+        if is_likely or one.score >= wanted:
             considered.append(one)
     return join_named_together(considered) or judged[:1]
 
