@@ -22,7 +22,10 @@ from whichsense.text.words import normalize
 RECIPES = Path(__file__).parents[1] / "recipes"
 MOVED = "Where did the works committee decide to move the paint shop?"
 # Words with a capital that any two sets of documents share.
-COMMON = {"english", "finnish", "gate", "mutual", "severity", "union"}
+COMMON = set(
+    "america austria climate english european finnish gate german graz kettle mutual professor severity sick spanish "
+    "union wharf".split()
+)
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -96,15 +99,33 @@ def test_answers_of_a_question_differ() -> None:
             aliases |= own
 
 
+def read_firms() -> list[dict[str, Any]]:
+    return [
+        row
+        for path in sorted((RECIPES / "firms").glob("*.jsonl"))
+        for row in rows(path)
+    ]
+
+
+def learnt_documents() -> dict[str, str]:
+    """All texts of the folders of dry documents: what is said, and what is asked."""
+    said, asked = [], []
+    said.append((RECIPES / "documents" / "passages.jsonl").read_text(encoding="utf-8"))
+    for name in ("questions", "rewrites"):
+        path = RECIPES / "documents" / f"{name}.jsonl"
+        asked.append(path.read_text(encoding="utf-8"))
+    for firm in read_firms():
+        said += [f"{row['title']} {row['text']}" for row in firm["documents"]]
+        asked += [row["q"] for row in firm["questions"]] + firm["none"]
+    return {"said": "\n".join(said), "asked": "\n".join(asked)}
+
+
 def test_no_name_is_shared_with_the_documents_to_learn_from() -> None:
     handbook = "\n".join(f"{row['title']}\n{row['text']}" for row in DOCUMENTS.values())
-    learnt = {}
-    for name in ("passages", "questions", "rewrites"):
-        path = RECIPES / "documents" / f"{name}.jsonl"
-        learnt[name] = path.read_text(encoding="utf-8")
+    learnt = learnt_documents()
     # A name is a capitalised word within a sentence that no document has in lower case.
     capitalised = set(re.findall(r"(?<=[a-z,;:(] )[A-Z][a-z]{3,}\b", handbook))
-    plain = set(re.findall(r"\b[a-z]+\b", handbook + learnt["passages"]))
+    plain = set(re.findall(r"\b[a-z]+\b", handbook + learnt["said"]))
     names = {word.lower() for word in capitalised} - plain
     assert {"kelvane", "brantholm", "oldani"} <= names
     # Many questions are in lower case, names too.
@@ -125,6 +146,30 @@ def test_no_question_is_a_near_copy_of_one_to_learn_from(folder: str) -> None:
     for _, row in read_jsonl(path):
         learnt.extend(rewrite["question"] for rewrite in row.get("true", ()))
     assert find_near_duplicates(sorted(asked), learnt) == {}
+
+
+def test_no_question_is_a_near_copy_of_one_of_a_firm() -> None:
+    asked = {row["question"] for row in ASKED}
+    for row in QUESTIONS:
+        asked.update(pair["question"] for pair in readings(row))
+    learnt = []
+    for firm in read_firms():
+        learnt += firm["none"]
+        for row in firm["questions"]:
+            learnt += [row["q"], *(one["r"] for one in row["a"] if one.get("r"))]
+    assert len(learnt) > 10_000
+    assert find_near_duplicates(sorted(asked), learnt) == {}
+
+
+def test_answers_and_labels_of_firms_are_copies() -> None:
+    for firm in read_firms():
+        documents = {row["id"]: row for row in firm["documents"]}
+        for row in firm["questions"]:
+            for answer in row["a"]:
+                document = documents[answer["d"]]
+                assert answer["x"][0] in document["text"], (firm["id"], row["q"])
+                label = answer.get("l", "")
+                assert label in document["text"] or label in document["title"]
 
 
 def test_no_recipe_learns_from_it() -> None:

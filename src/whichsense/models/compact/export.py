@@ -27,18 +27,16 @@ class GraphFile(NamedTuple):
 
 
 VERIFIER = "verifier."
-PEOPLE = "people."
 GRAPHS = {
     "early.onnx": GraphFile(encoder_onnx.early),
     "late.onnx": GraphFile(encoder_onnx.late),
     "verdict.onnx": GraphFile(encoder_onnx.verdict),
     "writer.onnx": GraphFile(graph.writer),
 }
-# A folder without them asks again with the encoder's own late half, and writes for people with the one writer.
+# A folder without them asks again with the encoder's own late half.
 MORE_GRAPHS = {
     "verifier.onnx": GraphFile(encoder_onnx.late, VERIFIER),
     "verifier-verdict.onnx": GraphFile(encoder_onnx.verdict, VERIFIER),
-    "people-writer.onnx": GraphFile(graph.writer, PEOPLE),
 }
 CONFIG, EMBEDDINGS = "config.json", "embeddings.npz"
 SCORER, TRUST = "scorer.json", "trust.json"
@@ -58,7 +56,7 @@ def export(
     """Write a model's weights and shape to a folder.
 
     `weights` are numpy arrays under the names of `CompactNet.state_dict()`, the writer's with "writer." in front, the
-    verifier's with "verifier.", those of the writer for people with "people.writer.": these two may be left out.
+    verifier's with "verifier."; the verifier may be left out.
     `shape` is a `CompactConfig` with the number of the writer's layers. `settings` is added to config.json: name,
     frequent word pieces, provenance.
     """

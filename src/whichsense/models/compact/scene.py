@@ -14,6 +14,7 @@ from whichsense.errors import WhichsenseError
 from whichsense.models.compact.encoder.inputs import answer_ids
 from whichsense.models.compact.encoder.lazy import once
 from whichsense.models.compact.encoder.runtime import WEIGHTS, CompactModel, Floats
+from whichsense.models.compact.label.labeller import LABEL, Labeller
 from whichsense.models.compact.reader import candidates
 from whichsense.models.compact.reader.candidates import Answer, Evidence
 from whichsense.models.compact.reading import (
@@ -48,8 +49,9 @@ class ModelParts:
         return Writer(self.model)
 
     @once
-    def people_writer(self) -> Writer:
-        return Writer(self.model, for_people=True)
+    def labeller(self) -> Labeller | None:
+        """None for a folder of a model that was trained without one."""
+        return None if self.model.lacks(LABEL) else Labeller(self.model)
 
     @once
     def scorer(self) -> Scorer:
@@ -98,8 +100,8 @@ class Compact:
         return self.parts.writer
 
     @property
-    def people_writer(self) -> Writer:
-        return self.parts.people_writer
+    def labeller(self) -> Labeller | None:
+        return self.parts.labeller
 
     @property
     def scorer(self) -> Scorer:
@@ -112,7 +114,8 @@ class Compact:
     def load(self) -> None:
         """Load everything now, and raise what cannot be loaded."""
         self.model.prepare()
-        self.people_writer.prepare()
+        if self.labeller is not None:
+            self.labeller.prepare()
 
     def prepare(self) -> threading.Thread:
         """Begin to load everything in a thread: imports and a search leave a core free. What cannot be loaded raises

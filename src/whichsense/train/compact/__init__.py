@@ -1,4 +1,4 @@
-"""Training of the compact model. Eleven recipes build on each other, and `whichsense train compact` runs them all:
+"""Training of the compact model. Ten recipes build on each other, and `whichsense train compact` runs them all:
 
     compact-teacher      a large encoder learns to rank and read lists of passages
     compact-reader       the small encoder learns the same, also from the teacher's soft labels
@@ -8,11 +8,10 @@
     compact-asked        the encoder learns from the synthetic questions, too
     compact-topics       the encoder learns from topics whose gold answers are complete
     compact-verifier     a second late half of the encoder learns to ask rewrites again
-    compact-people-first a second writer, for people, learns to restore more text
-    compact-people       that writer learns rewrites that were written for the very passages
     compact              the writer learns rewrites; the weights folder is exported, scorer and trust are fitted
+    compact-label        layers over the verifier learn which words of the evidence name an answer's case
 
-All learn from the same lists: questions of several datasets, each with passages of an index. The room has five parts:
-`data` builds lists and batches, `encoder`, `writer` and `verifier` hold the tasks, `scorer` fits the scorer; the trust
-is fitted in `verifier`.
+All learn from the same lists: questions of several datasets, each with passages of an index. The room has six parts:
+`data` builds lists and batches, `encoder`, `writer`, `verifier` and `label` hold the tasks, `scorer` fits the scorer;
+the trust is fitted in `verifier`.
 """

@@ -30,9 +30,9 @@ TASKS = {
     "compact-encoder": "compact.encoder.encoder",
     "compact-writer": "compact.writer.writer",
     "compact-asker": "compact.writer.asker",
-    "compact-people": "compact.writer.people",
     "compact-verifier": "compact.verifier.task",
     "compact-support": "compact.support.task",
+    "compact-label": "compact.label.task",
     "compact": "compact.writer.compact",
 }
 

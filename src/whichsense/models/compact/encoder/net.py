@@ -59,7 +59,7 @@ class Attention(nn.Module):
         return output
 
 
-class _CompactLayer(nn.Module):
+class CompactLayer(nn.Module):
     """BERT's layer: attention and feed-forward, each followed by its LayerNorm. All four inputs are quantized."""
 
     def __init__(self, config: CompactConfig) -> None:
@@ -124,7 +124,7 @@ class CompactEncoder(nn.Module):
         self.places = nn.Embedding(config.positions, config.width)
         self.types = nn.Embedding(2, config.width)
         self.norm = nn.LayerNorm(config.width, config.epsilon)
-        self.layers = nn.ModuleList(_CompactLayer(config) for _ in range(config.layers))
+        self.layers = nn.ModuleList(CompactLayer(config) for _ in range(config.layers))
 
     def embed(self, ids: Tensor, types: Tensor) -> Tensor:
         places = self.places.weight[: ids.shape[-1]]

@@ -7,21 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from whichsense.models.compact.people.asking import Asked, log_odds
-from whichsense.models.compact.people.proposals import (
-    CONDITION,
-    TITLE,
-    WRITER,
-    Proposal,
-)
 from whichsense.models.compact.reader.candidates import Answer
 from whichsense.models.compact.rewrite.support import Support
 from whichsense.models.compact.scene import Scene
 from whichsense.models.compact.scorer.choosing import change_features
 
 _LEAST = 1e-4
-_LIST_PROMISE = 2.0
-_TITLE_PROMISE = 2.0
-_CONDITION_PROMISE = 1.0
 
 
 def of_answer(scene: Scene, place: int, number: int, asked: Asked) -> dict[str, float]:
@@ -56,7 +47,7 @@ class RewriteView:
     """A rewrite of a question for the panel's answer of this number, and what is known of it."""
 
     question: str
-    proposal: Proposal
+    rewrite: str
     number: int
     asked: Asked
     before: Asked
@@ -73,7 +64,6 @@ class RewriteView:
         other = self.asked.other(number)
         own_before = self.before.own(number)
         other_before = self.before.other(number)
-        proposal = self.proposal
         return {
             "own": log_odds(own),
             "margin": _log_ratio(own, other),
@@ -84,13 +74,8 @@ class RewriteView:
             "verdict_margin": _margin(self.asked, number),
             "fluency": self.fluency,
             "apart": float(self._tells_apart()),
-            "is_title": float(proposal.source == TITLE),
-            "is_condition": float(proposal.source == CONDITION),
-            "is_writer": float(proposal.source == WRITER),
-            "likely": proposal.likely,
-            "drawn": proposal.drawn,
             "answers": math.log(len(self.asked.mass)),
-            **change_features(self.question, proposal.question),
+            **change_features(self.question, self.rewrite),
         }
 
     def _tells_apart(self) -> bool:
@@ -99,14 +84,7 @@ class RewriteView:
             if place != self.number:
                 others.append(support)
         own = self.supports[self.number]
-        return own.tells_apart(self.proposal.question, others)
-
-
-def promise(proposal: Proposal, fluency: float) -> float:
-    """How promising a proposal is before it is asked again: forms first, then what is likely and fluent."""
-    forms = {TITLE: _TITLE_PROMISE, CONDITION: _CONDITION_PROMISE}
-    base = forms.get(proposal.source, 2 * proposal.likely)
-    return base + _LIST_PROMISE * proposal.is_listed + 0.5 * fluency
+        return own.tells_apart(self.rewrite, others)
 
 
 def _log_ratio(value: float, beside: float) -> float:

@@ -17,14 +17,15 @@ from whichsense.models.compact.people.joining import (
     include_currency,
     join_named_together,
 )
-from whichsense.models.compact.people.lists import complete_lists, label_in_list
+from whichsense.models.compact.people.labels import find_labels
+from whichsense.models.compact.people.lists import complete_lists
 from whichsense.models.compact.people.proposals import Proposal, propose_rewrites
 from whichsense.models.compact.rewrite.resolving import candidates_of
 from whichsense.models.compact.rewrite.support import support
 from whichsense.models.compact.rewrite.targets import locate, telling
 from whichsense.models.compact.scene import Scene
 from whichsense.models.compact.scorer.choosing import Rewrite, added, key, together
-from whichsense.models.compact.scorer.trust import Standard, probability
+from whichsense.models.compact.scorer.trust import Standard
 from whichsense.text.words import words
 from whichsense.types import FOR_PEOPLE, AskedAgain, Candidate, Policy, Reading
 
@@ -42,7 +43,6 @@ _CONSIDERED_OVER = 0.15  # the least probability of an answer that is rewritten
 _HARDLY_ANSWERABLE = 0.1  # by the scorer: a hundredth of the answered questions over small corpora, a third of others
 _OF_ANOTHER_YEAR = 0.5  # right are 3 of 12 shown answers whose passage lacks the question's year, and 35 of 75 others
 _TRUE_OVER = 0.5  # a rewrite that is probably false is not given
-_LIST_TRUE = 0.9  # the label of a listed value belongs to it by form
 _FLUENT_OVER = 0.5  # nor is one that is probably bad English
 
 
@@ -117,20 +117,31 @@ def rewrite_answers(
     others: Sequence[Sequence[Proposal]] = (),
     policy: Policy = FOR_PEOPLE,
 ) -> list[Reading]:
-    """A reading for each answer, no two rewrites alike. Where nothing true and distinct can be said, the question stays
-    as it is and the reading names its source. An only answer needs no rewrite. `others` are rewrites of another
-    provider for each answer, which compete with those of forms and of the writer."""
+    """A reading for each answer, with its source and, where its evidence names one, its label; no two rewrites and no
+    two labels are alike. Where nothing true and distinct can be said, the question stays as it is. An only answer needs
+    neither. `others` are rewrites of another provider for each answer, which compete with the labels'."""
     question = scene.evidence.question
     readings = [_as_asked(scene, answer) for answer in answers]
     if len(answers) < 2:
         return [replace(reading, source="") for reading in readings]
     if not others and not _may_show_several(scene, answers, policy):
         return readings
-    chosen = together(_judge_all(scene, answers, others), partial(added, question))
-    for number, rewrite in enumerate(chosen):
+    targets = [locate(scene, answer, told=True) for answer in answers]
+    panel = Panel.of(scene, targets)
+    (before,) = panel.ask([question])
+    labels = find_labels(scene, answers, before)
+    told = []
+    for reading, label in zip(readings, labels, strict=True):
+        told.append(replace(reading, label=label.text if label else ""))
+    proposals = propose_rewrites(question, labels)
+    for own, more in zip(proposals, others, strict=False):
+        known = {key(proposal.question) for proposal in own}
+        own += [one for one in more if key(one.question) not in known]
+    judged = _judge_all(panel, before, proposals)
+    for number, rewrite in enumerate(together(judged, partial(added, question))):
         if isinstance(rewrite, _JudgedRewrite):
-            readings[number] = rewrite.of(readings[number])
-    return readings
+            told[number] = rewrite.of(told[number])
+    return told
 
 
 def _may_show_several(
@@ -172,83 +183,52 @@ def _spelt_like(question: str, rewrite: str) -> str:
 
 
 def _as_asked(scene: Scene, answer: Candidate) -> Reading:
-    """The reading of an answer without a rewrite, with its source, and with its label where it is a value of a list."""
-    question = scene.evidence.question
+    """The reading of an answer without a rewrite, with its source."""
     return Reading(
-        question,
+        scene.evidence.question,
         answer.answer,
         telling(answer.spans),
         answer.score,
         source=answer.spans[0].passage.title if answer.spans else "",
-        label=label_in_list(question, answer) if scene.is_small else "",
     )
 
 
 def _judge_all(
-    scene: Scene,
-    answers: Sequence[Candidate],
-    others: Sequence[Sequence[Proposal]] = (),
+    panel: Panel, before: Asked, proposals: Sequence[Sequence[Proposal]]
 ) -> list[list[_JudgedRewrite]]:
     """The rewrites of each answer that may be given, best first."""
-    targets = [locate(scene, answer, told=True) for answer in answers]
-    supports = [support(scene, target, policy=FOR_PEOPLE) for target in targets]
-    proposals = propose_rewrites(scene, targets, supports)
-    shortlists = _shorten(scene, proposals)
-    for shortlist, more in zip(shortlists, _shorten(scene, others), strict=False):
-        known = {key(proposal.question) for proposal, _ in shortlist}
-        shortlist += [pair for pair in more if key(pair[0].question) not in known]
-    panel = Panel.of(scene, targets)
-    question = scene.evidence.question
-    questions = [question]
-    for shortlist in shortlists:
-        questions += [proposal.question for proposal, _ in shortlist]
-    before, *asked = panel.ask(questions)
-    results = iter(asked)
-    trust = scene.compact.trust
+    scene = panel.scene
+    supports = [support(scene, target, policy=FOR_PEOPLE) for target in panel.targets]
+    shortlists = [
+        sorted(own, key=lambda one: -one.promise)[:_ASKED] for own in proposals
+    ]
+    texts = [proposal.question for own in shortlists for proposal in own]
+    asked = zip(panel.ask(texts), judge_fluency(scene, texts), strict=True)
     judged = []
     for number, shortlist in enumerate(shortlists):
-        rows = []
-        outcomes = []
-        for proposal, fluency in shortlist:
-            outcome = next(results)
-            view = features.RewriteView(
-                question, proposal, number, outcome, before, fluency, supports
-            )
-            rows.append(view.features)
-            outcomes.append(outcome)
-        true = probability(trust.true, rows)
-        fluent = probability(trust.fluent, rows)
         own = []
-        for place, (proposal, _) in enumerate(shortlist):
-            if proposal.is_listed:
-                true[place] = max(true[place], _LIST_TRUE)
-            if true[place] >= _TRUE_OVER and fluent[place] >= _FLUENT_OVER:
-                told = _tell(outcomes[place], number, fluent[place])
-                score = true[place] * fluent[place]
-                own.append(_JudgedRewrite(proposal.question, score, asked_again=told))
+        for proposal in shortlist:
+            outcome, fluency = next(asked)
+            view = features.RewriteView(
+                scene.evidence.question,
+                proposal.question,
+                number,
+                outcome,
+                before,
+                fluency,
+                supports,
+            )
+            true = scene.compact.trust.true.probabilities([view.features])[0]
+            fluent = scene.compact.trust.fluent.probabilities([view.features])[0]
+            if true >= _TRUE_OVER and fluent >= _FLUENT_OVER:
+                told = AskedAgain(outcome.own(number), outcome.other(number), fluent)
+                rewrite = _JudgedRewrite(
+                    proposal.question, true * fluent, asked_again=told
+                )
+                own.append(rewrite)
         own.sort(key=lambda rewrite: -rewrite.score)
         judged.append(own)
     return judged
-
-
-def _tell(asked: Asked, number: int, fluent: float) -> AskedAgain:
-    return AskedAgain(asked.own(number), asked.other(number), fluent)
-
-
-def _shorten(
-    scene: Scene, proposals: Sequence[Sequence[Proposal]]
-) -> list[list[tuple[Proposal, float]]]:
-    """The most promising proposals of each answer, which are asked again, with the logits of their fluency."""
-    texts = []
-    for own in proposals:
-        texts += [proposal.question for proposal in own]
-    logits = iter(judge_fluency(scene, texts))
-    shortlists = []
-    for own in proposals:
-        judged = [(proposal, next(logits)) for proposal in own]
-        judged.sort(key=lambda pair: -features.promise(*pair))
-        shortlists.append(judged[:_ASKED])
-    return shortlists
 
 
 def split_probable(

@@ -16,7 +16,7 @@ _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 _ANSWER = linear(probability=1.0)
 _ANSWERABLE = linear(answerable=1.0)
 _TRUE = linear(own=0.6, margin=0.3)
-_FLUENT = linear(is_title=1.0, is_condition=0.5, drawn=1.0)
+_FLUENT = linear(fluency=1.0)
 
 
 @dataclass(frozen=True)

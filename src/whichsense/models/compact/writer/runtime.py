@@ -75,15 +75,10 @@ class Writer:
     """Extends and scores sequences. It loads on first use."""
 
     model: CompactModel
-    for_people: bool = False
-    """Whether it writes what people read: its graph is another, if the folder has it."""
 
     @once
     def _session(self) -> Any:
-        name = "people-writer.onnx" if self.for_people else "writer.onnx"
-        if self.model.lacks(name):
-            name = "writer.onnx"
-        return self.model.session(name, self.model.threads)
+        return self.model.session("writer.onnx", self.model.threads)
 
     def prepare(self) -> None:
         """Load the graph now, not with the first rewrite."""

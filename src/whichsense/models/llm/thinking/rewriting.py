@@ -1,4 +1,4 @@
-"""Rewrites the question for each answer: samples of the language model compete with the embedded forms, and the
+"""Rewrites the question for each answer: samples of the language model compete with the answers' labels, and the
 embedded encoder asks each of them again."""
 
 from __future__ import annotations
@@ -9,12 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from whichsense.models.compact.people import readings as for_people
-from whichsense.models.compact.people.proposals import (
-    WRITER,
-    Proposal,
-    loses_word,
-    stumbles,
-)
+from whichsense.models.compact.people.proposals import Proposal
 from whichsense.models.compact.rewrite.support import Support, support
 from whichsense.models.compact.rewrite.targets import locate
 from whichsense.models.compact.scene import Compact, Scene
@@ -24,13 +19,13 @@ from whichsense.models.llm.fences import clean
 from whichsense.models.llm.replies import parse_object, texts_of
 from whichsense.models.llm.talk import Talk
 from whichsense.models.llm.windows import numbered_answers
+from whichsense.text.function_words import SMALL_WORDS
+from whichsense.text.porter import porter_stem
+from whichsense.text.words import words
 from whichsense.types import FOR_PEOPLE, Candidate, Case, Reading
 
 _MOST_TOKENS = 80
 _WARM = 0.8  # the temperature of all samples but the first
-_USUAL_LIKELY = (
-    -0.4
-)  # the mean log probability of a sample's tokens, where the server does not give it
 _LONGER = 14  # words that a rewrite may add
 _SCHEMA = {
     "type": "object",
@@ -58,8 +53,8 @@ def rewrite_answers(talk: Talk, case: Case, compact: Compact) -> Case:
     return replace(case, readings=tuple(readings), scratch=scene)
 
 
-def _draw(talk: Talk, case: Case) -> list[list[tuple[str, float]]]:
-    """For each answer the samples, each with the mean log probability of its tokens."""
+def _draw(talk: Talk, case: Case) -> list[list[str]]:
+    """For each answer the samples."""
     answers = case.answers
     count = talk.endpoint.settings.samples
     # The answers stand before the one to rewrite for: a server that keeps prompts reads them once for all calls.
@@ -74,7 +69,6 @@ def _draw(talk: Talk, case: Case) -> list[list[tuple[str, float]]]:
                     schema=_SCHEMA,
                     temperature=_WARM if seed else 0.0,
                     seed=seed,
-                    top_logprobs=1,
                     question=clean(case.question),
                     answers=listed,
                     number=str(number),
@@ -89,44 +83,53 @@ def _draw(talk: Talk, case: Case) -> list[list[tuple[str, float]]]:
     return samples
 
 
-def _understand(reply: Reply) -> tuple[str, float] | None:
+def _understand(reply: Reply) -> str | None:
     table = parse_object(reply.text) or {}
     texts = texts_of(table.get("question", []))
     if not texts:
         return None
-    likely = reply.mean_logprob
-    return texts[0], _USUAL_LIKELY if likely is None else likely
+    return texts[0]
 
 
 def _accept(
-    scene: Scene,
-    answers: Sequence[Candidate],
-    number: int,
-    samples: Sequence[tuple[str, float]],
+    scene: Scene, answers: Sequence[Candidate], number: int, samples: Sequence[str]
 ) -> list[Proposal]:
     """The samples that may be given for an answer: they say what its evidence says, and do not give it away."""
     question = scene.evidence.question
     target = locate(scene, answers[number], told=True)
     supported = support(scene, target, policy=FOR_PEOPLE)
-    counts = Counter(key(text) for text, _ in samples)
+    counts = Counter(key(text) for text in samples)
     proposals: dict[str, Proposal] = {}
-    for text, likely in samples:
+    for text in samples:
         rewrite = _as_question(text)
         name = key(rewrite)
         if name == key(question) or not is_acceptable(question, rewrite, supported):
             continue
         share = counts[key(text)] / len(samples)
-        proposals.setdefault(name, Proposal(rewrite, WRITER, likely, share))
+        proposals.setdefault(name, Proposal(rewrite, share))
     return list(proposals.values())
 
 
 def is_acceptable(question: str, rewrite: str, supported: Support) -> bool:
     """Whether a rewrite keeps the question's words and adds only what the evidence says of the answer."""
-    if loses_word(rewrite, question) or stumbles(rewrite, question):
+    if _loses_word(rewrite, question):
         return False
     if len(rewrite.split()) > len(question.split()) + _LONGER:
         return False
     return all(supported.holds(text) for text in inserted_texts(question, rewrite))
+
+
+def _loses_word(rewrite: str, question: str) -> bool:
+    """Whether a rewrite lacks a word of the question, other than small ones: it then mostly asks for something else.
+
+    >>> [_loses_word(one, "When was it ended?") for one in ("When was it ended in Rome?", "When was it declared?")]
+    [False, True]
+    """
+    after = Counter(map(porter_stem, words(rewrite)))
+    before = Counter(porter_stem(word) for word in words(question))
+    for word in SMALL_WORDS:
+        before.pop(porter_stem(word), None)
+    return bool(before - after)
 
 
 def inserted_texts(question: str, rewrite: str) -> list[str]:

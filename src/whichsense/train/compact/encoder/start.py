@@ -15,13 +15,7 @@ from torch import Tensor
 from whichsense.errors import BadInput
 from whichsense.models.compact.encoder.net import CompactConfig, CompactNet
 from whichsense.models.compact.encoder.runtime import WEIGHTS
-from whichsense.models.compact.export import (
-    CONFIG,
-    PEOPLE,
-    VERIFIER,
-    WORD_TOP,
-    WRITER_LAYERS,
-)
+from whichsense.models.compact.export import CONFIG, VERIFIER, WORD_TOP, WRITER_LAYERS
 from whichsense.models.compact.loading import load
 
 SHIPPED = "shipped"
@@ -29,7 +23,7 @@ NET = "net.pt"
 _SHAPE = "shape.json"
 _VOCABULARY = "vocab.txt"
 _WRITER = "writer."
-_NOT_ENCODER = (_WRITER, VERIFIER, PEOPLE)
+_NOT_ENCODER = (_WRITER, VERIFIER)
 _UNREADABLE = (
     OSError,
     EOFError,

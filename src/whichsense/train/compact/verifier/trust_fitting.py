@@ -19,7 +19,6 @@ from whichsense.errors import BadInput
 from whichsense.jobs.progress import Progress, silent
 from whichsense.models.compact.people import features
 from whichsense.models.compact.people.asking import Panel, judge_fluency
-from whichsense.models.compact.people.proposals import Proposal
 from whichsense.models.compact.rewrite.resolving import candidates_of
 from whichsense.models.compact.rewrite.support import support
 from whichsense.models.compact.rewrite.targets import locate
@@ -49,7 +48,7 @@ class MarkedRewrite:
     """A rewrite that was proposed for an answer, and a reader's marks."""
 
     answer: str
-    proposal: Proposal
+    rewrite: str
     right: bool
     true: bool
     apart: bool
@@ -66,18 +65,15 @@ def read_marks(path: Path) -> dict[str, list[MarkedRewrite]]:
                 marked[row["id"]].append(_parse_marks(row))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(
-            f"'{path}' cannot be read ({error!r}). Each line needs an id, an answer, a rewrite, where it comes from, "
-            "and the marks right, true, apart and fluent."
+            f"'{path}' cannot be read ({error!r}). Each line needs an id, an answer, a rewrite, and the "
+            "marks right, true, apart and fluent."
         ) from None
     return dict(marked)
 
 
 def _parse_marks(row: Mapping[str, Any]) -> MarkedRewrite:
-    proposal = Proposal(
-        row["rewrite"], row["source"], float(row["likely"]), float(row["drawn"])
-    )
     marks = [bool(row[name]) for name in ("right", "true", "apart", "fluent")]
-    return MarkedRewrite(row["answer"], proposal, *marks)
+    return MarkedRewrite(row["answer"], row["rewrite"], *marks)
 
 
 @dataclass
@@ -121,14 +117,14 @@ class TrustData:
             targets.append(locate(scene, Candidate(answer, 1.0), told=True))
         supports = [support(scene, target, policy=FOR_PEOPLE) for target in targets]
         question = scene.evidence.question
-        texts = [one.proposal.question for own in by_answer.values() for one in own]
+        texts = [one.rewrite for own in by_answer.values() for one in own]
         before, *asked = Panel.of(scene, targets).ask([question, *texts])
         results = zip(asked, judge_fluency(scene, texts), strict=True)
         for number, own in enumerate(by_answer.values()):
             for one in own:
                 outcome, fluency = next(results)
                 row = features.RewriteView(
-                    question, one.proposal, number, outcome, before, fluency, supports
+                    question, one.rewrite, number, outcome, before, fluency, supports
                 ).features
                 self.fluent.append((row, float(one.fluent)))
                 if one.right:

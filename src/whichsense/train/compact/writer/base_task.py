@@ -50,8 +50,6 @@ class WriterModel:
     verifier: str = ""
     """The model folder of compact-verifier, which is exported beside the writer. Empty: the verifier of `start`, if
     that has one."""
-    people: str = ""
-    """The model folder of compact-people, likewise."""
     base: str = "thenlper/gte-small"
     layers: tuple[int, ...] = ()
     """Which layers of the base."""
@@ -118,12 +116,6 @@ class BaseWriterTask(Task[WriterNet, WriterBatch]):
         for name, value in state.items():
             weights[name] = value.detach().cpu()
         torch.save(weights, folder / WRITER)
-
-
-def freeze_tables(net: WriterNet) -> None:
-    """Keep the embedding tables: a weights folder has one set of them for both of its writers."""
-    for table in (net.signs, net.places, net.kinds, net.out_bias):
-        table.requires_grad_(False)
 
 
 def _layer_count(weights: dict[str, Tensor]) -> int:

@@ -20,14 +20,12 @@ from whichsense.jobs.progress import show_progress
 from whichsense.models.compact.encoder.inputs import answer_ids
 from whichsense.models.compact.export import (
     CONFIG,
-    PEOPLE,
     SCORER,
     TRUST,
     VERIFIER,
     WRITER_LAYERS,
     export,
 )
-from whichsense.models.compact.writer.net import WriterNet
 from whichsense.train.compact.data.corpora import CorpusQuestions
 from whichsense.train.compact.data.questions import (
     held_out_questions,
@@ -37,7 +35,7 @@ from whichsense.train.compact.data.topics import split_topics
 from whichsense.train.compact.encoder.start import load_start
 from whichsense.train.compact.scorer.fitting import fit_scorer
 from whichsense.train.compact.verifier.trust_fitting import fit_trust, judged_corpora
-from whichsense.train.compact.writer.base_task import WRITER, freeze_tables, load_writer
+from whichsense.train.compact.writer.base_task import WRITER
 from whichsense.train.compact.writer.writer import WriterOptions, WriterTask
 from whichsense.train.loop.task import TaskSpec
 
@@ -57,14 +55,6 @@ class CompactTask(WriterTask):
                 "too, or data.held=0 for a model without a scorer."
             )
         super().__init__(options)
-
-    def build(self) -> WriterNet:
-        """The writer. Beside one for people, which was trained with the same tables, it keeps them."""
-        net = super().build()
-        has_people = any(name.startswith(PEOPLE) for name in self.start.state)
-        if self.options.model.people or has_people:
-            freeze_tables(net)
-        return net
 
     def finish(self, folder: Path) -> None:
         """Export the weights folder that the runtime reads; then fit the scorer on the held-out questions."""
@@ -113,7 +103,7 @@ class CompactTask(WriterTask):
             weights[name] = value.float().numpy()
         for name, value in writer.items():
             weights[f"writer.{name}"] = value.float().numpy()
-        weights |= self._weights_for_people()
+        weights |= self._verifier_weights()
         shape = asdict(self.start.shape)
         # The runtime has no dropout.
         del shape["dropout"]
@@ -124,19 +114,16 @@ class CompactTask(WriterTask):
             settings = {"name": "compact", "frequent": self._frequent_pieces()}
         export(weights, shape, self.start.vocabulary, folder, settings=settings)
 
-    def _weights_for_people(self) -> dict[str, NDArray[np.float32]]:
-        """The verifier and the writer for people, of their own recipes or of the model that training starts from."""
+    def _verifier_weights(self) -> dict[str, NDArray[np.float32]]:
+        """The verifier, of its own recipe or of the model that training starts from."""
         model = self.options.model
         state: dict[str, Tensor] = {}
         for name, value in self.start.state.items():
-            if name.startswith((VERIFIER, PEOPLE)):
+            if name.startswith(VERIFIER):
                 state[name] = value
         if model.verifier:
             for name, value in load_start(model.verifier).encoder.items():
                 state[VERIFIER + name] = value
-        if model.people:
-            for name, value in load_writer(Path(model.people)).items():
-                state[f"{PEOPLE}writer.{name}"] = value
         weights = {}
         for name, value in state.items():
             weights[name] = value.float().numpy()

@@ -1,0 +1,139 @@
+"""Finds the label of an answer: the words of its passage or of the passage's title that name its case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whichsense.models.compact.encoder.inputs import Pair
+from whichsense.models.compact.encoder.lazy import once
+from whichsense.models.compact.encoder.runtime import CompactModel, Floats
+from whichsense.models.compact.label.frames import NO_FRAME
+from whichsense.types import Passage
+
+LABEL, FRAME = "label.onnx", "label-frame.onnx"
+_LONGEST = 16  # tokens of a label
+_EDGES = " \t\n,.;:|–—-()[]\"“”'"
+_Tokens = tuple[int, int]
+"""First and last."""
+
+
+@dataclass(frozen=True)
+class Label:
+    """The words that name an answer's case."""
+
+    text: str
+    sure: float
+    """The mean probability of its tokens."""
+    frames: Floats
+    """The probability that each frame puts it into the question well, and last that none does."""
+
+    @property
+    def frames_by_worth(self) -> list[tuple[int, float]]:
+        """The frames that are likelier than none, best first, with their probabilities."""
+        order = np.argsort(-self.frames[:NO_FRAME], kind="stable").tolist()
+        return [(one, float(self.frames[one])) for one in order]
+
+
+@dataclass(frozen=True)
+class Labeller:
+    """The network over the verifier's states. It loads on first use; threads may share one object."""
+
+    model: CompactModel
+
+    def prepare(self) -> None:
+        """Load everything now."""
+        _ = self._label, self._frame
+
+    @once
+    def _label(self) -> Any:
+        return self.model.session(LABEL)
+
+    @once
+    def _frame(self) -> Any:
+        return self.model.session(FRAME)
+
+    def find(
+        self,
+        passage: Passage,
+        pair: Pair,
+        states: Floats,
+        own: _Tokens,
+        others: Sequence[_Tokens],
+    ) -> Label | None:
+        """The label of the answer that stands at `own`, in a pair that the verifier read; `others` are the places of
+        the question's other answers. None where nothing names its case."""
+        marks = mark(len(pair), own, others)
+        inputs = {"verified": states[None], "marks": marks[None]}
+        session = self._label
+        logits, behind = session.run(["label", "states"], inputs)
+        found = best_stretch(logits[0], usable_tokens(pair, own))
+        if found is None:
+            return None
+        first, last, total = found
+        text = passage.title if last < pair.title[1] else passage.text
+        words = text[pair.starts[first] : pair.ends[last]].strip(_EDGES)
+        if not words:
+            return None
+        edges = edge_states(behind[0], own, (first, last))
+        frames = self._frame.run(["frames"], {"edges": edges[None]})[0][0]
+        sure = 1 / (1 + np.exp(-total / (last - first + 1)))
+        return Label(words, float(sure), _softmax(frames))
+
+
+def mark(size: int, own: _Tokens, others: Sequence[_Tokens]) -> NDArray[np.int64]:
+    """What each token is part of: 0 nothing, 1 the answer, 2 another answer."""
+    marks = np.zeros(size, np.int64)
+    for first, last in others:
+        marks[first : last + 1] = 2
+    marks[own[0] : own[1] + 1] = 1
+    return marks
+
+
+def usable_tokens(pair: Pair, own: _Tokens) -> NDArray[np.bool_]:
+    """The tokens that a label may have: of the title and of the text, but for the answer's own."""
+    usable = np.zeros(len(pair), bool)
+    usable[slice(*pair.title)] = True
+    usable[slice(*pair.text)] = True
+    usable[own[0] : own[1] + 1] = False
+    return usable
+
+
+def edge_states(states: Floats, own: _Tokens, label: _Tokens) -> Floats:
+    """What a frame is chosen by: the states of [CLS], of the answer and of its label, side by side."""
+    parts = [states[0]]
+    for first, last in (own, label):
+        parts.append(states[first : last + 1].mean(0))
+    return np.concatenate(parts).astype(np.float32)
+
+
+def best_stretch(
+    logits: Floats, usable: Sequence[bool] | NDArray[np.bool_]
+) -> tuple[int, int, float] | None:
+    """The stretch of usable tokens with the greatest sum of logits, and that sum; None where no token is likely.
+
+    >>> best_stretch(np.array([-1.0, 2.0, -0.5, 1.0, -3.0]), [True] * 5)
+    (1, 3, 2.5)
+    """
+    best: tuple[int, int, float] | None = None
+    start, total = 0, 0.0
+    for at, logit in enumerate(logits.tolist()):
+        if not usable[at]:
+            start, total = at + 1, 0.0
+            continue
+        if total <= 0:
+            start, total = at, 0.0
+        total += logit
+        short = at - start < _LONGEST
+        if logit > 0 and short and (best is None or total > best[2]):
+            best = (start, at, total)
+    return best
+
+
+def _softmax(logits: Floats) -> Floats:
+    weights = np.exp(logits - logits.max())
+    return np.asarray(weights / weights.sum(), np.float32)
