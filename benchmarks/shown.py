@@ -133,7 +133,7 @@ def _sources(options: argparse.Namespace) -> Iterator[tuple[Pipeline, list[Quest
     if Path(name).is_dir():
         from whichsense.train.compact.label.sources import read_firm_corpora
 
-        for passages, questions in read_firm_corpora(Path(name)):
+        for passages, questions in read_firm_corpora(Path(name), held_out=True):
             records = [
                 {"id": one.id, "title": one.title, "text": one.text} for one in passages
             ]

@@ -739,7 +739,7 @@ def test_weights_may_load_while_something_else_is_done(
     model = Compact(weights)
     model.prepare().join()
     assert {"tokenizer", "_early", "_late", "_verifier"} <= vars(model.model).keys()
-    assert "_session" in vars(model.people_writer)
+    assert model.labeller is None
     missing = Compact(tmp_path / "nowhere")
     missing.prepare().join()  # says nothing
     with pytest.raises(WhichsenseError, match="no compact model"):

@@ -84,7 +84,7 @@ def weights_of(net: Any) -> dict[str, Any]:
 def exported(
     folder: Path, *, int8: bool = True, seed: int = 0, for_people: bool = False
 ) -> Path:
-    """The tiny model in a folder, as the runtime reads it; `for_people`: with a verifier and a second writer."""
+    """The tiny model in a folder, as the runtime reads it; `for_people`: with a verifier."""
     from whichsense.models.compact.export import export
 
     net, shape = tiny_net(seed)
@@ -94,11 +94,8 @@ def exported(
     }
     if for_people:
         verifier, _ = tiny_net(seed + 1)
-        people = tiny_writer(net.encoder.words.weight.detach(), seed + 1)
         for name, value in weights_of(verifier).items():
             weights[f"verifier.{name}"] = value
-        for name, value in weights_of(people).items():
-            weights[f"people.writer.{name}"] = value
     sizes = asdict(shape) | {"writer_layers": 2}
     export(weights, sizes, VOCABULARY, folder, int8=int8, settings={"name": "tiny"})
     return folder
@@ -140,12 +137,13 @@ def rescored(scorer: Any, **settings: float) -> Any:
 
 
 def trust_of(*, true: float = 0.0, **standard: Any) -> Any:
-    """Trust by which every rewrite has these log odds to be true, and one standard for corpora of all sizes."""
+    """Trust by which every rewrite has these log odds to be true and may be fluent, and one standard for corpora of all
+    sizes."""
     from whichsense.models.compact.scorer.scorer import linear
     from whichsense.models.compact.scorer.trust import Standard, Trust
 
     own = Standard(**standard)
-    return Trust(own, own, true=replace(linear(), bias=true))
+    return Trust(own, own, true=replace(linear(), bias=true), fluent=linear())
 
 
 def trusted(folder: Path, **settings: Any) -> Path:
@@ -157,3 +155,24 @@ def trusted(folder: Path, **settings: Any) -> Path:
 def changed_config(folder: Path, **settings: Any) -> None:
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | settings))
+
+
+def labelled(folder: Path, seed: int = 0) -> Path:
+    """A labeller with random weights beside the model, which is as sure of any token as of the next."""
+    import torch
+
+    from whichsense.models.compact.label.net import LabelNet
+    from whichsense.train.compact.label.task import export_label
+
+    _, shape = tiny_net(seed)
+    torch.manual_seed(seed)
+    net = LabelNet(shape, layers=1)
+    for name, parameter in net.named_parameters():
+        if name.endswith(".scale"):
+            parameter.data.fill_(math.log(0.03))
+        elif parameter.ndim > 1:
+            parameter.data.normal_(0, 0.2)
+    net.label.bias.data.fill_(1.0)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    export_label(net.state_dict(), config, 1, folder)
+    return folder

@@ -14,8 +14,6 @@ from whichsense.models.compact.encoder.inputs import pair
 from whichsense.models.compact.encoder.runtime import WEIGHTS, CompactModel
 from whichsense.models.compact.export import GRAPHS, MORE_GRAPHS, export
 from whichsense.models.compact.loading import load
-from whichsense.models.compact.writer.prompts import Prompt
-from whichsense.models.compact.writer.runtime import Writer
 from whichsense.models.onnx_graph import read_constants
 
 for needed in ("onnx", "onnxruntime"):
@@ -187,23 +185,6 @@ def test_a_folder_without_a_verifier_asks_again_with_the_encoder(
         )
 
 
-def test_people_have_a_writer_of_their_own_if_the_folder_has_it(tmp_path: Path) -> None:
-    lacking = CompactModel(exported(tmp_path / "lacking"))
-    having = CompactModel(exported(tmp_path / "having", for_people=True))
-    ids = having.tokenizer.ids(QUESTION)
-    prompt = Prompt(ids, len(ids))
-    following = {}
-    for name, model in (("lacking", lacking), ("having", having)):
-        for for_people in (False, True):
-            writer = Writer(model, for_people)
-            begun = writer.begin([prompt], writer.writable(ids))
-            following[name, for_people] = begun.following
-    plain = following["lacking", False]
-    np.testing.assert_array_equal(following["lacking", True], plain)
-    np.testing.assert_array_equal(following["having", False], plain)
-    assert np.abs(following["having", True] - plain).max() > 1e-2
-
-
 def test_the_loaded_net_is_the_quantized_one(tmp_path: Path) -> None:
     net, _ = tiny_net()
     found = load(exported(tmp_path)).weights
@@ -312,6 +293,5 @@ def test_damaged_graphs_for_people_are_named(
     model = CompactModel(tmp_path)
     with pytest.raises(WhichsenseError, match=rf"{name}.*or train it again"):
         model.prepare()
-        Writer(model, for_people=True).prepare()
     with pytest.raises(BadInput, match=r"train it again\.$"):
         load(tmp_path)

@@ -12,22 +12,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tiny_compact import exported, scored, trust_of, trusted
+from tiny_compact import exported, labelled, scored, trust_of, trusted
 from whichsense.errors import WhichsenseError
+from whichsense.models.compact.label.frames import FRAMES
+from whichsense.models.compact.label.labeller import Label, Labeller
 from whichsense.models.compact.people import readings as people_readings
 from whichsense.models.compact.people.asking import Asked, Panel, judge_fluency
 from whichsense.models.compact.people.joining import join_named_together
-from whichsense.models.compact.people.proposals import (
-    TITLE,
-    collect_evidence,
-    propose_rewrites,
-)
+from whichsense.models.compact.people.labels import find_labels
+from whichsense.models.compact.people.proposals import propose_rewrites
 from whichsense.models.compact.people.readings import (
     choose_answers,
     rewrite_answers,
     split_probable,
 )
-from whichsense.models.compact.rewrite.support import Target, support
+from whichsense.models.compact.rewrite.support import Target
 from whichsense.models.compact.rewrite.targets import locate
 from whichsense.models.compact.scene import Compact, Scene
 from whichsense.models.compact.scorer.choosing import key
@@ -55,9 +54,9 @@ EVERYTHING = replace(FOR_PEOPLE, threshold=1e-9)
 
 @pytest.fixture(scope="module")
 def compact(tmp_path_factory: pytest.TempPathFactory) -> Compact:
-    """With a verifier of its own; every rewrite may be true."""
+    """With a verifier and labels; every rewrite may be true."""
     folder = exported(tmp_path_factory.mktemp("compact"), for_people=True)
-    return Compact(trusted(scored(folder)))
+    return Compact(trusted(scored(labelled(folder))))
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +66,16 @@ def scene(compact: Compact) -> Scene:
 
 def targets_of(scene: Scene, answers: Sequence[str] = BOTH) -> list[Target]:
     return [locate(scene, Candidate(answer, 0.5)) for answer in answers]
+
+
+def answers_of(scene: Scene, answers: Sequence[str] = BOTH) -> list[Candidate]:
+    """Answers with their places in the evidence."""
+    found = []
+    for answer in answers:
+        for passage in scene.evidence.passages:
+            if answer in passage.text:
+                found.append(named(answer, passage, 0.9))
+    return found
 
 
 def trusting(scene: Scene, **settings: Any) -> Scene:
@@ -169,28 +178,84 @@ def test_broken_english_is_less_fluent(cups: Scene) -> None:
     assert good > bad
 
 
-# Proposals.
+# Labels, and the rewrites that they give.
 
 
-def test_snippets_are_where_an_answer_stands(scene: Scene) -> None:
-    for target in targets_of(scene, (*BOTH, "Everest")):
-        evidence = collect_evidence(scene, target)
-        assert evidence.answer == target.answer and evidence.snippets
-        for one in evidence.snippets:
-            text = one.text[one.start : one.end]
-            assert text == target.answer or (not text and target.answer in one.title)
+def label(text: str, frame: str, sure: float = 0.9) -> Label:
+    frames = np.full(len(FRAMES) + 1, 0.01, np.float32)
+    frames[FRAMES.index(frame)] = 0.7
+    return Label(text, sure, frames)
 
 
-def test_forms_of_titles_are_proposed(scene: Scene) -> None:
-    targets = targets_of(scene)
-    supports = [support(scene, one, policy=FOR_PEOPLE) for one in targets]
-    found = propose_rewrites(scene, targets, supports)
-    for own, year, other in zip(found, ("1984", "2021"), ("2021", "1984"), strict=True):
+def test_a_label_in_its_likeliest_frames_is_proposed() -> None:
+    labels = [label("1984", "of"), None, label("2021", "in")]
+    first, none, last = propose_rewrites(QUESTION, labels)
+    assert first[0].question == "Who directed the film Dune of 1984?"
+    assert last[0].question == "Who directed the film Dune in 2021?"
+    assert none == []
+    for own in (first, last):
         names = [key(one.question) for one in own]
-        assert len(set(names)) == len(names) and key(QUESTION) not in names
-        titled = [one.question for one in own if one.source == TITLE]
-        assert titled and all(year in text for text in titled)
-        assert not any(other in one.question for one in own)
+        assert len(own) > 1 and len(set(names)) == len(names)
+        assert [one.promise for one in own] == sorted(
+            (one.promise for one in own), reverse=True
+        )
+
+
+def test_a_label_is_copied_from_the_evidence_of_its_answer(scene: Scene) -> None:
+    answers = answers_of(scene)
+    panel = Panel.of(scene, [locate(scene, one, told=True) for one in answers])
+    (asked,) = panel.ask([QUESTION])
+    found = find_labels(scene, answers, asked)
+    assert any(found)
+    for one, answer in zip(found, answers, strict=True):
+        passage = answer.spans[0].passage
+        assert one is None or one.text in (passage.title + "\n" + passage.text)
+        assert one is None or answer.answer not in one.text
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kept"),
+    [
+        ("of 1984", "of 2021", ["of 1984", "of 2021"]),
+        ("of 1984", "of 1984", ["", ""]),  # tells neither apart
+        ("the film Dune", "of 2021", ["", "of 2021"]),  # the question says it
+        ("David Lynch", "of 2021", ["", "of 2021"]),  # so does the answer
+    ],
+)
+def test_labels_that_tell_nothing_apart_are_none(
+    first: str,
+    second: str,
+    kept: list[str],
+    scene: Scene,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts = {"1984": first, "2021": second}
+
+    def find(self: Labeller, passage: Passage, *_: Any) -> Label:
+        year = next(one for one in texts if one in passage.title)
+        return label(texts[year], "")
+
+    monkeypatch.setattr(Labeller, "find", find)
+    answers = answers_of(scene)
+    panel = Panel.of(scene, [locate(scene, one, told=True) for one in answers])
+    found = find_labels(scene, answers, panel.ask([QUESTION])[0])
+    assert [one.text if one else "" for one in found] == kept
+
+
+def test_a_label_that_is_not_sure_is_none(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Labeller, "find", lambda *_: label("of 1984", "", sure=0.2))
+    answers = answers_of(scene)
+    panel = Panel.of(scene, [locate(scene, one, told=True) for one in answers])
+    assert find_labels(scene, answers, panel.ask([QUESTION])[0]) == [None, None]
+
+
+def test_without_a_labeller_nothing_has_a_label(tmp_path: Path, scene: Scene) -> None:
+    folder = trusted(scored(exported(tmp_path, for_people=True)))
+    bare = Compact(folder).read_given(QUESTION, HITS)
+    for one in rewrite_answers(bare, answers_of(bare)):
+        assert (one.question, one.label) == (QUESTION, "") and one.source
 
 
 # From answers to readings.
@@ -261,7 +326,7 @@ def test_an_only_answer_leaves_the_question_as_it_is(scene: Scene) -> None:
 
 
 def test_a_rewrite_says_what_asking_it_again_gave(scene: Scene) -> None:
-    answers = [Candidate(answer, 0.9) for answer in BOTH]
+    answers = answers_of(scene)
     readings = rewrite_answers(scene, answers)
     assert [one.answer for one in readings] == list(BOTH)
     panel = Panel.of(scene, [locate(scene, one, told=True) for one in answers])
@@ -288,10 +353,10 @@ def test_nothing_is_rewritten_where_one_answer_can_be_shown(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Scene, "is_small", property(lambda _: False))
-    answers = [Candidate(BOTH[0], 0.9), Candidate(BOTH[1], 0.19)]
+    sure = answers_of(scene)
+    answers = [sure[0], replace(sure[1], score=0.19)]
     for one in rewrite_answers(scene, answers):
         assert (one.question, one.asked_again) == (QUESTION, None)
-    sure = [replace(one, score=0.9) for one in answers]
     for same, policy in ((sure, FOR_PEOPLE), (answers, EVERYTHING)):
         readings = rewrite_answers(scene, same, policy=policy)
         assert all(one.asked_again for one in readings)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-
-from whichsense.models.compact.people.lists import complete_lists, label_in_list
 from whichsense.models.compact.rewrite.forms.lists import list_rewrites
 from whichsense.models.compact.rewrite.forms.snippets import AnswerEvidence, Snippet
+
+from whichsense.models.compact.people.lists import complete_lists, label_in_list
 from whichsense.models.compact.rewrite.forms.value_lists import names_one, values_beside
 from whichsense.types import Candidate, Passage, Span
 

@@ -86,7 +86,7 @@ from whichsense.train.recipes.recipe import load_recipe
 from whichsense.train.tiny.encoders import located
 
 ENCODER, ASKED, TOPICS = "compact-encoder", "compact-asked", "compact-topics"
-VERIFIER, PEOPLE = "compact-verifier", "compact-people"
+VERIFIER = "compact-verifier"
 PHASES = (
     "compact-teacher",
     "compact-reader",
@@ -244,7 +244,7 @@ def further(runs: Path) -> Path:
 def going_on(runs: Path) -> tuple[str, ...]:
     start, kept = runs / "compact-tiny" / "model", runs / "rewritten"
     more = (f'data.more=["{runs / "mine.json"}"]', "data.held=0")
-    own = ("model.writer=", "model.verifier=", "model.people=")
+    own = ("model.writer=", "model.verifier=")
     return (f"model.start={start}", *own, f"lists.folder={kept}", *more)
 
 
@@ -287,32 +287,16 @@ def test_the_verifier_shares_the_early_half(runs: Path) -> None:
         assert min(series(runs / f"{VERIFIER}-tiny", name)) > 0, name
 
 
-def test_the_writer_for_people_shares_the_tables(runs: Path) -> None:
-    """The weights folder has one set of them."""
-    whole, people = (
-        torch.load(runs / f"{name}-tiny" / "model" / WRITER)
-        for name in ("compact", PEOPLE)
-    )
-    assert whole.keys() == people.keys()
-    for name in ("signs", "places", "kinds", "out_bias"):
-        assert torch.equal(whole[name], people[name]), name
-    assert not torch.equal(whole["out.weight"], people["out.weight"])
-
-
 def test_the_weights_folder_holds_what_is_for_people(runs: Path) -> None:
     folder = runs / "compact-tiny" / "model"
     assert {path.name for path in folder.glob("*.onnx")} == {*GRAPHS, *MORE_GRAPHS}
     found = load(folder).weights
-    for recipe, file, prefix in (
-        (VERIFIER, NET, "verifier."),
-        (PEOPLE, WRITER, "people.writer."),
-    ):
-        state = torch.load(runs / f"{recipe}-tiny" / "model" / file)
-        own = {name for name in found if name.startswith(prefix)}
-        assert own
-        for name in own:
-            value = state[name.removeprefix(prefix)].numpy()
-            np.testing.assert_allclose(found[name], value, atol=0.02, err_msg=name)
+    state = torch.load(runs / f"{VERIFIER}-tiny" / "model" / NET)
+    own = {name for name in found if name.startswith("verifier.")}
+    assert own
+    for name in own:
+        value = state[name.removeprefix("verifier.")].numpy()
+        np.testing.assert_allclose(found[name], value, atol=0.02, err_msg=name)
     assert Trust.load(folder / "trust.json").to_table() != Trust().to_table()
 
 

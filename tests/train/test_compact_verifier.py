@@ -17,7 +17,6 @@ pytest.importorskip("torch")
 from whichsense.datasets import Annotation, QAPair, Question
 from whichsense.errors import BadInput
 from whichsense.models.compact.encoder.runtime import WEIGHTS, Embeddings
-from whichsense.models.compact.people.proposals import Proposal
 from whichsense.models.compact.scorer.trust import Trust, probability
 from whichsense.train.compact.data.conversion import TrainingQuestion
 from whichsense.train.compact.data.pack import Pack
@@ -209,26 +208,19 @@ def test_area_under_the_curve() -> None:
 
 # Trust, fitted on what readers judged.
 
-MARKED = {"id": "race-q1", "answer": "Ann", "rewrite": TRUE, "source": "title"}
-MARKS = {"likely": 0, "drawn": 0, "right": 1, "true": 1, "apart": 0, "fluent": 1}
+MARKED = {"id": "race-q1", "answer": "Ann", "rewrite": TRUE}
+MARKS = {"right": 1, "true": 1, "apart": 0, "fluent": 1}
 
 
 def test_marks_are_read_by_question(tmp_path: Path) -> None:
     path = tmp_path / "trust.jsonl"
-    other = MARKED | MARKS | {"id": "race-q2", "fluent": 0, "likely": -0.5}
+    other = MARKED | MARKS | {"id": "race-q2", "fluent": 0}
     rows = [MARKED | MARKS, other, MARKED | MARKS | {"answer": "Bea"}]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     found = read_marks(path)
     assert [one.answer for one in found["race-q1"]] == ["Ann", "Bea"]
     assert found["race-q2"] == [
-        MarkedRewrite(
-            "Ann",
-            Proposal(TRUE, "title", -0.5),
-            right=True,
-            true=True,
-            apart=False,
-            fluent=False,
-        )
+        MarkedRewrite("Ann", TRUE, right=True, true=True, apart=False, fluent=False)
     ]
 
 

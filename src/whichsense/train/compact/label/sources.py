@@ -37,7 +37,7 @@ def read_firms(folder: Path) -> Iterator[Example]:
 
 
 def read_firm_corpora(
-    folder: Path, *, held_out: bool = True
+    folder: Path, *, held_out: bool = False
 ) -> Iterator[tuple[list[Passage], list[Question]]]:
     """The passages and the questions of each firm that is held out, or of each that is not."""
     for path in sorted(folder.glob("**/*.jsonl")):

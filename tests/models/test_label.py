@@ -1,0 +1,134 @@
+"""Labels: the words of the evidence that name an answer's case, and frames that put them into the question."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tiny_compact import exported, labelled, tiny_net
+from whichsense.errors import WhichsenseError
+from whichsense.models.compact.encoder.inputs import LONGEST_QUESTION, Pair, pair
+from whichsense.models.compact.encoder.runtime import CompactModel
+from whichsense.models.compact.label.frames import (
+    FRAMES,
+    NO_FRAME,
+    frame_between,
+    put_into,
+)
+from whichsense.models.compact.label.labeller import (
+    Labeller,
+    best_stretch,
+    mark,
+    usable_tokens,
+)
+from whichsense.types import Passage
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxruntime")
+
+FILM = Passage(
+    "film", "Dune (1984 film)", "The film was released in 1984 by David Lynch."
+)
+
+
+def read(model: CompactModel) -> Pair:
+    ids = model.tokenizer.ids("when was dune released", LONGEST_QUESTION)
+    return pair(model.tokenizer, ids, FILM.title, FILM.text)
+
+
+def tokens_of(own: Pair, words: str) -> tuple[int, int]:
+    start = FILM.text.index(words)
+    inside = [
+        at
+        for at in range(*own.text)
+        if own.starts[at] < start + len(words) and own.ends[at] > start
+    ]
+    return inside[0], inside[-1]
+
+
+def test_the_graph_is_the_network(tmp_path: Path) -> None:
+    from whichsense.models.compact.label.net import LabelNet
+    from whichsense.train.compact.label.task import export_label
+
+    folder = exported(tmp_path, int8=False)
+    model = CompactModel(folder, threads=1)
+    _, shape = tiny_net()
+    torch.manual_seed(3)
+    net = LabelNet(shape, layers=2).eval()
+    export_label(net.state_dict(), model.config, 2, folder)
+    own = read(model)
+    (output,) = model.verify([own])
+    marks = mark(len(own), (5, 6), [(8, 8)])
+    with torch.no_grad():
+        logits, states = net(
+            torch.from_numpy(output.states)[None],
+            torch.from_numpy(marks)[None],
+            torch.ones(1, len(own), dtype=torch.bool),
+        )
+    found, behind = Labeller(model)._label.run(
+        ["label", "states"], {"verified": output.states[None], "marks": marks[None]}
+    )
+    np.testing.assert_allclose(found, logits, atol=1e-3)
+    np.testing.assert_allclose(behind, states, atol=1e-3)
+
+
+def test_a_label_is_copied_and_never_the_answer(tmp_path: Path) -> None:
+    model = CompactModel(labelled(exported(tmp_path)), threads=1)
+    own = read(model)
+    (output,) = model.verify([own])
+    place = tokens_of(own, "David Lynch")
+    label = Labeller(model).find(FILM, own, output.states, place, ())
+    assert label is not None
+    assert label.text in FILM.text or label.text in FILM.title
+    assert "Lynch" not in label.text
+    assert 0 < label.sure < 1
+    assert label.frames.shape == (NO_FRAME + 1,)
+    assert label.frames.sum() == pytest.approx(1, abs=1e-5)
+    worths = [worth for _, worth in label.frames_by_worth]
+    assert worths == sorted(worths, reverse=True) and len(worths) == NO_FRAME
+
+
+def test_marks_and_usable_tokens() -> None:
+    assert mark(6, (1, 2), [(2, 3)]).tolist() == [0, 1, 1, 2, 0, 0]
+    own = Pair([0] * 8, [0] * 8, (2, 3), (4, 7), [0] * 8, [0] * 8)
+    usable = usable_tokens(own, (5, 5)).tolist()
+    assert usable == [False, False, True, False, True, False, True, False]
+
+
+def test_a_stretch_of_tokens() -> None:
+    assert best_stretch(np.array([-1.0, -2.0]), [True, True]) is None
+    assert best_stretch(np.array([3.0, 1.0]), [False, True]) == (1, 1, 1.0)
+    # It does not go on over tokens that may not be used.
+    assert best_stretch(np.array([2.0, 9.0, 1.0]), [True, False, True]) == (0, 0, 2.0)
+
+
+@pytest.mark.parametrize("name", ["label.onnx", "label-frame.onnx"])
+def test_a_damaged_graph_is_named(name: str, tmp_path: Path) -> None:
+    folder = labelled(exported(tmp_path))
+    (folder / name).write_bytes(b"no graph")
+    with pytest.raises(WhichsenseError, match=name):
+        Labeller(CompactModel(folder)).prepare()
+
+
+@pytest.mark.parametrize(
+    ("question", "label", "frame", "rewrite"),
+    [
+        (
+            "How heavy is it?",
+            "Skerry 12",
+            "of the",
+            "How heavy is it of the Skerry 12?",
+        ),
+        ("where is it", "in Malta", "", "where is it in Malta"),
+        ("who won ", "1998", "in", "who won in 1998"),
+    ],
+)
+def test_a_label_goes_into_the_question_and_back(
+    question: str, label: str, frame: str, rewrite: str
+) -> None:
+    number = FRAMES.index(frame)
+    assert put_into(question, label, number) == rewrite
+    assert frame_between(question, rewrite, label) == number
+    assert frame_between(question, "Who else?", label) == -1

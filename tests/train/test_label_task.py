@@ -1,0 +1,135 @@
+"""Task compact-label: labelled answers of firms and topics, and the network that learns them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tiny_compact import exported
+from whichsense.errors import BadConfig
+from whichsense.models.compact.label.frames import FRAMES, NO_FRAME
+from whichsense.models.compact.label.labeller import FRAME, LABEL, Labeller
+
+torch = pytest.importorskip("torch")
+
+from whichsense.models.compact.encoder.runtime import CompactModel
+from whichsense.train.compact.label.examples import find_answers, label_of_rewrite
+from whichsense.train.compact.label.sources import (
+    find_firms,
+    read_firm_corpora,
+    read_firms,
+    read_topics,
+)
+from whichsense.train.recipes.chain import train_recipe
+from whichsense.train.recipes.files import HOMES
+
+FIRM: dict[str, Any] = {
+    "id": "film-house",
+    "documents": [
+        {
+            "id": "a",
+            "title": "Dune",
+            "text": "The film was released in 1984. It was directed by david lynch.",
+        },
+        {
+            "id": "b",
+            "title": "Dune novel",
+            "text": "The novel was released in 1978 and 1984 in mexico.",
+        },
+    ],
+    "questions": [
+        {
+            "q": "when was it released",
+            "a": [
+                {
+                    "d": "a",
+                    "x": ["1984"],
+                    "l": "film",
+                    "r": "when was it released film",
+                },
+                {"d": "b", "x": ["1978"], "l": "Dune novel"},
+                {
+                    "d": "b",
+                    "x": ["1984"],
+                    "s": "1984 in mexico",
+                    "l": "in mexico",
+                    "r": "when was it released in mexico",
+                },
+            ],
+        }
+    ],
+    "none": ["who wrote it"],
+}
+
+
+@pytest.fixture
+def firms(tmp_path: Path) -> Path:
+    folder = tmp_path / "firms"
+    folder.mkdir()
+    (folder / "one.jsonl").write_text(json.dumps(FIRM) + "\n", encoding="utf-8")
+    return folder
+
+
+def test_answers_of_a_firm_are_marked_where_they_stand(firms: Path) -> None:
+    first, second = read_firms(firms)
+    marked = {
+        one.title: [one.text[a.start : a.end] for a in one.answers]
+        for one in (first, second)
+    }
+    assert marked == {"Dune": ["1984"], "Dune novel": ["1978", "1984"]}
+    in_mexico = second.answers[1]
+    assert in_mexico.label is not None
+    assert second.text[in_mexico.label.start : in_mexico.label.end] == "in mexico"
+    assert FRAMES[in_mexico.frame] == ""  # the label has its own preposition
+    by_title = second.answers[0]
+    assert by_title.label is not None and by_title.label.in_title
+    assert by_title.frame == NO_FRAME  # nobody wrote a rewrite for it
+
+
+def test_firms_are_corpora_to_measure_on(firms: Path) -> None:
+    ((passages, questions),) = read_firm_corpora(firms)
+    assert [passage.title for passage in passages] == ["Dune", "Dune novel"]
+    # One value for two cases is one answer.
+    assert questions[0].answers == (("1984",), ("1978",))
+    assert not questions[1].is_answerable
+    assert list(read_firm_corpora(firms, held_out=True)) == []
+
+
+def test_a_true_rewrite_gives_the_label_of_its_answer() -> None:
+    folder = next(home / "topics" for home in HOMES if (home / "topics").exists())
+    example = next(iter(read_topics([folder])))
+    labels = [one.label for one in example.answers if one.label]
+    assert labels
+    for label in labels:
+        source = example.title if label.in_title else example.text
+        assert source[label.start : label.end].strip()
+
+
+def test_a_missing_folder_is_named() -> None:
+    with pytest.raises(BadConfig, match="no folder 'nowhere'"):
+        find_firms(("nowhere",))
+
+
+def test_small_things() -> None:
+    assert find_answers("Rome, not Romeo; rome.", ["Rome"]) == [(0, 4), (17, 21)]
+    support = "won the cup in 1990"
+    assert label_of_rewrite("who won", "who won in 1990", support) == "in 1990"
+    assert label_of_rewrite("who won", "who won", support) == ""
+
+
+def test_a_tiny_run_learns_and_exports(tmp_path: Path) -> None:
+    torch.set_num_threads(1)
+    start = exported(tmp_path / "start", for_people=True)
+    (start / "label.onnx").write_bytes(b"of a former run")
+    changes = (f"model.start={start}", "data.held=0")
+    done = train_recipe("compact-label", tmp_path / "run", changes, tiny=True)
+    folder = tmp_path / "run" / "model"
+    assert done.steps > 2
+    names = {path.name for path in start.iterdir()} | {LABEL, FRAME}
+    assert names <= {path.name for path in folder.iterdir()}
+    Labeller(CompactModel(folder)).prepare()
+    log = (tmp_path / "run" / "log.csv").read_text(encoding="utf-8")
+    assert "label_f1" in log
