@@ -203,9 +203,7 @@ def test_a_label_in_its_likeliest_frames_is_proposed() -> None:
 
 def test_a_label_is_copied_from_the_evidence_of_its_answer(scene: Scene) -> None:
     answers = answers_of(scene)
-    panel = Panel.of(scene, [locate(scene, one, told=True) for one in answers])
-    (asked,) = panel.ask([QUESTION])
-    found = find_labels(scene, answers, asked)
+    found = find_labels(scene, answers)
     assert any(found)
     for one, answer in zip(found, answers, strict=True):
         passage = answer.spans[0].passage
@@ -231,24 +229,21 @@ def test_labels_that_tell_nothing_apart_are_none(
 ) -> None:
     texts = {"1984": first, "2021": second}
 
-    def find(self: Labeller, passage: Passage, *_: Any) -> Label:
-        year = next(one for one in texts if one in passage.title)
-        return label(texts[year], "")
+    def find(self: Labeller, question: str, spans: Sequence[Span]) -> list[Label]:
+        years = [next(one for one in texts if one in s.passage.title) for s in spans]
+        return [label(texts[year], "") for year in years]
 
     monkeypatch.setattr(Labeller, "find", find)
-    answers = answers_of(scene)
-    panel = Panel.of(scene, [locate(scene, one, told=True) for one in answers])
-    found = find_labels(scene, answers, panel.ask([QUESTION])[0])
+    found = find_labels(scene, answers_of(scene))
     assert [one.text if one else "" for one in found] == kept
 
 
 def test_a_label_that_is_not_sure_is_none(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Labeller, "find", lambda *_: label("of 1984", "", sure=0.2))
-    answers = answers_of(scene)
-    panel = Panel.of(scene, [locate(scene, one, told=True) for one in answers])
-    assert find_labels(scene, answers, panel.ask([QUESTION])[0]) == [None, None]
+    unsure = [label("of 1984", "", sure=0.2), label("of 2021", "", sure=0.4)]
+    monkeypatch.setattr(Labeller, "find", lambda *_: unsure)
+    assert find_labels(scene, answers_of(scene)) == [None, None]
 
 
 def test_without_a_labeller_nothing_has_a_label(tmp_path: Path, scene: Scene) -> None:

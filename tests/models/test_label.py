@@ -23,7 +23,7 @@ from whichsense.models.compact.label.labeller import (
     mark,
     usable_tokens,
 )
-from whichsense.types import Passage
+from whichsense.types import Passage, Span
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnxruntime")
@@ -38,14 +38,9 @@ def read(model: CompactModel) -> Pair:
     return pair(model.tokenizer, ids, FILM.title, FILM.text)
 
 
-def tokens_of(own: Pair, words: str) -> tuple[int, int]:
+def span_of(words: str) -> Span:
     start = FILM.text.index(words)
-    inside = [
-        at
-        for at in range(*own.text)
-        if own.starts[at] < start + len(words) and own.ends[at] > start
-    ]
-    return inside[0], inside[-1]
+    return Span(FILM, start, start + len(words), 0.9)
 
 
 def test_the_graph_is_the_network(tmp_path: Path) -> None:
@@ -59,27 +54,25 @@ def test_the_graph_is_the_network(tmp_path: Path) -> None:
     net = LabelNet(shape, layers=2).eval()
     export_label(net.state_dict(), model.config, 2, folder)
     own = read(model)
-    (output,) = model.verify([own])
+    ((early, _),) = model.early([own])
     marks = mark(len(own), (5, 6), [(8, 8)])
     with torch.no_grad():
         logits, states = net(
-            torch.from_numpy(output.states)[None],
+            torch.from_numpy(early),
             torch.from_numpy(marks)[None],
             torch.ones(1, len(own), dtype=torch.bool),
         )
     found, behind = Labeller(model)._label.run(
-        ["label", "states"], {"verified": output.states[None], "marks": marks[None]}
+        ["label", "states"], {"early": early, "marks": marks[None]}
     )
     np.testing.assert_allclose(found, logits, atol=1e-3)
     np.testing.assert_allclose(behind, states, atol=1e-3)
 
 
 def test_a_label_is_copied_and_never_the_answer(tmp_path: Path) -> None:
-    model = CompactModel(labelled(exported(tmp_path)), threads=1)
-    own = read(model)
-    (output,) = model.verify([own])
-    place = tokens_of(own, "David Lynch")
-    label = Labeller(model).find(FILM, own, output.states, place, ())
+    labeller = Labeller(CompactModel(labelled(exported(tmp_path)), threads=1))
+    question = "when was dune released"
+    (label,) = labeller.find(question, [span_of("David Lynch")])
     assert label is not None
     assert label.text in FILM.text or label.text in FILM.title
     assert "Lynch" not in label.text
@@ -88,6 +81,23 @@ def test_a_label_is_copied_and_never_the_answer(tmp_path: Path) -> None:
     assert label.frames.sum() == pytest.approx(1, abs=1e-5)
     worths = [worth for _, worth in label.frames_by_worth]
     assert worths == sorted(worths, reverse=True) and len(worths) == NO_FRAME
+
+
+def test_another_answer_of_the_passage_is_seen(tmp_path: Path) -> None:
+    labeller = Labeller(CompactModel(labelled(exported(tmp_path)), threads=1))
+    film, lynch = span_of("1984"), span_of("David Lynch")
+    (alone,) = labeller.find("what is it", [film])
+    beside, _ = labeller.find("what is it", [film, lynch])
+    assert alone is not None and beside is not None
+    assert alone.sure != beside.sure
+    assert labeller.find("what is it", []) == []
+
+
+def test_an_answer_that_was_cut_off_has_no_label(tmp_path: Path) -> None:
+    labeller = Labeller(CompactModel(labelled(exported(tmp_path)), threads=1))
+    long = Passage("long", "Dune", "in winter " * 300 + "1984")
+    end = len(long.text)
+    assert labeller.find("when", [Span(long, end - 4, end, 0.9)]) == [None]
 
 
 def test_marks_and_usable_tokens() -> None:

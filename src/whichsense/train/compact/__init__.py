@@ -9,7 +9,7 @@
     compact-topics       the encoder learns from topics whose gold answers are complete
     compact-verifier     a second late half of the encoder learns to ask rewrites again
     compact              the writer learns rewrites; the weights folder is exported, scorer and trust are fitted
-    compact-label        layers over the verifier learn which words of the evidence name an answer's case
+    compact-label        layers over the encoder's first ones learn which words of the evidence name an answer's case
 
 All learn from the same lists: questions of several datasets, each with passages of an index. The room has six parts:
 `data` builds lists and batches, `encoder`, `writer`, `verifier` and `label` hold the tasks, `scorer` fits the scorer;

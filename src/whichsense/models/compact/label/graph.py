@@ -9,11 +9,11 @@ from whichsense.models.compact.encoder.graph import EncoderGraph, Weights
 
 
 def label(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
-    """The verifier's states of a pair (batch × length × width) and what each token is part of (batch × length) → logits
+    """The early states of a pair (batch × length × width) and what each token is part of (batch × length) → logits
     of being of the label (batch × length), and the states behind them."""
     graph = EncoderGraph(weights, shape, int8=int8)
     marks = graph.one("Gather", graph.weight("marks.weight"), "marks", axis=0)
-    states = graph.one("Add", "verified", marks)
+    states = graph.one("Add", "early", marks)
     for number in range(shape["label_layers"]):
         states = graph.layer(states, f"layers.{number}")
     graph.name(states, "states")
@@ -25,7 +25,7 @@ def label(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     size = ["batch", "length", shape["width"]]
     tokens = ["batch", "length"]
     return graph.model(
-        {"verified": size, "marks": tokens},
+        {"early": size, "marks": tokens},
         {"label": tokens, "states": size},
         integers=("marks",),
     )

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whichsense.models.compact.encoder.inputs import Pair
+from whichsense.models.compact.encoder.inputs import LONGEST_QUESTION, Pair, pair
 from whichsense.models.compact.encoder.lazy import once
 from whichsense.models.compact.encoder.runtime import CompactModel, Floats
 from whichsense.models.compact.label.frames import NO_FRAME
-from whichsense.types import Passage
+from whichsense.types import Passage, Span
 
 LABEL, FRAME = "label.onnx", "label-frame.onnx"
 _LONGEST = 16  # tokens of a label
@@ -41,7 +41,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Labeller:
-    """The network over the verifier's states. It loads on first use; threads may share one object."""
+    """Layers over the encoder's first ones. They load on first use; threads may share one object."""
 
     model: CompactModel
 
@@ -57,7 +57,32 @@ class Labeller:
     def _frame(self) -> Any:
         return self.model.session(FRAME)
 
-    def find(
+    def find(self, question: str, spans: Sequence[Span]) -> list[Label | None]:
+        """The label of each answer of a question, which stands at its span; None where nothing names its case. Answers
+        in one passage are told apart there."""
+        passages = {span.passage.id: span.passage for span in spans}
+        tokenizer = self.model.tokenizer
+        ids = tokenizer.ids(question, LONGEST_QUESTION)
+        pairs = [pair(tokenizer, ids, one.title, one.text) for one in passages.values()]
+        read = {}
+        for name, own, (states, _) in zip(
+            passages, pairs, self.model.early(pairs), strict=True
+        ):
+            read[name] = own, states[0]
+        labels = []
+        for span in spans:
+            own, states = read[span.passage.id]
+            place = tokens_of(own, span)
+            beside = [one for one in spans if one.passage.id == span.passage.id]
+            others = [tokens_of(own, one) for one in beside if one is not span]
+            found = [one for one in others if one is not None]
+            label = None
+            if place is not None:
+                label = self._find(span.passage, own, states, place, found)
+            labels.append(label)
+        return labels
+
+    def _find(
         self,
         passage: Passage,
         pair: Pair,
@@ -65,12 +90,9 @@ class Labeller:
         own: _Tokens,
         others: Sequence[_Tokens],
     ) -> Label | None:
-        """The label of the answer that stands at `own`, in a pair that the verifier read; `others` are the places of
-        the question's other answers. None where nothing names its case."""
         marks = mark(len(pair), own, others)
-        inputs = {"verified": states[None], "marks": marks[None]}
-        session = self._label
-        logits, behind = session.run(["label", "states"], inputs)
+        inputs = {"early": states[None], "marks": marks[None]}
+        logits, behind = self._label.run(["label", "states"], inputs)
         found = best_stretch(logits[0], usable_tokens(pair, own))
         if found is None:
             return None
@@ -83,6 +105,19 @@ class Labeller:
         frames = self._frame.run(["frames"], {"edges": edges[None]})[0][0]
         sure = 1 / (1 + np.exp(-total / (last - first + 1)))
         return Label(words, float(sure), _softmax(frames))
+
+
+def tokens_of(pair: Pair, span: Span) -> _Tokens | None:
+    """The first and the last token of a span of the passage's text; None where the text was cut before it."""
+    return covering(pair, pair.text, span.start, span.end)
+
+
+def covering(pair: Pair, area: tuple[int, int], start: int, end: int) -> _Tokens | None:
+    """The first and the last token of these characters of the title or of the text."""
+    inside = [
+        at for at in range(*area) if pair.starts[at] < end and pair.ends[at] > start
+    ]
+    return (inside[0], inside[-1]) if inside else None
 
 
 def mark(size: int, own: _Tokens, others: Sequence[_Tokens]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""The network that finds labels, in torch, for training: layers over the verifier's states, and two heads.
+"""The network that finds labels, in torch, for training: layers over the encoder's first ones, and two heads.
 
 The exported form (`graph.py`) does the same arithmetic in ONNX Runtime.
 """
@@ -14,6 +14,7 @@ from whichsense.models.compact.label.frames import NO_FRAME
 OTHER_TOKEN, OWN_ANSWER, OTHER_ANSWER = 0, 1, 2
 """What a token is part of."""
 _HIDDEN = 128
+_SELDOM = -2.5  # the logit of a token to be of the label, at first
 
 
 class LabelNet(nn.Module):
@@ -26,14 +27,15 @@ class LabelNet(nn.Module):
         nn.init.normal_(self.marks.weight, std=0.1)
         self.layers = nn.ModuleList(CompactLayer(config) for _ in range(layers))
         self.label = nn.Linear(config.width, 1)
+        nn.init.constant_(self.label.bias, _SELDOM)
         self.frame_hidden = nn.Linear(3 * config.width, _HIDDEN)
         self.frame_out = nn.Linear(_HIDDEN, NO_FRAME + 1)
 
     def forward(
         self, states: Tensor, marks: Tensor, mask: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The verifier's states of pairs (pairs × tokens × width) → the logits of their tokens to be of the label
-        (pairs × tokens), and the states behind them."""
+        """The early states of pairs (pairs × tokens × width) → the logits of their tokens to be of the label (pairs ×
+        tokens), and the states behind them."""
         states = states + self.marks(marks)
         for layer in self.layers:
             states = layer(states, mask[:, None, None, :])

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,15 +17,8 @@ from whichsense.models.compact.scene import Scene
 
 _PASSAGES_OF_ANSWER = 2
 _MOST_PASSAGES = 6
-LONGEST_PAIR = 176  # tokens; the verifier learnt from pairs of 160
+_LONGEST_PAIR = 176  # tokens; the verifier learnt from pairs of 160
 _NO_VERDICT = -12.0  # of an answer that stands in none of the passages
-
-
-class Read(NamedTuple):
-    """A pair that the verifier read, and its states (tokens × width)."""
-
-    pair: Pair
-    states: Floats
 
 
 @dataclass(frozen=True)
@@ -39,8 +31,6 @@ class Asked:
     """The best logit of each answer's spans to be an answer."""
     null: float
     """The probability that no passage answers."""
-    reads: Mapping[int, Read] = field(default_factory=dict, repr=False)
-    """What the verifier read, by the passage's place in the scene."""
 
     def own(self, number: int) -> float:
         return float(self.mass[number])
@@ -93,7 +83,7 @@ class Panel:
         pairs = []
         for place in self.places:
             passage = self.scene.evidence.passages[place]
-            built = pair(tokenizer, ids, passage.title, passage.text, LONGEST_PAIR)
+            built = pair(tokenizer, ids, passage.title, passage.text, _LONGEST_PAIR)
             pairs.append(built)
         return pairs
 
@@ -116,11 +106,7 @@ class Panel:
                 states = output.states[np.stack([first * 0, first, last], axis=1)]
                 logits = self.scene.compact.model.verifier_verdicts(states)
                 verdict[number] = max(verdict[number], float(logits.max()))
-        reads = {
-            place: Read(own, output.states)
-            for place, own, output in zip(self.places, pairs, outputs, strict=True)
-        }
-        return Asked(mass, verdict, null, reads)
+        return Asked(mass, verdict, null)
 
     def _spans(self, target: Target, place: int, own: Pair) -> list[tuple[int, int]]:
         """First and last tokens of an answer's spans in a pair that has another question than the scene's."""

@@ -129,7 +129,7 @@ def rewrite_answers(
     targets = [locate(scene, answer, told=True) for answer in answers]
     panel = Panel.of(scene, targets)
     (before,) = panel.ask([question])
-    labels = find_labels(scene, answers, before)
+    labels = find_labels(scene, answers)
     told = []
     for reading, label in zip(readings, labels, strict=True):
         told.append(replace(reading, label=label.text if label else ""))

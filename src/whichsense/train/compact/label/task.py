@@ -1,6 +1,6 @@
-"""Task compact-label: layers over the verifier's states learn which words of the evidence name an answer's case.
+"""Task compact-label: layers over the encoder's first ones learn which words of the evidence name an answer's case.
 
-The verifier itself stays as it is: it reads each pair once, before the training.
+The encoder itself stays as it is: it reads each pair once, before the training.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ from whichsense.models.compact.encoder.inputs import LONGEST_QUESTION, Pair, pai
 from whichsense.models.compact.encoder.net import set_quantization
 from whichsense.models.compact.encoder.quantized import QuantizedLinear
 from whichsense.models.compact.encoder.runtime import CompactModel
-from whichsense.models.compact.export import VERIFIER
 from whichsense.models.compact.label.frames import FRAMES
 from whichsense.models.compact.label.graph import frame, label
 from whichsense.models.compact.label.labeller import (
     FRAME,
     LABEL,
     best_stretch,
+    covering,
     mark,
     usable_tokens,
 )
 from whichsense.models.compact.label.net import LabelNet, mean_states
-from whichsense.models.compact.people.asking import LONGEST_PAIR
 from whichsense.train.compact.data.config import DataConfig
 from whichsense.train.compact.data.questions import find_copies
 from whichsense.train.compact.data.topics import Topics
@@ -49,9 +48,9 @@ from whichsense.train.loop.task import Task, TaskSpec
 NET = "label.pt"
 _LABEL_WEIGHT = 20.0
 _FRAME_WEIGHT = 0.2
-_RARE = 2.0  # the weight of a token of the label, beside one that is not
+_RARE = 3.0  # the weight of a token of the label, beside one that is not
 _EVALUATED = 64  # pairs at once
-_READ = 64  # pairs that the verifier reads between two signs of progress
+_READ = 64  # pairs that the encoder reads between two signs of progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class _LabelModel:
     """The network to train."""
 
     start: str = "shipped"
-    """The model whose verifier reads: a weights folder, or `shipped`."""
+    """The model whose first layers read: a weights folder, or `shipped`."""
     layers: int = 2
     dropout: float = 0.1
     int8_from: int = 1
@@ -90,7 +89,7 @@ class LabelBatch(NamedTuple):
 
 
 class ReadExample(NamedTuple):
-    """A pair that the verifier read, with its labelled answers."""
+    """A pair that the encoder's first layers read, with its labelled answers."""
 
     pair: Pair
     states: NDArray[np.float16]
@@ -109,7 +108,7 @@ class LabelTask(Task[LabelNet, LabelBatch]):
         self.start = load_start(options.model.start)
         if self.start.config is None:
             raise BadConfig(
-                f"model.start: '{options.model.start}' is no weights folder, whose verifier could read."
+                f"model.start: '{options.model.start}' is no weights folder, whose encoder could read."
             )
         read = list(self._read(list(self._examples())))
         self.learnt = [one for one in read if not one.held_out]
@@ -131,7 +130,7 @@ class LabelTask(Task[LabelNet, LabelBatch]):
                     yield example
 
     def _read(self, examples: Sequence[Example]) -> Iterator[ReadExample]:
-        """The examples as the verifier reads them."""
+        """The examples as the encoder's first layers read them."""
         model = CompactModel(self.start.folder)
         tokenizer = model.tokenizer
         with show_progress("reading examples", "pairs") as progress:
@@ -140,33 +139,27 @@ class LabelTask(Task[LabelNet, LabelBatch]):
                 pairs = []
                 for example in part:
                     ids = tokenizer.ids(example.question, LONGEST_QUESTION)
-                    pairs.append(
-                        pair(tokenizer, ids, example.title, example.text, LONGEST_PAIR)
-                    )
-                outputs = model.verify(pairs)
-                for example, own, output in zip(part, pairs, outputs, strict=True):
+                    pairs.append(pair(tokenizer, ids, example.title, example.text))
+                read = model.early(pairs)
+                for example, own, (states, _) in zip(part, pairs, read, strict=True):
                     places = tuple(_places(example, own))
                     if places:
                         yield ReadExample(
-                            own,
-                            output.states.astype(np.float16),
-                            places,
-                            example.held_out,
+                            own, states[0].astype(np.float16), places, example.held_out
                         )
                 progress(start / len(examples), start)
 
     def build(self) -> LabelNet:
-        """The network; its layers begin as the verifier's last ones."""
+        """The network; its layers begin as those that follow in the encoder."""
         model = self.options.model
         shape = replace(self.start.shape, dropout=model.dropout)
         net = LabelNet(shape, model.layers)
         state = self.start.state
         for number, layer in enumerate(net.layers):
-            name = f"encoder.layers.{shape.layers - model.layers + number}."
-            if VERIFIER + name + "wide.weight" in state:
-                name = VERIFIER + name
-            own = {part: state[name + part] for part in layer.state_dict()}
-            layer.load_state_dict(own)
+            name = f"encoder.layers.{shape.early + number}."
+            layer.load_state_dict(
+                {part: state[name + part] for part in layer.state_dict()}
+            )
         return net
 
     def batches(self, epoch: int, seed: int) -> Any:
@@ -202,7 +195,7 @@ class LabelTask(Task[LabelNet, LabelBatch]):
         return total, {"labels": labels.detach()}
 
     def _quantize(self, model: LabelNet) -> None:
-        """Turn int8 arithmetic on. The layers' steps are those that the verifier learnt, until they are learnt anew."""
+        """Turn int8 arithmetic on. The layers' steps are those of the encoder, until they are learnt anew."""
         layers = [part for part in model.modules() if isinstance(part, QuantizedLinear)]
         if not layers[0].quantize_weights:
             set_quantization(model, weights=True, activations=True)
@@ -242,7 +235,7 @@ class LabelTask(Task[LabelNet, LabelBatch]):
         torch.save(model.state_dict(), folder / NET)
 
     def finish(self, folder: Path) -> None:
-        """Export the network beside the model whose verifier it reads with."""
+        """Export the network beside the model whose encoder it reads with."""
         for source in self.start.folder.iterdir():
             if source.is_file() and source.name not in (LABEL, FRAME):
                 shutil.copyfile(source, folder / source.name)
@@ -324,20 +317,10 @@ def _places(example: Example, own: Pair) -> Iterator[tuple[int, int, int, int, i
         if source[answer.label.start : answer.label.end].casefold() in asked:
             continue
         area = own.title if answer.label.in_title else own.text
-        place = _covering(own, own.text, answer.start, answer.end)
-        named = _covering(own, area, answer.label.start, answer.label.end)
+        place = covering(own, own.text, answer.start, answer.end)
+        named = covering(own, area, answer.label.start, answer.label.end)
         if place and named:
             yield (*place, *named, min(answer.frame, len(FRAMES)))
-
-
-def _covering(
-    own: Pair, area: tuple[int, int], start: int, end: int
-) -> tuple[int, int] | None:
-    """The first and the last token of these characters of the title or of the text."""
-    inside = [
-        at for at in range(*area) if own.starts[at] < end and own.ends[at] > start
-    ]
-    return (inside[0], inside[-1]) if inside else None
 
 
 def _token_f1(found: tuple[int, int, float] | None, gold: tuple[int, int]) -> float:

@@ -11,7 +11,6 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +29,9 @@ from whichsense.train.compact.data.config import DataConfig
 from whichsense.train.compact.data.corpora import (
     DEPTH,
     CorpusQuestions,
-    build_corpus,
     training_half_of_sample,
 )
 from whichsense.train.compact.data.topics import Topics, topic_of
-from whichsense.train.compact.label.sources import find_firms, read_firm_corpora
 from whichsense.train.compact.scorer.linear import fit
 from whichsense.train.compact.scorer.nets import is_right
 from whichsense.train.recipes.files import HOMES
@@ -43,8 +40,6 @@ from whichsense.types import FOR_PEOPLE, Candidate
 MARKS = "trust.jsonl"
 _JUDGED = 8  # candidates of a question that the verifier judges, as when it is asked
 _FEWEST = 20  # rows that a net is fitted on
-_FIRMS = 60
-_OF_FIRM = 20  # questions
 _Row = dict[str, float]
 
 
@@ -172,16 +167,6 @@ def judged_corpora(
         if (home / "sample" / MARKS).exists():
             sample_marks |= read_marks(home / "sample" / MARKS)
     yield training_half_of_sample(), sample_marks
-    yield from _firms(data)
-
-
-def _firms(data: DataConfig) -> Iterator[tuple[CorpusQuestions, dict[str, Any]]]:
-    """Some of the firms that are learnt from, each a corpus of its own, with questions that it does not answer."""
-    most = min(data.limit or _FIRMS, _FIRMS)
-    corpora = chain.from_iterable(map(read_firm_corpora, find_firms(("firms",))))
-    for passages, questions in islice(corpora, most):
-        asked = questions[:: max(1, len(questions) // (data.limit or _OF_FIRM))]
-        yield CorpusQuestions(build_corpus(passages), asked), {}
 
 
 def _pair_up(
