@@ -19,19 +19,19 @@ settings.register_profile(
 settings.load_profile("calm")
 
 HERE = Path(__file__).parent
-SLOW = ("cluster", "llm", "page", "serve", "train")
-"""Folders whose tests need a cluster, a language model, a browser, a server or training: all are marked slow."""
+SLOW = ("cluster", "llm", "page", "serve", "train", "cli/test_train_and_predict.py")
+"""Whose tests need a cluster, a language model, a browser, a server or training: all are marked slow."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.is_relative_to(HERE) and is_slow(item.path):
+        if is_slow(item.path):
             item.add_marker(pytest.mark.slow)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Where nothing slow is wanted, what these folders import is not waited for."""
+    """Where nothing slow is wanted, what these tests import is not waited for."""
     quick = config.option.markexpr == "not slow"
     return True if quick and is_slow(collection_path) else None
 
