@@ -7,10 +7,37 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from small_corpora import ANIMALS, Corpus
 
 SHARED = Path(__file__).parents[2] / "shared"
+# Property tests do not depend on how busy the machine is.
+settings.register_profile(
+    "calm", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("calm")
+
+HERE = Path(__file__).parent
+SLOW = ("cluster", "llm", "page", "serve", "train", "cli/test_train_and_predict.py")
+"""Whose tests need a cluster, a language model, a browser, a server or training: all are marked slow."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if is_slow(item.path):
+            item.add_marker(pytest.mark.slow)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where nothing slow is wanted, what these tests import is not waited for."""
+    quick = config.option.markexpr == "not slow"
+    return True if quick and is_slow(collection_path) else None
+
+
+def is_slow(path: Path) -> bool:
+    return any(path.is_relative_to(HERE / folder) for folder in SLOW)
 
 
 @pytest.fixture(scope="session")

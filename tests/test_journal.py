@@ -53,7 +53,7 @@ def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
 def test_a_killed_run_holds_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     code = f"import sys, time; sys.path.insert(0, {str(Path(__file__).parent)!r}); from test_journal import *\n"
-    code += f"with Journal(Path({str(out)!r}), ABOUT, QUESTIONS): print('held', flush=True); time.sleep(60)"
+    code += f"with Journal(Path({str(out)!r}), ABOUT, QUESTIONS): print('held', flush=True); time.sleep(3600)"
     with subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
     ) as process:

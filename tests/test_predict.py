@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import wait_for
 from whichsense.errors import BadInput
 from whichsense.evaluation.predict import beside, is_of, predict
 from whichsense.evaluation.scoring import score
@@ -19,16 +20,17 @@ from whichsense.types import Case, Reading
 
 
 class Echo:
-    """Answers with the length of the question, slowly if wanted; records what it was asked."""
+    """Answers with the length of the question until it fails or hangs; records what it was asked."""
 
-    def __init__(self, pause: float = 0.0, fail_at: int = 0) -> None:
-        self.pause, self.fail_at, self.asked = pause, fail_at, 0
+    def __init__(self, fail_at: int = 0, hang_at: int = 0) -> None:
+        self.fail_at, self.hang_at, self.asked = fail_at, hang_at, 0
 
     def run(self, questions: Sequence[str]) -> list[Case]:
         self.asked += len(questions)
         if self.fail_at and self.asked >= self.fail_at:
             raise RuntimeError("broken")
-        time.sleep(self.pause)
+        if self.hang_at and self.asked >= self.hang_at:
+            time.sleep(3600)
         cases = []
         for question in questions:
             first = Reading(f"{question} (long)", str(len(question)))
@@ -132,13 +134,9 @@ def test_goes_on_after_a_failure(questions: Path, tmp_path: Path) -> None:
 def test_goes_on_after_a_kill(questions: Path, tmp_path: Path) -> None:
     out, partial = tmp_path / "out.json", tmp_path / "out.json.partial"
     code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from test_predict import Echo, predict\n"
-    code += f"predict(Echo(pause=0.1), {str(questions)!r}, {str(out)!r})"
+    code += f"predict(Echo(hang_at=30), {str(questions)!r}, {str(out)!r})"
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        if partial.exists() and partial.read_bytes().count(b"\n") > 8:
-            break
-        time.sleep(0.01)
+    wait_for(lambda: partial.exists() and partial.read_bytes().count(b"\n") > 8)
     process.kill()
     process.communicate()
     assert process.returncode == -signal.SIGKILL and not out.exists()

@@ -93,7 +93,7 @@ MOSTLY_BOOKS = {
 
 @dataclass(frozen=True)
 class SlowReader:
-    """Reads for ten seconds unless it is stopped, and says when it begins."""
+    """Reads for an hour unless it is stopped, and says when it begins."""
 
     reader: FakeReader = field(default_factory=lambda: FakeReader(ANSWERS))
 
@@ -101,7 +101,7 @@ class SlowReader:
         if "slow" in cases[0].question:
             sys.stdout.write("reading\n")
             sys.stdout.flush()
-            for _ in range(1000):
+            for _ in range(360_000):
                 check_limits()
                 time.sleep(0.01)
         return self.reader.read(cases)

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from patience import LONGEST, wait_for
+
 HERE = Path(__file__).parent
 SCRIPT = HERE / "fake_chat.py"
 UP = "\x1b[A"
@@ -44,12 +46,21 @@ class Screen:
 
     def interrupt(self) -> None:
         """Ctrl-C, as soon as the program waits for keys: readline heeds no signal between its prompt and that."""
-        time.sleep(1)
+        if Path("/proc").exists():
+            wait_for(lambda: all(self.sleeps() for _ in range(10)))
+        else:
+            time.sleep(1)
         self.process.send_signal(signal.SIGINT)
 
-    def wait_for(self, text: str, seconds: float = 60) -> str:
+    def sleeps(self) -> bool:
+        """Whether the program waits for something; one that has work waits for a core at most."""
+        time.sleep(0.02)
+        status = Path(f"/proc/{self.process.pid}/stat").read_text()
+        return status.rpartition(")")[2].split()[0] == "S"
+
+    def wait_for(self, text: str) -> str:
         """Everything up to this text, which is then gone."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + LONGEST
         while text not in self.seen:
             left = end - time.monotonic()
             assert left > 0, f"{text!r} did not appear in {self.seen!r}"
@@ -65,7 +76,7 @@ class Screen:
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(10)
+        self.process.wait(LONGEST)
         os.close(self.master)
 
 
@@ -88,7 +99,7 @@ def test_numbers_and_words(screen: Screen) -> None:
     screen.press("1\r")
     assert "Ann Lee" in screen.wait_for("› ")
     screen.press("/quit\r")
-    assert screen.process.wait(10) == 0
+    assert screen.process.wait(LONGEST) == 0
 
 
 def test_arrows_walk_through_the_options(screen: Screen) -> None:
@@ -113,7 +124,7 @@ def test_history_is_kept(screen: Screen, tmp_path: Path) -> None:
     screen.press("the novel\r")
     screen.wait_for("Ann Lee")
     screen.press("/quit\r")
-    screen.process.wait(10)
+    screen.process.wait(LONGEST)
     history = tmp_path / "state" / "history"
     lines = history.read_text("utf-8").splitlines()
     assert lines[-3:] == ["Who wrote Harbour?", "the novel", "/quit"]
@@ -124,10 +135,8 @@ def test_history_is_kept(screen: Screen, tmp_path: Path) -> None:
 def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(screen: Screen) -> None:
     screen.press("Who wrote the slow Harbour?\r")
     screen.wait_for("reading")
-    begun = time.monotonic()
-    screen.interrupt()
+    screen.process.send_signal(signal.SIGINT)
     screen.wait_for("Stopped.")
-    assert time.monotonic() - begun < 5
     screen.press("Who wrote Harbour?\r")
     screen.wait_for("Which version?")
 
@@ -141,12 +150,12 @@ def test_ctrl_c_at_the_prompt_leaves_the_second_time(screen: Screen) -> None:
     screen.wait_for("once more")
     assert screen.process.poll() is None
     screen.interrupt()
-    assert screen.process.wait(10) == 0
+    assert screen.process.wait(LONGEST) == 0
 
 
 def test_the_end_of_input_leaves(screen: Screen) -> None:
     screen.press("\x04")
-    assert screen.process.wait(10) == 0
+    assert screen.process.wait(LONGEST) == 0
 
 
 def piped(data: bytes) -> subprocess.CompletedProcess[bytes]:
@@ -156,7 +165,7 @@ def piped(data: bytes) -> subprocess.CompletedProcess[bytes]:
         capture_output=True,
         check=True,
         cwd=HERE,
-        timeout=60,
+        timeout=LONGEST,
     )
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from patience import LONGEST
 from small_corpora import Corpus
 from whichsense import corpus as files
 from whichsense import index
@@ -205,13 +206,6 @@ def bytes_below(folder: Path) -> int:
     return size
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 @pytest.mark.slow
 def test_kill_9_at_random_moments(tmp_path: Path, make_corpus: Corpus) -> None:
     texts = [
@@ -250,24 +244,55 @@ def test_kill_9_at_random_moments(tmp_path: Path, make_corpus: Corpus) -> None:
         assert index.check(place).sound
 
 
+WRITER = """
+import contextlib, sys, time
+from whichsense.cli import main
+from whichsense.corpus import Corpus
+from whichsense.index import write
+read, stop_requested = Corpus.records, write.stop_requested
+stops = []
+
+@contextlib.contextmanager
+def noted():
+    with stop_requested() as stop:
+        stops.append(stop)
+        yield stop
+
+def records(*arguments, **options):
+    for number, record in enumerate(read(*arguments, **options)):
+        if number == 200:  # in the middle: here it waits for the signal
+            print("reading", flush=True)
+            while not stops[0]():
+                time.sleep(0.01)
+        yield record
+
+Corpus.records, write.stop_requested = records, noted
+main()
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_command_resumes(
     tmp_path: Path, make_corpus: Corpus, number: int
 ) -> None:
     text = "words that fill a passage " * 400
-    source = make_corpus([(f"Title {n}", f"{text} {n}") for n in range(9000)])
-    writer = run(
-        "index", "build", source, "--out", tmp_path / "index", stderr=subprocess.PIPE
+    source = make_corpus([(f"Title {n}", f"{text} {n}") for n in range(400)])
+    words = ("index", "build", str(source), "--out", str(tmp_path / "index"))
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     state = tmp_path / "index" / "staging"
-    wait_until(lambda: bytes_below(state / "content" / "passages") > 0)
+    assert writer.stdout is not None and writer.stdout.readline() == "reading\n"
     writer.send_signal(number)
-    _, said = writer.communicate(timeout=60)
+    _, said = writer.communicate(timeout=LONGEST)
     assert writer.returncode == 130, said
     assert "it resumes" in said
     assert (state / "state.json").exists()
     with pytest.raises(WhichsenseError, match="never finished"):
         Index.open(tmp_path / "index")
     manifest = build_index([source], tmp_path / "index")
-    assert manifest.report["documents"] == 9000
+    assert manifest.report["documents"] == 400
     assert index.check(tmp_path / "index").sound

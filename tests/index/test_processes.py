@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from patience import LONGEST
 from small_corpora import Corpus
 from whichsense import index
 from whichsense.index import Index
@@ -53,9 +54,9 @@ def test_two_writers_ten_readers(tmp_path: Path, make_corpus: Corpus) -> None:
     sources = [str(batch(number)) for number in range(1, 13)]
     writers = [start(WRITER, str(place), *half) for half in (sources[:6], sources[6:])]
     readers = [start(READER, str(place), str(ended)) for _ in range(10)]
-    errors = [process.communicate(timeout=120)[1] for process in writers]
+    errors = [process.communicate(timeout=LONGEST)[1] for process in writers]
     ended.touch()
-    said = [process.communicate(timeout=120) for process in readers]
+    said = [process.communicate(timeout=LONGEST) for process in readers]
     errors += [error for _, error in said]
     assert all(process.returncode == 0 for process in (*writers, *readers)), errors
     assert all(int(out) > 0 for out, _ in said)

@@ -7,12 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from patience import LONGEST, wait_for
 from whichsense.errors import BadInput, WhichsenseError
 from whichsense.jobs.processes import WorkerLost
 from whichsense.jobs.workers import Workers, run_forked, usable_processes
@@ -52,7 +51,7 @@ def work(number):
     path = Path(sys.argv[1], str(number))
     path.with_suffix(".new").write_text(str(os.getpid()))
     path.with_suffix(".new").rename(path)
-    time.sleep(60)
+    time.sleep(3600)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 list(run_forked(2)(work, range(9)))
 """
@@ -63,28 +62,21 @@ list(run_forked(2)(work, range(9)))
 def test_stopped_or_killed_it_leaves_no_process_behind(
     tmp_path: Path, sign: signal.Signals
 ) -> None:
-    """Two of nine items, of a minute each, are in hand."""
+    """Two of nine items, of an hour each, are in hand."""
     process = subprocess.Popen(
         [sys.executable, "-c", STOPPED, str(tmp_path)], stderr=subprocess.DEVNULL
     )
-    wait_until(lambda: len(list(tmp_path.glob("[0-9]"))) == 2)
+    wait_for(lambda: len(list(tmp_path.glob("[0-9]"))) == 2)
     process.send_signal(sign)
-    process.wait(30)
+    process.wait(LONGEST)
     others = [Path("/proc", path.read_text()) for path in tmp_path.glob("[0-9]")]
-    wait_until(lambda: not any(map(is_running, others)))
+    wait_for(lambda: not any(map(is_running, others)))
     assert len(others) == 2
 
 
 def is_running(process: Path) -> bool:
     """A process that has ended but was not collected does not run."""
     return process.exists() and " Z " not in (process / "stat").read_text()
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 50
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 UNCLOSED = """
@@ -101,7 +93,7 @@ def test_an_interpreter_exits_though_its_workers_were_not_closed() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=LONGEST,
     )
     assert ended.stdout == "3\n" and not ended.stderr
 
@@ -154,7 +146,7 @@ def test_a_fresh_interpreter_is_replaced_when_it_hangs_or_dies() -> None:
         first = own.result()
         assert first != os.getpid()
         with pytest.raises(WorkerLost):
-            workers.submit("__import__('time').sleep(60)", seconds=0.1).result()
+            workers.submit("__import__('time').sleep(3600)", seconds=0.1).result()
         with pytest.raises(WorkerLost):
             workers.submit("__import__('os')._exit(1)").result()
         with pytest.raises(ZeroDivisionError):
@@ -175,8 +167,8 @@ def test_an_interpreter_that_cannot_start_is_reported(
 
 def test_closing_drops_what_was_not_begun() -> None:
     with Workers.fresh("builtins:eval", 1) as workers:
-        futures = [workers.submit("__import__('time').sleep(60)") for _ in range(3)]
-        wait_until(futures[0].running)
+        futures = [workers.submit("__import__('time').sleep(3600)") for _ in range(3)]
+        wait_for(futures[0].running)
     assert futures[1].cancelled() and futures[2].cancelled()
     with pytest.raises(WorkerLost):
-        futures[0].result(timeout=30)
+        futures[0].result(timeout=LONGEST)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from patience import LONGEST
 from whichsense.models.compact.scene import Compact
 from whichsense.models.llm.client import Endpoint
 from whichsense.models.llm.settings import LLMSettings
@@ -128,13 +129,13 @@ def answers_status(status: int, message: str = "no") -> Behaviour:
 
 
 def hangs(handler: BaseHTTPRequestHandler, asked: Asked) -> None:
-    time.sleep(60)
+    time.sleep(2 * LONGEST)
 
 
 def trickles_headers(handler: BaseHTTPRequestHandler, asked: Asked) -> None:
     """A byte now and then: no time limit of a socket ever ends this."""
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-    for _ in range(600):
+    for _ in range(20 * int(LONGEST)):
         handler.wfile.write(b"a")
         handler.wfile.flush()
         time.sleep(0.1)
@@ -165,11 +166,12 @@ def repeats_prompt(handler: BaseHTTPRequestHandler, asked: Asked) -> None:
 
 
 def settings_for(url: str, **changes: Any) -> LLMSettings:
-    """Settings for tests: short waits, no cache, a named model."""
+    """Settings for tests: no cache, a named model."""
     usual: dict[str, Any] = {
         "url": url,
         "model": "m",
-        "timeout": 2.0,
+        "timeout": LONGEST,
+        "deadline": 2 * LONGEST,
         "retries": 1,
         "cache": False,
     }

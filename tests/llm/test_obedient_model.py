@@ -55,7 +55,7 @@ def test_even_a_model_that_obeys_changes_no_reading(compact: Compact) -> None:
     cases = []
     for hits in (HITS, (longer, *others, own)):
         with served(obeys) as (url, asked):
-            settings = settings_for(url, timeout=30.0)
+            settings = settings_for(url)
             cases.append(pipeline_for(settings, compact, hits).ask(QUESTION))
     prompts = [body["messages"][-1]["content"] for body in asked.bodies]
     assert any(_PLANTED in prompt for prompt in prompts), "it was shown"
@@ -99,7 +99,7 @@ def test_a_long_answer_leaves_no_answer_out(compact: Compact) -> None:
         "Zorblax Quint paid for the bridge in 1811 [2]."
     )
     with served(streams(written)) as (url, _):
-        endpoint = Endpoint(settings_for(url, timeout=30.0), {})
+        endpoint = Endpoint(settings_for(url), {})
         summarizer = LLMSummarizer(
             endpoint, compact, CompactSummarizer(compact), on_sentence=told.append
         )

@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 
+from patience import LONGEST
+
 CHROMIUM = os.environ.get("WHICHSENSE_CHROMIUM") or shutil.which("chromium")
 PICTURES = Path(__file__).parents[2] / "docs" / "images" / "page"
 SHALLOW = Path(__file__).parents[2] / "systems" / "compact-shallow.toml"
 JOKER = "Who played the Joker?"
 WIDE = {"width": 1200, "height": 800}
 PHONE = {"width": 390, "height": 844}
-LONGEST_WAIT = 90_000  # milliseconds; a quiet machine answers in two or three seconds
+LONGEST_WAIT = 1000 * LONGEST  # milliseconds
 OpenPage = Callable[..., Any]
 """Opens the page at a path, with options of Playwright's `new_context`."""
 

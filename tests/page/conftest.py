@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +20,7 @@ playwright = pytest.importorskip(
 
 from browsing import CHROMIUM, JOKER, LONGEST_WAIT, SHALLOW, WIDE, OpenPage
 
+from patience import LONGEST, wait_for
 from whichsense import sample
 
 
@@ -42,39 +42,39 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         greeting = process.stdout.readline()
         found = re.search(r"http://\S+", greeting)
         assert found, greeting
-        _wait_until_ready(found[0])
+        wait_for(lambda: is_ready(found[0]))
         yield found[0]
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(LONGEST)
         assert process.stdout is not None
         process.stdout.close()
 
 
-def _wait_until_ready(address: str) -> None:
-    ends_at = time.monotonic() + 120
-    while time.monotonic() < ends_at:
-        with contextlib.suppress(httpx.TransportError):
-            if httpx.get(f"{address}/readyz").status_code == 200:
-                return
-        time.sleep(0.1)
-    raise TimeoutError("The service did not become ready.")
+def is_ready(address: str) -> bool:
+    with contextlib.suppress(httpx.TransportError):
+        return bool(httpx.get(f"{address}/readyz").status_code == 200)
+    return False
 
 
 @pytest.fixture(scope="session")
 def joker(address: str) -> str:
     """The id of an answered case with a question back."""
     body = {"question": JOKER}
-    answer = httpx.post(f"{address}/v1/conversations", json=body, timeout=120)
+    answer = httpx.post(f"{address}/v1/conversations", json=body, timeout=LONGEST)
     case_id: str = answer.json()["case_id"]
     return case_id
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Here and not in a fixture: skips of one place are one line of the summary."""
+    if CHROMIUM is None and "browser" in getattr(item, "fixturenames", ()):
+        pytest.skip("There is no chromium: apt-get install chromium")
 
 
 # Not for the session: its driver keeps an event loop running, beside which no other test could run one.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("There is no chromium: apt-get install chromium")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox"]

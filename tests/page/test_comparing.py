@@ -6,14 +6,22 @@ import re
 from typing import Any
 
 import pytest
-from browsing import JOKER, PHONE, OpenPage, ask, problem, serious_findings
+from browsing import (
+    JOKER,
+    LONGEST_WAIT,
+    PHONE,
+    OpenPage,
+    ask,
+    problem,
+    serious_findings,
+)
 
 
 @pytest.fixture(scope="module")
 def link(browser: Any, address: str) -> str:
     """The path of a comparison that was made once, by keyboard alone."""
     page = browser.new_page()
-    page.set_default_timeout(90_000)
+    page.set_default_timeout(LONGEST_WAIT)
     page.goto(f"{address}/compare")
     page.wait_for_selector(".column select")
     page.keyboard.press("Enter")  # the grey example

@@ -19,6 +19,8 @@ import pytest
 from browsing import JOKER, LONGEST_WAIT, PICTURES
 from test_pictures import taken
 
+from patience import LONGEST
+
 httpx = pytest.importorskip("httpx2", reason="needs the extra 'client'")
 COMMAND = os.environ.get("WHICHSENSE_OPEN_WEBUI", "")
 needs_it = pytest.mark.skipif(
@@ -58,11 +60,11 @@ def open_webui(address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield _when_ready(f"http://127.0.0.1:{port}", process, folder / "log")
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(LONGEST)
 
 
 def _when_ready(address: str, process: subprocess.Popen[bytes], log: Path) -> str:
-    ends_at = time.monotonic() + 300
+    ends_at = time.monotonic() + LONGEST
     while time.monotonic() < ends_at and process.poll() is None:
         with contextlib.suppress(httpx.TransportError):
             if httpx.get(f"{address}/health").status_code == 200:

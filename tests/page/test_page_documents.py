@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from browsing import OpenPage, ask, problem, serious_findings
 
+from patience import LONGEST, wait_for
+
 SAMPLE = "passages"  # the source of the embedded passages
 FERRY = (
     b"# The Quillon ferry\n\nThe Quillon ferry crosses Lake Orrin every forty minutes. "
@@ -43,9 +45,10 @@ def drop(page: Any, files: Mapping[str, bytes | int]) -> None:
 def remove_all(address: str) -> None:
     """Leave the sample alone in the index."""
     httpx = pytest.importorskip("httpx2")
-    for one in httpx.get(f"{address}/v1/corpus/sources").json()["sources"]:
+    sources = f"{address}/v1/corpus/sources"
+    for one in httpx.get(sources, timeout=LONGEST).json()["sources"]:
         if one["source"] != SAMPLE:
-            httpx.delete(f"{address}/v1/corpus/sources/{one['source']}", timeout=60)
+            httpx.delete(f"{sources}/{one['source']}", timeout=LONGEST)
 
 
 @pytest.fixture
@@ -147,10 +150,14 @@ def test_an_upload_goes_on_after_a_break(corpus: Any) -> None:
     page.clock.install()
     drop(page, {"long.txt": body})
     page.wait_for_selector(".uploads p:has-text('The connection broke')")
-    for _ in range(6):
+    given_up = page.get_by_role("button", name="Go on")
+
+    def gives_up() -> bool:
         page.clock.run_for(20_000)
         page.wait_for_timeout(100)
-    page.get_by_role("button", name="Go on").wait_for()
+        return bool(given_up.is_visible())
+
+    wait_for(gives_up)
     assert offsets == [0, MEGABYTE]
     page.unroute("**/v1/corpus/uploads/*")
     page.reload()

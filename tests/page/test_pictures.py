@@ -12,6 +12,8 @@ from browsing import JOKER, PHONE, PICTURES, WIDE, OpenPage, ask, problem
 from test_page_documents import drop, remove_all
 from test_states import refuse
 
+from patience import LONGEST
+
 pytestmark = pytest.mark.skipif(
     not os.environ.get("WHICHSENSE_PICTURES"),
     reason="makes pictures of the page: set WHICHSENSE_PICTURES=1",
@@ -182,7 +184,7 @@ def ids(address: str, joker: str) -> dict[str, str]:
         ("shallow", {"question": JOKER, "system": "compact-shallow"}),
         ("nothing", {"question": "Which colour is the moon of the planet Zorblax?"}),
     ):
-        answer = httpx.post(f"{address}/v1/ask", json=asked, timeout=120)
+        answer = httpx.post(f"{address}/v1/ask", json=asked, timeout=LONGEST)
         ids[name] = answer.json()["id"]
     return ids
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -61,16 +63,20 @@ def test_too_many_questions_wait_as_long_as_the_service_says(
     open_page: OpenPage,
 ) -> None:
     page = open_page()
-    refuse(page, **problem("queue-full", 429, retry_after=2))
+    page.clock.install()
+    refuse(page, **problem("queue-full", 429, retry_after=900))
     ask(page)
-    assert page.get_by_role("button", name="Try again in 2 s").is_disabled()
+    assert page.get_by_role(
+        "button", name=re.compile("Try again in .* s")
+    ).is_disabled()
+    page.clock.run_for(901_000)
     page.wait_for_selector("button:text-is('Try again'):enabled")
 
 
 def test_offline(open_page: OpenPage) -> None:
     page = open_page()
     page.context.set_offline(True)
-    assert page.locator(".offline").is_visible()
+    page.locator(".offline").wait_for()
     ask(page)
     assert page.locator(".trouble h2").inner_text() == "Nobody answers"
     page.context.set_offline(False)
@@ -86,9 +92,12 @@ def test_a_question_that_is_too_long_is_not_sent(open_page: OpenPage) -> None:
 
 def test_slow_says_what_takes_long(open_page: OpenPage) -> None:
     page = open_page()
+    page.clock.install()
+    page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))
     page.route("**/v1/conversations", lambda route: None)  # no answer ever
     ask(page)
     assert page.locator(".doing").inner_text() == "Searching the corpus …"
+    page.clock.run_for(60_000)
     page.wait_for_selector(".stages.slow")
     assert "searching the corpus takes long" in page.locator(".doing").inner_text()
 

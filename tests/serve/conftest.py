@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,11 @@ import pytest
 pytest.importorskip("fastapi", reason="needs the extra 'serve'")
 httpx = pytest.importorskip("httpx2", reason="needs the extra 'client'")
 
+import fake_service
 import uvicorn
-from fake_service import build, make_index
+from fake_service import PATIENT, build, make_index
 
+from patience import LONGEST, wait_for
 from whichsense.serve.app import create_app
 from whichsense.serve.protocol import BoundedProtocol
 from whichsense.serve.settings import ServiceSettings
@@ -44,17 +45,27 @@ def running_server(settings: ServiceSettings, systems: Any = build) -> Iterator[
     thread.start()
     address = f"http://127.0.0.1:{listening.getsockname()[1]}"
     try:
-        ends_at = time.monotonic() + 20
-        while time.monotonic() < ends_at:
-            with contextlib.suppress(httpx.TransportError):
-                if httpx.get(f"{address}/readyz").status_code == 200:
-                    break
-            time.sleep(0.02)
+        wait_for(lambda: answers(address))
         yield address
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(LONGEST)
         listening.close()
+
+
+def answers(address: str) -> bool:
+    """Whether a service has loaded."""
+    with contextlib.suppress(httpx.TransportError):
+        return bool(httpx.get(f"{address}/readyz").status_code == 200)
+    return False
+
+
+@pytest.fixture
+def let_go() -> Iterator[threading.Event]:
+    """Ends the work on held questions, which begins anew for each test."""
+    fake_service.let_go.clear()
+    yield fake_service.let_go
+    fake_service.let_go.set()
 
 
 @pytest.fixture
@@ -64,9 +75,9 @@ def start(index_folder: str, tmp_path: Path) -> Iterator[Start]:
 
         def begin(systems: Any = build, **settings: Any) -> Any:
             chosen = {"index": index_folder, "state": tmp_path, "grace": 0.2}
-            made = ServiceSettings(**chosen | settings)
+            made = ServiceSettings(**PATIENT | chosen | settings)
             address = stack.enter_context(running_server(made, systems))
-            return stack.enter_context(httpx.Client(base_url=address, timeout=20))
+            return stack.enter_context(httpx.Client(base_url=address, timeout=LONGEST))
 
         yield begin
 
@@ -76,8 +87,8 @@ def client(
     index_folder: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Any]:
     """A client of one server for all tests of a file that need nothing special."""
-    settings = ServiceSettings(
-        index=index_folder, state=tmp_path_factory.mktemp("state"), grace=0.2
-    )
-    with running_server(settings) as address, httpx.Client(base_url=address) as one:
-        yield one
+    chosen = {"index": index_folder, "state": tmp_path_factory.mktemp("state")}
+    settings = ServiceSettings(**PATIENT | chosen | {"grace": 0.2})
+    with running_server(settings) as address:
+        with httpx.Client(base_url=address, timeout=LONGEST) as one:
+            yield one

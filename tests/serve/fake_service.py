@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,17 +31,25 @@ RECORDS = [
 ]
 ANSWERS = {"Nicholson": "Jack Nicholson", "Ledger": "Heath Ledger"}
 QUESTION = "Who played the Joker?"
+HELD = f"{QUESTION} Wait"
+"""A question whose answer waits until a test lets it go: see the fixture `let_go`."""
+PATIENT = {"deadline": 3600.0, "body_seconds": 600.0, "rejoin": 600.0}
+"""Settings for tests: a machine that is busy runs into no limit that a test does not mean."""
+let_go = threading.Event()
 _SECONDS = re.compile(r"^(?:Who played|What about) .* ([0-9]+(?:\.[0-9]+)?)$")
 
 
 @dataclass(frozen=True)
 class SlowReader(FakeReader):
-    """Takes as many seconds as some questions say at their end: "Who played the Joker? 0.5"."""
+    """Takes as many seconds as some questions say at their end: "Who played the Joker? 0.5"; or waits to be let go."""
 
     def read(self, cases: Sequence[Case]) -> list[Case]:
         for case in cases:
             if "fail" in case.question:
                 raise RuntimeError("a secret in hidden/place.py")
+            while case.question.endswith("Wait") and not let_go.is_set():
+                check_limits()
+                time.sleep(0.01)
             wanted = _SECONDS.search(case.question)
             ends_at = time.monotonic() + (float(wanted[1]) if wanted else 0)
             while time.monotonic() < ends_at:
@@ -77,7 +86,7 @@ def main() -> None:
     from whichsense.serve.settings import ServiceSettings
 
     given = json.loads(sys.argv[1])
-    settings = ServiceSettings(**given | {"state": Path(given["state"])})
+    settings = ServiceSettings(**PATIENT | given | {"state": Path(given["state"])})
     if sys.argv[2:] == ["stdio"]:
         from whichsense.serve.mcp.stdio import serve_stdio
 

@@ -14,6 +14,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 from mcp_types import CallToolResult, ElicitResult
 
+from patience import LONGEST
+
 MODERN, OLDER = "auto", "legacy"  # 2026-07-28 and 2025-11-25
 MODES = (MODERN, OLDER)
 WITH_APPS = advertise(EXTENSION_ID, {"mimeTypes": [APP_MIME_TYPE]})
@@ -53,7 +55,7 @@ def talk(
     async def run() -> Any:
         if headers is None:
             return await connected(server)
-        async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        async with httpx2.AsyncClient(headers=headers, timeout=LONGEST) as http:
             return await connected(streamable_http_client(server, http_client=http))
 
     async def connected(to: Any) -> Any:
@@ -62,7 +64,7 @@ def talk(
             mode=mode,
             elicitation_callback=user,
             extensions=[WITH_APPS] if apps else None,
-            read_timeout_seconds=60,
+            read_timeout_seconds=LONGEST,
         ) as client:
             version = "2025-11-25" if mode == OLDER else "2026-07-28"
             assert client.protocol_version == version

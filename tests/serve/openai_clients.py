@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
+from patience import LONGEST
+
 openai = pytest.importorskip("openai", reason="needs the extra 'llm'")
 
 
 def connect(client: Any, key: str = "none") -> Any:
     """OpenAI's client over a test's connection, which the test closes; it does not try again."""
     address = f"{str(client.base_url).rstrip('/')}/v1"
-    return openai.OpenAI(
-        base_url=address, api_key=key, http_client=client, max_retries=0, timeout=20
-    )
+    options = {"http_client": client, "max_retries": 0, "timeout": LONGEST}
+    return openai.OpenAI(base_url=address, api_key=key, **options)
 
 
 class Chat:

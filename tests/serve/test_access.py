@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import httpx2
 import pytest
 from click.testing import CliRunner
 from fake_service import QUESTION
 from test_serve_ask import ask
 
+from patience import LONGEST, wait_for
 from whichsense.cli import command
 from whichsense.errors import BadConfig
 from whichsense.serve.run import check_address
 from whichsense.serve.settings import ServiceSettings
+from whichsense.serve.state import shared
 from whichsense.serve.state.keys import KeyFile
 from whichsense.serve.state.shared import Shared
 
@@ -74,6 +80,14 @@ def test_keys_are_kept_as_hashes(tmp_path: Path) -> None:
     assert runner.invoke(command, ["keys", "revoke", "page", *state]).exit_code
 
 
+@pytest.fixture
+def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For what workers share no time passes."""
+    now = time.time()
+    monkeypatch.setattr(shared, "time", SimpleNamespace(time=lambda: now))
+
+
+@pytest.mark.usefixtures("stopped_clock")
 def test_a_key_has_a_rate(start: Start, tmp_path: Path) -> None:
     key = KeyFile(tmp_path).add("slow", ["ask"], rate=8)
     client = start()
@@ -85,6 +99,7 @@ def test_a_key_has_a_rate(start: Start, tmp_path: Path) -> None:
     assert int(last.headers["retry-after"]) >= 1
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_the_rate_is_shared_by_processes(tmp_path: Path) -> None:
     one, two = Shared(tmp_path / "x"), Shared(tmp_path / "x")
     waits = [store.admit("key", 60, 3) for store in (one, two, one, two)]
@@ -230,7 +245,7 @@ def test_hostile_requests_get_an_answer(client: Any) -> None:
         b"Accept: text/event-stream\r\nAuthorization: \xff\r\n\r\n",
     ]
     for request in requests:
-        with socket.create_connection((host, port), timeout=5) as raw:
+        with socket.create_connection((host, port), timeout=LONGEST) as raw:
             raw.sendall(request + b"\r\n\r\n")
             raw.shutdown(socket.SHUT_WR)
             try:
@@ -249,14 +264,19 @@ def test_a_head_that_does_not_end_is_cut_off(
     client = start()
     host, port = client.base_url.host, client.base_url.port
     for begin in (b"", b"GET /healthz HTTP/1.1\r\nX: "):
-        with socket.create_connection((host, port), timeout=10) as raw:
+        with socket.create_connection((host, port), timeout=LONGEST) as raw:
             raw.sendall(begin)
             assert raw.recv(100) == b"", "the server closes it"
-    with socket.create_connection((host, port), timeout=10) as raw:
+    with socket.create_connection((host, port), timeout=LONGEST) as raw:
         raw.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
         with pytest.raises(OSError):
             for _ in range(10_000):
                 raw.sendall(b"y" * 10_000)
-    assert ask(client, f"{QUESTION} 0.6").status_code == 200, (
-        "an answer may take longer"
-    )
+    # On a busy machine its own head may come too late, now and then.
+    wait_for(lambda: answers_in_time(client, f"{QUESTION} 0.6"))
+
+
+def answers_in_time(client: Any, question: str) -> bool:
+    with contextlib.suppress(httpx2.TransportError):
+        return bool(ask(client, question).status_code == 200)
+    return False

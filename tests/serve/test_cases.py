@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_service import QUESTION
-from test_serve_ask import active, ask, events, stream, wait_for
+from fake_service import HELD
+from test_serve_ask import active, ask, events, stream
 
+from patience import wait_for
 from whichsense.serve.state.database import Database
 from whichsense.serve.state.traces import Traces
 from whichsense.types import Case, ServedCase
@@ -28,13 +29,14 @@ def follow(client: Any, case_id: str, after: str = "") -> list[tuple[str, Any]]:
         return list(events(response.iter_lines()))
 
 
-def test_a_running_answer_is_rejoined(start: Start) -> None:
+def test_a_running_answer_is_rejoined(start: Start, let_go: threading.Event) -> None:
     client = start()
-    with stream(client, f"{QUESTION} 1.0") as response:
+    with stream(client, HELD) as response:
         case_id = response.headers["location"].rpartition("/")[2]
         next(events(response.iter_lines()))
     state = client.get(f"/v1/cases/{case_id}").json()
     assert state["state"] == "running" and state["case"] is None
+    let_go.set()
     rejoined = follow(client, case_id, after="2")
     stages = [data["stage"] for name, data in rejoined if name == "stage"]
     assert stages == ["read", "disambiguate", "verify"]
@@ -51,17 +53,19 @@ def test_a_finished_answer_is_replayed(client: Any) -> None:
     assert follow(client, answer.id, after="not a number")[-1][0] == "done"
 
 
-def test_a_stream_that_nobody_follows_stops(start: Start) -> None:
+def test_a_stream_that_nobody_follows_stops(
+    start: Start, let_go: threading.Event
+) -> None:
     client = start(rejoin=0.2)
-    with stream(client, f"{QUESTION} 30") as response:
+    with stream(client, HELD) as response:
         next(events(response.iter_lines()))
-    assert active(client) == 1
+        assert active(client) == 1
     wait_for(lambda: active(client) == 0)
 
 
-def test_an_answer_is_cancelled(start: Start) -> None:
+def test_an_answer_is_cancelled(start: Start, let_go: threading.Event) -> None:
     client = start()
-    with stream(client, f"{QUESTION} 30") as response:
+    with stream(client, HELD) as response:
         lines = events(response.iter_lines())
         next(lines)
         location = response.headers["location"]

@@ -25,6 +25,7 @@ from mcp_clients import (
 )
 from mcp_types import ElicitResult
 
+from patience import LONGEST
 from whichsense.serve.mcp.asking import _form, understood
 from whichsense.types import Clarification, Option
 
@@ -99,12 +100,15 @@ def test_a_client_that_fails_at_its_form_gets_all_readings(url: str) -> None:
 
 
 def test_a_user_who_takes_time_is_waited_for(start: Start) -> None:
+    waiting = "Waiting for the user"
+    seen: list[str | None] = []
+
     class Slow(User):
         async def __call__(self, context: Any, params: Any) -> ElicitResult:
-            await asyncio.sleep(0.7)
+            async with asyncio.timeout(LONGEST):
+                while seen.count(waiting) < 2:
+                    await asyncio.sleep(0.02)
             return await super().__call__(context, params)
-
-    seen: list[str | None] = []
 
     async def progress(done: float, total: float | None, message: str | None) -> None:
         seen.append(message)
@@ -116,7 +120,7 @@ def test_a_user_who_takes_time_is_waited_for(start: Start) -> None:
     address = start(heartbeat=0.2).base_url
     user = Slow(accepts(which="2").replies)
     talk(f"{address}/mcp", conversation, mode=OLDER, user=user)
-    assert seen.count("Waiting for the user") >= 2
+    assert seen.count(waiting) >= 2
 
 
 @pytest.mark.parametrize("mode", MODES)

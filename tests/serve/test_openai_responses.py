@@ -12,6 +12,8 @@ from fake_service import QUESTION
 from openai_clients import connect, openai
 from test_serve_workers import service
 
+from patience import LONGEST
+
 MODEL = "whichsense"
 
 
@@ -127,11 +129,11 @@ def test_any_worker_goes_on_with_a_conversation(tmp_path: Path, traces: bool) ->
         for _ in range(4):
             # A connection stays with its worker: each request has one of its own.
             said: list[Any] = [{"role": "user", "content": QUESTION}]
-            with httpx2.Client(base_url=address, timeout=20) as client:
+            with httpx2.Client(base_url=address, timeout=LONGEST) as client:
                 first = connect(client).responses.create(model=MODEL, input=QUESTION)
             said.append({"role": "assistant", "content": first.output_text})
             said.append({"role": "user", "content": "2"})
-            with httpx2.Client(base_url=address, timeout=20) as client:
+            with httpx2.Client(base_url=address, timeout=LONGEST) as client:
                 api = connect(client)
                 by_id = api.responses.create(
                     model=MODEL, input="2", previous_response_id=first.id

@@ -58,7 +58,7 @@ def test_requests_made_from_the_description(
             *("--phases", "examples,coverage,fuzzing", "--seed", "7"),
             *("--header", f"Authorization: Bearer {key}"),
             *selection,
-            *("--request-timeout", "20", "--generation-deterministic", "--no-color"),
+            *("--request-timeout", "600", "--generation-deterministic", "--no-color"),
         ],
         cwd=tmp_path,  # it leaves a cache
         capture_output=True,

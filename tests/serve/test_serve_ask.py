@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from fake_service import QUESTION
+from fake_service import HELD, QUESTION
 
+from patience import LONGEST, wait_for
 from whichsense import records
 from whichsense.types import Case, Hit, ServedCase
 
@@ -31,6 +33,17 @@ def events(lines: Iterator[str]) -> Iterator[tuple[str, Any]]:
 
 def ask(client: Any, question: str = QUESTION, **options: Any) -> Any:
     return client.post("/v1/ask", json={"question": question, **options})
+
+
+@contextlib.contextmanager
+def left_alone(client: Any, path: str, body: Any) -> Iterator[None]:
+    """Asks, and goes away without an answer when the block ends."""
+    host, port = client.base_url.host, client.base_url.port
+    sent = json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(sent)}\r\n"
+    with socket.create_connection((host, port), timeout=LONGEST) as raw:
+        raw.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + sent)
+        yield
 
 
 def stream(client: Any, question: str = QUESTION, **options: Any) -> Any:
@@ -70,10 +83,16 @@ def test_every_stage_is_an_event(client: Any) -> None:
     assert response.headers["location"] == f"/v1/cases/{answer.id}"
 
 
-def test_silence_is_filled_with_heartbeats(start: Start) -> None:
+def test_silence_is_filled_with_heartbeats(
+    start: Start, let_go: threading.Event
+) -> None:
     client = start(heartbeat=0.1)
-    with stream(client, f"{QUESTION} 0.5") as response:
-        names = [name for name, _ in events(response.iter_lines())]
+    names = []
+    with stream(client, HELD) as response:
+        for name, _ in events(response.iter_lines()):
+            names.append(name)
+            if names.count("ping") == 2:
+                let_go.set()
     assert names.count("ping") >= 2 and names[-1] == "done"
 
 
@@ -98,21 +117,25 @@ def test_a_passage_comes_with_its_neighbours(start: Start, tmp_path: Any) -> Non
     assert client.get("/v1/passages/none").status_code == 404
 
 
-def test_a_deadline_gives_what_is_there(client: Any) -> None:
-    begun = time.monotonic()
-    case = Case.from_json(ask(client, f"{QUESTION} 10", seconds=0.3).json()["case"])
-    assert case.stopped == "deadline" and case.hits and not case.readings
-    assert time.monotonic() - begun < 5
+def test_a_deadline_gives_what_is_there(client: Any, let_go: threading.Event) -> None:
+    for seconds in (0.3, 3, 30, 300):  # time to search, however busy the machine is
+        case = Case.from_json(ask(client, HELD, seconds=seconds).json()["case"])
+        assert case.stopped == "deadline" and not case.readings
+        if case.hits:
+            return
+    pytest.fail("it has no hits")
 
 
-def test_a_full_queue_is_told_with_the_time_to_wait(start: Start) -> None:
+def test_a_full_queue_is_told_with_the_time_to_wait(
+    start: Start, let_go: threading.Event
+) -> None:
     client = start(parallel=1, queue=1)
-    slow = f"{QUESTION} 1"
-    threads = [threading.Thread(target=ask, args=(client, slow)) for _ in range(2)]
+    threads = [threading.Thread(target=ask, args=(client, HELD)) for _ in range(2)]
     for thread in threads:
         thread.start()
     wait_for(lambda: active(client) == 2)
     response = ask(client)
+    let_go.set()
     assert response.status_code == 429
     assert int(response.headers["retry-after"]) >= 1
     assert response.json()["type"].endswith("queue-full")
@@ -120,22 +143,25 @@ def test_a_full_queue_is_told_with_the_time_to_wait(start: Start) -> None:
         thread.join()
 
 
-def test_a_deadline_in_the_queue_is_a_429(start: Start) -> None:
+def test_a_deadline_in_the_queue_is_a_429(
+    start: Start, let_go: threading.Event
+) -> None:
     client = start(parallel=1)
-    busy = threading.Thread(target=ask, args=(client, f"{QUESTION} 0.6"))
+    busy = threading.Thread(target=ask, args=(client, HELD))
     busy.start()
     wait_for(lambda: active(client) == 1)
     response = ask(client, seconds=0.1)
+    let_go.set()
     assert response.status_code == 429 and "Retry-After" in response.headers
     busy.join()
 
 
-def test_a_client_that_goes_away_stops_its_work(start: Start) -> None:
-    import httpx2
-
+def test_a_client_that_goes_away_stops_its_work(
+    start: Start, let_go: threading.Event
+) -> None:
     client = start(parallel=1)
-    with pytest.raises(httpx2.ReadTimeout):
-        client.post("/v1/ask", json={"question": f"{QUESTION} 30"}, timeout=0.3)
+    with left_alone(client, "/v1/ask", {"question": HELD}):
+        wait_for(lambda: active(client) == 1)
     wait_for(lambda: active(client) == 0)
     assert ask(client).status_code == 200
     outcome = 'whichsense_answers_total{outcome="cancelled"} 1.0'
@@ -155,13 +181,6 @@ def active(client: Any) -> int:
         if line.startswith("whichsense_answers_active "):
             return int(float(line.split()[1]))
     return 0
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 10) -> None:
-    ends_at = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < ends_at, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def test_a_search_is_recalled_for_the_same_generation_alone(

@@ -322,7 +322,7 @@ def test_two_processes_average_their_gradients(tmp_path: Path) -> None:
     ]
     try:
         for process in both:
-            _, complaint = process.communicate(timeout=90)
+            _, complaint = process.communicate(timeout=600)
             assert process.returncode == 0, complaint
     finally:
         for process in both:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ pytest.importorskip("transformers")
 from whichsense.datasets import names
 from whichsense.errors import BadConfig
 from whichsense.train.loop import checkpoint
-from whichsense.train.loop.run import train
+from whichsense.train.loop.run import Trained, train
 from whichsense.train.loop.task import Task
 from whichsense.train.recipes.catalog import TASKS
 from whichsense.train.recipes.files import HOMES, shipped_recipes
@@ -58,11 +60,23 @@ def weights(folder: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", RECIPES)
-def test_recipe_trains(name: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def train_whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Trained]:
+    """A run of a recipe from its beginning to its end, once for all tests."""
     torch.set_num_threads(1)
-    recipe = load_recipe(name, (*SHORT, *FEW), tiny=True)
-    trained = train(recipe.make(), recipe.train, tmp_path, recipe=recipe.table)
+    folder = tmp_path_factory.mktemp("whole")
+
+    @cache
+    def trained(name: str) -> Trained:
+        recipe = load_recipe(name, (*SHORT, *FEW), tiny=True)
+        return train(recipe.make(), recipe.train, folder / name, recipe=recipe.table)
+
+    return trained
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_recipe_trains(name: str, train_whole: Callable[[str], Trained]) -> None:
+    trained = train_whole(name)
     assert trained.steps == 2 and trained.metrics
     assert (trained.model / "selected.json").exists() and len(
         list(trained.model.iterdir())
@@ -70,12 +84,13 @@ def test_recipe_trains(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_crash_changes_nothing(name: str, tmp_path: Path) -> None:
+def test_crash_changes_nothing(
+    name: str, tmp_path: Path, train_whole: Callable[[str], Trained]
+) -> None:
     """A run of each task that crashes in its second step and is started again ends with the weights of a whole one."""
-    torch.set_num_threads(1)
     first = next(recipe for recipe in RECIPES if load_recipe(recipe).task == name)
     recipe = load_recipe(first, (*SHORT, *FEW), tiny=True)
-    train(recipe.make(), recipe.train, tmp_path / "whole")
+    expected = weights(train_whole(first).folder)["model"]
     with pytest.raises(Crash):
         train(
             crashing(recipe.make(), 2 * recipe.train.accumulate),
@@ -84,12 +99,9 @@ def test_crash_changes_nothing(name: str, tmp_path: Path) -> None:
         )
     assert weights(tmp_path / "crashed")["state"]["step"] == 1
     train(recipe.make(), recipe.train, tmp_path / "crashed")
-    whole, resumed = (
-        weights(tmp_path / "whole")["model"],
-        weights(tmp_path / "crashed")["model"],
-    )
-    assert whole.keys() == resumed.keys() and all(
-        torch.equal(whole[name], resumed[name]) for name in whole
+    resumed = weights(tmp_path / "crashed")["model"]
+    assert expected.keys() == resumed.keys() and all(
+        torch.equal(expected[name], resumed[name]) for name in expected
     )
 
 
