@@ -131,7 +131,7 @@ def test_a_damaged_graph_is_named(name: str, tmp_path: Path) -> None:
             "of the",
             "How heavy is it of the Skerry 12?",
         ),
-        ("where is it", "in Malta", "", "where is it in Malta"),
+        ("where is it", "in Malta", "", "where is it in malta"),
         ("who won ", "1998", "in", "who won in 1998"),
     ],
 )

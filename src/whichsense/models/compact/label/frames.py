@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from whichsense.text.function_words import SMALL_WORDS
+
 FRAMES = (
     "",  # the label has a preposition of its own: "in Malta"
     "in",
@@ -39,12 +41,18 @@ NO_FRAME = len(FRAMES)
 
 
 def put_into(question: str, label: str, frame: int) -> str:
-    """The question with its label at the end.
+    """The question with its label at the end. A search query in lower case stays one, and so does a small word that
+    began a sentence.
 
-    >>> put_into("How heavy is it?", "the Skerry 12", FRAMES.index("for")), put_into("when", "in Malta", 0)
-    ('How heavy is it for the Skerry 12?', 'when in Malta')
+    >>> put_into("How heavy is it?", "The Skerry 12", FRAMES.index("for")), put_into("when", "in Malta", 0)
+    ('How heavy is it for the Skerry 12?', 'when in malta')
     """
     body = question.strip().rstrip("? ")
+    first, space, rest = label.partition(" ")
+    if first.lower() in SMALL_WORDS:
+        label = first.lower() + space + rest
+    if body == body.lower():
+        label = label.lower()
     mark = "?" if question.strip().endswith("?") else ""
     return f"{body} {FRAMES[frame]} {label}".replace("  ", " ") + mark
 
