@@ -1,13 +1,15 @@
-"""Values of one list: which they are, when a question chooses among them, what they are believed, their rewrites."""
+"""Values of one list: which they are, when a question chooses among them, what they are believed."""
 
 from __future__ import annotations
 
 import pytest
-from whichsense.models.compact.rewrite.forms.lists import list_rewrites
-from whichsense.models.compact.rewrite.forms.snippets import AnswerEvidence, Snippet
 
-from whichsense.models.compact.people.lists import complete_lists, label_in_list
-from whichsense.models.compact.rewrite.forms.value_lists import names_one, values_beside
+from whichsense.models.compact.people.lists import (
+    complete_lists,
+    label_in_list,
+    names_one,
+    values_beside,
+)
 from whichsense.types import Candidate, Passage, Span
 
 CASES = {
@@ -94,38 +96,8 @@ def test_a_value_of_a_list_has_its_label_unless_the_question_chooses() -> None:
     assert label_in_list("What is the fare?", Candidate("£9", 0.8)) == ""
 
 
-def rewrites(name: str, question: str) -> list[str]:
-    """The first rewrite for each value of a list."""
-    text, values = CASES[name]
-    evidence = []
-    for value in values.values():
-        start = text.index(value)
-        snippet = Snippet("Policy", text, start, start + len(value))
-        evidence.append(AnswerEvidence(value, (snippet,)))
-    first = []
-    for own in evidence:
-        others = [one for one in evidence if one is not own]
-        first += [one.question for one in list_rewrites(question, own, others)[:1]]
-    return first
-
-
-def test_a_label_ends_the_question() -> None:
-    assert rewrites("before", "how much leave do staff get") == [
-        "how much leave do staff get in peru",
-        "how much leave do staff get in ghana",
-        "how much leave do staff get in kenya",
-    ]
-    assert rewrites("behind", "What is the excess?")[1] == (
-        "What is the excess for escape of water?"
-    )
-    assert rewrites("default", "How soon does Gannet mend a phone line?") == [
-        "How soon does Gannet mend a phone line normally?",
-        "How soon does Gannet mend a phone line with the Care option?",
-    ]
-
-
-def test_a_question_that_names_a_label_is_not_rewritten() -> None:
+def test_a_question_may_name_a_label() -> None:
     text, _ = CASES["behind"]
     values = values_beside(text, text.index("£250"), text.index("£250") + 4)
     assert names_one("What is the excess for theft?", values)
-    assert rewrites("behind", "What is the excess for theft?") == []
+    assert not names_one("What is the excess?", values)

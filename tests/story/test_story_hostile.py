@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.story.cases import case, reading
 
-from whichsense.models.compact.story.cleaning import clean
 from whichsense.models.compact.story.composing import Length, write_story
-from whichsense.models.compact.story.compression import compress
-from whichsense.models.compact.story.overlap import WordOverlap
+from whichsense.models.compact.story.facts import clean, compress
+from whichsense.models.compact.support.judge import WordOverlap
 
 QUESTION = "Who founded the club?"
 HOSTILE = {

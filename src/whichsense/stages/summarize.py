@@ -180,8 +180,11 @@ class CompactSummarizer:
     @cached_property
     def _support(self) -> Support:
         """The judge of the weights, or word overlap where they have none."""
-        from whichsense.models.compact.story.overlap import WordOverlap
-        from whichsense.models.compact.support.judge import NETS, SupportJudge
+        from whichsense.models.compact.support.judge import (
+            NETS,
+            SupportJudge,
+            WordOverlap,
+        )
 
         if not (self.compact.folder / NETS).is_file():
             return WordOverlap()

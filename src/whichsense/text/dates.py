@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_MONTHS = (
-    "january february march april may june july august september october november december"
+MONTHS = (
+    "January February March April May June July August September October November December"
 ).split()
 # month name or abbreviation → its number
 _MONTH_OF = {"sept": 9}
-for _number, _name in enumerate(_MONTHS, 1):
+for _number, _name in enumerate(map(str.lower, MONTHS), 1):
     _MONTH_OF[_name] = _number
     _MONTH_OF[_name[:3]] = _number
 _MONTH = r"(?P<month>" + "|".join(sorted(_MONTH_OF, key=len, reverse=True)) + r")\.?"
@@ -29,7 +29,7 @@ _DATES = [
     )
 ]
 # Capitalized months alone: "may" is a word, too.
-_CAPITALIZED = "|".join(map(str.capitalize, _MONTHS))
+_CAPITALIZED = "|".join(MONTHS)
 _MONTH_BEFORE = re.compile(rf"\b(?:{_CAPITALIZED})\s+$")
 _MONTH_BEHIND = re.compile(rf"\s+(?:{_CAPITALIZED})\b")
 _UNITS = (

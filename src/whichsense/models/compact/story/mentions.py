@@ -6,20 +6,15 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from whichsense.models.compact.rewrite.forms.clauses import vocabulary
-from whichsense.models.compact.rewrite.forms.grammar import make_possessive
-from whichsense.models.compact.rewrite.forms.title_forms.parts import (
-    Qualifier,
-    read_qualifier,
-    split_title,
-)
-from whichsense.models.compact.rewrite.forms.title_forms.words import (
-    DOCUMENT_NOUNS,
-    PLAYING_VERBS,
-    PREPOSITION_OF_WORK,
-    is_same_kind,
-)
+from whichsense.models.compact.story.grammar import word_lists
 from whichsense.models.compact.story.grammar.verbs import has_verb
+from whichsense.models.compact.story.naming import (
+    is_same_kind,
+    split_title,
+    title_name,
+    work_of,
+)
+from whichsense.text.dates import MONTHS
 from whichsense.types import Passage
 
 _PERSON_PRONOUNS = ("he", "she", "his", "her")
@@ -27,7 +22,7 @@ _THING_PRONOUNS = ("it", "its")
 _POSSESSIVES = ("his", "her", "its")
 _PRONOUN = re.compile(r"\b(?:he|she|it|his|her|its|him|they|their|them)\b", re.I)
 _WORK = re.compile(
-    rf"\b(?P<article>the|The) (?P<noun>{'|'.join(sorted(PREPOSITION_OF_WORK))})(?P<owner>['’]s)?(?= |,|\.)"
+    rf"\b(?P<article>the|The) (?P<noun>{'|'.join(sorted(word_lists.PREPOSITION_OF_WORK))})(?P<owner>['’]s)?(?= |,|\.)"
 )
 # Words that point outside the sentence.
 _POINTERS = re.compile(
@@ -54,41 +49,6 @@ _AFTER_OBJECT = re.compile(
     r"(?:$|[.,;]| (?:in|on|at|by|for|from|to|with|as|until|and)\b)"
 )
 _CAPITALIZED = re.compile(r"\b[A-Z][\w’'-]+")
-_APPEARING = PLAYING_VERBS | frozenset(
-    "stars starred appears appeared has had sings sang co-stars co-starred reprised reprises".split()
-)
-_SECTION_TITLE = re.compile(
-    r"^(?:List|History|Timeline|Outline|Cast|Index) of\b| on screen$|:"
-)
-
-
-def title_name(passage: Passage) -> str:
-    """What a passage is about, as a sentence would name it: "the 1989 film Batman"; empty where no title says so.
-
-    >>> title_name(Passage("1", "Batman (1989 film)", "")), title_name(Passage("2", "List of films", ""))
-    ('the 1989 film Batman', '')
-    """
-    name, _ = split_title(passage.title)
-    qualifier = work_of(passage)
-    if qualifier is not None:
-        has_span = re.search(r"\d\D\d", qualifier.modifier) is not None
-        return f"the {qualifier.phrase(modified=not has_span)} {name}"
-    if not name or _SECTION_TITLE.search(name) or _is_document(name):
-        return ""
-    has_article = re.search(rf"\b[Tt]he {re.escape(name)}\b", passage.text)
-    return f"the {name}" if has_article else name
-
-
-def work_of(passage: Passage) -> Qualifier | None:
-    """What the title's brackets say of a work; None where the passage is about something else."""
-    qualifier = read_qualifier(passage.title, passage.text)
-    is_work = qualifier is not None and qualifier.way == "kind" and qualifier.is_work
-    return qualifier if is_work else None
-
-
-def _is_document(name: str) -> bool:
-    """Whether a title names a document, which its sentences are not about."""
-    return any(word.lower().strip(",") in DOCUMENT_NOUNS for word in name.split())
 
 
 def stand_alone(passage: Passage, sentences: Sequence[str], place: int) -> str:
@@ -131,7 +91,7 @@ def _name_work(text: str, passage: Passage) -> str:
     full_name = title_name(passage)
     if not full_name or not _is_kind(passage, match["noun"]):
         return ""
-    replacement = make_possessive(name) if match["owner"] else full_name
+    replacement = _make_possessive(name) if match["owner"] else full_name
     return text[: match.start()] + replacement + text[match.end() :]
 
 
@@ -146,9 +106,9 @@ def _is_defined(text: str, match: re.Match[str]) -> bool:
 
 def _is_kind(passage: Passage, noun: str) -> bool:
     """Whether a passage is about a thing of this kind, by its title or by its own words."""
-    qualifier = work_of(passage)
-    if qualifier is not None:
-        return is_same_kind(qualifier.head, noun)
+    work = work_of(passage)
+    if work is not None:
+        return is_same_kind(work.kind, noun)
     name, _ = split_title(passage.title)
     called = rf"{re.escape(name)}\W+(?:is|was)\b[^.]*\b{noun}\b"
     return re.search(called, passage.text) is not None
@@ -175,7 +135,7 @@ def _name_pronouns(
             name = _thing(passage, sentences, place)
         if not name or name in text:
             return ""
-        text = f"{before}{make_possessive(name) if pronoun in _POSSESSIVES else name}"
+        text = f"{before}{_make_possessive(name) if pronoun in _POSSESSIVES else name}"
         start = len(text)
         text += behind
 
@@ -209,14 +169,14 @@ def _has_antecedent(before: str, pronoun: str) -> bool:
     if not words:
         return False
     for previous, word in pairwise(words):
-        if not _CAPITALIZED.match(word) or word in vocabulary.MONTHS:
+        if not _CAPITALIZED.match(word) or word in MONTHS:
             continue
         is_place = previous.lower() in _PLACE_PREPOSITIONS
         if pronoun not in _PERSON_PRONOUNS or not is_place:
             return True
     first = words[0].lower()
-    is_small = first in vocabulary.PREPOSITIONS or first in vocabulary.CONJUNCTIONS
-    if not is_small and first not in vocabulary.DETERMINERS:
+    is_small = first in word_lists.PREPOSITIONS or first in word_lists.CONJUNCTIONS
+    if not is_small and first not in word_lists.DETERMINERS:
         return True
     is_thing = pronoun in ("it", "its", "they", "their", "them")
     return is_thing and len(words) > 2 and _has_noun(before)
@@ -265,17 +225,26 @@ def _thing(passage: Passage, sentences: Sequence[str], place: int) -> str:
 
 def _set_scene(text: str, passage: Passage) -> str:
     """ "In the 1989 film Batman, …" before a sentence about who appears in a work that it does not name."""
-    qualifier = work_of(passage)
+    work = work_of(passage)
     name, _ = split_title(passage.title)
-    if qualifier is None or name in text:
+    if work is None or name in text:
         return text
     words = re.findall(r"[\w’'-]+", text)
-    if not _APPEARING.intersection(words[:8]):
+    if not word_lists.APPEARING.intersection(words[:8]):
         return ""
     if not (
-        words and text[0].isupper() and words[0].lower() not in vocabulary.PREPOSITIONS
+        words and text[0].isupper() and words[0].lower() not in word_lists.PREPOSITIONS
     ):
         return ""
-    opens_noun = words[0].lower() in vocabulary.DETERMINERS
+    opens_noun = words[0].lower() in word_lists.DETERMINERS
     first = text[0].lower() + text[1:] if opens_noun else text
-    return f"{qualifier.preposition.capitalize()} {title_name(passage)}, {first}"
+    return f"{work.preposition.capitalize()} {title_name(passage)}, {first}"
+
+
+def _make_possessive(name: str) -> str:
+    """The possessive of a name.
+
+    >>> _make_possessive("Verdi"), _make_possessive("Pet Shop Boys")
+    ("Verdi's", "Pet Shop Boys'")
+    """
+    return f"{name}'" if name.endswith("s") else f"{name}'s"

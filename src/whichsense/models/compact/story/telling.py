@@ -6,15 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from whichsense.models.compact.rewrite.forms.title_forms.words import (
-    NATIONAL_ADJECTIVES,
-)
-from whichsense.models.compact.story.casing import restore_capitals
-from whichsense.models.compact.story.cleaning import clean
-from whichsense.models.compact.story.compression import compress
-from whichsense.models.compact.story.facts import Fact, facts
-from whichsense.models.compact.story.grammar.statements import Statement, statement
-from whichsense.models.compact.story.listing import join
+from whichsense.models.compact.story.facts import Fact, clean, compress, facts
+from whichsense.models.compact.story.grammar import word_lists
+from whichsense.models.compact.story.grammar.stating import Statement, join, statement
+from whichsense.models.compact.story.naming import restore_capitals
 from whichsense.protocols import Support
 from whichsense.text.function_words import EDIT_STOP_WORDS, WH_WORDS
 from whichsense.text.porter import porter_stem
@@ -30,7 +25,7 @@ _LEAST_SUPPORT_OF_SURE = 0.5  # where the reading itself is sure
 _SURE = 0.6
 # "The" inside a question that begins no name: "The British version".
 _LOOSE_ARTICLE = re.compile(
-    rf"(?<=[a-z] )The(?= (?:[a-z\d]|(?:{'|'.join(sorted(NATIONAL_ADJECTIVES))}) [a-z]))"
+    rf"(?<=[a-z] )The(?= (?:[a-z\d]|(?:{'|'.join(sorted(word_lists.NATIONAL_ADJECTIVES))}) [a-z]))"
 )
 _NAMED = re.compile(r"[A-Z]\w*|\d+")
 _NEAREST = 10  # passages in which names of the question are looked for

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,12 +15,16 @@ from whichsense.models.compact.encoder.runtime import CompactModel, damaged
 from whichsense.models.compact.scorer.scorer import Net, linear
 from whichsense.models.compact.support.features import Claim, word_features
 from whichsense.models.compact.support.windows import Evidence, Window
+from whichsense.text.function_words import SUMMARY_STOP_WORDS
+from whichsense.text.porter import porter_stem
+from whichsense.text.words import words
 
 NETWORK = "support.onnx"
 NETS = "support.json"
 SAYS = "says"  # the feature that is the network's logit
 LONGEST_CLAIM = 80  # tokens
 LONGEST_PAIR = 256
+_NUMBER = re.compile(r"\d")
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 
@@ -126,3 +131,33 @@ class SupportJudge:
         for own in excerpts:
             for excerpt in own:
                 excerpt.features[SAYS] = next(logits)
+
+
+class WordOverlap:
+    """For weights without a judge: the share of a sentence's content words that a passage holds; a number that it lacks
+    halves it."""
+
+    def supports(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """
+        >>> passage = "Batman is a 1989 film with Jack Nicholson as the Joker."
+        >>> pairs = [("Jack Nicholson is the Joker in Batman.", passage), ("Batman is a 2008 film.", passage)]
+        >>> WordOverlap().supports(pairs)
+        [1.0, 0.3333333333333333]
+        """
+        return [_held_share(sentence, passage) for sentence, passage in pairs]
+
+
+def _held_share(sentence: str, passage: str) -> float:
+    content = set(words(sentence)) - SUMMARY_STOP_WORDS
+    if not content:
+        return 0.0
+    known = {porter_stem(word) for word in words(passage)}
+    held = 0
+    lacks_number = False
+    for word in content:
+        if porter_stem(word) in known:
+            held += 1
+        elif _NUMBER.search(word):
+            lacks_number = True
+    share = held / len(content)
+    return share / 2 if lacks_number else share
