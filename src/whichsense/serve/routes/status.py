@@ -7,7 +7,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, Response
 
 from whichsense.sample import corpus_name
-from whichsense.serve.problems import STOPPING, Problem, Refused
+from whichsense.serve.problems import Problem, Refused
 from whichsense.serve.routes.ask import Asks, service_of
 from whichsense.serve.schemas.description import problems
 from whichsense.serve.schemas.responses import Info
@@ -29,8 +29,6 @@ async def readyz(request: Request) -> Response:
     Says so too where traces are being lost.
     """
     service = service_of(request)
-    if service.answers.stopping:
-        raise Refused(STOPPING)
     served = service.served
     if service.engine.fault:
         raise Refused(_not_served(service.engine.fault))
