@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,23 @@ def test_a_stop_ends_streams_with_an_event(tmp_path: Path) -> None:
         assert process.wait(10) == 0
         assert time.monotonic() - begun < 8
         client.close()
+
+
+def test_files_that_several_workers_take_are_added_one_after_the_other(
+    tmp_path: Path,
+) -> None:
+    def send(number: int) -> httpx2.Response:
+        body = f"# Note {number}\n\n" + f"The word of note {number}. " * 500
+        path = f"{address}/v1/corpus/sources/note-{number}.md"
+        return httpx2.put(path, content=body.encode(), timeout=300)
+
+    with service(tmp_path, workers=3) as (_, address):
+        with ThreadPoolExecutor(6) as threads:
+            answers = list(threads.map(send, range(6)))
+        assert [answer.status_code for answer in answers] == [200] * 6
+    index = indexes.Index.open(tmp_path / "index")
+    assert all(index.of_source(f"note-{number}.md") for number in range(6))
+    index.close()
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="finds workers in /proc")
