@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_service import make_index
+from fake_service import RECORDS, make_index
 from test_serve_ask import events
 
 from whichsense.index import folder as folders
@@ -71,6 +72,7 @@ def test_what_cannot_be_added_is_a_problem(own: Any, tmp_path: Path) -> None:
     with folders.writing(tmp_path / "index", "a test"):
         response = own.put(f"{PATH}/notes.md", content=LYNX)
     assert response.status_code == 409 and "index-busy" in response.text
+    assert response.headers["retry-after"]
 
 
 def test_what_is_wrong_with_a_file_is_told(own: Any, tmp_path: Path) -> None:
@@ -103,8 +105,21 @@ def test_a_file_takes_the_place_of_its_earlier_self(own: Any) -> None:
         "documents": 1,
         "passages": 1,
     }
-    same = own.put(f"{PATH}/copy.md", content=b"# Lynx\n\nIt has a short tail.\n")
-    assert same.json()["added"] == 0 and same.json()["duplicates"] == 1
+
+
+def test_the_text_of_another_source_is_refused_by_its_name(own: Any) -> None:
+    tail = b"# Lynx\n\nIt has a short tail.\n"
+    assert own.put(f"{PATH}/notes.md", content=tail).json()["added"] == 1
+    assert own.put(f"{PATH}/copy.md", content=LYNX).json()["added"] == 1
+    # What was there under the name stays.
+    copy = own.put(f"{PATH}/copy.md", content=tail)
+    assert copy.status_code == 422 and "'notes.md' has its text" in copy.json()["title"]
+    assert search(own) == ["copy.md"]
+    lines = "\n".join(
+        map(json.dumps, [RECORDS[0], {"title": "Ounce", "text": "It is."}])
+    )
+    both = own.put(f"{PATH}/both.jsonl", content=lines.encode())
+    assert (both.json()["added"], both.json()["duplicates"]) == (1, 1)
 
 
 def test_a_file_is_sent_in_pieces_and_goes_on_after_a_break(

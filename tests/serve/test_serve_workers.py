@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,71 @@ def test_a_stop_ends_streams_with_an_event(tmp_path: Path) -> None:
             name, problem = list(lines)[-1]
         assert name == "problem" and problem["type"].endswith("stopping")
         assert process.wait(LONGEST) == 0
+        client.close()
+
+
+def test_files_that_several_workers_take_are_added_one_after_the_other(
+    tmp_path: Path,
+) -> None:
+    def send(number: int) -> httpx2.Response:
+        body = f"# Note {number}\n\n" + f"The word of note {number}. " * 500
+        path = f"{address}/v1/corpus/sources/note-{number}.md"
+        return httpx2.put(path, content=body.encode(), timeout=300)
+
+    with service(tmp_path, workers=3) as (_, address):
+        with ThreadPoolExecutor(6) as threads:
+            answers = list(threads.map(send, range(6)))
+        assert [answer.status_code for answer in answers] == [200] * 6
+    index = indexes.Index.open(tmp_path / "index")
+    assert all(index.of_source(f"note-{number}.md") for number in range(6))
+    index.close()
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="finds workers in /proc")
+def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+    with service(tmp_path, workers=2) as (process, address):
+        workers = children(process.pid)
+        assert len(workers) == 2
+        process.kill()
+        wait_for(lambda: not any(map(is_running, workers)), 120)
+        with pytest.raises(httpx2.ConnectError):
+            httpx2.get(f"{address}/healthz")
+
+
+def is_running(process: int) -> bool:
+    """Whether a process has not ended, nor waits to be collected."""
+    with contextlib.suppress(OSError):
+        status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+        return status.rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_service_that_stops_says_so_and_ends_what_runs(
+    tmp_path: Path, workers: int
+) -> None:
+    with service(tmp_path, workers=workers, grace=300, deadline=300) as (
+        process,
+        address,
+    ):
+        client = httpx2.Client(base_url=address, timeout=120)
+        with (
+            stream(client, f"{QUESTION} 200") as long,
+            stream(client, f"{QUESTION} 3") as short,
+        ):
+            ending = events(short.iter_lines())
+            next(ending)
+            process.send_signal(signal.SIGTERM)
+            wait_for(lambda: httpx2.get(f"{address}/readyz").status_code == 503, 120)
+            for path in ("/", "/readyz", "/v1/info", "/v1/models"):
+                refused = httpx2.get(f"{address}{path}", timeout=60)
+                assert refused.status_code == 503 and refused.headers["retry-after"]
+                assert refused.headers["connection"] == "close"
+            assert httpx2.get(f"{address}/healthz").status_code == 200
+            assert list(ending)[-1][0] == "done"
+            assert httpx2.delete(address + long.headers["location"]).is_success
+            assert list(events(long.iter_lines()))[-1][0] == "problem"
+        assert process.wait(120) == 0
         client.close()
 
 

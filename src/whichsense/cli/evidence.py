@@ -92,15 +92,21 @@ def open_evidence(
     """The index and the method: as given, as whichsense.toml says, or the embedded sample and the best it has."""
     from whichsense import config, sample
 
-    settings = config.find_config().retrieve
-    place = folder or settings.index or None
+    place = folder or config.find_config().retrieve.index or None
     if use_cluster(cluster):
         from whichsense.cluster import ClusterIndex
 
         index: Index = ClusterIndex.on_cluster(sample.place_of(place))
     else:
         index = sample.open_index(place)
-    return index, index.method(cast("Method | None", method) or settings.method)
+    return index, index.method(named_method(method))
+
+
+def named_method(method: str | None) -> Method | None:
+    """Return the method that the option or whichsense.toml names; None leaves the choice to each index."""
+    from whichsense import config
+
+    return cast("Method | None", method) or config.find_config().retrieve.method
 
 
 def stored_index(folder: Path | None) -> str | None:

@@ -144,11 +144,14 @@ class Index:
                 seen = manifest.generation
 
     def refreshed(self) -> Index:
-        """This index, or its newer generation if one was published since."""
+        """This index, or its newer generation if one was published since. Another encoder is loaded by its name."""
         newest = folders.read_manifest(self.folder)
         if newest.generation == self.manifest.generation:
             return self
-        return Index.open(self.folder, self._encoder)
+        index = Index.open(self.folder)
+        if self._encoder and self._encoder.name == index.manifest.encoder:
+            index._encoder = self._encoder
+        return index
 
     def __len__(self) -> int:
         return self.manifest.passages

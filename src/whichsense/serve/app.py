@@ -84,31 +84,41 @@ def create_app(
 
 @contextlib.contextmanager
 def _told_of_stop(service: Service, endpoint: mcp.Endpoint) -> Iterator[None]:
-    """Let running answers know of SIGTERM and Ctrl-C before the server waits for them to end."""
+    """At SIGTERM and Ctrl-C, let running answers end before the server closes its socket: meanwhile, whoever comes is
+    told that the service is stopping. A second Ctrl-C closes the socket at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     loop = asyncio.get_running_loop()
     stopping: list[asyncio.Task[None]] = []
-    before: dict[signal.Signals, Any] = {}
+    before: dict[int, Any] = {}
 
-    async def stop() -> None:
-        await service.stop()
-        endpoint.close()  # its streams have no end of their own
+    async def stop(number: int) -> None:
+        try:
+            await service.stop()
+            endpoint.close()  # its streams have no end of their own
+        finally:
+            _pass_on(number, before[number])
 
-    def begin_to_stop() -> None:
-        stopping.append(asyncio.create_task(stop()))
+    def begin_to_stop(number: int) -> None:
+        if not stopping:
+            stopping.append(asyncio.create_task(stop(number)))
+        elif number == signal.SIGINT:
+            _pass_on(number, before[number])
 
     def handle(number: int, frame: FrameType | None) -> None:
-        loop.call_soon_threadsafe(begin_to_stop)
-        server = before[signal.Signals(number)]
-        if callable(server):
-            server(number, frame)
+        loop.call_soon_threadsafe(begin_to_stop, number)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        before[number] = signal.signal(number, handle)
+    for watched in (signal.SIGTERM, signal.SIGINT):
+        before[watched] = signal.signal(watched, handle)
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _pass_on(number: int, handler: Any) -> None:
+    """Call the handler that a signal had before."""
+    if callable(handler):
+        handler(number, None)

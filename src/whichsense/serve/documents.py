@@ -12,18 +12,25 @@ from whichsense import index as indexes
 from whichsense.corpus import Corpus, Report
 from whichsense.errors import BadInput, IndexBusy, MissingExtra
 from whichsense.index import Index
+from whichsense.index.growth import Cutting, cut_record
 from whichsense.jobs.limits import check_limits
 from whichsense.jobs.progress import Progress
 from whichsense.serve.problems import Problem, Refused
+from whichsense.types import Document
 
 LISTED = 20_000
 """Passages up to which an index is gone through for a list of its sources."""
 _EXAMPLES = 3  # broken records that are named
+_QUERY, _EQUALS = (
+    2_000,
+    10,
+)  # by how much of a passage its equals are searched for, and among how many hits
 _BUSY = Problem(
     409,
     "index-busy",
     "Another process is writing to the index.",
     "Try again when it is done.",
+    headers={"Retry-After": "10"},
 )
 _FORMATS = "Send text, Markdown, HTML, PDF, Word, JSON lines, TSV or CSV under a name that says so."
 # The part of a fix that only the command line can do: ", or name it with --format".
@@ -51,13 +58,17 @@ class AddedFile:
 
 
 def add_file(folder: str, path: Path, progress: Progress) -> AddedFile:
-    """Add a file in the place of what was added under its name before. A file that cannot be read changes nothing."""
+    """Add a file in the place of what was added under its name before. A file that cannot be read, or whose whole text
+    other sources have, changes nothing."""
     with _explained(path):
         corpus = Corpus(path, prefix=True)
         (source,) = corpus.source_names()
         with closing(Index.open(folder)) as index:
             before = len(index)
             is_known = bool(index.of_source(source))
+            twin = _holder(index, corpus, source)
+        if twin:
+            raise Refused(_duplicate(twin))
         replaced = 0
         if is_known:
             # Read it once before the old one goes.
@@ -76,6 +87,35 @@ def add_file(folder: str, path: Path, progress: Progress) -> AddedFile:
         left_out=report.broken,
         why=[f"{one.where}: {one.why}" for one in report.named[:_EXAMPLES]],
     )
+
+
+def _holder(index: Index, corpus: Corpus, source: str) -> str:
+    """Return another source that has the text of a file; empty where any of its passages is in no other source."""
+    cutting, holder = Cutting(**index.manifest.settings), ""
+    with closing(corpus.records(Report())) as records:
+        for record in records:
+            check_limits()
+            if not isinstance(record, Document):
+                return ""
+            for piece in cut_record(record, "", cutting):
+                holder = _source_of(index, piece.title, piece.text, source)
+                if not holder:
+                    return ""
+    return holder
+
+
+def _source_of(index: Index, title: str, text: str, but: str) -> str:
+    for hit in index.search(f"{title} {text}"[:_QUERY], _EQUALS, "bm25"):
+        passage = hit.passage
+        if (passage.title, passage.text) == (title, text) and passage.source != but:
+            return passage.source
+    return ""
+
+
+def _duplicate(source: str) -> Problem:
+    title = f"The file holds nothing new: '{source[:100]}' has its text already."
+    fix = "Delete that source first if this name is the better one."
+    return Problem(422, "file", title, fix)
 
 
 def delete_source(folder: str, source: str) -> tuple[int, int]:

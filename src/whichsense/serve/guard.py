@@ -11,7 +11,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from whichsense.serve.problems import INTERNAL, OPENAI_PATHS, Problem, Refused
+from whichsense.serve.problems import INTERNAL, OPENAI_PATHS, STOPPING, Problem, Refused
 from whichsense.serve.settings import ServiceSettings, is_loopback
 from whichsense.serve.telemetry import Telemetry
 
@@ -32,6 +32,8 @@ _LONGEST_URL = 32_768
 _A_ROUND = (
     16  # requests, each of which takes less than half a millisecond of the event loop
 )
+_WHILE_STOPPING = ("/healthz", "/metrics", "/v1/cases/")
+"""Paths that are answered until the service has stopped: streams that break off are rejoined at the last."""
 _log = logging.getLogger("whichsense.serve")
 
 TOO_LARGE = Problem(
@@ -105,6 +107,9 @@ class Guard:
 
     def _check(self, scope: Scope, exchange: _Exchange) -> None:
         headers = exchange.headers
+        is_stopping = scope["app"].state.service.answers.stopping
+        if is_stopping and not scope["path"].startswith(_WHILE_STOPPING):
+            raise Refused(STOPPING)
         if len(scope["raw_path"]) + len(scope["query_string"]) > _LONGEST_URL:
             raise Refused(_URL)
         if self._settings.is_local and not self._is_own_host(headers.get("host", "")):
@@ -215,6 +220,6 @@ class _Exchange:
         if self.status:
             return
         response = problem.response(self._path)
-        if problem.status in (408, 413):
+        if problem.status in (408, 413) or problem is STOPPING:
             response.headers["Connection"] = "close"
         await response({"type": "http"}, self._receive, self.send)

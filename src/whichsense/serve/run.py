@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import shutil
 import signal
@@ -16,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
 from whichsense.errors import BadConfig
@@ -45,8 +47,9 @@ def serve(
         counters.mkdir()
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(counters)
     # Workers make the application anew; one process shows what became of it.
-    make = partial(create_app, settings, build)
-    app = make() if settings.workers == 1 else make
+    app: Any = partial(_make_in_worker, settings, build)
+    if settings.workers == 1:
+        app = create_app(settings, build)
     config = uvicorn.Config(
         app,
         factory=settings.workers > 1,
@@ -73,6 +76,21 @@ def serve(
             _check_started(app)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make_in_worker(
+    settings: ServiceSettings, build: BuildPipeline | BuildSystems | None
+) -> FastAPI:
+    """Make the application of a worker, which stops when the process that started it has ended, by whatever means."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    return create_app(settings, build)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 class _Terminated(Exception):

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 import click
 
 from whichsense.cli.evidence import (
     cluster_option,
     evidence_options,
+    named_method,
     open_evidence,
     stored_index,
 )
 from whichsense.cli.system import service_options, system_option
 from whichsense.errors import require
-
-if TYPE_CHECKING:
-    from whichsense.types import Method
 
 
 @click.command()
@@ -127,9 +124,8 @@ def command(
     from whichsense.serve.settings import ServiceSettings, state_folder
 
     place = stored_index(folder) if cluster else None
-    chosen = cast("Method | None", method)
     if place is None:
-        index, chosen = open_evidence(folder, method)
+        index, _ = open_evidence(folder, method)
         place = str(index.folder)
     settings = ServiceSettings(
         index=place,
@@ -137,7 +133,7 @@ def command(
         replicas=replicas,
         system=str(system or "compact"),
         compare=tuple(str(path) for path in compare),
-        method=chosen,
+        method=named_method(method),
         threshold=threshold,
         host=host,
         port=port,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from whichsense.cli.evidence import evidence_options, open_evidence
+from whichsense.cli.evidence import evidence_options, named_method, open_evidence
 from whichsense.cli.system import service_options, system_option
 from whichsense.errors import require
 
@@ -35,11 +35,11 @@ def command(
     from whichsense.serve.mcp.stdio import serve_stdio
     from whichsense.serve.settings import ServiceSettings, state_folder
 
-    index, chosen = open_evidence(folder, method)
+    index, _ = open_evidence(folder, method)
     settings = ServiceSettings(
         index=str(index.folder),
         system=str(system or "compact"),
-        method=chosen,
+        method=named_method(method),
         threshold=threshold,
         threads=threads,
         deadline=deadline,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -23,6 +24,7 @@ from whichsense.types import Case
 BuildPipeline = Callable[[Index], Pipeline]
 BuildSystems = Mapping[str, BuildPipeline]
 """By the name of the system; the first answers where none is named."""
+_TRIED = "Which sense?"  # asked of a generation before it is served
 _log = logging.getLogger("whichsense.serve")
 
 
@@ -73,6 +75,8 @@ class Engine:
         self._builds = build
         self.about: dict[str, str] = {}
         """What the systems' files say of them, by name."""
+        self.fault = ""
+        """Why the newest generation of the index is not served, without paths; empty where it is."""
         self._served: Served | None = None
         self._refreshing = threading.Lock()
 
@@ -106,27 +110,44 @@ class Engine:
         self._served = self._serve(index)
 
     def _serve(self, index: Index) -> Served:
+        """The systems over an index that each of them can search; raises where one cannot."""
         systems = {}
         for name, build in (self._builds or {}).items():
             systems[name] = build(index).with_threshold(self._settings.threshold)
+            systems[name].retriever.retrieve([Case(_TRIED)], 1)
         return Served(index, systems)
 
     def refresh(self) -> bool:
-        """Move on to a newer generation of the index, if there is one. What is there stays where that fails."""
+        """Move on to a newer generation of the index, if there is one. What is there stays where that fails, and
+        `fault` says why."""
         if self._served is None:
             return False
         with self._refreshing:
             old = self._served.index
             try:
                 index = old.refreshed()
-                if index is old:
-                    return False
-                self._served = self._serve(index)
-            except (WhichsenseError, OSError) as error:
-                _log.warning("the index could not be refreshed: %s", error)
+                if index is not old:
+                    self._served = self._serve(index)
+            except Exception as error:  # whatever is wrong with it, the old one answers
+                fault = _without_paths(str(error), old.folder)
+                if fault != self.fault:  # it is tried again every second
+                    _log.error("the newest index cannot be served: %s", error)
+                self.fault = fault
+                return False
+            self.fault = ""
+            if index is old:
                 return False
         _log.info("generation %d of the index is served now", index.manifest.generation)
         return True
+
+
+def _without_paths(message: str, folder: Path) -> str:
+    """A message as clients may read it.
+
+    >>> _without_paths("'/data/wiki' has no vectors.", Path("/data/wiki"))
+    "'wiki' has no vectors."
+    """
+    return re.sub(r"'/[^']*/", "'", message).replace(str(folder), folder.name)
 
 
 def system_name(system: str) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
+from whichsense.jobs.limits import within
 from whichsense.serve.answering.queue import OnStage
 from whichsense.serve.answering.running import Running
 from whichsense.serve.documents import LISTED, add_file, delete_source, list_sources
@@ -127,7 +128,11 @@ async def add(
                 running.publish("progress", dump({"done": done, "passages": count}))
 
         try:
-            with service.uploads.named(body, name) as path:
+            with (
+                within(running.limits),
+                service.uploads.turn(),
+                service.uploads.named(body, name) as path,
+            ):
                 added = add_file(folder, path, progress)
         except Refused as refused:
             if refused.problem.kind == "file":
@@ -155,7 +160,8 @@ async def delete(name: SourceName, request: Request, caller: Writes) -> Response
     folder = writable(service, caller)
 
     def work(running: Running, on_stage: OnStage) -> str:
-        passages, deleted = delete_source(folder, name)
+        with within(running.limits), service.uploads.turn():
+            passages, deleted = delete_source(folder, name)
         if not deleted:
             raise not_found("source", "See the passages' field 'source'.")
         service.engine.refresh()

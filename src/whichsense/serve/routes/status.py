@@ -7,7 +7,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, Response
 
 from whichsense.sample import corpus_name
-from whichsense.serve.problems import STOPPING, Refused
+from whichsense.serve.problems import Problem, Refused
 from whichsense.serve.routes.ask import Asks, service_of
 from whichsense.serve.schemas.description import problems
 from whichsense.serve.schemas.responses import Info
@@ -24,11 +24,14 @@ async def healthz() -> dict[str, str]:
 
 @router.get("/readyz", responses=problems())
 async def readyz(request: Request) -> Response:
-    """Questions can be answered: models are loaded, the index is open. Says so too where traces are being lost."""
+    """Questions can be answered: models are loaded, the index is open, and it is the newest.
+
+    Says so too where traces are being lost.
+    """
     service = service_of(request)
-    if service.answers.stopping:
-        raise Refused(STOPPING)
     served = service.served
+    if service.engine.fault:
+        raise Refused(_not_served(service.engine.fault))
     gap = service.traces.gap
     table = {
         "status": "ready",
@@ -38,6 +41,11 @@ async def readyz(request: Request) -> Response:
     if gap is not None:
         table["traces"] = f"{gap.lost} lost: {gap.reason}"
     return JSONResponse(table)
+
+
+def _not_served(reason: str) -> Problem:
+    title = "The newest index cannot be served; the one before it still answers."
+    return Problem(503, "index", title, reason)
 
 
 @router.get("/metrics", response_class=Response, responses=problems())

@@ -10,11 +10,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from whichsense.files import sha256
+from whichsense.files import lock, sha256
+from whichsense.jobs.limits import check_limits
 
 _KEPT = (
     86_400.0  # seconds for which a file that was not sent to its end can be continued
 )
+_POLL = 0.05  # seconds between two looks at whose turn it is
 
 
 class Uploads:
@@ -43,6 +45,17 @@ class Uploads:
             with contextlib.suppress(OSError):
                 if path.name != "parts" and path.stat().st_mtime < before:
                     _remove(path)
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Wait until no other worker changes the index, and keep the others waiting until the block ends."""
+        path = self._folder.with_suffix(".lock")
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with open(path, "wb") as file:
+            while not lock(file):
+                check_limits()
+                time.sleep(_POLL)
+            yield
 
     @contextlib.contextmanager
     def named(self, body: Path, name: str) -> Iterator[Path]:
