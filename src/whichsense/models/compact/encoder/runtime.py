@@ -24,7 +24,7 @@ from whichsense.models.compact.encoder.work import Work
 Floats = NDArray[np.float32]
 _Item = TypeVar("_Item")
 _Value = TypeVar("_Value")
-WEIGHTS = Path(__file__).parents[2] / "weights" / "compact-10"
+WEIGHTS = Path(__file__).parents[2] / "weights" / "compact-11"
 FORMAT = 4
 _EXTRA = "dense"
 # The errors of a missing or truncated file: of JSON, of a zip archive, of numpy's arrays in it.

@@ -18,6 +18,7 @@ from whichsense.types import Passage, Span
 LABEL, FRAME = "label.onnx", "label-frame.onnx"
 _LONGEST = 16  # tokens of a label
 _EDGES = " \t\n,.;:|–—-()[]\"“”'"
+_WITHIN = "'’-–"  # what may stand within a word
 _Tokens = tuple[int, int]
 """First and last."""
 
@@ -29,14 +30,10 @@ class Label:
     text: str
     sure: float
     """The mean probability of its tokens."""
-    frames: Floats
-    """The probability that each frame puts it into the question well, and last that none does."""
-
-    @property
-    def frames_by_worth(self) -> list[tuple[int, float]]:
-        """The frames that are likelier than none, best first, with their probabilities."""
-        order = np.argsort(-self.frames[:NO_FRAME], kind="stable").tolist()
-        return [(one, float(self.frames[one])) for one in order]
+    frame: int
+    """The likeliest way to put it into the question."""
+    fits: float
+    """The probability of that frame."""
 
 
 @dataclass(frozen=True)
@@ -98,13 +95,16 @@ class Labeller:
             return None
         first, last, total = found
         text = passage.title if last < pair.title[1] else passage.text
-        words = text[pair.starts[first] : pair.ends[last]].strip(_EDGES)
+        start, end = whole_words(text, pair.starts[first], pair.ends[last])
+        words = text[start:end].strip(_EDGES)
         if not words:
             return None
         edges = edge_states(behind[0], own, (first, last))
         frames = self._frame.run(["frames"], {"edges": edges[None]})[0][0]
+        chances = _softmax(frames)[:NO_FRAME]
+        best = int(chances.argmax())
         sure = 1 / (1 + np.exp(-total / (last - first + 1)))
-        return Label(words, float(sure), _softmax(frames))
+        return Label(words, float(sure), best, float(chances[best]))
 
 
 def tokens_of(pair: Pair, span: Span) -> _Tokens | None:
@@ -118,6 +118,30 @@ def covering(pair: Pair, area: tuple[int, int], start: int, end: int) -> _Tokens
         at for at in range(*area) if pair.starts[at] < end and pair.ends[at] > start
     ]
     return (inside[0], inside[-1]) if inside else None
+
+
+def whole_words(text: str, start: int, end: int) -> tuple[int, int]:
+    """A place widened to the ends of its words.
+
+    >>> text = "by the probe Chang'e 4"
+    >>> [text[slice(*whole_words(text, *place))] for place in ((18, 22), (4, 6))]
+    ["Chang'e 4", 'the']
+    """
+    while start > 0 and _joins(text, start):
+        start -= 1
+    while end < len(text) and _joins(text, end):
+        end += 1
+    return start, end
+
+
+def _joins(text: str, at: int) -> bool:
+    """Whether a word goes on over a place; one of two parts does, too."""
+    before, after = text[at - 1], text[at]
+    if before.isalnum() and after.isalnum():
+        return True
+    if after in _WITHIN:
+        return before.isalnum() and text[at + 1 : at + 2].isalnum()
+    return before in _WITHIN and after.isalnum() and text[max(0, at - 2)].isalnum()
 
 
 def mark(size: int, own: _Tokens, others: Sequence[_Tokens]) -> NDArray[np.int64]:
