@@ -10,6 +10,7 @@ from whichsense.models.compact.label.labeller import Label
 from whichsense.text.function_words import PHRASE_OPENERS
 from whichsense.text.words import words
 
+_ARTICLES = frozenset("a an the".split())
 _FITS_OVER = 0.6  # a frame that fits less probably is not tried: of the others nine in ten are the written one
 
 
@@ -36,7 +37,9 @@ def propose_rewrites(
 
 
 def _is_whole(label: Label) -> bool:
-    """Whether a label has just one preposition or other word that joins it to a question: its own, or its frame's."""
-    opens = words(label.text)[:1]
-    has_own = bool(opens) and opens[0] in PHRASE_OPENERS
-    return has_own != bool(FRAMES[label.frame])
+    """Whether a label has just one preposition that joins it to a question, its own or its frame's, and one article."""
+    frame = FRAMES[label.frame].split()
+    first = words(label.text)[:1]
+    if _ARTICLES.issuperset(first):
+        return bool(frame) and frame[-1] not in _ARTICLES
+    return PHRASE_OPENERS.issuperset(first) != bool(frame)
