@@ -10,7 +10,7 @@ import docx
 import pypdf
 import pytest
 
-from whichsense.corpus import Broken, Corpus
+from whichsense.corpus import Broken, Corpus, Report
 from whichsense.corpus.feed import ReadingLimits
 from whichsense.corpus.formats.html import page_of
 from whichsense.errors import BadInput, MissingExtra
@@ -329,3 +329,15 @@ def test_half_characters_of_a_pdf(tmp_path, records, monkeypatch):
 
 def test_broken_reads_as_a_sentence():
     assert str(Broken("a.txt", "", "is empty.")) == "a.txt: is empty."
+
+
+def test_scripts_and_their_addresses_are_not_text(tmp_path):
+    guide = (
+        "# Guide\n\n[Read on](javascript:alert(1)) <script>alert(2)</script> here.\n\n"
+        "<script>\nalert(3)\n\nalert(4)\n</script>\n\n<style>p { color: red }</style>\n\nThe end.\n"
+    )
+    (tmp_path / "guide.md").write_text(guide)
+    (document,) = Corpus(tmp_path / "guide.md").records(Report())
+    assert "Read on" in document.text and "The end." in document.text
+    for dropped in ("javascript", "alert", "color"):
+        assert dropped not in document.text

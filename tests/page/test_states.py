@@ -220,6 +220,18 @@ def test_a_phone_is_wide_enough(open_page: OpenPage, joker: str) -> None:
         assert option.bounding_box()["height"] >= 44
 
 
+@pytest.mark.parametrize("path", ["/", "/compare", "/corpus", "/traces"])
+def test_nothing_leaves_a_narrow_phone(open_page: OpenPage, path: str) -> None:
+    page = open_page(path, viewport={"width": 320, "height": 640}, has_touch=True)
+    page.wait_for_selector("main *")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    # A scroll bar takes some of the width.
+    width = page.evaluate("document.documentElement.clientWidth")
+    for item in page.locator("nav > :visible, .question").all():
+        box = item.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= width
+
+
 def test_light_dark_and_the_switch(open_page: OpenPage) -> None:
     page = open_page(color_scheme="dark")
     paper = "getComputedStyle(document.documentElement).backgroundColor"

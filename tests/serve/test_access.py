@@ -133,6 +133,31 @@ def test_other_hosts_and_sites_are_refused(client: Any) -> None:
     assert response.status_code == 200
 
 
+def test_one_host_is_named_in_any_case(client: Any) -> None:
+    for name in ("LOCALHOST", "LocalHost:8000"):
+        assert client.get("/v1/cases", headers={"Host": name}).status_code == 200
+    place = (client.base_url.host, client.base_url.port)
+    with socket.create_connection(place, timeout=120) as raw:
+        raw.sendall(b"GET /v1/cases HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\n\r\n")
+        assert raw.recv(4000).startswith(b"HTTP/1.1 400 ")
+
+
+def test_every_get_has_a_head(client: Any) -> None:
+    for path in ("/healthz", "/v1/info", "/v1/corpus", "/", "/openapi.json"):
+        plain = {"Accept-Encoding": "identity"}
+        head, full = client.head(path, headers=plain), client.get(path, headers=plain)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-length"] == str(len(full.content))
+    assert client.head("/v1/ask").status_code == 405
+    assert client.head("/none").status_code == 404
+
+
+def test_a_wrong_field_is_named(client: Any) -> None:
+    body = {"question": QUESTION, "k": 0, "other": 1}
+    problem = client.post("/v1/search", json=body).json()
+    assert "body.k" in problem["fix"] and "body.other" in problem["fix"]
+
+
 def test_an_origin_can_be_allowed(start: Start) -> None:
     client = start(origins=("https://page.example",))
     origin = {"Origin": "https://page.example", "Sec-Fetch-Site": "cross-site"}
@@ -151,7 +176,7 @@ def test_an_origin_can_be_allowed(start: Start) -> None:
 def test_a_wrong_method_is_told_the_right_ones(client: Any) -> None:
     for path, methods in (
         ("/v1/ask", "POST"),
-        ("/v1/cases/x", "DELETE, GET"),
+        ("/v1/cases/x", "DELETE, GET, HEAD"),
         ("/v1/corpus/sources/x", "DELETE, PUT"),
     ):
         response = client.request("PATCH", path)
@@ -255,6 +280,20 @@ def test_hostile_requests_get_an_answer(client: Any) -> None:
         assert not answer.startswith(b"HTTP/1.1 5"), request[:60]
         assert b"/root" not in answer and b"Traceback" not in answer
     assert ask(client).status_code == 200
+
+
+@pytest.mark.parametrize("end", [b"\r\n\r\n", b""], ids=["whole", "open"])
+def test_a_large_head_is_refused(client: Any, end: bytes) -> None:
+    host, port = client.base_url.host, client.base_url.port
+    request = b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 100_000 + end
+    with socket.create_connection((host, port), timeout=120) as raw:
+        raw.sendall(request)
+        answer = b""
+        while received := raw.recv(4000):
+            answer += received
+    assert answer.startswith(b"HTTP/1.1 431 ") and b"connection: close" in answer
+    assert b"urn:whichsense:problem:head" in answer and answer.count(b"HTTP/1.1") == 1
+    assert client.get("/healthz").status_code == 200
 
 
 def test_a_head_that_does_not_end_is_cut_off(

@@ -90,6 +90,25 @@ def test_what_is_wrong_with_a_file_is_told(own: Any, tmp_path: Path) -> None:
     assert added["why"][0].startswith("line 2: ")
 
 
+def test_names_that_hide_something_and_pictures_are_refused(own: Any) -> None:
+    for name, reason in (
+        ("%20.md", "blank"),
+        ("notes%E2%80%AEfdp.md", "control characters"),
+        ("no%07tes.md", "control characters"),
+        (".notes.md", "begins with a dot"),
+    ):
+        told = own.put(f"{PATH}/{name}", content=LYNX)
+        assert told.status_code == 422 and reason in told.text, (name, told.text)
+        assert "name" in told.json()["fix"]
+    for name, body in (
+        ("photo.png", b"\x89PNG\r\n\x1a\n\x00\x00"),
+        ("photo.txt", b"\xff\xd8\xff\xe0\x00\x10JFIF"),
+    ):
+        told = own.put(f"{PATH}/{name}", content=body)
+        assert told.status_code == 422 and "picture" in told.json()["title"]
+        assert "utf" not in told.text.lower()
+
+
 def test_a_file_takes_the_place_of_its_earlier_self(own: Any) -> None:
     own.put(f"{PATH}/notes.md", content=LYNX)
     again = own.put(f"{PATH}/notes.md", content=LYNX).json()

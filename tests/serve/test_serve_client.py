@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +41,26 @@ def test_the_client_gives_records(address: str) -> None:
         with pytest.raises(ServiceError, match="no such case") as caught:
             client.case(answer.id)
         assert caught.value.status == 404
+
+
+def test_a_service_that_is_not_there_is_named() -> None:
+    with socket.socket() as free:  # bound and not listening: nobody answers
+        free.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{free.getsockname()[1]}"
+
+        async def ask() -> None:
+            async with AsyncClient(address) as client:
+                await client.ask(QUESTION)
+
+        with Client(address) as client:
+            for call in (
+                lambda: client.ask(QUESTION),
+                lambda: list(client.stream(QUESTION)),
+                lambda: asyncio.run(ask()),
+            ):
+                with pytest.raises(ServiceError, match="whichsense serve") as caught:
+                    call()
+                assert address in str(caught.value) and caught.value.status == 0
 
 
 def test_the_client_streams(address: str) -> None:

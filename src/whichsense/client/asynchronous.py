@@ -16,6 +16,7 @@ from whichsense.client.calls import (
     check_response,
     read_response,
 )
+from whichsense.client.errors import reaching
 from whichsense.client.streams import REJOINS, EventLines, StreamEvent
 from whichsense.errors import require
 from whichsense.types import Case, Hit, Method, ServedCase
@@ -93,7 +94,8 @@ class AsyncClient:
         await self.close()
 
     async def _send(self, call: ApiRequest[Result]) -> Result:
-        response = await self._http.request(call.method, call.path, json=call.body)
+        with reaching(self._http.base_url):
+            response = await self._http.request(call.method, call.path, json=call.body)
         return read_response(call, response)
 
     async def _events(self, call: ApiRequest[Any]) -> AsyncIterator[StreamEvent]:
@@ -113,7 +115,8 @@ class AsyncClient:
                             yield event
             except http.TransportError:
                 if not case_id or attempt == REJOINS:
-                    raise
+                    with reaching(self._http.base_url):
+                        raise
             if events.ended:
                 return
             call = calls.follow(case_id, events.last_id)

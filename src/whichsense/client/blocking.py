@@ -16,6 +16,7 @@ from whichsense.client.calls import (
     check_response,
     read_response,
 )
+from whichsense.client.errors import reaching
 from whichsense.client.streams import REJOINS, EventLines, StreamEvent
 from whichsense.errors import require
 from whichsense.types import Case, Hit, Method, ServedCase
@@ -99,9 +100,9 @@ class Client:
         self.close()
 
     def _send(self, call: ApiRequest[Result]) -> Result:
-        return read_response(
-            call, self._http.request(call.method, call.path, json=call.body)
-        )
+        with reaching(self._http.base_url):
+            response = self._http.request(call.method, call.path, json=call.body)
+        return read_response(call, response)
 
     def _events(self, call: ApiRequest[Any]) -> Iterator[StreamEvent]:
         http = require("httpx2", "client")
@@ -120,7 +121,8 @@ class Client:
                             yield event
             except http.TransportError:
                 if not case_id or attempt == REJOINS:
-                    raise
+                    with reaching(self._http.base_url):
+                        raise
             if events.ended:
                 return
             call = calls.follow(case_id, events.last_id)

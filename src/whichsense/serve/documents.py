@@ -33,6 +33,13 @@ _BUSY = Problem(
     headers={"Retry-After": "10"},
 )
 _FORMATS = "Send text, Markdown, HTML, PDF, Word, JSON lines, TSV or CSV under a name that says so."
+_PICTURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8")
+_PICTURE = Problem(
+    422,
+    "file",
+    "The file is a picture, and pictures are not read.",
+    f"Send its text. {_FORMATS}",
+)
 # The part of a fix that only the command line can do: ", or name it with --format".
 _OPTIONS = re.compile(r",? or [^.]*--[a-z]+(?: [\w-]+)?")
 
@@ -60,6 +67,9 @@ class AddedFile:
 def add_file(folder: str, path: Path, progress: Progress) -> AddedFile:
     """Add a file in the place of what was added under its name before. A file that cannot be read, or whose whole text
     other sources have, changes nothing."""
+    with open(path, "rb") as file:
+        if file.read(16).startswith(_PICTURES):
+            raise Refused(_PICTURE)
     with _explained(path):
         corpus = Corpus(path, prefix=True)
         (source,) = corpus.source_names()

@@ -57,6 +57,7 @@ _HOST = Problem(
     "The service is not asked under this host name.",
     "Use the address that it printed, or start it with --host-name NAME.",
 )
+_HOSTS = Problem(400, "host", "The request has more than one Host header.", "Send one.")
 _ORIGIN = Problem(
     403,
     "origin",
@@ -75,13 +76,15 @@ class Guard:
         self._app = app
         self._settings = settings
         self._telemetry = telemetry
-        self._local_hosts = {"localhost", *settings.hosts}
+        self._local_hosts = {"localhost", *map(str.lower, settings.hosts)}
         self._turns = _Turns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if scope["method"] == "HEAD" and scope["path"] != "/mcp":
+            scope = {**scope, "method": "GET"}  # the server leaves the body out
         exchange = _Exchange(scope, receive, send, self._settings)
         begun = time.perf_counter()
         try:
@@ -112,6 +115,8 @@ class Guard:
             raise Refused(STOPPING)
         if len(scope["raw_path"]) + len(scope["query_string"]) > _LONGEST_URL:
             raise Refused(_URL)
+        if len(headers.getlist("host")) > 1:
+            raise Refused(_HOSTS)
         if self._settings.is_local and not self._is_own_host(headers.get("host", "")):
             # A page elsewhere may point a name of its own at this machine.
             raise Refused(_HOST)
@@ -131,7 +136,7 @@ class Guard:
 
     def _is_own_host(self, host: str) -> bool:
         name = host.rpartition(":")[0] if not host.endswith("]") else host
-        name = name or host
+        name = (name or host).lower()
         return name in self._local_hosts or is_loopback(name)
 
 

@@ -67,12 +67,11 @@ class Problem:
         words = [self.title]
         for error in self.errors:
             words.append(f"{error['where'].removeprefix('body.')}: {error['problem']}.")
-        fix = self.fix.replace("the fields under 'errors'", "these fields")
         param = self.errors[0]["where"].removeprefix("body.") if self.errors else None
         code = _OPENAI_CODES.get(self.kind, self.kind.replace("-", "_"))
         return {
             "error": {
-                "message": " ".join([*words, fix]),
+                "message": " ".join([*words, self.fix]),
                 "type": _OPENAI_TYPES.get(self.status, kind),
                 "param": param,
                 "code": code,
@@ -240,12 +239,12 @@ def install(app: FastAPI) -> None:
 def _allowed(request: Request) -> list[str]:
     """The methods that this path has, by trying them: starlette names those of the first route alone."""
     allowed = []
-    for method in ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"):
+    for method in ("DELETE", "GET", "PATCH", "POST", "PUT"):
         scope = dict(request.scope) | {"method": method}
         for route in request.app.routes:
             is_page = isinstance(route, Mount)
             if not is_page and route.matches(scope)[0] is Match.FULL:
-                allowed.append(method)
+                allowed += ["GET", "HEAD"] if method == "GET" else [method]
                 break
     return allowed or ["GET", "HEAD"]  # a file of the page
 
@@ -264,10 +263,11 @@ def _invalid(errors: Sequence[Any]) -> Problem:
         where = ".".join(str(part)[:40] for part in error["loc"])
         message = str(error["msg"]).removeprefix("Value error, ")
         shown.append({"where": where, "problem": message[:200]})
+    names = list(dict.fromkeys(error["where"] for error in shown))
     return Problem(
         422,
         "fields",
         "Some fields are missing or have a wrong value.",
-        "Correct the fields under 'errors'; see /openapi.json.",
+        f"Correct {', '.join(names[:5])}; see 'errors' and /openapi.json.",
         shown,
     )

@@ -8,12 +8,13 @@ import re
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from whichsense import files
 from whichsense.corpus.feed import Feed, Reader, Step, one_line
+from whichsense.corpus.formats.html import SCRIPT
 from whichsense.corpus.outline import Page
 from whichsense.errors import WhichsenseError, require
 from whichsense.text.words import whole_characters
@@ -22,6 +23,7 @@ from whichsense.text.words import whole_characters
 _ZIP_RATIO = 100
 _ZIP_LARGEST = 2**29  # bytes
 _TAG = re.compile(r"<[^<>]*>")
+_SCRIPT_TAG = re.compile(r"<(/?)(?:script|style)\b", re.IGNORECASE)
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset=[\"']?([\w-]+)", re.IGNORECASE)
 _LONGEST_MARKDOWN = 2**23  # characters
 _LONGEST_FRONT_MATTER = 2**16  # characters
@@ -107,13 +109,15 @@ def _parse_markdown(feed: Feed, body: bytes) -> _Parsed:
         return _Parsed(named, text)
     markdown = require("markdown_it", "documents")
     parser = markdown.MarkdownIt("commonmark").enable("table")
+    # A link that is not one, as javascript:…, would stay as text with its address. Addresses are dropped anyway.
+    parser.validateLink = lambda address: True
     page = Page()
     level = 0  # of the heading that is open; 0 outside of headings
     for token in parser.parse(text):
         if token.type == "heading_open":
             level = int(token.tag[1:])
         elif token.type == "inline":
-            content = "".join(_inline(child) for child in token.children or ())
+            content = _inline(token.children or ())
             if level:
                 page.heading(level, content)
             else:
@@ -122,7 +126,7 @@ def _parse_markdown(feed: Feed, body: bytes) -> _Parsed:
         elif token.type in ("fence", "code_block"):
             page.block(token.content.strip("\n"))
         elif token.type == "html_block":
-            page.line(_TAG.sub(" ", token.content))
+            page.line(_TAG.sub(" ", SCRIPT.sub(" ", token.content)))
     return _Parsed(named or page.first_heading, page.text, page.sections)
 
 
@@ -141,10 +145,17 @@ def _front_matter(text: str) -> tuple[str, int]:
     return "", 0
 
 
-def _inline(token: Any) -> str:
-    if token.type in ("softbreak", "hardbreak"):
-        return " "
-    return str(token.content) if token.type in ("text", "code_inline", "image") else ""
+def _inline(tokens: Iterable[Any]) -> str:
+    """What is read of a paragraph: no marks, no addresses, nothing of a script."""
+    parts, is_script = [], False
+    for token in tokens:
+        if token.type == "html_inline" and (tag := _SCRIPT_TAG.match(token.content)):
+            is_script = not tag[1]
+        elif token.type in ("softbreak", "hardbreak"):
+            parts.append(" ")
+        elif token.type in ("text", "code_inline", "image") and not is_script:
+            parts.append(str(token.content))
+    return "".join(parts)
 
 
 def _parse_html(feed: Feed, body: bytes) -> _Parsed:

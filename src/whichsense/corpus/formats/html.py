@@ -23,7 +23,7 @@ _SHALLOW = frozenset(
 )
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*+)[^<>]*+>")
 # One that is left open takes the rest, as in a browser: no place is looked at twice.
-_SCRIPT = re.compile(r"<(script|style)\b.*?(?:</\1\s*+>|\Z)", re.DOTALL | re.IGNORECASE)
+SCRIPT = re.compile(r"<(script|style)\b.*?(?:</\1\s*+>|\Z)", re.DOTALL | re.IGNORECASE)
 _DEEPEST = 2000
 
 
@@ -33,7 +33,7 @@ def page_of(source: str) -> tuple[str, Page]:
     if (
         _depth(source) > _DEEPEST
     ):  # made to break parsers: the time that ours takes grows with the square of the depth
-        page.line(unescape(_TAG.sub(" ", _SCRIPT.sub(" ", source))))
+        page.line(unescape(_TAG.sub(" ", SCRIPT.sub(" ", source))))
         return "", page
     tree = require("selectolax.lexbor", "documents").LexborHTMLParser(source)
     head = tree.css_first("title")

@@ -9,23 +9,22 @@ from whichsense.serve.page.bundle import Asset, bundle
 from whichsense.serve.problems import not_found
 
 router = APIRouter(include_in_schema=False)
-_READ = ["GET", "HEAD"]
 _ALWAYS_ASK = "no-cache"
 _FOR_EVER = "public, max-age=31536000, immutable"
 
 
-@router.api_route("/", methods=_READ)
-@router.api_route("/q/{case_id}", methods=_READ)
-@router.api_route("/compare", methods=_READ)
-@router.api_route("/compare/{left}/{right}", methods=_READ)
-@router.api_route("/corpus", methods=_READ)
-@router.api_route("/traces", methods=_READ)
+@router.get("/")
+@router.get("/q/{case_id}")
+@router.get("/compare")
+@router.get("/compare/{left}/{right}")
+@router.get("/corpus")
+@router.get("/traces")
 async def document(request: Request) -> Response:
     """The page."""
     return _respond(request, bundle().document, _ALWAYS_ASK)
 
 
-@router.api_route("/page/{version}/{name}", methods=_READ)
+@router.get("/page/{version}/{name}")
 async def asset(version: str, name: str, request: Request) -> Response:
     """A file of the page. An older version's address gives today's file, and is not kept."""
     found = bundle().assets.get(name)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path as FilePath
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
+from pydantic import AfterValidator
 from starlette.responses import Response
 
 from whichsense.jobs.limits import within
@@ -26,8 +28,26 @@ from whichsense.serve.schemas.responses import (
 )
 
 router = APIRouter(prefix="/v1/corpus", tags=["corpus"])
-# No folders, no hidden files, nothing that a terminal would act on.
-FileName = Annotated[str, Path(pattern=r"^[^/\\.\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*$")]
+# What a terminal acts on, or what turns the direction of writing.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def _file_name(name: str) -> str:
+    """A name that shows what it is, and is neither in another folder nor hidden."""
+    if not FilePath(name).stem.strip():
+        raise ValueError("The file's name is blank. Give the file a name.")
+    if _UNSEEN.search(name):
+        raise ValueError(
+            "The file's name has control characters. Give the file another name."
+        )
+    if name.startswith(".") or "/" in name or "\\" in name:
+        raise ValueError(
+            "The file's name has a folder, or begins with a dot. Give the name alone."
+        )
+    return name
+
+
+FileName = Annotated[str, Path(), AfterValidator(_file_name)]
 SourceName = Annotated[str, Path(max_length=1000)]
 _LONGEST_NAME = 200  # bytes; file systems have 255
 _NAME = Problem(
