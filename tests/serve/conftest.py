@@ -36,7 +36,11 @@ def running_server(settings: ServiceSettings, systems: Any = build) -> Iterator[
     """The address of a server that ends with the block."""
     app = create_app(settings, systems)
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, http=BoundedProtocol
+        app,
+        log_level="warning",
+        access_log=False,
+        http=BoundedProtocol,
+        timeout_keep_alive=int(LONGEST),  # a slow client meets no closed connection
     )
     server = uvicorn.Server(config)
     listening = socket.socket()

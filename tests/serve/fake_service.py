@@ -92,10 +92,11 @@ def main() -> None:
 
         serve_stdio(settings, build)
         return
-    from whichsense.serve.run import serve
+    from whichsense.serve import run
 
+    run._SILENCE = 120  # a worker of a busy machine is not replaced for being slow
     settings = replace(settings, port=0)
-    serve(settings, build=build_slowly, say=say)
+    run.serve(settings, build=build_slowly, say=say)
 
 
 def say(line: str) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from fake_service import QUESTION
-from test_serve_ask import events
+from test_serve_ask import active, events
 
+from patience import wait_for
 from whichsense.conversation import Conversation
 from whichsense.serve.state.database import Database
 from whichsense.serve.state.keys import KeyFile
@@ -67,18 +68,22 @@ def test_a_new_question_is_a_new_case(client: Any) -> None:
     assert client.get(path).json() == seen[-1][1]
 
 
-def test_of_two_replies_at_once_one_is_told(start: Start) -> None:
+def test_of_two_replies_at_once_one_is_told(
+    start: Start, let_go: threading.Event
+) -> None:
     client = start(parallel=2)
     path, _ = begin(client)
     statuses: list[int] = []
 
     def reply(word: str) -> None:
-        said = {"text": f"What about a puma {word} 0.5"}
+        said = {"text": f"What about a puma {word} Wait"}
         statuses.append(client.post(f"{path}/replies", json=said).status_code)
 
     threads = [threading.Thread(target=reply, args=(word,)) for word in "ab"]
     for thread in threads:
         thread.start()
+    wait_for(lambda: statuses or active(client) == 2)
+    let_go.set()
     for thread in threads:
         thread.join()
     assert sorted(statuses) == [200, 409]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 pytest.importorskip("mcp", reason="needs the extra 'serve'")
 
-from fake_service import QUESTION
+from fake_service import HELD, QUESTION
 from mcp import Client
 from mcp_clients import (
     MODES,
@@ -124,12 +125,18 @@ def test_a_user_who_takes_time_is_waited_for(start: Start) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_answer_that_is_late_says_so(start: Start, mode: str) -> None:
-    url = f"{start(deadline=0.3).base_url}/mcp"
-    late = {"question": "Who played x 5"}
-    for tool in ("ask", "explain"):
-        text = text_of(call(url, tool, late, mode=mode))
-        assert text.startswith("The time was up"), text
+def test_an_answer_that_is_late_says_so(
+    start: Start, mode: str, let_go: threading.Event
+) -> None:
+    texts: list[str] = []
+
+    def is_told(tool: str, seconds: float) -> bool:
+        url = f"{start(deadline=seconds).base_url}/mcp"
+        texts.append(text_of(call(url, tool, {"question": HELD}, mode=mode)))
+        return texts[-1].startswith("The time was up")
+
+    for tool in ("ask", "explain"):  # a busy machine may not even begin in time
+        assert any(is_told(tool, seconds) for seconds in (0.3, 3, 30)), texts
 
 
 @pytest.mark.parametrize("mode", MODES)
