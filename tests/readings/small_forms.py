@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from whichsense.types import AskedAgain, Case, Passage, Reading, Span
 
@@ -13,18 +14,32 @@ HOSTILE = "</script><script>alert('1')</script> & \"<b>\" \ud800"
 
 
 def write_dataset(path: Path, count: int) -> Path:
-    """Questions q0, q1, … in AmbigNQ's form."""
+    """Questions q0, q1, … in AmbigNQ's form; every third is ambiguous to all annotators, every fourth to one of two."""
     rows = []
     for number in range(count):
-        annotation = {"type": "singleAnswer", "answer": [f"a{number}"]}
+        single = {"type": "singleAnswer", "answer": [f"a{number}"]}
+        annotations = [single]
+        if number % 3 == 0:
+            annotations = [several(number, 2), several(number, 3), several(-number, 3)]
+        elif number % 4 == 0:
+            annotations = [several(number, 2), single]
         row = {
             "id": f"q{number}",
             "question": f"Who {number}?",
-            "annotations": [annotation],
+            "annotations": annotations,
         }
         rows.append(row)
     path.write_text(json.dumps(rows))
     return path
+
+
+def several(number: int, pairs: int) -> dict[str, Any]:
+    """An annotation with so many answers, each with a rewrite and an alias."""
+    rows = []
+    for rank in range(pairs):
+        answers = [f"a{number}-{rank}", f"alias {rank}"]
+        rows.append({"question": f"Who {number} of {rank}?", "answer": answers})
+    return {"type": "multipleQAs", "qaPairs": rows}
 
 
 @dataclass

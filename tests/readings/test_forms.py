@@ -16,12 +16,14 @@ from small_forms import HOSTILE, Numbered, write_dataset
 from whichsense.cli.evaluate import command
 from whichsense.errors import BadInput
 from whichsense.evaluation.readings.drawing import draw_form, show_reading
-from whichsense.evaluation.readings.form import Form, load_form
+from whichsense.evaluation.readings.form import RUBRIC, WITHOUT_REWRITE, Form, load_form
+from whichsense.evaluation.readings.page import build_form_page
 from whichsense.types import Passage, Reading, Span
 
 
 def draw(folder: Path, name: str = "form.json", seed: int = 13, **options: Any) -> Form:
     dataset = write_dataset(folder / "questions.json", 40)
+    options = {"draw": "several"} | options
     return draw_form(Numbered(), str(dataset), folder / name, seed=seed, **options)
 
 
@@ -52,9 +54,46 @@ def test_only_questions_with_several_readings_are_taken_and_all_are_counted(
 
 
 def test_all_questions_are_taken_whatever_they_get(tmp_path: Path) -> None:
-    form = draw(tmp_path, questions=12, several=False)
+    form = draw(tmp_path, questions=12, draw="all")
     assert len(form.questions) == form.asked == 12
     assert {len(question.readings) for question in form.questions} == {0, 1, 2, 3}
+
+
+def test_ambiguous_questions_are_drawn_before_they_are_asked(tmp_path: Path) -> None:
+    dataset = str(write_dataset(tmp_path / "questions.json", 40))
+    answerer = Numbered()
+    form = draw_form(answerer, dataset, tmp_path / "a.json", seed=13, questions=9)
+    assert form.draw == "ambiguous" and form.available == 14
+    assert len(answerer.asked) == form.asked == len(form.questions) == 9
+    assert all(int(name[1:]) % 3 == 0 for name in ids(form))
+    assert {len(question.readings) for question in form.questions} == {0, 1, 2, 3}
+    every = draw(tmp_path, "every.json", draw="ambiguous", questions=100)
+    assert every.questions[:9] == form.questions and len(every.questions) == 14
+    assert (every.one_reading, every.no_reading) == (3, 4)
+    other = draw(tmp_path, "other.json", draw="ambiguous", questions=9, seed=14)
+    assert ids(other) != ids(form)
+
+
+def test_gold_readings_are_of_the_first_annotation_with_the_most(
+    tmp_path: Path,
+) -> None:
+    form = draw(tmp_path, draw="ambiguous", questions=2)
+    for question in form.questions:
+        name = f"a{question.id[1:]}"
+        assert question.gold == tuple(
+            (f"{name}-{rank}", f"alias {rank}") for rank in range(3)
+        )
+    assert form.gold == 6
+    # Questions that were chosen by what they got cannot tell what is missing.
+    assert draw(tmp_path, "several.json", questions=2).gold == 0
+
+
+def test_a_dataset_without_ambiguous_questions(tmp_path: Path) -> None:
+    dataset = str(write_dataset(tmp_path / "questions.json", 40))
+    rows = [row for row in json.loads(Path(dataset).read_text()) if row["id"] == "q1"]
+    Path(dataset).write_text(json.dumps(rows))
+    with pytest.raises(BadInput, match="all annotators gave several"):
+        draw_form(Numbered(), dataset, tmp_path / "a.json", seed=1, questions=1)
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
@@ -62,7 +101,6 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert load_form(tmp_path / "form.json") == form
     question = form.questions[0]
     shown = question.readings[1]
-    assert question.gold == ((f"a{question.id[1:]}",),)
     assert shown.sentence == "It was Ann 1 who came."
     assert shown.sentence[shown.start : shown.end] == shown.answer == "Ann 1"
     assert shown.asked_again is not None and shown.asked_again.own == 0.9
@@ -105,7 +143,7 @@ def test_a_run_that_failed_resumes_and_asks_nothing_twice(tmp_path: Path) -> Non
     resumed = draw_form(
         second, dataset, out, seed=13, questions=8, system={"name": "a"}
     )
-    whole = draw(tmp_path, "whole.json", questions=8)
+    whole = draw(tmp_path, "whole.json", draw="ambiguous", questions=8)
     assert len(first.asked) == 7 and not set(first.asked) & set(second.asked)
     assert len(first.asked) + len(second.asked) == whole.asked
     assert replace(resumed, provenance={}) == replace(whole, provenance={})
@@ -127,6 +165,7 @@ class PageReader(HTMLParser):
         super().__init__()
         self.tags: list[str] = []
         self.buttons: list[tuple[str, str]] = []
+        self.legends: list[str] = []
         self.texts: dict[str, list[str]] = {}
         self.feed(page)
 
@@ -134,6 +173,8 @@ class PageReader(HTMLParser):
         self.tags.append(tag)
         self.texts.setdefault(tag, []).append("")
         values = dict(attrs)
+        if tag == "legend":
+            self.legends.append(str(values["title"]))
         if values.get("type") == "radio":
             self.buttons.append((str(values["name"]), str(values["value"])))
 
@@ -167,10 +208,43 @@ def test_the_page_shows_every_reading_and_runs_nothing_of_a_passage(
     assert "0.12" not in shown and not re.search(r"\ba\d", shown)
 
 
+@pytest.mark.parametrize(
+    "shown, heading, rubric",
+    [
+        ({"rewrite": "Who of 1984?", "source": ""}, "Who of 1984?", RUBRIC),
+        ({"rewrite": "Who?", "source": "of 1984"}, "of 1984", WITHOUT_REWRITE),
+        ({"rewrite": "Who?", "source": ""}, "No label, no source", WITHOUT_REWRITE),
+    ],
+)
+def test_the_page_shows_what_tells_a_reading_apart_and_its_rubric(
+    shown: dict[str, str], heading: str, rubric: dict[str, str], tmp_path: Path
+) -> None:
+    form = draw(tmp_path, questions=1)
+    question = form.questions[0]
+    reading = replace(question.readings[1], **shown)
+    form = replace(form, questions=(replace(question, question="Who?"),))
+    form = replace(form, questions=(replace(form.questions[0], readings=(reading,)),))
+    page = PageReader(build_form_page(form, "form").decode())
+    assert page.texts["h3"] == [heading]
+    assert page.legends == list(rubric.values())
+    assert page.texts["mark"] == ["Ann 1"]
+    assert ("Without a rewrite." in page.texts["p"]) == (rubric is WITHOUT_REWRITE)
+
+
+def test_forms_of_the_first_schema_are_read(tmp_path: Path) -> None:
+    draw(tmp_path, questions=2)
+    body = json.loads((tmp_path / "form.json").read_text())
+    for several, name in ((True, "several"), (False, "all")):
+        old = {key: value for key, value in body.items() if key != "draw"}
+        form = Form.from_json(old | {"schema": 1, "several": several})
+        assert form.draw == name and form.gold == 0
+
+
 def test_the_command_draws_from_the_sample(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     out = tmp_path / "form.json"
     arguments = ["readings", "--dataset", "sample/questions", "--questions", "1"]
+    arguments += ["--draw", "several"]
     done = CliRunner().invoke(
         command, [*arguments, "--out", str(out), "--json"], catch_exceptions=False
     )

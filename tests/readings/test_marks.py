@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,13 @@ def reading(number: int, letters: str) -> ShownReading:
 
 
 def write(
-    path: Path, marks: Sequence[str], *, empty: int = 1, reader: str = ""
+    path: Path,
+    marks: Sequence[str],
+    *,
+    empty: int = 1,
+    reader: str = "",
+    draw: str = "all",
+    gold: Sequence[tuple[tuple[str, ...], ...]] = (),
 ) -> Path:
     """A form of two questions with two readings each, and some that got none."""
     readings = [reading(number, letters) for number, letters in enumerate(marks)]
@@ -56,10 +63,12 @@ def write(
         questions.append(JudgedQuestion(f"q{start}", "Who?", (("Ann",),), own))
     for number in range(empty):
         questions.append(JudgedQuestion(f"empty{number}", "Who else?", (), ()))
+    for place, names in enumerate(gold):
+        questions[place] = replace(questions[place], gold=names)
     form = Form(
         dataset="mine",
         seed=5,
-        several=False,
+        draw=draw,
         available=9,
         asked=3,
         one_reading=0,
@@ -95,6 +104,78 @@ def test_shares_by_reader_and_their_mean(result: ReadingsResult) -> None:
         for name, (low, high) in row.intervals.items():
             assert low <= row.metrics[name] <= high
     assert result.provenance["form"] == {"commit": "abc"}
+
+
+# Ann finds both readings of the first question correct, Ben one of each question's; the third question got none.
+GOLD = (
+    (("Anna", "ann 0"), ("Bob",), ("Ann 1",)),
+    (("Ann 2",), ("Ann 3",)),
+    (("Cid",), ("Dan",), ("Eve",)),
+)
+
+
+def test_judged_f_counts_what_is_missing(tmp_path: Path) -> None:
+    paths = []
+    for name, marks in (("ann", ANN), ("ben", BEN)):
+        path = tmp_path / f"{name}.json"
+        paths.append(write(path, marks, draw="ambiguous", gold=GOLD))
+    result = evaluate_forms(paths)
+    assert (result.draw, result.shown, result.gold) == ("ambiguous", 4, 8)
+    # Ann: readings 0 and 1 are correct, and cover two of the eight. Ben: 0 and 3.
+    for row in (*result.readers, result.mean):
+        names = ("precision", "recall", "judged_f")
+        assert [row.metrics[name] for name in names] == [2 / 4, 2 / 8, 4 / 12]
+        for name in names:
+            low, high = row.intervals[name]
+            assert 0 <= low <= row.metrics[name] <= high <= 1
+        low, high = row.intervals["recall"]
+        assert low < high
+    written = result.as_dict()
+    assert written["gold"] == 8 and written["mean"]["metrics"]["judged_f"] == 4 / 12
+
+
+def test_recall_and_judged_f_differ_where_a_correct_answer_is_not_gold(
+    tmp_path: Path,
+) -> None:
+    # All four are correct; the first gives two gold readings, the others none.
+    gold = ((("Ann 0",), ("X", "ann 0")), (("Y",),), (("Z",),))
+    path = write(tmp_path / "a.json", ("yyyn",) * 4, draw="ambiguous", gold=gold)
+    metrics = evaluate_forms([path]).mean.metrics
+    assert metrics["precision"] == 1.0 and metrics["good"] == 0.0
+    assert metrics["recall"] == 2 / 4
+    assert metrics["judged_f"] == 2 * 4 / (4 + 4)
+
+
+def test_silence_lowers_judged_f(tmp_path: Path) -> None:
+    measured = []
+    for empty in (0, 1, 4):
+        gold = GOLD[:2] + (GOLD[2],) * empty
+        path = tmp_path / f"{empty}.json"
+        write(path, ANN, empty=empty, draw="ambiguous", gold=gold)
+        metrics = evaluate_forms([path]).mean.metrics
+        measured.append((metrics["precision"], metrics["recall"], metrics["judged_f"]))
+    assert measured == [(0.5, 2 / (5 + 3 * n), 4 / (9 + 3 * n)) for n in (0, 1, 4)]
+
+
+@pytest.mark.parametrize("draw", ["several", "all"])
+def test_without_gold_readings_nothing_is_said_of_recall(
+    draw: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.json", ANN, draw=draw, gold=GOLD)
+    result = evaluate_forms([path])
+    assert result.gold == 0 and "judged_f" not in result.mean.metrics
+    printed = CliRunner().invoke(command, ["readings", "--filled", str(path)]).stdout
+    assert "correct/q" in printed
+    assert "precision" not in printed and "judged F" not in printed
+
+
+@pytest.mark.parametrize("name, correct", [("sample", 0.85), ("handbook", 0.98)])
+def test_the_forms_that_were_published_are_counted(name: str, correct: float) -> None:
+    folder = Path(__file__).parents[2] / "docs/results/readings"
+    result = evaluate_forms([folder / f"{name}-2601.{one}.json" for one in "AB"])
+    assert result.draw == "several" and result.gold == 0
+    assert result.mean.metrics["correct"] == pytest.approx(correct, abs=0.005)
+    assert "recall" not in result.mean.metrics
 
 
 def test_intervals_are_over_questions(tmp_path: Path) -> None:
@@ -169,8 +250,9 @@ def test_forms_of_other_questions_or_readings_are_refused(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "change, said",
     [
-        ({"schema": 7}, "not a form of schema 1"),
+        ({"schema": 7}, "not a form of schema 2 or 1"),
         ({"questions": {}}, "not a list"),
+        ({"draw": "some"}, "one of: several, all, ambiguous"),
         ({"extra": 1}, "no field 'extra'"),
     ],
 )
@@ -201,6 +283,20 @@ def test_the_command_prints_the_table(tmp_path: Path) -> None:
     as_json = CliRunner().invoke(command, [*arguments, "--json"]).stdout
     written = json.loads(out.read_text())
     assert json.loads(as_json)["mean"] == written["mean"]
+
+
+def test_the_command_prints_judged_f(tmp_path: Path) -> None:
+    path = write(tmp_path / "ann.json", ANN, draw="ambiguous", gold=GOLD)
+    arguments = ["readings", "--filled", str(path)]
+    printed = CliRunner().invoke(command, arguments, catch_exceptions=False).stdout
+    lines = printed.splitlines()
+    assert ["ann", "4", "0.50", "0.25", "0.33"] in [line.split() for line in lines]
+    # The labels' own line holds no more than it did.
+    assert ["ann", "4", *("0.75 0.75 0.75 0.75 0.50 0.25 0.67".split())] in [
+        line.split() for line in lines
+    ]
+    for start in ("precision: of the 4 ", "recall: of the 8 ", "judged F: twice "):
+        assert sum(line.startswith(start) for line in lines) == 1
 
 
 def test_the_command_says_what_to_give(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -16,10 +16,12 @@ from whichsense.cli.system import system_option, weights_option
 from whichsense.jobs.progress import show_progress
 
 if TYPE_CHECKING:
-    from whichsense.evaluation.readings.form import Form
+    from whichsense.evaluation.readings.form import Draw, Form
     from whichsense.evaluation.readings.result import Band, ReadingsResult, Row
 
 _COLUMN = 11  # characters
+# As in evaluation/readings/form.py, which is imported only when the command runs.
+DRAWS = ("several", "all", "ambiguous")
 
 
 @click.command()
@@ -51,9 +53,12 @@ _COLUMN = 11  # characters
     help="Questions in the form.",
 )
 @click.option(
-    "--several/--all-questions",
-    default=True,
-    help="Draw until N questions got several readings, or take the first N, whatever they get. [default: several]",
+    "--draw",
+    type=click.Choice(DRAWS),
+    default="ambiguous",
+    show_default=True,
+    help="Ask until N questions got several readings; or the first N of all, or of those to which all annotators gave "
+    "several answers, whatever they get.",
 )
 @system_option()
 @weights_option
@@ -73,7 +78,7 @@ def readings(
     method: str | None,
     seed: int,
     questions: int,
-    several: bool,
+    draw: str,
     system: Path | None,
     weights: Path | None,
     data_dir: Path | None,
@@ -85,7 +90,8 @@ def readings(
     First, --dataset NAME --out FORM.json draws questions, asks them and writes a form with the rubric, as JSON and as a
     page. A stopped run resumes when the same command is given again. Then, with one form or more filled in, --filled
     prints the table: the share of readings that are right, true, apart, fluent, correct and good, with 95% bootstrap
-    intervals over questions, the readers' agreement, and how well the confidence predicts a correct reading.
+    intervals over questions; of ambiguous questions precision, recall and judged F; the readers' agreement, and how
+    well the confidence predicts a correct reading.
     """
     if filled:
         if dataset:
@@ -116,7 +122,7 @@ def readings(
             out,
             seed=seed,
             questions=questions,
-            several=several,
+            draw=cast("Draw", draw),
             system=describe(ready.settings, index),
             data_dir=data_dir,
             progress=progress,
@@ -126,6 +132,7 @@ def readings(
 
 def _print_form(form: Form, out: Path, as_json: bool) -> None:
     counts = {
+        "draw": form.draw,
         "questions": len(form.questions),
         "readings": form.shown,
         "asked": form.asked,
@@ -140,8 +147,9 @@ def _print_form(form: Form, out: Path, as_json: bool) -> None:
     print(
         f"{out}, {page}: {len(form.questions):,} questions, {form.shown:,} readings to mark"
     )
+    kind = "ambiguous questions" if form.draw == "ambiguous" else "questions"
     print(
-        f"Asked {form.asked:,} of {form.available:,} questions: {form.one_reading:,} got one reading, "
+        f"Asked {form.asked:,} of {form.available:,} {kind}: {form.one_reading:,} got one reading, "
         f"{form.no_reading:,} none."
     )
 
@@ -164,6 +172,7 @@ def _count_marks(forms: Sequence[Path], out: Path | None, as_json: bool) -> None
 
 def _print_result(result: ReadingsResult) -> None:
     from whichsense.evaluation.readings.form import LABELS
+    from whichsense.evaluation.readings.result import JUDGED_F
 
     drawn = f"{result.questions:,} questions of {result.asked:,} asked"
     counts = f"{result.one_reading:,} got one reading, {result.no_reading:,} none"
@@ -171,12 +180,27 @@ def _print_result(result: ReadingsResult) -> None:
     rows = list(result.readers)
     if len(rows) > 1:
         rows.append(result.mean)
+    shares = (*LABELS, "correct_per_question")
     _print_line("", ["shown", *LABELS, "correct/q"])
     for row in rows:
-        _print_row(row)
+        _print_row(row, shares)
     print("Below each number: its 95% bootstrap interval over questions.")
     print("correct/q: correct readings a question.")
     print()
+    if result.gold:
+        _print_line("", ["shown", "precision", "recall", "judged F"])
+        for row in rows:
+            _print_row(row, JUDGED_F)
+        print(
+            f"precision: of the {result.shown:,} readings shown, those that are correct."
+        )
+        print(
+            f"recall: of the {result.gold:,} readings that annotators gave, those with the answer of a correct one."
+        )
+        print(
+            "judged F: twice the correct readings, divided by the readings shown and the annotators' together."
+        )
+        print()
     _print_line("confidence", ["shown", *LABELS])
     for band in result.bands:
         cells = [f"{band.shown:,}", *_shares(band.metrics)]
@@ -209,9 +233,10 @@ def _print_areas(result: ReadingsResult) -> None:
     print("answer ok: only readings whose answer is right.")
 
 
-def _print_row(row: Row) -> None:
-    _print_line(row.name, [f"{row.shown:,}", *_shares(row.metrics)])
-    _print_line("", ["", *map(_range, row.intervals.values())])
+def _print_row(row: Row, names: Sequence[str]) -> None:
+    metrics = {name: row.metrics[name] for name in names}
+    _print_line(row.name, [f"{row.shown:,}", *_shares(metrics)])
+    _print_line("", ["", *(_range(row.intervals[name]) for name in names)])
 
 
 def _shares(metrics: Mapping[str, float]) -> list[str]:

@@ -13,7 +13,7 @@ from whichsense.datasets import Question
 from whichsense.errors import BadInput
 from whichsense.evaluation.journal import Journal
 from whichsense.evaluation.predict import questions_of
-from whichsense.evaluation.readings.form import Form, JudgedQuestion, ShownReading
+from whichsense.evaluation.readings.form import Draw, Form, JudgedQuestion, ShownReading
 from whichsense.evaluation.readings.page import build_form_page
 from whichsense.files import as_json, write_atomically
 from whichsense.jobs.progress import Progress, silent
@@ -42,16 +42,16 @@ def draw_form(
     *,
     seed: int,
     questions: int,
-    several: bool = True,
+    draw: Draw = "ambiguous",
     system: Mapping[str, Any] | None = None,
     data_dir: str | Path | None = None,
     progress: Progress = silent,
 ) -> Form:
     """Ask questions of a dataset in an order that the seed decides, and write `out` and a page beside it.
 
-    With `several` it goes on until so many questions got several readings; otherwise the first questions are taken,
-    whatever they get. Until the form is written the readings lie in `out.partial`, from which a run that was killed or
-    stopped resumes. `system` says what answers; resuming with another one is refused.
+    Of the ambiguous questions, or of all, the first are taken, whatever they get; with "several" it goes on until so
+    many questions got several readings. Until the form is written the readings lie in `out.partial`, from which a run
+    that was killed or stopped resumes. `system` says what answers; resuming with another one is refused.
     """
     out = Path(out)
     if out.suffix != ".json":
@@ -61,7 +61,13 @@ def draw_form(
             f"'{out}' exists and may hold marks. Remove it, or give another --out."
         )
     every, paths = questions_of(dataset, data_dir)
-    goal = _Goal(questions, several)
+    if draw == "ambiguous":
+        every = [question for question in every if question.is_ambiguous]
+        if not every:
+            raise BadInput(
+                f"'{dataset}' has no question to which all annotators gave several answers. Give --draw all."
+            )
+    goal = _Goal(questions, several=draw == "several")
     about = {"system": dict(system or {}), "dataset": dataset, "seed": seed}
     with Journal(out, about, draw_questions(every, seed)) as journal:
         _ask_until(goal, answerer, journal, progress)
@@ -70,7 +76,7 @@ def draw_form(
     form = Form(
         dataset=dataset,
         seed=seed,
-        several=several,
+        draw=draw,
         available=len(every),
         asked=sum(counts.values()),
         one_reading=counts["one"],
@@ -131,10 +137,16 @@ def _choose(
         kind = ("none", "one", "several")[min(len(shown), 2)]
         counts[kind] += 1
         if goal.takes(len(shown)):
-            gold = question.answers
+            gold = _gold_readings(question)
             judged = JudgedQuestion(question.id, question.text, gold, tuple(shown))
             chosen.append(judged)
     return chosen, counts
+
+
+def _gold_readings(question: Question) -> tuple[tuple[str, ...], ...]:
+    """The answers' names of the first annotation with the most readings; nothing where no answer is known."""
+    sets = question.answer_sets
+    return max(sets, key=len) if sets else ()
 
 
 def show_reading(reading: Reading, asked: str) -> ShownReading:

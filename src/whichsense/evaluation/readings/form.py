@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from whichsense import records
 from whichsense.errors import BadInput
 from whichsense.files import read_json
 from whichsense.types import AskedAgain
 
-_SCHEMA = 1
-"""Of a form in JSON; another number is refused."""
+_SCHEMA = 2
+"""Of a form in JSON. Schema 1 said `several`, true or false, in place of `draw`; other numbers are refused."""
+
+Draw = Literal["several", "all", "ambiguous"]
+"""Which questions are in a form: those that got several readings, all, or all that annotators call ambiguous."""
+
+DRAWS: tuple[Draw, ...] = get_args(Draw)
 
 RUBRIC = {
     "answer": "The answer is right for the question as asked, under at least one plausible reading, and the evidence "
@@ -24,7 +29,15 @@ RUBRIC = {
     "fluent": "A person could have written the rewrite. A trailing “, according to …” is not fluent; lower-case names "
     "are no fault.",
 }
-"""When a mark is yes."""
+"""When a mark of a reading with a rewrite is yes."""
+
+WITHOUT_REWRITE = {
+    "answer": RUBRIC["answer"],
+    "true": "Label or source, title and sentence do not mislead about what this is an answer to.",
+    "apart": "A reader can tell when this answer applies and the others do not.",
+    "fluent": "The label or source reads as a person would write it; yes if there is neither.",
+}
+"""When a mark of a reading with a label, a source or neither is yes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +76,7 @@ class ShownReading:
     """A reading as a person sees it, with the system's own opinion of it and the person's marks."""
 
     rewrite: str
+    """The question as it was asked, if there is no rewrite."""
     answer: str
     source: str
     """What tells the answer apart, its label or where it comes from, if there is no rewrite."""
@@ -85,7 +99,8 @@ class JudgedQuestion:
     id: str
     question: str
     gold: tuple[tuple[str, ...], ...]
-    """The dataset's answers with their aliases, for later analysis; the page does not show them."""
+    """The readings that annotators gave, each as the names of its answer: those of the annotation with the most. The
+    page does not show them. In forms of schema 1: the distinct answers of all annotations."""
     readings: tuple[ShownReading, ...]
 
 
@@ -95,10 +110,10 @@ class Form:
 
     dataset: str
     seed: int
-    several: bool
-    """Whether only questions that got several readings are in the form."""
+    draw: str
+    """One of `DRAWS`."""
     available: int
-    """Questions of the dataset."""
+    """Questions that could be drawn: those of the dataset, or the ambiguous ones among them."""
     asked: int
     """Questions that were drawn and asked, in the form or not."""
     one_reading: int
@@ -116,12 +131,22 @@ class Form:
         """How many readings are to be marked."""
         return sum(len(question.readings) for question in self.questions)
 
+    @property
+    def gold(self) -> int:
+        """How many readings annotators gave to the questions; 0 where the questions were not drawn for counting them.
+
+        Only ambiguous questions that were drawn before they were asked can tell how many readings are missing.
+        """
+        if self.draw != "ambiguous":
+            return 0
+        return sum(len(question.gold) for question in self.questions)
+
     def to_json(self) -> dict[str, Any]:
         """The form as JSON values, with the rubric for those who fill it in by hand."""
         fields: dict[str, Any] = {
             "schema": _SCHEMA,
             "reader": self.reader,
-            "rubric": RUBRIC,
+            "rubric": {"with a rewrite": RUBRIC, "without one": WITHOUT_REWRITE},
             **records.encode(self),
             "provenance": dict(self.provenance),
         }
@@ -131,11 +156,15 @@ class Form:
     def from_json(cls, value: Any) -> Form:
         """Read what `to_json` wrote. Raises `BadInput` where a field is missing or wrong."""
         schema = value.get("schema") if isinstance(value, Mapping) else None
-        if schema != _SCHEMA:
+        if schema not in (1, _SCHEMA):
             raise BadInput(
-                f"This is not a form of schema {_SCHEMA} (its schema: {schema!r})."
+                f"This is not a form of schema {_SCHEMA} or 1 (its schema: {schema!r})."
             )
         fields = dict(value)
+        if schema == 1:
+            fields["draw"] = "several" if fields.pop("several", None) else "all"
+        if fields.get("draw") not in DRAWS:
+            raise BadInput(f"'draw' must be one of: {', '.join(DRAWS)}.")
         provenance = fields.pop("provenance", {})
         for name in ("schema", "rubric"):
             fields.pop(name, None)

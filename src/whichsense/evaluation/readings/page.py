@@ -10,6 +10,7 @@ from importlib.resources import files
 
 from whichsense.evaluation.readings.form import (
     RUBRIC,
+    WITHOUT_REWRITE,
     Form,
     JudgedQuestion,
     ShownReading,
@@ -21,6 +22,11 @@ _HELP = (
     "the marks of this page until the form is downloaded and after. When all are given, download the form and send "
     "it back."
 )
+_KINDS = {
+    "several": "questions with several readings",
+    "all": "questions",
+    "ambiguous": "questions that annotators call ambiguous",
+}
 
 
 def build_form_page(form: Form, name: str) -> bytes:
@@ -46,16 +52,17 @@ def build_form_page(form: Form, name: str) -> bytes:
 
 
 def _describe(form: Form) -> str:
-    kind = "with several readings" if form.several else "drawn"
-    counts = f"{len(form.questions):,} questions {kind}, {form.shown:,} readings"
+    counts = f"{len(form.questions):,} {_KINDS[form.draw]}, {form.shown:,} readings"
     return f"{form.dataset}: {counts}, seed {form.seed}."
 
 
 def _rubric() -> str:
     rows = []
     for mark, meaning in RUBRIC.items():
-        rows.append([text("td", mark), text("td", meaning)])
-    return tag("div", table(("mark", "yes if"), rows, "The rubric"), id="rubric")
+        cells = (mark, meaning, WITHOUT_REWRITE[mark])
+        rows.append([text("td", cell) for cell in cells])
+    columns = ("mark", "with a rewrite: yes if", "without one: yes if")
+    return tag("div", table(columns, rows, "The rubric"), id="rubric")
 
 
 def _reader() -> str:
@@ -66,23 +73,29 @@ def _reader() -> str:
 def _question(number: int, question: JudgedQuestion) -> str:
     readings = []
     for rank, reading in enumerate(question.readings):
-        readings.append(_reading(number, rank, reading))
+        has_rewrite = reading.rewrite != question.question
+        readings.append(_reading(number, rank, reading, has_rewrite))
     if not readings:
         readings.append(text("p", "No reading was shown."))
     heading = text("h2", f"{number + 1}. {question.question}")
     return tag("section", heading, *readings)
 
 
-def _reading(number: int, rank: int, reading: ShownReading) -> str:
-    parts = [text("h3", reading.rewrite), tag("p", text("b", reading.answer))]
-    if reading.source:
-        parts.append(text("p", f"Without a rewrite: {reading.source}"))
+def _reading(number: int, rank: int, reading: ShownReading, has_rewrite: bool) -> str:
+    rubric = RUBRIC if has_rewrite else WITHOUT_REWRITE
+    told_apart = reading.rewrite if has_rewrite else reading.source
+    parts = [text("h3", told_apart or "No label, no source")]
+    parts.append(tag("p", text("b", reading.answer)))
+    if not has_rewrite:
+        parts.append(text("p", "Without a rewrite."))
     if reading.sentence or reading.title:
         title = text("cite", f"[{reading.title}]")
         parts.append(tag("blockquote", _marked(reading), " ", title))
     marks = []
-    for mark in RUBRIC:
-        marks.append(_mark(number, rank, mark))
+    for mark, meaning in rubric.items():
+        marks.append(
+            _mark(f"{number}/{rank}/{mark}", text("legend", mark, title=meaning))
+        )
     parts.append(tag("div", *marks, class_="marks"))
     return tag("article", *parts)
 
@@ -96,13 +109,13 @@ def _marked(reading: ShownReading) -> str:
     return before + answer + after
 
 
-def _mark(number: int, rank: int, mark: str) -> str:
-    """Yes or no. The names of the buttons say where in the form the mark belongs."""
+def _mark(name: str, legend: str) -> str:
+    """Yes or no. The buttons' name says where in the form the mark belongs."""
     choices = []
     for value in ("yes", "no"):
-        button = tag("input", type="radio", name=f"{number}/{rank}/{mark}", value=value)
+        button = tag("input", type="radio", name=name, value=value)
         choices.append(tag("label", button, value))
-    return tag("fieldset", text("legend", mark, title=RUBRIC[mark]), *choices)
+    return tag("fieldset", legend, *choices)
 
 
 def _footer() -> str:

@@ -8,15 +8,19 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from whichsense.evaluation.readings.form import LABELS, ShownReading
+from whichsense.evaluation.readings.form import LABELS, JudgedQuestion, ShownReading
 from whichsense.evaluation.readings.marks import Judged, Labels, load_judged
 from whichsense.evaluation.scoring.result import Interval, bootstrap_intervals, ratio_of
 from whichsense.metrics.agreement import kappa
 from whichsense.metrics.detection import area_under_curve
 from whichsense.provenance import provenance
+from whichsense.text.answers import same_answer
 
 _BANDS = (0.5, 0.3, 0.15, 0.0)
 """The lowest confidence of each band."""
+
+JUDGED_F = ("precision", "recall", "judged_f")
+"""Counted where the form has gold readings to find."""
 
 Columns = dict[str, list[float]]
 """Numbers to sum, one for each question."""
@@ -29,7 +33,7 @@ class Row:
     name: str
     shown: int
     metrics: Mapping[str, float]
-    """By label; and the correct readings of a question."""
+    """By label; the correct readings of a question; and those of `JUDGED_F`."""
     intervals: Mapping[str, Interval]
 
 
@@ -69,8 +73,11 @@ class ReadingsResult:
 
     dataset: str
     seed: int
+    draw: str
     questions: int
     shown: int
+    gold: int
+    """Readings that annotators gave; 0 where judged F is not counted."""
     asked: int
     one_reading: int
     no_reading: int
@@ -96,13 +103,17 @@ def evaluate_forms(paths: Sequence[str | Path]) -> ReadingsResult:
     rows = []
     for name, labels in zip(judged.readers, judged.labels, strict=True):
         columns = _sum_by_question(labels)
+        if form.gold:
+            columns |= _compare_with_gold(form.questions, labels)
         by_reader.append(columns)
         rows.append(_make_row(name, columns))
     return ReadingsResult(
         dataset=form.dataset,
         seed=form.seed,
+        draw=form.draw,
         questions=len(form.questions),
         shown=form.shown,
+        gold=form.gold,
         asked=form.asked,
         one_reading=form.one_reading,
         no_reading=form.no_reading,
@@ -129,6 +140,33 @@ def _sum_by_question(labels: Sequence[Sequence[Labels]]) -> Columns:
     return columns
 
 
+def _compare_with_gold(
+    questions: Sequence[JudgedQuestion], labels: Sequence[Sequence[Labels]]
+) -> Columns:
+    """For each question the sums of recall and of judged F."""
+    columns: Columns = {"gold": [], "covered": [], "twice": [], "together": []}
+    for question, own in zip(questions, labels, strict=True):
+        correct = []
+        for reading, given in zip(question.readings, own, strict=True):
+            if given["correct"]:
+                correct.append(reading.answer)
+        covered = [names for names in question.gold if _covers(correct, names)]
+        columns["gold"].append(float(len(question.gold)))
+        columns["covered"].append(float(len(covered)))
+        columns["twice"].append(2.0 * len(correct))
+        together = len(question.readings) + len(question.gold)
+        columns["together"].append(float(together))
+    return columns
+
+
+def _covers(answers: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether one of the answers means the same as one of the names."""
+    for answer in answers:
+        if any(same_answer(answer, name) for name in names):
+            return True
+    return False
+
+
 def _mean_columns(by_reader: Sequence[Columns]) -> Columns:
     columns: Columns = {}
     for name in by_reader[0]:
@@ -140,6 +178,10 @@ def _mean_columns(by_reader: Sequence[Columns]) -> Columns:
 def _make_row(name: str, columns: Columns) -> Row:
     ratios = {label: (label, "shown") for label in LABELS}
     ratios["correct_per_question"] = ("correct", "questions")
+    if "gold" in columns:
+        ratios["precision"] = ("correct", "shown")
+        ratios["recall"] = ("covered", "gold")
+        ratios["judged_f"] = ("twice", "together")
     metrics = {}
     statistics = {}
     for metric, (numerator, denominator) in ratios.items():
