@@ -34,9 +34,8 @@ _JUDGED = 8  # candidates that the verifier judges
 _MOST = (
     5  # answers that are rewritten, and those that reach a threshold of the policy's
 )
-# The least probability of an answer that is shown, where the policy names none: on judged readings, held-out firms and
-# the fitting half of the sample the best balance of
-# what is right and what is missed, for each kind of corpus.
+# The least probability of an answer that is shown, where the policy names none: on judged readings, held-out firms
+# and the fitting half of the sample the best balance of what is right and what is missed, for each kind of corpus.
 _SHOWN_OVER_IN_SMALL = 0.35
 _SHOWN_OVER_IN_LARGE = 0.2
 _ASKED = 4  # rewrites of an answer that are asked again
