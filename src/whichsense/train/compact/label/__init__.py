@@ -1,0 +1,1 @@
+"""Labelled answers, and the task that learns labels from them."""
