@@ -81,6 +81,7 @@ from whichsense.train.compact.scorer.read_questions import (
     read_scene,
     without_answers,
 )
+from whichsense.train.compact.verifier.trust_fitting import judged_corpora
 from whichsense.train.compact.writer import compact as compact_module
 from whichsense.train.compact.writer.base_task import WRITER, collate
 from whichsense.train.compact.writer.compact import CompactTask
@@ -110,7 +111,7 @@ SLOW = {ENCODER: 0.97, ASKED: 1.0, TOPICS: 1.0}
 
 def fit_on_few(patch: pytest.MonkeyPatch) -> None:
     """Of each kind of questions that the last step is fitted on, some."""
-    judged = compact_module.judged_corpora
+    judged = judged_corpora
 
     def few_judged(data: Any) -> Iterator[Any]:
         for corpus, marks in judged(data):
