@@ -80,9 +80,9 @@ class RewriteView:
 
     def _tells_apart(self) -> bool:
         others = []
-        for place, support in enumerate(self.supports):
+        for place, beside in enumerate(self.supports):
             if place != self.number:
-                others.append(support)
+                others.append(beside)
         own = self.supports[self.number]
         return own.tells_apart(self.rewrite, others)
 
