@@ -132,8 +132,8 @@ def _is_loose(edge: str, inner: str) -> bool:
     """Whether a character at the edge is a comma, a space, or a bracket or quote without its other half."""
     if edge in _EDGES:
         return True
-    for pair in _BRACKETS:
-        if edge in pair and sum(map(inner.count, set(pair))) == 1:
+    for both in _BRACKETS:
+        if edge in both and sum(map(inner.count, set(both))) == 1:
             return True
     return False
 
