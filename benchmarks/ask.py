@@ -32,7 +32,7 @@ def questions(options: argparse.Namespace, count: int) -> list[str]:
 
 
 def pipeline(options: argparse.Namespace, *, careful: bool = True) -> Any:
-    from whichsense.systems.build import load
+    from whichsense.systems import load
     from whichsense.types import FOR_BENCHMARKS, FOR_PEOPLE
 
     sizes = {"depth": options.depth, "keep": options.keep, "threads": options.threads}
@@ -233,7 +233,7 @@ def main() -> None:
         found |= json.loads(done.stdout.splitlines()[-1])
     show(found)
     if options.out:
-        from whichsense.models.compact.encoder.runtime import WEIGHTS
+        from whichsense.models.compact.encoder import WEIGHTS
         from whichsense.provenance import provenance
 
         folder = options.weights or WEIGHTS

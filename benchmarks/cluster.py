@@ -34,13 +34,12 @@ from ray.cluster_utils import Cluster as Nodes
 from whichsense import sample
 from whichsense.cluster import ClusterIndex, connect, run_on
 from whichsense.datasets import load
-from whichsense.evaluation.predict import predict
+from whichsense.evaluation.prediction import predict
 from whichsense.index import Index, Spread
-from whichsense.index.shards.gather import coverage_of
+from whichsense.index.shards import coverage_of
 from whichsense.jobs.workers import Executor, LoadedOnce, run_here
 from whichsense.provenance import provenance
-from whichsense.systems.build import build, built_answerer
-from whichsense.systems.settings import describe, load_settings
+from whichsense.systems import build, built_answerer, describe, load_settings
 from whichsense.types import FOR_BENCHMARKS, Hit
 
 BATCH = 4

@@ -29,14 +29,13 @@ from whichsense import sample
 from whichsense.cluster import Cluster, ClusterIndex, connect, run_on
 from whichsense.corpus import Corpus, Report
 from whichsense.datasets import load
-from whichsense.datasets.folder import data_folder
-from whichsense.evaluation.predict import predict
+from whichsense.datasets.catalog import data_folder
+from whichsense.evaluation.prediction import predict
 from whichsense.index import Index, Spread, add, check, delete
-from whichsense.index.shards.gather import coverage_of
+from whichsense.index.shards import coverage_of
 from whichsense.jobs.workers import LoadedOnce
 from whichsense.provenance import provenance
-from whichsense.systems.build import build, built_answerer
-from whichsense.systems.settings import describe, load_settings
+from whichsense.systems import build, built_answerer, describe, load_settings
 from whichsense.types import FOR_BENCHMARKS, Document
 
 FILES = 4

@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 from retrieval import texts  # type: ignore[import-not-found,unused-ignore]  # beside this file
 from whichsense.datasets import load
 from whichsense.errors import MissingData
-from whichsense.index.dense.clusters import Clustering
-from whichsense.index.dense.vectors import Vectors
-from whichsense.index.dense.writer import VectorsWriter
-from whichsense.models.vectors.encoders import estimate, load_encoder
+from whichsense.index.dense import Clustering, Vectors
+from whichsense.index.dense_writer import VectorsWriter
+from whichsense.models.minilm import estimate, load_encoder
 
 Floats = NDArray[np.float32]
 QUERIES, K, CHUNK = 200, 100, 4096

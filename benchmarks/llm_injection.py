@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import whichsense as ws
-from whichsense.models.llm.settings import LLMSettings
+from whichsense.models.llm.prompts import LLMSettings
 from whichsense.protocols import Retriever
 from whichsense.types import Case, Hit, Passage
 

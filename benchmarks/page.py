@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from whichsense.serve.page.bundle import bundle
+from whichsense.serve.page import bundle
 
 _SIZES = {
     "wide": {"width": 1200, "height": 800},

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from whichsense.datasets import load_questions
 from whichsense.errors import BadInput
-from whichsense.evaluation.scoring.predictions import read_predictions
-from whichsense.metrics.answers import normal_form
-from whichsense.train.compact.scorer.linear import expected_calibration_error
+from whichsense.evaluation.results import read_predictions
+from whichsense.metrics.exact_match import normal_form
+from whichsense.train.compact.scorer_fitting import expected_calibration_error
 
 SIZE, EDGE, BINS = 360, 46, 10
 Point = tuple[float, float, int]

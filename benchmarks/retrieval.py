@@ -30,7 +30,7 @@ QUESTIONS, K, BM25S = 500, 100, {"k1": 0.9, "b": 0.4}
 
 def sources() -> list[Path]:
     """Wikipedia's files; none where one of them is missing."""
-    from whichsense.datasets.folder import data_folder
+    from whichsense.datasets.catalog import data_folder
 
     found = [data_folder() / "wikipedia" / f"{name}.jsonl.zst" for name in ARTICLES]
     return found if all(path.exists() for path in found) else []

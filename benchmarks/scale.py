@@ -30,9 +30,9 @@ import numpy as np
 
 from whichsense.corpus import Corpus, Report
 from whichsense.datasets import load
-from whichsense.datasets.folder import data_folder
+from whichsense.datasets.catalog import data_folder
 from whichsense.index import Index
-from whichsense.models.vectors.encoders import load_encoder
+from whichsense.models.minilm import load_encoder
 from whichsense.provenance import provenance
 from whichsense.types import Document, Method
 
@@ -153,7 +153,7 @@ def search(given: argparse.Namespace) -> None:
     facts["resident_mb"] = _resident("RssAnon")
     facts["mapped_mb"] = _resident("RssFile")
     if given.ask:
-        from whichsense.systems.build import load as load_system
+        from whichsense.systems import load as load_system
 
         pipeline = load_system(index=index)
         pipeline.ask(texts[0])

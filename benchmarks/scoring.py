@@ -146,8 +146,8 @@ def question_texts(records: list[Any], predictions: dict[str, Any]) -> list[str]
 
 
 def rouge_jobs(count: int) -> Jobs:
-    from whichsense.metrics import rouge
-    from whichsense.metrics.punkt import sentences
+    from whichsense.metrics import asqa
+    from whichsense.metrics.asqa import sentences
 
     rng = random.Random(3)
     texts = []
@@ -157,8 +157,8 @@ def rouge_jobs(count: int) -> Jobs:
     pairs = list(zip(texts[:count], texts[count:], strict=True))
 
     def ours() -> list[float]:
-        rouge._stemmed_sentences.cache_clear()
-        return [rouge.rouge_l(*pair) for pair in pairs]
+        asqa._stemmed_sentences.cache_clear()
+        return [asqa.rouge_l(*pair) for pair in pairs]
 
     jobs: Jobs = {f"ROUGE-L, {count:,} pairs": ours}
     if importlib.util.find_spec("rouge_score"):

@@ -27,14 +27,13 @@ from torch import Tensor
 from transformers.modeling_outputs import BaseModelOutput
 
 from whichsense.models.bases import quietly
-from whichsense.models.seq2seq.batch import IGNORED, Batch, shift_labels
-from whichsense.models.seq2seq.codec import InputForm
 from whichsense.models.seq2seq.decoding import Search
+from whichsense.models.seq2seq.formats import InputForm
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.network import Network
-from whichsense.models.seq2seq.ragged import RaggedRows
+from whichsense.models.seq2seq.ragged import IGNORED, Batch, RaggedRows, shift_labels
 from whichsense.provenance import provenance
-from whichsense.train.loop.optimizer import to_device
+from whichsense.train.loop import to_device
 
 LARGE = {
     "vocab_size": 50265,

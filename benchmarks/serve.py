@@ -240,7 +240,7 @@ def family(pid: int) -> list[list[str]]:
 
 def direct(options: argparse.Namespace, seconds: float) -> tuple[float, float]:
     """Answers a second of the pipeline itself, by as many threads; and processor time of each, in ms."""
-    from whichsense.systems.build import load as load_pipeline
+    from whichsense.systems import load as load_pipeline
 
     pipeline = load_pipeline(threads=1)
     asked = itertools.cycle(questions())

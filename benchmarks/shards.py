@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from whichsense.datasets import load
-from whichsense.datasets.folder import data_folder
+from whichsense.datasets.catalog import data_folder
 from whichsense.errors import IndexFault
 from whichsense.index import Index, Spread
-from whichsense.models.vectors.encoders import load_encoder
+from whichsense.models.minilm import load_encoder
 from whichsense.provenance import provenance
 from whichsense.types import Hit, Method
 

@@ -22,7 +22,7 @@ from whichsense.index import Index
 from whichsense.metrics.ambignq import f1_answers
 from whichsense.pipeline import Pipeline
 from whichsense.provenance import provenance
-from whichsense.systems.build import load
+from whichsense.systems import load
 from whichsense.types import Case
 
 _STEPS = [round(step / 20, 2) for step in range(3, 17)]
@@ -131,7 +131,7 @@ def _sources(options: argparse.Namespace) -> Iterator[tuple[Pipeline, list[Quest
         )
         return
     if Path(name).is_dir():
-        from whichsense.train.compact.label.sources import read_firm_corpora
+        from whichsense.train.compact.label_task import read_firm_corpora
 
         for passages, questions in read_firm_corpora(Path(name), held_out=True):
             records = [

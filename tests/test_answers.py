@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whichsense.text.answers import fullest_form, group_answers, same_answer
-from whichsense.text.dates import Date, parse_date, parse_numbers
+from whichsense.text.answers import (
+    Date,
+    fullest_form,
+    group_answers,
+    parse_date,
+    parse_numbers,
+    same_answer,
+)
 
 SAME = [
     ("4 July 1776", "July 4, 1776"),

@@ -12,7 +12,7 @@ from whichsense.stages.read import VotingReader
 from whichsense.stages.summarize import supporting
 from whichsense.testing import FakeReader, FakeReranker, FakeRetriever, passage_hit
 from whichsense.text.clarification import ParsedClarification
-from whichsense.text.spans import spans_of
+from whichsense.text.words import spans_of
 from whichsense.types import Candidate, Case, Reading, Span
 
 FILM = passage_hit("The 1933 film stars Fay Wray.", "King Kong (1933 film)")

@@ -21,27 +21,25 @@ from whichsense import index
 from whichsense.errors import BadInput, WhichsenseError
 from whichsense.index import Index
 from whichsense.jobs.limits import Limits
-from whichsense.models.compact.encoder.inputs import pair
-from whichsense.models.compact.encoder.runtime import CompactModel
-from whichsense.models.compact.reader.candidates import Mention
-from whichsense.models.compact.rewrite import resolving, targets
-from whichsense.models.compact.rewrite.resolving import (
+from whichsense.models.compact import rewrite_support, rewriting
+from whichsense.models.compact.candidates import Mention
+from whichsense.models.compact.encoder import CompactModel, pair
+from whichsense.models.compact.rewrite_support import Target
+from whichsense.models.compact.rewriting import (
     ask_again,
     candidates_of,
     rewrite_answers,
 )
-from whichsense.models.compact.rewrite.support import Target
 from whichsense.models.compact.scene import Compact, ModelParts, Scene
-from whichsense.models.compact.scorer.choosing import Rewrite, added, together
-from whichsense.models.compact.scorer.probes import StateProbe
-from whichsense.models.compact.scorer.scorer import Judge, Scorer, linear
-from whichsense.models.compact.writer.runtime import Writer
+from whichsense.models.compact.scorer import Judge, Scorer, StateProbe, linear
+from whichsense.models.compact.scorer_features import Rewrite, added, together
+from whichsense.models.compact.writer import Writer
 from whichsense.pipeline import Pipeline
 from whichsense.providers import COMPACT
 from whichsense.stages.detect import CompactDetector
 from whichsense.stages.read import CompactReader
 from whichsense.stages.verify import CompactVerifier
-from whichsense.systems.build import load
+from whichsense.systems import load
 from whichsense.text.words import words
 from whichsense.types import (
     FOR_BENCHMARKS,
@@ -287,9 +285,9 @@ def test_a_title_that_names_an_answer_tells_none_apart(
     question = QUESTIONS[0]
     hits = pipeline.run([question], "evidence")[0].hits
     scene = model_of(pipeline).read_given(question, hits)
-    wanted = targets.locate(scene, Candidate("David Lynch", 1.0))
+    wanted = rewrite_support.locate(scene, Candidate("David Lynch", 1.0))
     first, *_ = [scene.evidence.passages[place].title for place in wanted.marked]
-    monkeypatch.setattr(resolving, "rewrites", lambda *_, **__: [[], []])
+    monkeypatch.setattr(rewriting, "rewrites", lambda *_, **__: [[], []])
     for named, told in (("David Lynch", True), (first, False)):
         given = [Candidate(named, 0.9), Candidate("Nobody", 0.8)]
         readings = rewrite_answers(scene, given)
@@ -306,14 +304,17 @@ def test_an_answer_is_told_where_the_reader_finds_it(pipeline: Pipeline) -> None
             2, "Lynch", 0, 5, True, (1, 2), 0.5
         ),  # a title: the whole text is about it
     ]
-    assert targets.places_read(marked, found) == {0: [(20, 22)], 2: [(1, 2), (9, 11)]}
-    assert targets.places_read(marked, []) == {}
+    assert rewrite_support.places_read(marked, found) == {
+        0: [(20, 22)],
+        2: [(1, 2), (9, 11)],
+    }
+    assert rewrite_support.places_read(marked, []) == {}
     scene = model_of(pipeline).read_given(
         QUESTIONS[0], pipeline.run(QUESTIONS[:1], "evidence")[0].hits
     )
     for text in [scene.answers[0].text, "no such answer"]:
         everywhere, told = (
-            targets.locate(scene, Candidate(text, 1.0), told=told)
+            rewrite_support.locate(scene, Candidate(text, 1.0), told=told)
             for told in (False, True)
         )
         for place, spans in told.marked.items():
@@ -491,7 +492,7 @@ def scripted(
             ]
         )
 
-    monkeypatch.setattr(resolving, "likelihoods", likelihoods)
+    monkeypatch.setattr(rewriting, "likelihoods", likelihoods)
 
 
 def reading_of(candidate: Candidate, question: str) -> Reading:
@@ -537,7 +538,7 @@ def test_rewrites_are_asked_again(
     with (
         monkeypatch.context() as unasked
     ):  # and need not be asked, if it is the only one
-        unasked.setattr(resolving, "likelihoods", None)
+        unasked.setattr(rewriting, "likelihoods", None)
         assert ask_again(scene, [asked], 0.0) == ([True], [])
     scripted(monkeypatch, {("First?", one.answer): -2.0, ("First?", new.answer): -1.0})
     assert ask_again(scene, [first], 0.0) == ([True], [scene.apart[2]])

@@ -14,9 +14,8 @@ from whichsense.errors import BadConfig
 from whichsense.evaluation import leaderboard
 from whichsense.evaluation.leaderboard import evaluate_systems
 from whichsense.evaluation.scoring import score
-from whichsense.models.compact.encoder import runtime
-from whichsense.systems.build import System
-from whichsense.systems.settings import SystemSettings
+from whichsense.models.compact import encoder
+from whichsense.systems import System, SystemSettings
 from whichsense.types import Case, Reading
 
 QUESTIONS = {question.text: question for question in load("sample/questions")}
@@ -145,7 +144,7 @@ def test_another_compact_model_is_another_system(
     Path("all.toml").write_text('provider = "compact"\nabout = "Only prose."\n')
     evaluate_systems(path)
     assert answerers["all"].asked == 30
-    monkeypatch.setattr(runtime, "WEIGHTS", Path("compact-99"))
+    monkeypatch.setattr(encoder, "WEIGHTS", Path("compact-99"))
     evaluate_systems(path)
     assert answerers["all"].asked == 60 and answerers["one"].asked == 30
 

@@ -15,7 +15,7 @@ import whichsense as ws
 from small_corpora import Corpus
 from whichsense import datasets, sample
 from whichsense.cli import command
-from whichsense.datasets.near_duplicates import find_near_duplicates
+from whichsense.datasets.dataset import find_near_duplicates
 from whichsense.files import read_jsonl
 from whichsense.text.words import normalize
 

@@ -14,10 +14,9 @@ import pytest
 
 from whichsense.datasets import Question
 from whichsense.errors import BadInput
-from whichsense.evaluation.journal import Journal
-from whichsense.evaluation.predict import beside, is_of, predict
+from whichsense.evaluation.prediction import Journal, beside, is_of, predict
 from whichsense.evaluation.scoring import score
-from whichsense.jobs.progress import silent
+from whichsense.jobs.limits import silent
 from whichsense.types import Case, Reading
 
 ABOUT = {"dataset": "mine", "system": {"name": "echo", "depth": 3}}

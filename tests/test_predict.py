@@ -14,7 +14,7 @@ import pytest
 
 from patience import wait_for
 from whichsense.errors import BadInput
-from whichsense.evaluation.predict import beside, is_of, predict
+from whichsense.evaluation.prediction import beside, is_of, predict
 from whichsense.evaluation.scoring import score
 from whichsense.types import Case, Reading
 

@@ -13,7 +13,7 @@ from whichsense import sample
 from whichsense.config import load_as
 from whichsense.errors import BadConfig, MissingStage
 from whichsense.evaluation.leaderboard import LeaderboardConfig
-from whichsense.models.compact.encoder import runtime
+from whichsense.models.compact import encoder
 from whichsense.pipeline import Pipeline
 from whichsense.stages.baselines import DisambiguateFirst
 from whichsense.stages.clarify import SeqClarifier
@@ -32,8 +32,7 @@ from whichsense.stages.rerank import (
 )
 from whichsense.stages.summarize import SeqSummarizer
 from whichsense.stages.verify import EMVerifier, LMVerifier
-from whichsense.systems.build import System, build, load
-from whichsense.systems.settings import describe, load_settings
+from whichsense.systems import System, build, describe, load, load_settings
 from whichsense.types import FOR_BENCHMARKS
 
 
@@ -281,10 +280,10 @@ def test_description_names_the_compact_model_where_it_is_asked_for(
     ).settings
     without = system(tmp_path, f'reader.model = "{models["spans"]}"').settings
     before = describe(one, sample.index())
-    assert before["compact"] == runtime.WEIGHTS.name and "compact" not in describe(
+    assert before["compact"] == encoder.WEIGHTS.name and "compact" not in describe(
         without, sample.index()
     )
-    monkeypatch.setattr(runtime, "WEIGHTS", Path("compact-99"))
+    monkeypatch.setattr(encoder, "WEIGHTS", Path("compact-99"))
     assert before != describe(one, sample.index())
 
 

@@ -33,7 +33,7 @@ def tiny_net(seed: int = 0) -> tuple[Any, Any]:
     """A torch model and its shape, with weights large enough for its outputs to differ."""
     import torch
 
-    from whichsense.models.compact.encoder.net import CompactConfig, CompactNet
+    from whichsense.models.compact.nets import CompactConfig, CompactNet
 
     torch.manual_seed(seed)
     shape = CompactConfig(
@@ -60,7 +60,7 @@ def tiny_writer(words: Any, seed: int = 0) -> Any:
     """A writer in torch for these word vectors."""
     import torch
 
-    from whichsense.models.compact.writer.net import WriterConfig, WriterNet
+    from whichsense.models.compact.nets import WriterConfig, WriterNet
 
     torch.manual_seed(seed)
     net = WriterNet(
@@ -105,7 +105,7 @@ def scored(folder: Path, **settings: float) -> Path:
     """A scorer beside the model: an answer is as probable as its mass and support say, every question answerable."""
     import numpy as np
 
-    from whichsense.models.compact.scorer.scorer import Judge, Net, Scorer
+    from whichsense.models.compact.scorer import Judge, Net, Scorer
 
     def net(bias: float, **weights: float) -> Net:
         flat = (
@@ -139,8 +139,7 @@ def rescored(scorer: Any, **settings: float) -> Any:
 def trust_of(*, true: float = 0.0, **standard: Any) -> Any:
     """Trust by which every rewrite has these log odds to be true and may be fluent, and one standard for corpora of all
     sizes."""
-    from whichsense.models.compact.scorer.scorer import linear
-    from whichsense.models.compact.scorer.trust import Standard, Trust
+    from whichsense.models.compact.scorer import Standard, Trust, linear
 
     own = Standard(**standard)
     return Trust(own, own, true=replace(linear(), bias=true), fluent=linear())
@@ -161,8 +160,8 @@ def labelled(folder: Path, seed: int = 0) -> Path:
     """A labeller with random weights beside the model, which is as sure of any token as of the next."""
     import torch
 
-    from whichsense.models.compact.label.net import LabelNet
-    from whichsense.train.compact.label.task import export_label
+    from whichsense.models.compact.nets import LabelNet
+    from whichsense.train.compact.label_task import export_label
 
     _, shape = tiny_net(seed)
     torch.manual_seed(seed)

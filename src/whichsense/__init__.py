@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from whichsense.evaluation.scoring import score as score
     from whichsense.index import Index as Index
     from whichsense.pipeline import Pipeline as Pipeline
-    from whichsense.systems.build import load as load
+    from whichsense.systems import load
     from whichsense.types import Case as Case
     from whichsense.types import Clarification as Clarification
     from whichsense.types import Document as Document
@@ -46,7 +46,7 @@ _HOME = {
     "Span": "whichsense.types",
     "WhichsenseError": "whichsense.errors",
     "datasets": "whichsense.datasets",
-    "load": "whichsense.systems.build",
+    "load": "whichsense.systems",
     "score": "whichsense.evaluation.scoring",
 }
 

@@ -20,7 +20,7 @@ from whichsense.types import Method
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
-    from whichsense.models.llm.client import Endpoint
+    from whichsense.models.llm.endpoint import Endpoint
     from whichsense.models.seq2seq.generator import Generator
 
 COMPACT = "compact"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from whichsense.models.compact.clarification.clarifier import clarify
-from whichsense.models.compact.clarification.form import find_problems
+from whichsense.models.compact.clarifier import clarify, find_problems
 from whichsense.stages.clarify import CompactClarifier
 from whichsense.types import FOR_BENCHMARKS, Case, Clarification, Passage, Reading, Span
 

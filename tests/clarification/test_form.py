@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from whichsense.models.compact.clarification.form import find_problems, repair
+from whichsense.models.compact.clarifier import find_problems, repair
 from whichsense.types import Clarification, Option, Reading
 
 ONE = Reading("Who won the cup in 2016?", "Ann")

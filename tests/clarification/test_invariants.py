@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whichsense.models.compact.clarification.clarifier import clarify
-from whichsense.models.compact.clarification.form import find_problems, repair
+from whichsense.models.compact.clarifier import clarify, find_problems, repair
 from whichsense.types import FOR_BENCHMARKS, Case, Clarification, Option, Reading
 
 WORDS = st.sampled_from(

@@ -17,7 +17,7 @@ from small_corpora import Corpus
 from tiny_compact import exported, scored, trusted
 from whichsense import index
 from whichsense.cli import main
-from whichsense.cli.ask.screen import format_case
+from whichsense.cli.ask import format_case
 from whichsense.types import Case, Clarification, Reading
 
 for needed in ("onnx", "onnxruntime", "torch"):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from whichsense.cli import main
-from whichsense.cli.ask.screen import format_case
+from whichsense.cli.ask import format_case
 from whichsense.pipeline import Pipeline
 from whichsense.testing import (
     FakeDisambiguator,
@@ -51,7 +51,7 @@ def ask(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
                 policy=replace(FOR_PEOPLE, threshold=settings["threshold"]),
             )
 
-        monkeypatch.setattr("whichsense.systems.build.load", load)
+        monkeypatch.setattr("whichsense.systems.load", load)
         with pytest.raises(SystemExit) as stopped:
             main(["ask", QUESTION, "--system", "fakes.toml", *arguments])
         assert not stopped.value.code

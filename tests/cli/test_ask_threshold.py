@@ -45,7 +45,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
             summarizer=FakeSummarizer(),
         ).with_threshold(settings["threshold"])
 
-    monkeypatch.setattr("whichsense.systems.build.load", load)
+    monkeypatch.setattr("whichsense.systems.load", load)
 
     def call(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as stopped:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from whichsense.cli.report import command
+from whichsense.cli.score import report_command
 from whichsense.errors import BadInput
 
 EVIL = "<script>alert('x')</script> & \"co\""
@@ -49,7 +49,7 @@ def page(
         paths.append(str(path))
     out = tmp_path / "page.html"
     done = CliRunner().invoke(
-        command, [*paths, "--out", str(out), *options], catch_exceptions=False
+        report_command, [*paths, "--out", str(out), *options], catch_exceptions=False
     )
     assert done.exit_code == 0, done.output
     return out.read_text(encoding="utf-8")
@@ -154,7 +154,7 @@ def test_a_file_that_is_no_result(tmp_path: Path, body: str) -> None:
     path.write_text(body, encoding="utf-8")
     with pytest.raises(BadInput, match="is not a result"):
         CliRunner().invoke(
-            command,
+            report_command,
             [str(path), "--out", str(tmp_path / "p.html")],
             catch_exceptions=False,
         )

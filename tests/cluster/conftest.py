@@ -16,11 +16,12 @@ from ray._private import services
 from ray.cluster_utils import Cluster as Nodes
 
 from patience import LONGEST, wait_for
+from whichsense import cluster as cluster_module
 from whichsense import sample
-from whichsense.cluster import Cluster, connect, shards
+from whichsense.cluster import Cluster, connect
 from whichsense.index import Index, Spread
 from whichsense.jobs.workers import run_here
-from whichsense.models.vectors.encoders import load_encoder
+from whichsense.models.minilm import load_encoder
 
 RAYS_PATIENCE = {
     "RAY_gcs_server_port_wait_time_s": LONGEST,
@@ -51,8 +52,8 @@ def patiently(get_node: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine an actor takes its time, and is not gone for that."""
-    monkeypatch.setattr(shards, "_PATIENCE", 2 * LONGEST)
-    monkeypatch.setattr(shards, "_OPENING", LONGEST)
+    monkeypatch.setattr(cluster_module, "_SHARDS_PATIENCE", 2 * LONGEST)
+    monkeypatch.setattr(cluster_module, "_OPENING", LONGEST)
 
 
 @pytest.fixture(scope="session")

@@ -22,22 +22,17 @@ ray = pytest.importorskip("ray", reason="needs pip install 'whichsense[cluster]'
 from ray.exceptions import ActorDiedError
 
 from patience import LONGEST, wait_for
+from whichsense import cluster as cluster_module
+from whichsense import cluster as cluster_module_
+from whichsense import cluster as workers
 from whichsense import sample
-from whichsense.cluster import (
-    Cluster,
-    ClusterIndex,
-    connection,
-    run_on,
-    shards,
-    workers,
-)
-from whichsense.cluster.shards import RemoteShards
+from whichsense.cluster import Cluster, ClusterIndex, RemoteShards, run_on
 from whichsense.errors import BadInput, ClusterFault, DamagedIndex
-from whichsense.evaluation.predict import predict
+from whichsense.evaluation.prediction import predict
 from whichsense.index import Index, Spread, check, delete
-from whichsense.index.shards.gather import Hits, coverage_of, missing_note
+from whichsense.index.shards import Hits, coverage_of, missing_note
 from whichsense.jobs.workers import LoadedOnce
-from whichsense.models.vectors.encoders import load_encoder
+from whichsense.models.minilm import load_encoder
 from whichsense.pipeline import Pipeline
 from whichsense.stages.retrieve import IndexRetriever
 from whichsense.testing import FakeDisambiguator, FakeReader
@@ -161,7 +156,7 @@ def test_an_actor_that_cannot_be_started_again_is_replaced(
     cluster: Cluster, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A folder that cannot be read for a while costs its shard, for that while."""
-    monkeypatch.setattr(shards, "_REPLACING", 1.0)
+    monkeypatch.setattr(cluster_module_, "_REPLACING", 1.0)
     copy = tmp_path / "index"
     shutil.copytree(folder, copy)
     index = ClusterIndex.on_cluster(copy)
@@ -328,9 +323,9 @@ def test_a_node_with_another_version(
 
         return version
 
-    monkeypatch.setattr(connection, "_probe", probe)
+    monkeypatch.setattr(cluster_module, "_probe", probe)
     with pytest.raises(ClusterFault, match=rf"{words}.*pip install"):
-        connection.check_nodes(ray)
+        cluster_module.check_nodes(ray)
 
 
 def test_a_shard_that_is_missing_there(

@@ -17,19 +17,20 @@ from click.testing import CliRunner
 ray = pytest.importorskip("ray", reason="needs pip install 'whichsense[cluster]'")
 fsspec = pytest.importorskip("fsspec", reason="needs pip install 'whichsense[cluster]'")
 
+from whichsense import cluster as cluster_module
 from whichsense import sample
 from whichsense.cli.index import copy as copy_command
 from whichsense.cli.index import delete as delete_command
-from whichsense.cluster import Cluster, ClusterIndex, run_on, workers
+from whichsense.cluster import Cluster, ClusterIndex, run_on
 from whichsense.datasets import load
 from whichsense.errors import BadInput, ClusterFault, DamagedIndex, NoIndex, WriteFault
 from whichsense.evaluation.leaderboard import evaluate_systems
 from whichsense.files import cache_folder
 from whichsense.index import Index, Spread, add, check, delete
 from whichsense.index.object_store import copy_index
-from whichsense.index.saved_hits import save_hits
+from whichsense.index.search import save_hits
 from whichsense.jobs.workers import run_here, spread_over
-from whichsense.train.recipes import sweep
+from whichsense.train import chain
 from whichsense.types import Hit
 
 # Ray leaves sockets and files to the garbage collector.
@@ -126,15 +127,15 @@ def test_a_sweep_trains_once_for_each_value(
         trained.append((recipe, out.relative_to(tmp_path), changes))
         return out
 
-    monkeypatch.setattr(sweep, "train_recipe", train)
-    runs = sweep.train_sweep("r.toml", tmp_path, ["a.b=1"], "train.seed=0,1")
+    monkeypatch.setattr(chain, "train_recipe", train)
+    runs = chain.train_sweep("r.toml", tmp_path, ["a.b=1"], "train.seed=0,1")
     assert [change for change, _ in runs] == ["train.seed=0", "train.seed=1"]
     assert trained == [
         ("r.toml", Path("train.seed=0/r"), ["a.b=1", "train.seed=0"]),
         ("r.toml", Path("train.seed=1/r"), ["a.b=1", "train.seed=1"]),
     ]
     with pytest.raises(BadInput, match="not a sweep"):
-        sweep.sweep_changes("train.seed")
+        chain.sweep_changes("train.seed")
 
 
 def test_runs_of_a_sweep_are_trained_by_workers(
@@ -155,7 +156,7 @@ def test_runs_of_a_sweep_are_trained_by_workers(
     subprocess.run(command, check=True, env=alone, capture_output=True)
     there = tmp_path / "there"
     runs = dict(
-        sweep.train_sweep(
+        chain.train_sweep(
             recipe, there, few, seeds, tiny=True, executor=run_on(cluster)
         )
     )
@@ -172,8 +173,8 @@ def test_lists_to_train_on_are_made_by_workers(
     cluster: Cluster, tmp_path: Path, folder: Path
 ) -> None:
     pytest.importorskip("torch")
-    from whichsense.train.compact.data.config import DataConfig, ListConfig
-    from whichsense.train.compact.data.lists import load_lists
+    from whichsense.train.compact.lists import load_lists
+    from whichsense.train.compact.questions import DataConfig, ListConfig
 
     data = DataConfig(
         train="sample/questions",
@@ -220,7 +221,7 @@ class _Unloadable:
 def test_workers_that_cannot_be_started(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "_PATIENCE", 1.0)
+    monkeypatch.setattr(cluster_module, "_PATIENCE", 1.0)
     with pytest.raises(
         ClusterFault, match=r"No worker could be started.*no_such_module"
     ):

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from scenes import SlowReader, harbour
 
-from whichsense.cli.chat.session import COMMANDS, Session
-from whichsense.cli.chat.terminal import Pipe, Terminal
+from whichsense.cli.chat_session import COMMANDS, Pipe, Session, Terminal
 from whichsense.conversation import AskingPolicy
 
 if __name__ == "__main__":

@@ -21,8 +21,7 @@ from whichsense.conversation import (
     reply,
     show_readings,
 )
-from whichsense.conversation.files import load_conversation, save
-from whichsense.conversation.records import MOST_TURNS
+from whichsense.conversation.turns import MOST_TURNS, load_conversation, save
 from whichsense.errors import BadInput
 from whichsense.jobs.limits import Limits
 from whichsense.testing import FakeReader, FakeRetriever, passage_hit
@@ -274,7 +273,7 @@ def test_it_is_resumed_in_another_process(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from scenes import harbour;"
         "from whichsense.conversation import reply;"
-        "from whichsense.conversation.files import load_conversation, save;"
+        "from whichsense.conversation.turns import load_conversation, save;"
         "path = Path(sys.argv[1]);"
         "save(reply(harbour(), load_conversation(path), 'the newer film'), path)"
     )

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whichsense.conversation import Intent, understand
-from whichsense.conversation.records import LONGEST_REPLY
+from whichsense.conversation.turns import LONGEST_REPLY
 from whichsense.errors import BadInput
 from whichsense.types import Clarification, Option, Reading
 

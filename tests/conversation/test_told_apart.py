@@ -8,9 +8,9 @@ import pytest
 from click import unstyle
 
 from labelled import HITS, QUESTION, LabelDisambiguator, pipeline
-from whichsense.cli.chat.screen import format_turn
+from whichsense.cli.chat_session import format_turn
 from whichsense.conversation import AskingPolicy, begin, reply, show_readings
-from whichsense.conversation.records import ANSWER, CLARIFICATION, READINGS
+from whichsense.conversation.turns import ANSWER, CLARIFICATION, READINGS
 from whichsense.pipeline import Pipeline
 from whichsense.testing import FakeReader, FakeRetriever, passage_hit
 from whichsense.types import Option

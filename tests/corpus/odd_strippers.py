@@ -6,11 +6,11 @@ import os
 import signal
 from pathlib import Path
 
-from whichsense.corpus.outline import Page
-from whichsense.corpus.wikipedia import wikitext
-from whichsense.corpus.wikipedia.stripping import StrippedPage, strip_pages
+from whichsense.corpus import wikipedia
+from whichsense.corpus.cutting import Page
+from whichsense.corpus.wikipedia import StrippedPage, strip_pages
 
-_plain = wikitext.plain
+_plain = wikipedia.plain
 
 
 def _odd(text: str) -> Page:
@@ -24,7 +24,7 @@ def _odd(text: str) -> Page:
 
 
 def strip_oddly(texts: list[str]) -> list[StrippedPage]:
-    wikitext.plain = _odd
+    wikipedia.plain = _odd
     return strip_pages(texts)
 
 

@@ -11,8 +11,8 @@ import pypdf
 import pytest
 
 from whichsense.corpus import Broken, Corpus, Report
+from whichsense.corpus.documents import page_of
 from whichsense.corpus.feed import ReadingLimits
-from whichsense.corpus.formats.html import page_of
 from whichsense.errors import BadInput, MissingExtra
 
 

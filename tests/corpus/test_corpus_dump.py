@@ -13,11 +13,9 @@ from pathlib import Path
 import pytest
 
 from patience import LONGEST
-from whichsense.corpus import Corpus, Report
+from whichsense.corpus import Corpus, Report, wikipedia
 from whichsense.corpus.feed import ReadingLimits
-from whichsense.corpus.wikipedia import wikitext
-from whichsense.corpus.wikipedia.senses import is_disambiguation, senses
-from whichsense.corpus.wikipedia.stripping import PageStripper
+from whichsense.corpus.wikipedia import PageStripper, is_disambiguation, senses
 from whichsense.errors import BadInput, WhichsenseError
 from whichsense.jobs.workers import Workers
 from whichsense.types import Document, Redirect, Sense
@@ -185,7 +183,7 @@ def test_a_list_without_entries_is_an_article(tmp_path, records, make_page, make
 
 
 def test_patterns_do_what_the_parser_does():
-    plain, rough = wikitext.plain(ARTICLE), wikitext.rough(ARTICLE)
+    plain, rough = wikipedia.plain(ARTICLE), wikipedia.rough(ARTICLE)
     assert [name for _, name in rough.sections] == [name for _, name in plain.sections]
     assert rough.text.split("\n")[1:] == plain.text.split("\n")[1:]
     assert (
@@ -215,7 +213,7 @@ def test_patterns_do_what_the_parser_does():
 )
 def test_patterns_end_on_hostile_pages(hostile):
     """A pattern that backtracks without end would lose its worker."""
-    with Workers.fresh("whichsense.corpus.wikipedia.wikitext:rough", 1) as workers:
+    with Workers.fresh("whichsense.corpus.wikipedia:rough", 1) as workers:
         workers.submit(hostile, seconds=LONGEST).result()
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from whichsense.corpus import Broken, Corpus, Report
-from whichsense.corpus.report import NAMED
+from whichsense.corpus.feed import NAMED
 from whichsense.errors import BadInput
 
 

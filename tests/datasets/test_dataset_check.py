@@ -38,7 +38,7 @@ def use(monkeypatch: pytest.MonkeyPatch, *releases: Release) -> None:
     def changed(name: str) -> Entry:
         return replace(entry(name), releases=releases)
 
-    monkeypatch.setattr("whichsense.datasets.checking.entry", changed)
+    monkeypatch.setattr("whichsense.datasets.dataset.entry", changed)
 
 
 def report(folder: Path) -> datasets.CheckReport:

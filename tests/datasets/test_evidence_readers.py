@@ -23,7 +23,7 @@ from whichsense.datasets import (
     SentencePassage,
 )
 from whichsense.errors import BadInput, DamagedData
-from whichsense.evaluation.report.tables import Statistics
+from whichsense.evaluation.report import Statistics
 from whichsense.evaluation.stats import statistics
 
 

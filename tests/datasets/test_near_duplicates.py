@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whichsense.datasets import find_near_duplicates, near_duplicates
+from whichsense.datasets import dataset, find_near_duplicates
 from whichsense.text.words import words
 
 TEXTS = st.lists(
@@ -72,7 +72,7 @@ def test_few_pairs_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
         compared += 1
         return overlap_enough(one, other, threshold)
 
-    overlap_enough = near_duplicates._overlap_enough
-    monkeypatch.setattr(near_duplicates, "_overlap_enough", counted)
+    overlap_enough = dataset._overlap_enough
+    monkeypatch.setattr(dataset, "_overlap_enough", counted)
     find_near_duplicates(texts(8_000), texts(2_000))
     assert 0 < compared < 8_000 * 2_000 / 500

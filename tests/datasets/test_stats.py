@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from whichsense.evaluation.report.dataset_page import to_html, to_svg
+from whichsense.evaluation.report import to_html, to_svg
 from whichsense.evaluation.stats import Statistics, Table, statistics
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from whichsense.errors import BadInput
 from whichsense.evaluation.scoring import score
-from whichsense.metrics.citations import CitedDocument, citation_scores
+from whichsense.metrics.asqa import CitedDocument, citation_scores
 
 DOCUMENTS = [
     CitedDocument("Film", "alpha"),

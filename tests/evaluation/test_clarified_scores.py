@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from whichsense.datasets.readers.ambiguous import read_ramdocs
+from whichsense.datasets.readers import read_ramdocs
 from whichsense.datasets.rows import ParsedJson
 from whichsense.errors import BadInput
 from whichsense.evaluation.scoring import score

@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from whichsense.datasets import ConflictDocument, ConflictQuestion
-from whichsense.datasets.readers.parts import several_answers
 from whichsense.datasets.records import QAPair
-from whichsense.evaluation.given import GivenDocuments
-from whichsense.evaluation.setting import Setting
+from whichsense.datasets.rows import several_answers
+from whichsense.evaluation.prediction import GivenDocuments, Setting
 from whichsense.models.compact.conflicts import Statement, settle
-from whichsense.systems.build import build
-from whichsense.systems.settings import load_settings
+from whichsense.systems import build, load_settings
 from whichsense.types import FOR_BENCHMARKS
 
 SETTLED = Path(__file__).parents[2] / "systems" / "ramdocs" / "settled.toml"

@@ -18,18 +18,20 @@ from whichsense.datasets import (
     Question,
     load,
 )
-from whichsense.datasets.readers.parts import several_answers
 from whichsense.datasets.records import QAPair
+from whichsense.datasets.rows import several_answers
 from whichsense.errors import BadConfig, BadInput
-from whichsense.evaluation.given import GivenDocuments, with_gold_readings
 from whichsense.evaluation.leaderboard import LeaderboardConfig, evaluate_systems
-from whichsense.evaluation.predict import predict
-from whichsense.evaluation.setting import Setting
+from whichsense.evaluation.prediction import (
+    GivenDocuments,
+    Setting,
+    predict,
+    with_gold_readings,
+)
 from whichsense.pipeline import Pipeline
 from whichsense.stages.clarify import offered
 from whichsense.stages.summarize import BestPassages, QuestionRepeated
-from whichsense.systems.build import build
-from whichsense.systems.settings import load_settings
+from whichsense.systems import build, load_settings
 from whichsense.testing import (
     FakeClarifier,
     FakeDetector,

@@ -22,9 +22,9 @@ from small_corpora import Corpus
 from whichsense import corpus as files
 from whichsense import index
 from whichsense.errors import WhichsenseError
-from whichsense.index import Index, publish, staging
-from whichsense.index.lexical.engine import LexicalWriter
-from whichsense.index.store_writer import PassagesWriter
+from whichsense.index import Index, folder, growth
+from whichsense.index.lexical import LexicalWriter
+from whichsense.index.store import PassagesWriter
 from whichsense.index.write import build_index
 
 OLD = [(f"Old {n}", f"An old text number {n} about pumas.") for n in range(40)]
@@ -62,10 +62,10 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, moment: int) -> Callable[[], bool]
         (os, "rename"),
         (os, "replace"),
         (shutil, "rmtree"),
-        (publish, "write_atomically"),
-        (publish, "_sync_folder"),
-        (staging, "write_atomically"),
-        (staging, "save_array"),
+        (folder, "write_atomically"),
+        (folder, "_sync_folder"),
+        (growth, "write_atomically"),
+        (growth, "save_array"),
         (PassagesWriter, "flush"),
         (LexicalWriter, "commit"),
         (LexicalWriter, "close"),
@@ -155,7 +155,7 @@ def test_damaged_staging_begins_anew(
     """A power cut may leave anything half-written; the same command must still come to an end."""
     source, place = make_corpus(NEW), tmp_path / "index"
     with monkeypatch.context() as patch:
-        patch.setattr(publish, "publish", lambda *_: (_ for _ in ()).throw(Crash()))
+        patch.setattr(folder, "publish", lambda *_: (_ for _ in ()).throw(Crash()))
         with pytest.raises(Crash):
             build_index([source], place)
     gc.collect()
@@ -177,7 +177,7 @@ def test_a_generation_that_was_not_served_yet_is(
     )
     build_index([old], place)
     with monkeypatch.context() as patch:
-        patch.setattr(publish, "_served", lambda *_: (_ for _ in ()).throw(Crash()))
+        patch.setattr(folder, "_served", lambda *_: (_ for _ in ()).throw(Crash()))
         with pytest.raises(Crash):
             build_index([new], place)
     gc.collect()

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from whichsense.errors import DamagedIndex, WriteFault
-from whichsense.index.store import Passages, pack, read_keys, unpack
-from whichsense.index.store_writer import PassagesWriter
+from whichsense.index.store import Passages, PassagesWriter, pack, read_keys, unpack
 
 
 def made(row: int) -> bytes:

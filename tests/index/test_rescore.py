@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from whichsense.index.lexical.query import question_words
-from whichsense.index.lexical.rescore import BY_BOTH, BY_WORDS, Weights, rescore
+from whichsense.index.bm25 import BY_BOTH, BY_WORDS, Weights, rescore
+from whichsense.index.lexical import question_words
 
 NOTHING = Weights(**{field.name: 0.0 for field in dataclasses.fields(Weights)})
 

@@ -11,9 +11,9 @@ import pytest
 from whichsense import sample
 from whichsense.datasets import load
 from whichsense.index import Index, Spread
-from whichsense.index.shards.gather import LocalShards, coverage_of
+from whichsense.index.shards import LocalShards, coverage_of
 from whichsense.jobs.workers import run_here
-from whichsense.models.vectors.encoders import load_encoder
+from whichsense.models.minilm import load_encoder
 from whichsense.types import Hit, Method
 
 METHODS: tuple[Method, ...] = ("bm25", "dense", "hybrid")
@@ -85,9 +85,7 @@ def test_what_is_missing_is_read(
     sharded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where a shard has more of the best than was expected, the rest is asked for."""
-    monkeypatch.setattr(
-        "whichsense.index.shards.ranker.likely_most", lambda k, share: 5
-    )
+    monkeypatch.setattr("whichsense.index.shards.likely_most", lambda k, share: 5)
     index, shards = distant(sharded)
     near = Index.open(sharded)
     for method in METHODS:
@@ -103,9 +101,7 @@ def test_a_shard_that_goes_between_two_requests(
     sharded: Path, monkeypatch: pytest.MonkeyPatch, method: Method
 ) -> None:
     """What it found and nobody has read is missing, and the hits say so."""
-    monkeypatch.setattr(
-        "whichsense.index.shards.ranker.likely_most", lambda k, share: 5
-    )
+    monkeypatch.setattr("whichsense.index.shards.likely_most", lambda k, share: 5)
     index, shards = distant(sharded)
     shards.gone_at = "read"
     hits = index.search(QUESTIONS[0], 60, method)

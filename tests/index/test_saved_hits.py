@@ -12,12 +12,10 @@ from whichsense import index
 from whichsense.cli import command
 from whichsense.errors import BadConfig, BadInput
 from whichsense.index import Index
-from whichsense.index.saved_hits import SavedHits, save_hits
+from whichsense.index.search import SavedHits, save_hits
 from whichsense.stages.retrieve import IndexRetriever
-from whichsense.systems.build import build
-from whichsense.systems.settings import describe, load_settings
-from whichsense.train.tasks.data import TrainingData
-from whichsense.train.tasks.evidence import EvidenceSearch
+from whichsense.systems import build, describe, load_settings
+from whichsense.train.tasks.training_data import EvidenceSearch, TrainingData
 from whichsense.types import FOR_BENCHMARKS, Case
 
 QUESTIONS = [

@@ -16,7 +16,7 @@ from whichsense import index, sample
 from whichsense.errors import BadInput, DamagedIndex
 from whichsense.index import Index, Spread
 from whichsense.jobs.workers import run_here
-from whichsense.models.vectors.encoders import load_encoder
+from whichsense.models.minilm import load_encoder
 from whichsense.types import Hit, Method
 
 METHODS: tuple[Method, ...] = ("bm25", "dense", "hybrid")
@@ -100,13 +100,13 @@ def test_many_lists_of_vectors_are_shared(
     plain: Index, sharded: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """With many lists, of which a search reads some, shards read the same ones."""
-    from whichsense.index.dense import clusters, vectors, writer
+    from whichsense.index import dense, dense_writer
 
-    few = clusters.Clustering(fewest=10, always_read=10)
-    monkeypatch.setattr(vectors, "_CLUSTERING", few)
-    monkeypatch.setattr(vectors.Vectors.open.__func__, "__defaults__", (few,))
-    monkeypatch.setattr(writer, "Clustering", lambda: few)
-    monkeypatch.setattr(clusters, "Clustering", lambda: few)
+    few = dense.Clustering(fewest=10, always_read=10)
+    monkeypatch.setattr(dense, "_CLUSTERING", few)
+    monkeypatch.setattr(dense.Vectors.open.__func__, "__defaults__", (few,))
+    monkeypatch.setattr(dense_writer, "Clustering", lambda: few)
+    monkeypatch.setattr(dense, "Clustering", lambda: few)
     encoder = load_encoder("static")
     one = Index.build(sample.PASSAGES, tmp_path / "one", encoder=encoder)
     three = Index.build(

@@ -9,10 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from whichsense.errors import DamagedIndex, WhichsenseError
-from whichsense.index.dense import codes
-from whichsense.index.dense.clusters import Clustering
-from whichsense.index.dense.vectors import Vectors
-from whichsense.index.dense.writer import VectorsWriter
+from whichsense.index import dense
+from whichsense.index.dense import Clustering, Vectors
+from whichsense.index.dense_writer import VectorsWriter
 
 DIMENSIONS = 32
 
@@ -124,7 +123,7 @@ def test_adding_and_removing_leave_the_old_files_as_they_are(tmp_path: Path) -> 
     assert opened.count == 330 and opened.check() == []
     assert opened.search(made(40, seed=9), 1)[0][:, 0].tolist() == list(range(300, 340))
     assert 5 not in opened.search(vectors[5], 10)[0]
-    assert len(list(new.iterdir())) == len(codes.PARTS) + 1
+    assert len(list(new.iterdir())) == len(dense.PARTS) + 1
 
 
 def test_saving_without_a_change_keeps_the_files(tmp_path: Path) -> None:
@@ -200,7 +199,7 @@ def test_zero_vectors_are_stored_and_never_near(tmp_path: Path) -> None:
     assert rows.tolist() == [[1, 0]] and scores[0, 1] == 0
 
 
-@pytest.mark.parametrize("part", codes.PARTS)
+@pytest.mark.parametrize("part", dense.PARTS)
 @pytest.mark.parametrize("harm", ["missing", "cut", "empty", "other"])
 def test_damage_is_named(tmp_path: Path, part: str, harm: str) -> None:
     saved(tmp_path)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from whichsense.errors import BadInput
+from whichsense.jobs.limits import Stopped
 from whichsense.jobs.parts import Part, PartCodec, Parts
-from whichsense.jobs.stopping import Stopped
 from whichsense.jobs.workers import run_forked
 
 NUMBERS = range(10)

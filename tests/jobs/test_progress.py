@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from whichsense.jobs import progress
+from whichsense.jobs import limits
 
 
 def test_rate_and_time_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: False)
-    with progress.show_progress("indexing", "passages") as report:
+    monkeypatch.setattr(limits.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(limits.sys.stderr, "isatty", lambda: False)
+    with limits.show_progress("indexing", "passages") as report:
         for now, done, count in (
             (0, 0.8, 800),
             (20, 0.82, 820),
@@ -33,7 +33,7 @@ def test_rate_and_time_left(
 
 
 def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
-    with progress.show_progress("indexing", "passages") as report:
+    monkeypatch.setattr(limits.sys.stderr, "isatty", lambda: True)
+    with limits.show_progress("indexing", "passages") as report:
         report(None, 5)
         report(1.0, 10)

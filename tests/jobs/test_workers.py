@@ -13,8 +13,7 @@ import pytest
 
 from patience import LONGEST, wait_for
 from whichsense.errors import BadInput, WhichsenseError
-from whichsense.jobs.processes import WorkerLost
-from whichsense.jobs.workers import Workers, run_forked, usable_processes
+from whichsense.jobs.workers import WorkerLost, Workers, run_forked, usable_processes
 
 needs_fork = pytest.mark.skipif(
     usable_processes(2) < 2, reason="one core, or a system without safe forks"

@@ -14,8 +14,8 @@ from typing import Any
 
 from patience import LONGEST
 from whichsense.models.compact.scene import Compact
-from whichsense.models.llm.client import Endpoint
-from whichsense.models.llm.settings import LLMSettings
+from whichsense.models.llm.endpoint import Endpoint
+from whichsense.models.llm.prompts import LLMSettings
 from whichsense.pipeline import Pipeline
 from whichsense.stages.detect import LLMDetector
 from whichsense.stages.disambiguate import LLMDisambiguator

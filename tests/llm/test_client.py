@@ -18,14 +18,27 @@ from servers import QUESTION, pipeline_for, served, settings_for
 
 from whichsense.errors import BadConfig
 from whichsense.models.compact.scene import Compact
-from whichsense.models.llm.cache import ReplyCache
-from whichsense.models.llm.client import Endpoint
-from whichsense.models.llm.exchange import MARK, LLMFault, Reply, Request, Token
-from whichsense.models.llm.fences import clean, fence, with_mark
-from whichsense.models.llm.prompts import check_folder, load_prompt, names
-from whichsense.models.llm.replies import choice_probability, parse_object
-from whichsense.models.llm.settings import LLMSettings, find_key, resolve
-from whichsense.models.llm.talk import Talk
+from whichsense.models.llm.endpoint import (
+    MARK,
+    Endpoint,
+    LLMFault,
+    Reply,
+    ReplyCache,
+    Request,
+    Token,
+    clean,
+    fence,
+    with_mark,
+)
+from whichsense.models.llm.prompts import (
+    LLMSettings,
+    check_folder,
+    find_key,
+    load_prompt,
+    names,
+    resolve,
+)
+from whichsense.models.llm.talk import Talk, choice_probability, parse_object
 from whichsense.types import Case
 
 YES = '{"answered": "yes", "answers": ["Ida Morrow"]}'
@@ -150,8 +163,8 @@ def test_cache_is_bounded_shared_and_survives_damage(tmp_path: Path) -> None:
 def test_cache_is_whole_after_a_kill(tmp_path: Path) -> None:
     code = (
         "import os, sys; from pathlib import Path\n"
-        "from whichsense.models.llm.cache import ReplyCache\n"
-        "from whichsense.models.llm.exchange import Reply\n"
+        "from whichsense.models.llm.endpoint import ReplyCache\n"
+        "from whichsense.models.llm.endpoint import Reply\n"
         "cache = ReplyCache(Path(sys.argv[1]))\n"
         "cache.put('kept', Reply('a'))\n"
         "with cache._open() as database:\n"

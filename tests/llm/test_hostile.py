@@ -17,7 +17,7 @@ from patience import LONGEST
 from whichsense.errors import WhichsenseError
 from whichsense.jobs.limits import Limits
 from whichsense.models.compact.scene import Compact
-from whichsense.models.llm.exchange import LLMFault
+from whichsense.models.llm.endpoint import LLMFault
 from whichsense.types import Case
 
 HOSTILE = {
@@ -182,8 +182,7 @@ def test_what_a_server_refuses_is_left_out(compact: Compact) -> None:
 
 
 def test_the_error_names_no_key() -> None:
-    from whichsense.models.llm.client import Endpoint
-    from whichsense.models.llm.exchange import Request
+    from whichsense.models.llm.endpoint import Endpoint, Request
 
     key = "topsecret-value"
     with served(servers.answers_status(400, f"wrong: {key}")) as (url, asked):

@@ -23,8 +23,8 @@ from servers import (
 )
 
 from whichsense.models.compact.scene import Compact
-from whichsense.models.llm.client import Endpoint
-from whichsense.models.llm.thinking.checks import check_answers
+from whichsense.models.llm.endpoint import Endpoint
+from whichsense.models.llm.thinking import check_answers
 from whichsense.stages.summarize import CompactSummarizer, LLMSummarizer
 from whichsense.testing import passage_hit
 from whichsense.types import FOR_PEOPLE, Candidate, Case, Citation, Reading, Span

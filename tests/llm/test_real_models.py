@@ -16,11 +16,9 @@ from servers import HITS, QUESTION, pipeline_for
 
 from whichsense.jobs.limits import Limits
 from whichsense.models.compact.scene import Compact
-from whichsense.models.llm.client import Endpoint
-from whichsense.models.llm.exchange import Request
-from whichsense.models.llm.replies import choice_probability, parse_object
-from whichsense.models.llm.settings import LLMSettings
-from whichsense.models.llm.talk import Talk
+from whichsense.models.llm.endpoint import Endpoint, Request
+from whichsense.models.llm.prompts import LLMSettings
+from whichsense.models.llm.talk import Talk, choice_probability, parse_object
 from whichsense.stages.summarize import LLMSummarizer
 from whichsense.testing import passage_hit
 from whichsense.types import Case, Citation, Hit, Reading, Span

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from whichsense.errors import BadInput
-from whichsense.metrics.bertscore import bert_score
-from whichsense.models.squad_reader import SquadReader, best_answer
-from whichsense.models.token_vectors import TokenVectors
+from whichsense.metrics.cambignq import bert_score
+from whichsense.models.metric_models import SquadReader, TokenVectors, best_answer
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] who wrote it when did open ann lee play in 1953 the by and bo".split()
 

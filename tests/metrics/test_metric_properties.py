@@ -11,18 +11,16 @@ from hypothesis import strategies as st
 
 from whichsense.errors import BadInput
 from whichsense.metrics import ambignq
-from whichsense.metrics.asqa import rouge_l_best, str_em
+from whichsense.metrics.asqa import rouge_l_best, rouge_l_scores, str_em
 from whichsense.metrics.cambignq import answer_overlap, option_overlap, ratio
-from whichsense.metrics.detection import detection
-from whichsense.metrics.retrieval import (
+from whichsense.metrics.exact_match import (
     answer_ranks,
     answer_recall,
     any_answer_recall,
     reciprocal_rank,
 )
-from whichsense.metrics.rouge import rouge_l_scores
-from whichsense.text.assignment import best_total
-from whichsense.text.bleu import corpus_bleu, sentence_bleu
+from whichsense.metrics.statistics import detection
+from whichsense.text.overlap import best_total, corpus_bleu, sentence_bleu
 
 answers = st.lists(
     st.sampled_from(["ann", "bo", "cy", "di", "ed"]), min_size=1, max_size=6

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from whichsense.evaluation.scoring.result import bootstrap_intervals, ratio_of
+from whichsense.evaluation.results import bootstrap_intervals, ratio_of
 from whichsense.metrics import ambignq
-from whichsense.metrics.agreement import kappa, pairwise_f1, pairwise_rouge_l
-from whichsense.metrics.asqa import Disambiguation, dr, read_all, rouge_l_better_average
-from whichsense.metrics.bootstrap import middle, paired_test
+from whichsense.metrics.asqa import (
+    Disambiguation,
+    dr,
+    read_all,
+    rouge_1_recall,
+    rouge_l,
+    rouge_l_better_average,
+    sentences,
+)
 from whichsense.metrics.cambignq import option_overlap, parse_released
-from whichsense.metrics.punkt import sentences
-from whichsense.metrics.retrieval import answer_ranks
-from whichsense.metrics.rouge import rouge_1_recall, rouge_l
-from whichsense.text.bleu import corpus_bleu, tokens_13a
+from whichsense.metrics.exact_match import answer_ranks
+from whichsense.metrics.statistics import (
+    kappa,
+    middle,
+    paired_test,
+    pairwise_f1,
+    pairwise_rouge_l,
+)
 from whichsense.text.clarification import parse_clarification
-from whichsense.text.porter import porter_stem
+from whichsense.text.overlap import corpus_bleu, tokens_13a
+from whichsense.text.words import porter_stem
 
 PAIR = ambignq.Annotation((("ann",), ("bo",)), ("Who wrote it?", "Who made the film?"))
 

@@ -6,8 +6,7 @@ import pytest
 
 from whichsense.metrics.ambignq import f1_answers
 from whichsense.metrics.cambignq import answer_overlap, option_overlap, ratio
-from whichsense.text.bleu import sentence_bleu
-from whichsense.text.edit_f1 import edit_f1
+from whichsense.text.overlap import edit_f1, sentence_bleu
 from whichsense.text.words import normalize
 
 PROMPT = "Who made the play the crucible?"

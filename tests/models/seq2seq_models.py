@@ -7,8 +7,7 @@ from typing import Any
 import torch
 import transformers
 
-from whichsense.models.seq2seq.batch import Batch
-from whichsense.models.seq2seq.ragged import RaggedRows
+from whichsense.models.seq2seq.ragged import Batch, RaggedRows
 
 KINDS = ("bart", "t5", "t5-gated")
 

@@ -14,17 +14,21 @@ from seq2seq_models import batch, sequences
 
 from whichsense.errors import BadInput
 from whichsense.models.bases import load_base, load_config, load_tokenizer
-from whichsense.models.seq2seq import checkpoint
-from whichsense.models.seq2seq.batch import IGNORED, shift_labels
-from whichsense.models.seq2seq.causal import CausalNetwork, network_of
-from whichsense.models.seq2seq.codec import SEPARATOR, Codec, InputForm
+from whichsense.models.seq2seq import generator as generator_module
 from whichsense.models.seq2seq.decoding import Search, run_search
+from whichsense.models.seq2seq.formats import (
+    SEPARATOR,
+    Codec,
+    InputForm,
+    composed,
+    plain,
+    rewriter_parts,
+)
 from whichsense.models.seq2seq.generator import Generator
-from whichsense.models.seq2seq.inputs import composed, plain, rewriter_parts
-from whichsense.models.seq2seq.network import Network
+from whichsense.models.seq2seq.network import CausalNetwork, Network, network_of
+from whichsense.models.seq2seq.ragged import IGNORED, shift_labels
 from whichsense.testing import passage_hit
-from whichsense.train.tiny.encoders import located
-from whichsense.train.tiny.seq2seq import bart, byte_level
+from whichsense.train.tiny import bart, byte_level, located
 
 LENGTHS = [[5], [17], [2]]
 FORM = InputForm(fusion=False, input_tokens=40, output_tokens=8)
@@ -167,9 +171,9 @@ def test_gradients_reach_every_weight_and_compiling_is_asked_of_the_forward_pass
 
 def test_a_given_output_is_scored_as_it_would_be_read() -> None:
     base = located("tiny-llama")
-    codec = checkpoint.load_codec(base, FORM)
+    codec = generator_module.load_codec(base, FORM)
     generator = Generator.of(
-        network_of(checkpoint.load_model(base, codec)).eval(), codec, FORM
+        network_of(generator_module.load_model(base, codec)).eval(), codec, FORM
     )
     inputs = [
         composed(codec, FORM, ["Who won?"], [passage_hit("Ann won.", "Race")]),
@@ -262,17 +266,17 @@ def test_a_model_that_starts_its_inputs_with_a_sign_gets_it() -> None:
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     base = located("tiny-llama")
     with pytest.raises(BadInput, match=r"form\.fusion = false"):
-        checkpoint.load_codec(base, InputForm())
+        generator_module.load_codec(base, InputForm())
     with pytest.raises(BadInput, match="positions for 1024"):
-        checkpoint.load_codec(
+        generator_module.load_codec(
             base, InputForm(fusion=False, input_tokens=1000, output_tokens=40)
         )
     with pytest.raises(BadInput, match="is a 'bert' model"):
-        checkpoint.load_codec(located("tiny-bert"), FORM)
+        generator_module.load_codec(located("tiny-bert"), FORM)
     bart(tmp_path, ["some text"])
-    codec = checkpoint.load_codec(tmp_path, FORM)
+    codec = generator_module.load_codec(tmp_path, FORM)
     assert not isinstance(
-        network_of(checkpoint.load_model(tmp_path, codec)), CausalNetwork
+        network_of(generator_module.load_model(tmp_path, codec)), CausalNetwork
     )
 
 
@@ -287,8 +291,8 @@ def test_one_end_and_a_round_number_of_rows(tmp_path: Path) -> None:
     )
     model.save_pretrained(tmp_path)
     load_tokenizer(base).save_pretrained(tmp_path)
-    codec = checkpoint.load_codec(tmp_path, FORM)
-    found = checkpoint.load_model(tmp_path, codec)
+    codec = generator_module.load_codec(tmp_path, FORM)
+    found = generator_module.load_model(tmp_path, codec)
     assert network_of(found).signs == (0, 2, 2)
     rows = found.get_input_embeddings().weight.shape[0]
     assert rows % 64 == 0 and rows > codec.separator

@@ -14,28 +14,30 @@ from hypothesis import strategies as st
 
 from tiny_compact import VOCABULARY
 from whichsense.errors import WhichsenseError
-from whichsense.models.compact.encoder.inputs import Pair, pair
-from whichsense.models.compact.encoder.runtime import Late
-from whichsense.models.compact.encoder.tokens import Tokenizer
-from whichsense.models.compact.reader.candidates import (
+from whichsense.models.compact import scorer_features
+from whichsense.models.compact.candidates import (
+    LONGEST_SPAN,
     Answer,
     Evidence,
     Mention,
     apart,
+    cuts_number,
     gathered,
     mentions,
     passage_probabilities,
-)
-from whichsense.models.compact.reader.spans import (
-    LONGEST_SPAN,
-    cuts_number,
     span_probabilities,
     trimmed,
 )
-from whichsense.models.compact.scorer import features
-from whichsense.models.compact.scorer.probes import NgramProbe, StateProbe
-from whichsense.models.compact.scorer.scorer import Judge, Net, Scorer, chosen
-from whichsense.models.compact.scorer.views import SceneView
+from whichsense.models.compact.encoder import Late, Pair, Tokenizer, pair
+from whichsense.models.compact.scorer import (
+    Judge,
+    Net,
+    NgramProbe,
+    Scorer,
+    StateProbe,
+    chosen,
+)
+from whichsense.models.compact.scorer_features import SceneView
 from whichsense.testing import passage_hit
 from whichsense.types import Hit
 
@@ -147,7 +149,7 @@ def test_a_hidden_answer_comes_before_what_surrounds_the_first() -> None:
     found = gathered(mentions(evidence((SECOND, 1.0, HIDING)), VOCABULARY))
     assert [answer.text for answer in found[:2]] == ["1953", "1980"]
     made = SceneView(evidence((SECOND, 1.0, HIDING)), found)
-    first, hidden = (features.of_answer(place, made) for place in (0, 1))
+    first, hidden = (scorer_features.of_answer(place, made) for place in (0, 1))
     assert first["left"] == 0 > hidden["left"]
     assert (
         first["mass"] - hidden["mass"] > 3 * (first["support"] - hidden["support"]) > 0
@@ -245,8 +247,8 @@ def context() -> SceneView:
 
 def test_features_say_what_they_are_called() -> None:
     made = context()
-    first, second = (features.of_answer(place, made) for place in (0, 1))
-    assert tuple(first) == tuple(second) == features.ANSWER_FEATURES
+    first, second = (scorer_features.of_answer(place, made) for place in (0, 1))
+    assert tuple(first) == tuple(second) == scorer_features.ANSWER_FEATURES
     assert all(math.isfinite(value) for value in first.values())
     assert first["passages"] == pytest.approx(math.log(2)) and second["passages"] == 0
     assert first["beside_best"] == 0 > second["beside_best"]
@@ -254,8 +256,8 @@ def test_features_say_what_they_are_called() -> None:
         first["when asked, date given"] == 1 and second["when asked, year given"] == 1
     )
     assert first["in_title"] == 0
-    asked = features.of_question(made, [0.8, 0.4])
-    assert tuple(asked) == features.QUESTION_FEATURES
+    asked = scorer_features.of_question(made, [0.8, 0.4])
+    assert tuple(asked) == scorer_features.QUESTION_FEATURES
     assert (asked["first"], asked["second"], asked["third"]) == (
         0.8,
         0.4,
@@ -299,7 +301,7 @@ def test_the_scorer_is_kept_whole(tmp_path: Path) -> None:
     assert again.in_small.single_under == 0.125 and again.in_small.answer.names == (
         "mass",
     )
-    rows = [features.of_answer(place, context()) for place in (0, 1)]
+    rows = [scorer_features.of_answer(place, context()) for place in (0, 1)]
     by_hand = [
         1
         / (
@@ -313,8 +315,8 @@ def test_the_scorer_is_kept_whole(tmp_path: Path) -> None:
 
 
 def test_each_kind_of_corpus_has_its_judge() -> None:
-    scorer, told = scorer_of(net(mass=1.0)), features.of_corpus(context())
-    assert tuple(told) == features.CORPUS_FEATURES
+    scorer, told = scorer_of(net(mass=1.0)), scorer_features.of_corpus(context())
+    assert tuple(told) == scorer_features.CORPUS_FEATURES
     assert scorer.judge({**told, "titles": 3.0}) is scorer.in_large
     # The size of a corpus, where it is known and telling, is more than its looks.
     assert scorer.judge({**told, "titles": 3.0}, 200) is scorer.in_small

@@ -10,16 +10,14 @@ import pytest
 
 from tiny_compact import VOCABULARY, exported, tiny_net, tiny_writer, weights_of
 from whichsense.errors import BadInput, WhichsenseError
-from whichsense.models.compact.encoder.inputs import pair
-from whichsense.models.compact.encoder.runtime import WEIGHTS, CompactModel
-from whichsense.models.compact.export import GRAPHS, MORE_GRAPHS, export
-from whichsense.models.compact.loading import load
+from whichsense.models.compact.encoder import WEIGHTS, CompactModel, pair
+from whichsense.models.compact.export import GRAPHS, MORE_GRAPHS, export, load
 from whichsense.models.onnx_graph import read_constants
 
 for needed in ("onnx", "onnxruntime"):
     pytest.importorskip(needed)
 torch = pytest.importorskip("torch")
-nets = pytest.importorskip("whichsense.models.compact.encoder.net")
+nets = pytest.importorskip("whichsense.models.compact.nets")
 
 QUESTION = "Who wrote Dune?"
 PASSAGES = [

@@ -9,15 +9,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from whichsense.errors import BadInput
-from whichsense.models.compact.encoder.net import (
+from whichsense.models.compact.nets import (
     CompactConfig,
     CompactNet,
-    from_bert,
-    set_quantization,
-)
-from whichsense.models.compact.encoder.quantized import (
     QuantizedLinear,
+    from_bert,
     quantize_weight,
+    set_quantization,
     weight_steps,
 )
 

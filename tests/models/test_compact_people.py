@@ -15,23 +15,22 @@ import pytest
 
 from tiny_compact import exported, labelled, scored, trust_of, trusted
 from whichsense.errors import WhichsenseError
-from whichsense.models.compact.label.frames import FRAMES
-from whichsense.models.compact.label.labeller import Label, Labeller
-from whichsense.models.compact.people import readings as people_readings
-from whichsense.models.compact.people.asking import Asked, Panel, judge_fluency
-from whichsense.models.compact.people.joining import join_named_together
-from whichsense.models.compact.people.labels import find_labels
-from whichsense.models.compact.people.proposals import propose_rewrites
-from whichsense.models.compact.people.readings import (
+from whichsense.models.compact import people as people_readings
+from whichsense.models.compact.labeller import FRAMES, Label, Labeller
+from whichsense.models.compact.people import (
+    Asked,
+    Panel,
     choose_answers,
+    find_labels,
+    join_named_together,
+    judge_fluency,
+    propose_rewrites,
     rewrite_answers,
     split_probable,
 )
-from whichsense.models.compact.rewrite.support import Target
-from whichsense.models.compact.rewrite.targets import locate
+from whichsense.models.compact.rewrite_support import Target, locate
 from whichsense.models.compact.scene import Compact, Scene
-from whichsense.models.compact.scorer.scorer import linear
-from whichsense.models.compact.scorer.trust import Standard, Trust, probability
+from whichsense.models.compact.scorer import Standard, Trust, linear, probability
 from whichsense.testing import passage_hit
 from whichsense.types import FOR_PEOPLE, Candidate, Passage, Policy, Reading, Span
 

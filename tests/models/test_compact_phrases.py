@@ -7,15 +7,17 @@ from pathlib import Path
 import pytest
 
 from tiny_compact import exported, scored
-from whichsense.models.compact.rewrite import rewriting
-from whichsense.models.compact.rewrite.phrases import insert_phrase, phrase_rewrites
-from whichsense.models.compact.rewrite.resolving import rewrite_answers
-from whichsense.models.compact.rewrite.rewriting import RewriteOptions, written
-from whichsense.models.compact.rewrite.support import support
-from whichsense.models.compact.rewrite.targets import locate
+from whichsense.models.compact import rewriting, writer
+from whichsense.models.compact.rewrite_support import locate, support
+from whichsense.models.compact.rewriting import (
+    RewriteOptions,
+    insert_phrase,
+    phrase_rewrites,
+    rewrite_answers,
+    written,
+)
 from whichsense.models.compact.scene import Compact, Scene
-from whichsense.models.compact.scorer.choosing import Option, key
-from whichsense.models.compact.writer import search
+from whichsense.models.compact.scorer_features import Option, key
 from whichsense.testing import passage_hit
 from whichsense.types import FOR_BENCHMARKS, Candidate
 
@@ -135,7 +137,7 @@ def test_a_name_spelt_otherwise_is_explained_and_no_question_is_its_own_rewrite(
 def test_readings_take_them(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the writer has nothing better to say."""
     monkeypatch.setattr(
-        search, "drawn", lambda _, prompts, *__, **___: [[] for _ in prompts]
+        writer, "drawn", lambda _, prompts, *__, **___: [[] for _ in prompts]
     )
     answers = [Candidate("David Lynch", 0.6), Candidate("Denis Villeneuve", 0.5)]
     found = rewrite_answers(scene, answers)

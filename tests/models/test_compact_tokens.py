@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whichsense import sample
-from whichsense.models.compact.encoder.inputs import pair
-from whichsense.models.compact.encoder.tokens import BEGIN, END, Tokenizer
-from whichsense.models.vectors import static
+from whichsense.models import static
+from whichsense.models.compact.encoder import BEGIN, END, Tokenizer, pair
 
 tokenizers = pytest.importorskip("tokenizers")
 

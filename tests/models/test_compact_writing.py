@@ -11,37 +11,38 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiny_compact import VOCABULARY, exported, scored, tiny_writer
-from whichsense.models.compact.encoder.tokens import END, Tokenizer
-from whichsense.models.compact.rewrite.rewriting import rewrites, written
-from whichsense.models.compact.rewrite.support import Support, support
-from whichsense.models.compact.rewrite.targets import locate
-from whichsense.models.compact.rewrite.windows import windows
+from whichsense.models.compact import writer as writer_module
+from whichsense.models.compact.encoder import END, Floats, Tokenizer
+from whichsense.models.compact.rewrite_support import Support, locate, support
+from whichsense.models.compact.rewriting import rewrites, windows, written
 from whichsense.models.compact.scene import Compact, Scene
-from whichsense.models.compact.scorer.choosing import (
+from whichsense.models.compact.scorer import linear
+from whichsense.models.compact.scorer_features import (
     REWRITE_FEATURES,
     Option,
     Rewrite,
     of_rewrites,
     together,
 )
-from whichsense.models.compact.scorer.scorer import linear
-from whichsense.models.compact.writer import search
-from whichsense.models.compact.writer.edits import Edit, Surfaces, applied, changes
-from whichsense.models.compact.writer.prompts import (
+from whichsense.models.compact.writer import (
     BETWEEN,
     LONGEST,
     REWRITE,
+    Edit,
+    Ints,
     Prompt,
+    Surfaces,
     Window,
+    Writer,
+    WriterState,
     answering,
+    applied,
+    changes,
     rewriting,
 )
-from whichsense.models.compact.writer.runtime import Floats, Ints, Writer, WriterState
 from whichsense.testing import passage_hit
-from whichsense.text.function_words import NEUTRAL_WORDS, SMALL_WORDS
-from whichsense.text.porter import porter_stem
-from whichsense.text.words import words
-from whichsense.train.compact.scorer.linear import fit_within
+from whichsense.text.words import NEUTRAL_WORDS, SMALL_WORDS, porter_stem, words
+from whichsense.train.compact.scorer_fitting import fit_within
 from whichsense.types import FOR_BENCHMARKS, FOR_PEOPLE, Candidate
 
 for needed in ("onnx", "onnxruntime", "torch"):
@@ -305,8 +306,8 @@ def test_draws_come_again_and_keep_to_what_may_be_written(scene: Scene) -> None:
     pieces = support(
         scene, locate(scene, Candidate("David Lynch", 1.0)), policy=FOR_PEOPLE
     ).pieces
-    found = search.drawn(writer, [prompt, prompt], [pieces, pieces], 8)
-    assert found == search.drawn(writer, [prompt, prompt], [pieces, pieces], 8)
+    found = writer_module.drawn(writer, [prompt, prompt], [pieces, pieces], 8)
+    assert found == writer_module.drawn(writer, [prompt, prompt], [pieces, pieces], 8)
     assert len({one.tokens for some in found for one in some}) > 3
     assert all(
         set(one.tokens) <= set(pieces.tolist()) for some in found for one in some
@@ -321,7 +322,7 @@ def test_draws_come_again_and_keep_to_what_may_be_written(scene: Scene) -> None:
         score = sum(every[place, column] for place, column in enumerate(columns))
         assert one.each == pytest.approx(score / len(columns), abs=2e-2)
     assert known and all(
-        score < 0 for score in search.likelihoods(writer, [prompt], outputs)[0]
+        score < 0 for score in writer_module.likelihoods(writer, [prompt], outputs)[0]
     )
 
 
@@ -347,7 +348,7 @@ def test_draws_that_are_alike_so_far_are_read_once(
     pieces = support(
         scene, locate(scene, Candidate("David Lynch", 1.0)), policy=FOR_PEOPLE
     ).pieces
-    search.drawn(scene.compact.writer, prompts, [pieces, pieces], 30)
+    writer_module.drawn(scene.compact.writer, prompts, [pieces, pieces], 30)
     assert rows[0] == 2 and max(rows) > 2  # the prompts, and then what was written
 
 
@@ -364,12 +365,12 @@ def test_answers_are_scored_together_as_alone(tmp_path: Path) -> None:
         for text in (QUESTION, "Who wrote the novel?")
     ]
     outputs = [TOKENIZER.ids(text) for text in ("David Lynch", "1984", "")]
-    together_ = search.likelihoods(
+    together_ = writer_module.likelihoods(
         scene.compact.writer, prompts, outputs, range(104, len(VOCABULARY))
     )
     for row, prompt in enumerate(prompts):
         for column, output in enumerate(outputs):
-            ((alone,),) = search.likelihoods(
+            ((alone,),) = writer_module.likelihoods(
                 scene.compact.writer, [prompt], [output], range(104, len(VOCABULARY))
             )
             assert together_[row][column] == pytest.approx(alone, abs=1e-3)
@@ -381,7 +382,7 @@ def test_the_writer_is_the_torch_one(int8: bool, tmp_path: Path) -> None:
     """In one go as in torch, and token by token as in one go."""
     import torch
 
-    from whichsense.models.compact.writer.net import WriterBatch
+    from whichsense.models.compact.nets import WriterBatch
 
     scene = Compact(scored(exported(tmp_path, int8=int8))).read_search(QUESTION, HITS)
     words_of = torch.tensor(scene.compact.model.words.vectors(range(len(VOCABULARY))))

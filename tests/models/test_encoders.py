@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from whichsense.errors import BadInput
-from whichsense.models.vectors.encoders import DEFAULT, estimate, load_encoder
-from whichsense.models.vectors.minilm import MiniLM
-from whichsense.models.vectors.static import Static
+from whichsense.models.minilm import DEFAULT, MiniLM, estimate, load_encoder
+from whichsense.models.static import Static
 from whichsense.testing import FakeEncoder
 
 

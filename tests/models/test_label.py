@@ -9,13 +9,14 @@ import pytest
 
 from tiny_compact import exported, labelled, tiny_net
 from whichsense.errors import WhichsenseError
-from whichsense.models.compact.encoder.inputs import LONGEST_QUESTION, Pair, pair
-from whichsense.models.compact.encoder.runtime import CompactModel
-from whichsense.models.compact.label.frames import FRAMES, frame_between, put_into
-from whichsense.models.compact.label.labeller import (
+from whichsense.models.compact.encoder import LONGEST_QUESTION, CompactModel, Pair, pair
+from whichsense.models.compact.labeller import (
+    FRAMES,
     Labeller,
     best_stretch,
+    frame_between,
     mark,
+    put_into,
     usable_tokens,
 )
 from whichsense.types import Passage, Span
@@ -39,8 +40,8 @@ def span_of(words: str) -> Span:
 
 
 def test_the_graph_is_the_network(tmp_path: Path) -> None:
-    from whichsense.models.compact.label.net import LabelNet
-    from whichsense.train.compact.label.task import export_label
+    from whichsense.models.compact.nets import LabelNet
+    from whichsense.train.compact.label_task import export_label
 
     folder = exported(tmp_path, int8=False)
     model = CompactModel(folder, threads=1)

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from whichsense.errors import BadInput, WhichsenseError
-from whichsense.models.vectors.minilm import PACKAGE, MiniLM
+from whichsense.models.minilm import PACKAGE, MiniLM
 
 for needed in ("onnx", "onnxruntime", "safetensors", "tokenizers"):
     pytest.importorskip(needed)

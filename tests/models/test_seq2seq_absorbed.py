@@ -13,15 +13,18 @@ pytest.importorskip("transformers")
 from seq2seq_models import batch, sequences, tiny
 from torch import Tensor
 
-from whichsense.models.seq2seq.fused import reference, trial
-from whichsense.models.seq2seq.fused.dropout import keep_mask, thinned
-from whichsense.models.seq2seq.fused.memory import absorbed, absorbs
-from whichsense.models.seq2seq.fused.plan import Plan
-from whichsense.models.seq2seq.fused.precision import cast_together
+from whichsense.models.seq2seq import fused_plan, fused_reference
+from whichsense.models.seq2seq.fused_layers import absorbed, absorbs
+from whichsense.models.seq2seq.fused_plan import Plan
+from whichsense.models.seq2seq.fused_reference import cast_together, keep_mask, thinned
 from whichsense.models.seq2seq.network import Network
-from whichsense.models.seq2seq.ragged import RaggedRows
-from whichsense.models.seq2seq.transformer import cross_attention, memory_of
-from whichsense.models.seq2seq.weights import CrossAttention, Style
+from whichsense.models.seq2seq.ragged import (
+    CrossAttention,
+    RaggedRows,
+    Style,
+    cross_attention,
+)
+from whichsense.models.seq2seq.transformer import memory_of
 
 LENGTH = 5
 RAGGED, FULL = RaggedRows.of([17, 70, 3]), RaggedRows.of([64, 64])
@@ -193,21 +196,21 @@ class Faulty:
     """The reference, with a compiler's fault: the last column of the weights is never written."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(reference, name)
+        return getattr(fused_reference, name)
 
     def softmax_forward(
         self, scores: Tensor, weights: Tensor, *rest: Any, **more: Any
     ) -> Any:
-        found = reference.softmax_forward(scores, weights, *rest, **more)
+        found = fused_reference.softmax_forward(scores, weights, *rest, **more)
         weights[..., -1] = float("nan")
         return found
 
 
 def test_a_trial_finds_faults() -> None:
     plan = Plan.of(layers_of("bart", 0.1)[0], float8=False)
-    for way, wrong in ((reference, []), (Faulty(), ["softmax (nan)"])):
-        tried = trial._Trial(
-            (way, reference), plan, torch.bfloat16, torch.device("cpu")
+    for way, wrong in ((fused_reference, []), (Faulty(), ["softmax (nan)"])):
+        tried = fused_plan._Trial(
+            (way, fused_reference), plan, torch.bfloat16, torch.device("cpu")
         )
         tried.softmax()
         assert tried.wrong == wrong

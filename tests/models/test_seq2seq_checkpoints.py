@@ -12,11 +12,11 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from whichsense.errors import BadInput
-from whichsense.models.seq2seq import checkpoint
-from whichsense.models.seq2seq.codec import SEPARATOR, InputForm
+from whichsense.models.seq2seq import generator
+from whichsense.models.seq2seq.formats import SEPARATOR, InputForm
 from whichsense.models.seq2seq.generator import Generator, load_generator
 from whichsense.models.seq2seq.network import Network
-from whichsense.train.tiny.seq2seq import byte_level
+from whichsense.train.tiny import byte_level
 
 SIZE, FEED, HEADS, LAYERS, PLACES = 16, 24, 2, 2, 48
 FORM = InputForm(
@@ -136,8 +136,8 @@ def published(folder: Path, kind: str) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["bart", "bart-tuned", "t5", "t5-1.1"])
 def test_published_weights_arrive(kind: str, tmp_path: Path) -> None:
     weights = published(tmp_path, kind)
-    codec = checkpoint.load_codec(tmp_path, FORM)
-    model = checkpoint.load_model(tmp_path, codec)
+    codec = generator.load_codec(tmp_path, FORM)
+    model = generator.load_model(tmp_path, codec)
     state = model.state_dict()
     words = len(codec.tokenizer) - 1  # one row more: the separator's
     for name, weight in weights.items():
@@ -163,9 +163,9 @@ def test_published_weights_arrive(kind: str, tmp_path: Path) -> None:
 def test_saved_and_loaded_again(kind: str, tmp_path: Path) -> None:
     (tmp_path / "base").mkdir()
     published(tmp_path / "base", kind)
-    codec = checkpoint.load_codec(tmp_path / "base", FORM)
-    network = Network(checkpoint.load_model(tmp_path / "base", codec)).eval()
-    checkpoint.save(
+    codec = generator.load_codec(tmp_path / "base", FORM)
+    network = Network(generator.load_model(tmp_path / "base", codec)).eval()
+    generator.save(
         tmp_path / "own",
         network.model,
         codec,
@@ -190,8 +190,8 @@ def test_saved_and_loaded_again(kind: str, tmp_path: Path) -> None:
 def test_faults_are_told(tmp_path: Path) -> None:
     published(tmp_path, "bart")
     with pytest.raises(BadInput, match="positions for 48 tokens"):
-        checkpoint.load_codec(tmp_path, InputForm())
+        generator.load_codec(tmp_path, InputForm())
     with pytest.raises(BadInput, match="no trained sequence-to-sequence model"):
         Generator(tmp_path)
     with pytest.raises(BadInput, match="cannot be loaded"):
-        checkpoint.load_codec(tmp_path / "nothing", FORM)
+        generator.load_codec(tmp_path / "nothing", FORM)

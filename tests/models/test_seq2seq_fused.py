@@ -17,30 +17,35 @@ from seq2seq_models import batch, sequences, tiny
 from torch import Tensor
 
 from whichsense.errors import BadConfig
-from whichsense.models.seq2seq.fused import reference, trial
-from whichsense.models.seq2seq.fused.dropout import keep_mask, thinned
-from whichsense.models.seq2seq.fused.embedding import fused_embedding
-from whichsense.models.seq2seq.fused.layer import fused_layer
-from whichsense.models.seq2seq.fused.memory import keys_values
-from whichsense.models.seq2seq.fused.plan import (
+from whichsense.models.seq2seq import fused_plan, fused_reference
+from whichsense.models.seq2seq.fused_layers import (
+    fused_embedding,
+    fused_layer,
+    keys_values,
+)
+from whichsense.models.seq2seq.fused_plan import (
     Plan,
     input_gradient,
     largest_of,
     product,
     weight_gradient,
 )
-from whichsense.models.seq2seq.fused.precision import BACKWARD, FORWARD, largest
+from whichsense.models.seq2seq.fused_reference import (
+    BACKWARD,
+    FORWARD,
+    keep_mask,
+    largest,
+    thinned,
+)
 from whichsense.models.seq2seq.network import Network
-from whichsense.models.seq2seq.ragged import RaggedRows
+from whichsense.models.seq2seq.ragged import Linear, RaggedRows
 from whichsense.models.seq2seq.transformer import (
     apply,
     encoder_layer,
     memory_of,
     normalised,
 )
-from whichsense.models.seq2seq.weights import Linear
-from whichsense.train.loop.optimizer import prepare_model
-from whichsense.train.loop.settings import Settings
+from whichsense.train.loop import Settings, prepare_model
 
 LENGTHS = [[5, 9, 3], [17, 4, 4], [2, 3, 3]]
 ROWS = RaggedRows.of([5, 9, 3, 17])
@@ -192,8 +197,10 @@ def test_eight_bits_stay_close_to_the_plain_layer() -> None:
 
 def test_products_of_eights_are_products() -> None:
     x, weight, g = drawn(21, 48), drawn(32, 48, seed=2), drawn(21, 32, seed=3) * 1e-6
-    x8, w8 = (reference.cast(one, largest_of(one), FORWARD) for one in (x, weight))
-    g8 = reference.cast(g, largest_of(g), BACKWARD)
+    x8, w8 = (
+        fused_reference.cast(one, largest_of(one), FORWARD) for one in (x, weight)
+    )
+    g8 = fused_reference.cast(g, largest_of(g), BACKWARD)
     bias = drawn(32, seed=4)
     for found, exact in (
         (product(x8, w8, bias, torch.float32), x @ weight.t() + bias),
@@ -207,7 +214,7 @@ def test_products_of_eights_are_products() -> None:
 @pytest.mark.parametrize("kind", [FORWARD, BACKWARD])
 def test_cast_turns_and_never_overflows(kind: Any) -> None:
     x = drawn(21, 48) * 100
-    made = reference.cast(
+    made = fused_reference.cast(
         x, largest_of(x) / 2, kind
     )  # a bound that does not hold: the ends are cut
     assert made.turned.shape == (48, 64) and not made.turned[:, 21:].float().any()
@@ -216,7 +223,7 @@ def test_cast_turns_and_never_overflows(kind: Any) -> None:
         made.straight.float().abs().max() == largest(kind)
         and torch.isfinite(made.straight.float()).all()
     )
-    nothing = reference.cast(x * 0, largest_of(x * 0), kind)
+    nothing = fused_reference.cast(x * 0, largest_of(x * 0), kind)
     assert not nothing.straight.float().any() and torch.isfinite(nothing.scale)
 
 
@@ -344,10 +351,10 @@ class Faulty:
     """The reference, with a compiler's fault: a quarter of the transposed bytes is never written."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(reference, name)
+        return getattr(fused_reference, name)
 
     def cast(self, *rest: Any, **more: Any) -> Any:
-        made = reference.cast(*rest, **more)
+        made = fused_reference.cast(*rest, **more)
         made.turned[::4] = 0
         return made
 
@@ -356,11 +363,11 @@ class Faulty:
 def test_a_trial_finds_faults(float8: bool) -> None:
     plan = Plan.of(layer_of(0.1)[0], float8=float8)
     for way, wrong in (
-        (reference, []),
+        (fused_reference, []),
         (Faulty(), ["cast (0.5)", "cast (0.5)"] if float8 else []),
     ):
-        tried = trial._Trial(
-            (way, reference), plan, torch.bfloat16, torch.device("cpu")
+        tried = fused_plan._Trial(
+            (way, fused_reference), plan, torch.bfloat16, torch.device("cpu")
         )
         tried.embedding(32)
         tried.norms(32)
@@ -374,12 +381,12 @@ def test_a_trial_finds_faults(float8: bool) -> None:
 def test_faulty_kernels_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(
-        "whichsense.models.seq2seq.fused.trial.failures",
+        "whichsense.models.seq2seq.fused_plan.failures",
         lambda *_: asked.append(1) or ["cast (0.87)"],
     )
     style = Network(tiny("bart")).family.encoder_style
     x = torch.zeros(3, 32)
-    trials = trial.KernelTrials()
+    trials = fused_plan.KernelTrials()
     # PyTorch's own layers are used instead.
     assert not trials.passes(Plan.of(style, float8=False), x, inner=64)
     with pytest.raises(BadConfig, match=r"err \(cast \(0\.87\)\)"):

@@ -13,13 +13,15 @@ pytest.importorskip("transformers")
 from seq2seq_models import KINDS, batch, plain, sequences, tiny
 
 from whichsense.errors import BadInput
-from whichsense.models.seq2seq.batch import IGNORED, shift_labels
 from whichsense.models.seq2seq.decoding import Search, run_search
-from whichsense.models.seq2seq.families import family_of
 from whichsense.models.seq2seq.network import Network
-from whichsense.models.seq2seq.ragged import RaggedRows
-from whichsense.models.seq2seq.transformer import dropped, encoder_layer, noise_bytes
-from whichsense.models.seq2seq.weights import Linear
+from whichsense.models.seq2seq.ragged import IGNORED, Linear, RaggedRows, shift_labels
+from whichsense.models.seq2seq.transformer import (
+    dropped,
+    encoder_layer,
+    family_of,
+    noise_bytes,
+)
 
 LENGTHS = [[5, 9, 3], [17, 4, 4], [2, 3, 3]]
 

@@ -10,14 +10,20 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from whichsense.errors import BadInput
-from whichsense.models.seq2seq.codec import SEPARATOR, Codec, InputForm
 from whichsense.models.seq2seq.decoding import Search
+from whichsense.models.seq2seq.formats import (
+    SEPARATOR,
+    Codec,
+    InputForm,
+    composed,
+    plain,
+    read_by,
+)
 from whichsense.models.seq2seq.generator import Generator, plan_batches
-from whichsense.models.seq2seq.inputs import composed, plain, read_by
 from whichsense.models.seq2seq.network import Network
 from whichsense.testing import passage_hit
-from whichsense.train.tasks.seq2seq.generation import EncodedExample, collate_examples
-from whichsense.train.tiny.seq2seq import byte_level
+from whichsense.train.tasks.generation import EncodedExample, collate_examples
+from whichsense.train.tiny import byte_level
 
 HITS = [
     passage_hit("Ann won the race in 2012.", "Race"),

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from whichsense.errors import BadInput
-from whichsense.models.vectors import static
-from whichsense.models.vectors.static import Static, VectorTable
+from whichsense.models import static
+from whichsense.models.static import Static, VectorTable
 from whichsense.models.wordpiece import pieces
 from whichsense.testing import FakeEncoder
 

@@ -10,12 +10,18 @@ import pytest
 
 from tiny_compact import exported
 from whichsense.errors import WhichsenseError
-from whichsense.models.compact.encoder.runtime import WEIGHTS, CompactModel
-from whichsense.models.compact.scorer.scorer import linear
-from whichsense.models.compact.support.features import Claim, word_features
-from whichsense.models.compact.support.judge import SupportJudge, SupportNets
-from whichsense.models.compact.support.terms import terms
-from whichsense.models.compact.support.windows import WINDOW, Evidence, split_title
+from whichsense.models.compact.encoder import WEIGHTS, CompactModel
+from whichsense.models.compact.scorer import linear
+from whichsense.models.compact.support_judge import (
+    WINDOW,
+    Claim,
+    Evidence,
+    SupportJudge,
+    SupportNets,
+    split_title,
+    terms,
+    word_features,
+)
 from whichsense.protocols import Support
 
 PASSAGE = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from whichsense.models.compact.people.lists import (
+from whichsense.models.compact.value_lists import (
     complete_lists,
     label_in_list,
     names_one,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from browsing import PHONE, OpenPage, ask, problem, serious_findings
 
-from whichsense.serve.page.bundle import bundle
+from whichsense.serve.page import bundle
 
 HOSTILE = (
     '<script>window.owned = true</script><img src=x onerror="window.owned = true">'

@@ -15,9 +15,15 @@ from small_forms import HOSTILE, Numbered, write_dataset
 
 from whichsense.cli.evaluate import command
 from whichsense.errors import BadInput
-from whichsense.evaluation.readings.drawing import draw_form, show_reading
-from whichsense.evaluation.readings.form import RUBRIC, WITHOUT_REWRITE, Form, load_form
-from whichsense.evaluation.readings.page import build_form_page
+from whichsense.evaluation.judging import (
+    RUBRIC,
+    WITHOUT_REWRITE,
+    Form,
+    build_form_page,
+    draw_form,
+    load_form,
+    show_reading,
+)
 from whichsense.types import Passage, Reading, Span
 
 

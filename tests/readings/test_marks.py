@@ -13,13 +13,14 @@ from click.testing import CliRunner
 
 from whichsense.cli.evaluate import command
 from whichsense.errors import BadInput
-from whichsense.evaluation.readings.form import (
+from whichsense.evaluation.judging import (
     Form,
     JudgedQuestion,
     Marks,
+    ReadingsResult,
     ShownReading,
+    evaluate_forms,
 )
-from whichsense.evaluation.readings.result import ReadingsResult, evaluate_forms
 from whichsense.types import AskedAgain
 
 # Confidence, and the own answer's probability when asked again, of the four readings of two questions.

@@ -19,8 +19,7 @@ import uvicorn
 from fake_service import PATIENT, build, make_index
 
 from patience import LONGEST, wait_for
-from whichsense.serve.app import create_app
-from whichsense.serve.protocol import BoundedProtocol
+from whichsense.serve.app import BoundedProtocol, create_app
 from whichsense.serve.settings import ServiceSettings
 
 Start = Callable[..., Any]

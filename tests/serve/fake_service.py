@@ -88,15 +88,15 @@ def main() -> None:
     given = json.loads(sys.argv[1])
     settings = ServiceSettings(**PATIENT | given | {"state": Path(given["state"])})
     if sys.argv[2:] == ["stdio"]:
-        from whichsense.serve.mcp.stdio import serve_stdio
+        from whichsense.serve.mcp import serve_stdio
 
         serve_stdio(settings, build)
         return
-    from whichsense.serve import run
+    from whichsense.serve import app
 
-    run._SILENCE = 120  # a worker of a busy machine is not replaced for being slow
+    app._SILENCE = 120  # a worker of a busy machine is not replaced for being slow
     settings = replace(settings, port=0)
-    run.serve(settings, build=build_slowly, say=say)
+    app.serve(settings, build=build_slowly, say=say)
 
 
 def say(line: str) -> None:

@@ -21,11 +21,10 @@ from test_serve_ask import ask
 from patience import LONGEST, wait_for
 from whichsense.cli import command
 from whichsense.errors import BadConfig
-from whichsense.serve.run import check_address
-from whichsense.serve.settings import ServiceSettings
-from whichsense.serve.state import shared
-from whichsense.serve.state.keys import KeyFile
-from whichsense.serve.state.shared import Shared
+from whichsense.serve import events
+from whichsense.serve.app import check_address
+from whichsense.serve.events import Shared
+from whichsense.serve.settings import KeyFile, ServiceSettings
 
 Start = Callable[..., Any]
 
@@ -84,7 +83,7 @@ def test_keys_are_kept_as_hashes(tmp_path: Path) -> None:
 def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """For what workers share no time passes."""
     now = time.time()
-    monkeypatch.setattr(shared, "time", SimpleNamespace(time=lambda: now))
+    monkeypatch.setattr(events, "time", SimpleNamespace(time=lambda: now))
 
 
 @pytest.mark.usefixtures("stopped_clock")
@@ -299,7 +298,7 @@ def test_a_large_head_is_refused(client: Any, end: bytes) -> None:
 def test_a_head_that_does_not_end_is_cut_off(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whichsense.serve.protocol.HEAD_SECONDS", 0.3)
+    monkeypatch.setattr("whichsense.serve.app.HEAD_SECONDS", 0.3)
     client = start()
     host, port = client.base_url.host, client.base_url.port
     for begin in (b"", b"GET /healthz HTTP/1.1\r\nX: "):

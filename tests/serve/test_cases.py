@@ -14,8 +14,7 @@ from fake_service import HELD
 from test_serve_ask import active, ask, events, stream
 
 from patience import wait_for
-from whichsense.serve.state.database import Database
-from whichsense.serve.state.traces import Traces
+from whichsense.serve.state import Database, Traces
 from whichsense.types import Case, ServedCase
 
 Start = Callable[..., Any]

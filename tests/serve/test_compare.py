@@ -15,7 +15,7 @@ from whichsense import sample
 from whichsense.errors import BadConfig
 from whichsense.index import Index
 from whichsense.pipeline import Pipeline
-from whichsense.serve.answering.engine import Engine
+from whichsense.serve.answering import Engine
 from whichsense.serve.settings import ServiceSettings
 from whichsense.stages.rerank import CompactReranker
 

@@ -14,8 +14,8 @@ from test_serve_ask import active, events
 
 from patience import wait_for
 from whichsense.conversation import Conversation
-from whichsense.serve.state.database import Database
-from whichsense.serve.state.keys import KeyFile
+from whichsense.serve.settings import KeyFile
+from whichsense.serve.state import Database
 
 Start = Callable[..., Any]
 PATH = "/v1/conversations"

@@ -12,7 +12,7 @@ from fake_service import RECORDS, make_index
 from test_serve_ask import events
 
 from whichsense.index import folder as folders
-from whichsense.serve.state.keys import KeyFile
+from whichsense.serve.settings import KeyFile
 
 Start = Callable[..., Any]
 PATH = "/v1/corpus/sources"

@@ -27,7 +27,7 @@ from mcp_clients import (
 from mcp_types import ElicitResult
 
 from patience import LONGEST
-from whichsense.serve.mcp.asking import _form, understood
+from whichsense.serve.mcp_tools import _form, understood
 from whichsense.types import Clarification, Option
 
 BOTH = ["Jack Nicholson", "Heath Ledger"]

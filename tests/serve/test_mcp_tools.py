@@ -25,7 +25,7 @@ from test_serve_ask import active
 from test_serve_workers import children, is_ready, service
 
 from patience import LONGEST, wait_for
-from whichsense.serve.state.keys import KeyFile
+from whichsense.serve.settings import KeyFile
 
 Start = Callable[..., Any]
 ASK = {"question": QUESTION}

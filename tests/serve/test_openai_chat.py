@@ -16,7 +16,7 @@ from openai_clients import Chat, connect, openai
 from test_serve_ask import active, left_alone
 
 from patience import wait_for
-from whichsense.serve.state import shared
+from whichsense.serve import events
 
 Start = Callable[..., Any]
 
@@ -183,7 +183,7 @@ def test_a_conversation_is_found_by_its_messages(start: Start) -> None:
 
 
 def test_keys(start: Start, tmp_path: Path) -> None:
-    from whichsense.serve.state.keys import KeyFile
+    from whichsense.serve.settings import KeyFile
 
     keys = KeyFile(tmp_path)
     own, other = keys.add("own", ["ask"]), keys.add("other", ["ask"])
@@ -203,10 +203,10 @@ def test_keys(start: Start, tmp_path: Path) -> None:
 
 
 def test_rates(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from whichsense.serve.state.keys import KeyFile
+    from whichsense.serve.settings import KeyFile
 
     now = time.time()  # no time passes
-    monkeypatch.setattr(shared, "time", SimpleNamespace(time=lambda: now))
+    monkeypatch.setattr(events, "time", SimpleNamespace(time=lambda: now))
     key = KeyFile(tmp_path).add("slow", ["ask"], rate=4)
     api = connect(start(), key)
     Chat(api).say(QUESTION)

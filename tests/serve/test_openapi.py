@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from whichsense.serve.state.keys import SCOPES, KeyFile
+from whichsense.serve.settings import SCOPES, KeyFile
 
 schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis")
 Start = Callable[..., Any]

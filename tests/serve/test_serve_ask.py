@@ -13,7 +13,7 @@ import pytest
 from fake_service import HELD, QUESTION
 
 from patience import LONGEST, wait_for
-from whichsense import records
+from whichsense import types
 from whichsense.types import Case, Hit, ServedCase
 
 Start = Callable[..., Any]
@@ -99,7 +99,7 @@ def test_silence_is_filled_with_heartbeats(
 def test_search(client: Any) -> None:
     response = client.post("/v1/search", json={"question": "large cat", "k": 1})
     body = response.json()
-    (hit,) = [records.decode(Hit, one) for one in body["hits"]]
+    (hit,) = [types.decode(Hit, one) for one in body["hits"]]
     assert hit.passage.title == "Puma" and body["method"] == "bm25"
 
 
@@ -207,7 +207,7 @@ def test_a_search_is_recalled_for_the_same_generation_alone(
 
 
 def test_what_is_recalled_is_bounded() -> None:
-    from whichsense.serve.recall import Recall
+    from whichsense.serve.answering import Recall
 
     recall = Recall(3_000)
     for number in range(10):

@@ -17,8 +17,7 @@ from fake_service import QUESTION
 from whichsense import Client
 from whichsense.cli import command
 from whichsense.client import AsyncClient, ServiceError
-from whichsense.serve.state.conversations import Conversations
-from whichsense.serve.state.traces import FILE
+from whichsense.serve.state import FILE, Conversations
 from whichsense.types import Case
 
 Start = Callable[..., Any]

@@ -14,9 +14,8 @@ pytest.importorskip("mcp", reason="needs the extra 'serve'")
 from whichsense.conversation import begin, show_readings
 from whichsense.index import Index
 from whichsense.pipeline import Pipeline
-from whichsense.serve.mcp.outputs import turn_output
-from whichsense.serve.mcp.texts import turn_text
-from whichsense.serve.state.conversations import KeptConversation
+from whichsense.serve.mcp_outputs import turn_output, turn_text
+from whichsense.serve.state import KeptConversation
 from whichsense.testing import FakeReader, FakeRetriever
 
 Start = Callable[..., Any]

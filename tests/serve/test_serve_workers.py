@@ -23,7 +23,7 @@ from test_serve_ask import ask, events, stream
 
 from patience import LONGEST, wait_for
 from whichsense import index as indexes
-from whichsense.serve.state.traces import Traces
+from whichsense.serve.state import Traces
 
 SCRIPT = Path(__file__).with_name("fake_service.py")
 

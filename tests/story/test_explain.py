@@ -7,7 +7,7 @@ import json
 import pytest
 
 from whichsense.cli import main
-from whichsense.cli.explain.screen import format_explanation
+from whichsense.cli.explain import format_explanation
 from whichsense.types import Case, Citation, LongAnswer, Passage
 
 QUESTION = "Who plays Leo Bloom in The Producers?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from whichsense.models.compact.story.grammar.stating import statement
+from whichsense.models.compact.statements import statement
 from whichsense.types import Passage, Span
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from tests.story.cases import JOKERS, case, reading
 
-from whichsense.models.compact.story.composing import Length, write_story
-from whichsense.models.compact.story.mentions import stand_alone
-from whichsense.models.compact.support.judge import WordOverlap
+from whichsense.models.compact.mentions import stand_alone
+from whichsense.models.compact.story import Length, write_story
+from whichsense.models.compact.support_judge import WordOverlap
 from whichsense.types import FOR_BENCHMARKS, Case, Hit, LongAnswer, Passage
 
 JOKER = case("Who played the Joker?", *JOKERS)

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.story.cases import case, reading
 
-from whichsense.models.compact.story.composing import Length, write_story
-from whichsense.models.compact.story.facts import clean, compress
-from whichsense.models.compact.support.judge import WordOverlap
+from whichsense.models.compact.story import Length, clean, compress, write_story
+from whichsense.models.compact.support_judge import WordOverlap
 
 QUESTION = "Who founded the club?"
 HOSTILE = {

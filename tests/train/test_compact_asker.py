@@ -13,41 +13,37 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from whichsense.errors import BadConfig
-from whichsense.models.compact.encoder.net import CompactNet
-from whichsense.models.compact.encoder.tokens import BEGIN, END
-from whichsense.models.compact.writer.net import WriterBatch, WriterConfig, WriterNet
-from whichsense.models.compact.writer.prompts import (
-    BETWEEN,
-    LONGEST,
-    WAYS,
-    Window,
-    asking,
+from whichsense.models.compact.encoder import BEGIN, END
+from whichsense.models.compact.nets import (
+    CompactNet,
+    WriterBatch,
+    WriterConfig,
+    WriterNet,
 )
-from whichsense.train.compact.data.batch import (
+from whichsense.models.compact.writer import BETWEEN, LONGEST, WAYS, Window, asking
+from whichsense.train.compact import encoder_task
+from whichsense.train.compact.asker import (
+    AskerTask,
+    QuestionGeneration,
+    best_spans,
+    sample_outputs,
+    split_output,
+    teacher_agrees,
+)
+from whichsense.train.compact.batches_of_lists import (
+    SYNTHETIC_FILE,
     ListBatch,
+    SyntheticQuestions,
     TeacherScores,
     build_list_batch,
-)
-from whichsense.train.compact.data.pack import Pack, RaggedArray
-from whichsense.train.compact.data.pairs import PairTensors
-from whichsense.train.compact.data.questions import held_out_questions
-from whichsense.train.compact.data.synthetic import (
-    SYNTHETIC_FILE,
-    SyntheticQuestions,
     build_synthetic_lists,
     own_slots,
 )
-from whichsense.train.compact.encoder import groups
-from whichsense.train.compact.encoder.encoder import EncoderTask
-from whichsense.train.compact.writer.asker import AskerTask
-from whichsense.train.compact.writer.generate import (
-    QuestionGeneration,
-    sample_outputs,
-    split_output,
-)
-from whichsense.train.compact.writer.roundtrip_filter import best_spans, teacher_agrees
-from whichsense.train.loop.run import train
-from whichsense.train.recipes.recipe import load_recipe
+from whichsense.train.compact.encoder_task import EncoderTask
+from whichsense.train.compact.lists import Pack, PairTensors, RaggedArray
+from whichsense.train.compact.questions import held_out_questions
+from whichsense.train.loop import train
+from whichsense.train.recipes import load_recipe
 
 FEW = ("data.limit=6", "data.dev_limit=6")
 
@@ -292,7 +288,7 @@ def test_groups_are_scored_apart(folder: Path, monkeypatch: pytest.MonkeyPatch) 
         scores = TeacherScores.zeros(len(pack.spans))
         return scores._replace(relevance=np.full(len(pack.spans), len(pack)))
 
-    monkeypatch.setattr(groups, "score_lists", score)
+    monkeypatch.setattr(encoder_task, "score_lists", score)
     task = task_of("compact-asked", f"made.folder={folder}", "teacher.model=t")
     real, made = (len(group.lists) for group in task.groups)
     scores = task.scores

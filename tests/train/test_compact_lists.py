@@ -22,25 +22,32 @@ from whichsense.datasets import (
     SituatedQuestion,
 )
 from whichsense.errors import BadInput
-from whichsense.models.compact.encoder.inputs import LONGEST_QUESTION, pair
-from whichsense.models.compact.encoder.tokens import BEGIN, END, Tokenizer, joined
-from whichsense.models.compact.writer.prompts import REWRITE
-from whichsense.train.compact.data import config
-from whichsense.train.compact.data.batch import (
+from whichsense.models.compact.encoder import (
+    BEGIN,
+    END,
+    LONGEST_QUESTION,
+    Tokenizer,
+    joined,
+    pair,
+)
+from whichsense.models.compact.writer import REWRITE
+from whichsense.train.compact import questions
+from whichsense.train.compact.batches_of_lists import (
     TeacherScores,
     build_list_batch,
     sample_slots,
 )
-from whichsense.train.compact.data.config import DataConfig, ListConfig
-from whichsense.train.compact.data.conversion import convert, convert_ambiguous
-from whichsense.train.compact.data.lists import load_lists
-from whichsense.train.compact.data.pack import Pack
-from whichsense.train.compact.data.questions import (
+from whichsense.train.compact.lists import Pack, load_lists
+from whichsense.train.compact.questions import (
+    DataConfig,
+    ListConfig,
+    convert,
+    convert_ambiguous,
     held_out_questions,
     training_questions,
 )
-from whichsense.train.compact.writer.rewrite_examples import RewriteExamples
-from whichsense.train.tiny.encoders import wordpiece
+from whichsense.train.compact.writer_task import RewriteExamples
+from whichsense.train.tiny import wordpiece
 
 SIGNS = (
     "[PAD]",
@@ -110,7 +117,7 @@ def test_what_is_kept_for_measuring_is_not_learnt(
     ]
     sets = {"ambignq/train": [*own, *copies], "ambignq/dev": dev}
     monkeypatch.setattr(
-        config, "load_questions", lambda name, folder: (sets[name], Path(name))
+        questions, "load_questions", lambda name, folder: (sets[name], Path(name))
     )
     plain = training_questions(DataConfig(without=("ambignq/dev",)))
     assert [one.text for one in plain] == [one.text for one in own]
@@ -342,7 +349,7 @@ def test_lists_are_made_once_and_for_one_recipe(
     packs: tuple[Pack, Pack],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from whichsense.train.compact.data import lists
+    from whichsense.train.compact import lists
 
     kept = replace(FEW, folder=str(tmp_path / "lists"), part=7)
     made, _ = load_lists(data(), kept, vocabulary)

@@ -11,15 +11,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from whichsense.train.compact.data.batch import (
+from whichsense.train.compact import losses
+from whichsense.train.compact.batches_of_lists import (
     TEACHER_TOKENS,
     ListBatch,
     TeacherScores,
     build_list_batch,
 )
-from whichsense.train.compact.data.conversion import TrainingQuestion
-from whichsense.train.compact.data.pack import Pack, RaggedArray
-from whichsense.train.compact.encoder import losses
+from whichsense.train.compact.lists import Pack, RaggedArray
+from whichsense.train.compact.questions import TrainingQuestion
 
 LONGEST = 20
 Spans = list[tuple[int, int, int]]
@@ -169,7 +169,7 @@ def test_a_question_alone_is_judged_by_its_last_slot() -> None:
 
 
 def mass_of(output: dict[str, Any], batch: ListBatch) -> Any:
-    logs = losses.shares(output["relevance"], batch.valid)
+    logs = losses.passage_shares(output["relevance"], batch.valid)
     first, last = losses.start_end(output["span"], batch.pairs.region)
     return losses.answer_mass(batch, logs, first, last)
 

@@ -8,10 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from whichsense.datasets import Annotation, QAPair, Question
-from whichsense.train.compact.scorer.ambiguity_probes import (
-    fit_ngram_probe,
-    fit_state_probe,
-)
+from whichsense.train.compact.scorer_fitting import fit_ngram_probe, fit_state_probe
 
 WIDTH = 12
 

@@ -25,70 +25,69 @@ for needed in ("onnx", "onnxruntime"):
 from whichsense.datasets import Annotation, QAPair, Question
 from whichsense.errors import BadConfig, BadInput, WhichsenseError
 from whichsense.models.bases import load_base
-from whichsense.models.compact.encoder.net import CompactNet
-from whichsense.models.compact.encoder.quantized import QuantizedLinear
-from whichsense.models.compact.encoder.runtime import CompactModel
-from whichsense.models.compact.encoder.tokens import END
-from whichsense.models.compact.export import GRAPHS, MORE_GRAPHS
-from whichsense.models.compact.loading import load
-from whichsense.models.compact.rewrite.resolving import candidates_of
-from whichsense.models.compact.rewrite.targets import locate
-from whichsense.models.compact.rewrite.windows import likelihoods
+from whichsense.models.compact import scorer_features
+from whichsense.models.compact.encoder import END, CompactModel
+from whichsense.models.compact.export import GRAPHS, MORE_GRAPHS, load
+from whichsense.models.compact.nets import (
+    CompactNet,
+    QuantizedLinear,
+    WriterConfig,
+    net_from_bert,
+)
+from whichsense.models.compact.rewrite_support import locate
+from whichsense.models.compact.rewriting import candidates_of, likelihoods
 from whichsense.models.compact.scene import Compact, Scene
-from whichsense.models.compact.scorer import features
-from whichsense.models.compact.scorer.trust import Trust
-from whichsense.models.compact.writer.net import WriterConfig, from_bert
-from whichsense.models.compact.writer.prompts import ANSWER, RESTORE
+from whichsense.models.compact.scorer import Trust
+from whichsense.models.compact.writer import ANSWER, RESTORE
 from whichsense.text.words import normalize
-from whichsense.train.compact.data.batch import build_list_batch
-from whichsense.train.compact.data.corpora import (
+from whichsense.train.chain import train_recipe
+from whichsense.train.compact import final_task as compact_module
+from whichsense.train.compact import losses, scorer_fitting, teacher
+from whichsense.train.compact import scorer_fitting as read_module
+from whichsense.train.compact.batches_of_lists import SYNTHETIC_FILE, build_list_batch
+from whichsense.train.compact.encoder_task import EncoderTask
+from whichsense.train.compact.final_task import CompactTask
+from whichsense.train.compact.list_task import (
+    NET,
+    load_start,
+    load_vocabulary,
+    normalize_weights,
+)
+from whichsense.train.compact.lists import to_passage_places
+from whichsense.train.compact.losses import evaluate_lists
+from whichsense.train.compact.questions import (
     CorpusQuestions,
+    can_fork,
     contains_answer,
     small_corpora,
     training_half_of_sample,
 )
-from whichsense.train.compact.data.pairs import to_passage_places
-from whichsense.train.compact.data.search import can_fork
-from whichsense.train.compact.data.synthetic import SYNTHETIC_FILE
-from whichsense.train.compact.encoder import losses, teacher_scores
-from whichsense.train.compact.encoder.base import load_vocabulary
-from whichsense.train.compact.encoder.encoder import EncoderTask
-from whichsense.train.compact.encoder.list_task import normalize_weights
-from whichsense.train.compact.encoder.measures import evaluate_lists
-from whichsense.train.compact.encoder.start import NET, load_start
-from whichsense.train.compact.encoder.teacher import TeacherTask
-from whichsense.train.compact.encoder.teacher_net import (
-    TeacherNet,
-    load_teacher,
-    map_vocabulary,
-)
-from whichsense.train.compact.encoder.teacher_scores import score_lists
-from whichsense.train.compact.scorer import fitting
-from whichsense.train.compact.scorer import read_questions as read_module
-from whichsense.train.compact.scorer.ambiguity_probes import AmbiguityProbes
-from whichsense.train.compact.scorer.fitting import fit_scorer, scorer_questions
-from whichsense.train.compact.scorer.nets import (
+from whichsense.train.compact.scorer_fitting import (
+    AmbiguityProbes,
     CorpusKind,
-    ReadQuestion,
-    fit_nets,
-    is_right,
-)
-from whichsense.train.compact.scorer.read_questions import (
     QuestionReader,
+    ReadQuestion,
     ScorerQuestion,
     UnfittedCompact,
+    fit_nets,
+    fit_scorer,
+    is_right,
     read_questions,
     read_scene,
+    scorer_questions,
     without_answers,
 )
-from whichsense.train.compact.verifier.trust_fitting import judged_corpora
-from whichsense.train.compact.writer import compact as compact_module
-from whichsense.train.compact.writer.base_task import WRITER, collate
-from whichsense.train.compact.writer.compact import CompactTask
-from whichsense.train.compact.writer.writer import WriterTask
-from whichsense.train.recipes.chain import train_recipe
-from whichsense.train.recipes.recipe import load_recipe
-from whichsense.train.tiny.encoders import located
+from whichsense.train.compact.teacher import (
+    TeacherNet,
+    TeacherTask,
+    load_teacher,
+    map_vocabulary,
+    score_lists,
+)
+from whichsense.train.compact.trust_fitting import judged_corpora
+from whichsense.train.compact.writer_task import WRITER, WriterTask, collate
+from whichsense.train.recipes import load_recipe
+from whichsense.train.tiny import located
 
 ENCODER, ASKED, TOPICS = "compact-encoder", "compact-asked", "compact-topics"
 VERIFIER = "compact-verifier"
@@ -121,7 +120,7 @@ def fit_on_few(patch: pytest.MonkeyPatch) -> None:
             yield replace(corpus, questions=few), marks
 
     questions = partial(scorer_questions, enough=FEW)
-    patch.setattr(fitting, "scorer_questions", questions)
+    patch.setattr(scorer_fitting, "scorer_questions", questions)
     patch.setattr(compact_module, "judged_corpora", few_judged)
 
 
@@ -374,7 +373,7 @@ def test_new_writers_need_layers(runs: Path) -> None:
         writer(runs, start, "model.layers=[9]").build()
     with pytest.raises(BadInput, match="another size"):
         small = load_base(located("tiny-bert-uncased")).state_dict()
-        from_bert(small, [0], WriterConfig(layers=1), torch.zeros(9, 384))
+        net_from_bert(small, [0], WriterConfig(layers=1), torch.zeros(9, 384))
     with pytest.raises(BadInput, match="no writer"):
         writer(runs, f"model.writer={runs / 'compact-reader-tiny' / 'model'}").build()
 
@@ -403,7 +402,7 @@ def test_a_weights_folder_is_a_start_as_its_net_is(runs: Path) -> None:
 
 def test_hits_take_the_place_of_an_index(runs: Path, tmp_path: Path) -> None:
     from whichsense import sample
-    from whichsense.index.saved_hits import save_hits
+    from whichsense.index.search import save_hits
 
     plain = joint(runs, "lists.folder=", "data.held=0", "teacher.model=")
     asked = [one.text for one in (*plain.train.asked, *plain.dev.asked)]
@@ -504,7 +503,7 @@ def test_the_scorer_knows_right_answers(
     found: dict[bool, list[float]] = {True: [], False: []}
     for question, scene in read_scenes(UnfittedCompact(folder), source):
         rows = [
-            features.of_answer(place, scene.context)
+            scorer_features.of_answer(place, scene.context)
             for place in range(len(scene.answers))
         ]
         for answer, chance in zip(
@@ -702,7 +701,7 @@ def test_teacher_scores_are_its_own_and_kept(
     )
     assert (kept.places[own, 0, 0] == best[:, 0, 0].numpy()).all()
     monkeypatch.setattr(
-        teacher_scores, "load_teacher", lambda folder: pytest.fail("asked again")
+        teacher, "load_teacher", lambda folder: pytest.fail("asked again")
     )
     score_lists(folder, task.train, str(runs / "lists"), 96)
 

@@ -14,30 +14,26 @@ from tiny_compact import exported
 torch = pytest.importorskip("torch")
 onnx = pytest.importorskip("onnx")
 
-from whichsense.models.compact.encoder.inputs import pair
-from whichsense.models.compact.encoder.net import set_quantization
-from whichsense.models.compact.encoder.runtime import CompactModel
-from whichsense.models.compact.support.judge import NETS, NETWORK, SAYS, SupportJudge
-from whichsense.models.compact.support.net import own_weights
+from whichsense.models.compact.encoder import CompactModel, pair
+from whichsense.models.compact.nets import own_weights, set_quantization
+from whichsense.models.compact.support_judge import NETS, NETWORK, SAYS, SupportJudge
 from whichsense.text.words import words
-from whichsense.train.compact.support.encoded import EncodedExamples
-from whichsense.train.compact.support.examples import (
+from whichsense.train.compact.support_edits import falsify, reword, shorten, state
+from whichsense.train.compact.support_examples import (
+    FEEDBACK,
     SupportExample,
     load_examples,
+    passage_examples,
     save_examples,
     split_examples,
 )
-from whichsense.train.compact.support.false_edits import falsify
-from whichsense.train.compact.support.fitting import fit_network
-from whichsense.train.compact.support.from_answers import FEEDBACK
-from whichsense.train.compact.support.from_passages import passage_examples
-from whichsense.train.compact.support.rewording import reword, shorten
-from whichsense.train.compact.support.statements import state
-from whichsense.train.compact.support.task import (
+from whichsense.train.compact.support_task import (
     ADAPTERS,
+    EncodedExamples,
     SupportOptions,
     SupportTask,
     export_adapters,
+    fit_network,
 )
 from whichsense.types import Passage
 

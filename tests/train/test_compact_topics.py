@@ -13,11 +13,10 @@ pytest.importorskip("torch")
 
 from whichsense.datasets import find_near_duplicates, load
 from whichsense.errors import BadConfig
-from whichsense.models.compact.encoder.runtime import WEIGHTS, Embeddings
+from whichsense.models.compact.encoder import WEIGHTS, Embeddings
 from whichsense.text.words import normalize
-from whichsense.train.compact.data.config import DataConfig
-from whichsense.train.compact.data.questions import is_held_out, wordings
-from whichsense.train.compact.data.topics import (
+from whichsense.train.compact.questions import DataConfig, is_held_out, wordings
+from whichsense.train.compact.topics import (
     Topics,
     build_topic_lists,
     split_topics,

@@ -9,15 +9,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from whichsense.models.compact.encoder.net import CompactConfig, CompactNet
-from whichsense.train.compact.data.batch import (
+from whichsense.models.compact.nets import CompactConfig, CompactNet
+from whichsense.train.compact import losses
+from whichsense.train.compact.batches_of_lists import (
     ListBatch,
     TeacherScores,
     build_list_batch,
 )
-from whichsense.train.compact.data.conversion import TrainingQuestion
-from whichsense.train.compact.data.pack import Pack, RaggedArray
-from whichsense.train.compact.encoder import losses, verdicts
+from whichsense.train.compact.lists import Pack, RaggedArray
+from whichsense.train.compact.questions import TrainingQuestion
 
 LONGEST = 24
 Spans = set[tuple[int, int]]
@@ -55,7 +55,7 @@ def gold(made: ListBatch) -> list[tuple[int, int]]:
 def test_later_rounds_find_what_the_best_hides() -> None:
     made = batch()
     one, two = gold(made)
-    first, last, chances = verdicts.likely_spans(
+    first, last, chances = losses.likely_spans(
         scores(made, one, two), made.pairs.region
     )
     found = list(zip(first[0].tolist(), last[0].tolist(), strict=True))
@@ -100,7 +100,7 @@ def loss_of(
         "relevance": torch.zeros(1),
         "states": torch.zeros(1, LONGEST, 8),
     }
-    return float(verdicts.loss(Judge(said), output, made, articles))
+    return float(losses.loss(Judge(said), output, made, articles))
 
 
 def test_both_answers_of_a_passage_are_right() -> None:
@@ -121,14 +121,14 @@ def test_a_gold_span_that_is_found_and_hardly_believed_is_asked_about() -> None:
     believed = scores(made, *others, height=60.0)
     believed[0, one[0], 0] += 2.0
     believed[0, one[1], 1] += 2.0
-    first, last, chances = verdicts.likely_spans(believed, made.pairs.region)
+    first, last, chances = losses.likely_spans(believed, made.pairs.region)
     output = {
         "span": believed,
         "relevance": torch.zeros(1),
         "states": torch.zeros(1, LONGEST, 8),
     }
     assert (
-        float(verdicts.loss(Judge(set()), output, made, NO_ARTICLES)) > 1
+        float(losses.loss(Judge(set()), output, made, NO_ARTICLES)) > 1
     )  # nothing is right but it, and it is denied
     assert (
         max(chances[(first == one[0]) & (last == one[1])].tolist(), default=0.0) < 1e-3
@@ -195,7 +195,7 @@ def test_no_teacher_is_heard_where_answers_are_complete() -> None:
 
 
 def _taught(made: ListBatch, said: TeacherScores) -> Any:
-    from whichsense.train.compact.data.batch import SoftLabels
+    from whichsense.train.compact.batches_of_lists import SoftLabels
 
     places = torch.tensor(said.places) + int(made.pairs.heads[0, 0])
     return SoftLabels(

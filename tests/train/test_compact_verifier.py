@@ -16,27 +16,25 @@ pytest.importorskip("torch")
 
 from whichsense.datasets import Annotation, QAPair, Question
 from whichsense.errors import BadInput
-from whichsense.models.compact.encoder.runtime import WEIGHTS, Embeddings
-from whichsense.models.compact.scorer.trust import Trust, probability
-from whichsense.train.compact.data.conversion import TrainingQuestion
-from whichsense.train.compact.data.pack import Pack
-from whichsense.train.compact.data.topics import TopicRewrite, Topics
-from whichsense.train.compact.verifier.fluency import (
-    FluentText,
-    break_text,
-    inserted_words,
-)
-from whichsense.train.compact.verifier.rewrite_lists import (
-    build_judged_lists,
-    build_rewrite_lists,
-    convert_topic_rewrites,
-)
-from whichsense.train.compact.verifier.task import area_under_curve
-from whichsense.train.compact.verifier.trust_fitting import (
+from whichsense.models.compact.encoder import WEIGHTS, Embeddings
+from whichsense.models.compact.scorer import Trust, probability
+from whichsense.train.compact.lists import Pack
+from whichsense.train.compact.questions import TrainingQuestion
+from whichsense.train.compact.topics import TopicRewrite, Topics
+from whichsense.train.compact.trust_fitting import (
     MarkedRewrite,
     TrustData,
     build_trust,
     read_marks,
+)
+from whichsense.train.compact.verifier_task import (
+    FluentText,
+    area_under_curve,
+    break_text,
+    build_judged_lists,
+    build_rewrite_lists,
+    convert_topic_rewrites,
+    inserted_words,
 )
 
 ANN, BEA = ("Ann", "Ann Lee"), ("Bea",)

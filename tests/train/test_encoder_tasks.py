@@ -12,13 +12,13 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from whichsense import sample
-from whichsense.metrics.retrieval import all_answers_recall, answer_ranks
+from whichsense.metrics.exact_match import all_answers_recall, answer_ranks
 from whichsense.stages.detect import AnswersDetector, BertDetector
 from whichsense.stages.read import ExtractiveReader
 from whichsense.stages.rerank import CrossEncoderReranker, JointReranker
-from whichsense.train.loop.run import Trained, train
-from whichsense.train.recipes.recipe import load_recipe
-from whichsense.train.tasks.encoders.extractive_reader import mean_f1
+from whichsense.train.loop import Trained, train
+from whichsense.train.recipes import load_recipe
+from whichsense.train.tasks.extractive import mean_f1
 from whichsense.types import Case
 
 
@@ -186,7 +186,7 @@ def test_joint_picks_the_rare_answer_that_others_crowd_out(
 
 def test_dual_encoder_fits_and_encodes_an_index(tmp_path: Path) -> None:
     from whichsense.index import Index
-    from whichsense.models.vectors.encoders import load_encoder
+    from whichsense.models.minilm import load_encoder
 
     task, trained = fitted("dpr-retriever-nq", tmp_path / "run")
     assert trained.metrics["pool_at_1"] >= 0.9

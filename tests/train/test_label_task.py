@@ -10,21 +10,21 @@ import pytest
 
 from tiny_compact import exported
 from whichsense.errors import BadConfig
-from whichsense.models.compact.label.frames import FRAMES, NO_FRAME
-from whichsense.models.compact.label.labeller import FRAME, LABEL, Labeller
+from whichsense.models.compact.labeller import FRAME, FRAMES, LABEL, NO_FRAME, Labeller
 
 torch = pytest.importorskip("torch")
 
-from whichsense.models.compact.encoder.runtime import CompactModel
-from whichsense.train.compact.label.examples import find_answers, label_of_rewrite
-from whichsense.train.compact.label.sources import (
+from whichsense.models.compact.encoder import CompactModel
+from whichsense.train.chain import train_recipe
+from whichsense.train.compact.label_task import (
+    find_answers,
     find_firms,
+    label_of_rewrite,
     read_firm_corpora,
     read_firms,
     read_topics,
 )
-from whichsense.train.recipes.chain import train_recipe
-from whichsense.train.recipes.files import HOMES
+from whichsense.train.recipes import HOMES
 
 FIRM: dict[str, Any] = {
     "id": "film-house",

@@ -21,14 +21,12 @@ torch = pytest.importorskip("torch")
 from torch import nn
 
 from whichsense.errors import BadConfig, BadInput
-from whichsense.jobs.stopping import Stopped
+from whichsense.jobs.limits import Stopped
 from whichsense.jobs.workers import usable_processes
-from whichsense.train.loop import checkpoint
-from whichsense.train.loop.batches import Lazy, prefetch, shard_batches, shuffle_batches
-from whichsense.train.loop.processes import current_processes
-from whichsense.train.loop.run import train
-from whichsense.train.loop.settings import Settings, rate_share
-from whichsense.train.loop.task import Task
+from whichsense.train import loop
+from whichsense.train.loop import Settings, rate_share, train
+from whichsense.train.processes import current_processes
+from whichsense.train.task import Lazy, Task, prefetch, shard_batches, shuffle_batches
 
 HERE = Path(__file__).parent
 SETTINGS = Settings(
@@ -93,7 +91,7 @@ class Curve(Task[nn.Module, Any]):
 
 
 def weights(folder: Path) -> dict[str, Any]:
-    path = checkpoint.newest(folder)
+    path = loop.newest_checkpoint(folder)
     assert path is not None
     body: dict[str, Any] = torch.load(path, weights_only=True)
     return body
@@ -169,7 +167,7 @@ def train_and_kill(folder: Path, loss: int) -> int:
 
 
 def step_of(folder: Path) -> int:
-    found = checkpoint.newest(folder)
+    found = loop.newest_checkpoint(folder)
     return int(found.stem.removeprefix("step-")) if found else 0
 
 
@@ -234,7 +232,7 @@ def test_what_changes_no_weight_may_change(tmp_path: Path) -> None:
 
 def test_a_broken_checkpoint_is_named(tmp_path: Path) -> None:
     train(Curve(), Settings(steps=2), tmp_path)
-    path = checkpoint.newest(tmp_path)
+    path = loop.newest_checkpoint(tmp_path)
     assert path is not None
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(BadInput, match="step-000000002"):
@@ -251,7 +249,7 @@ def test_loss_that_explodes_is_told(tmp_path: Path) -> None:
 
 
 def test_parameter_groups(tmp_path: Path) -> None:
-    from whichsense.train.loop.optimizer import build_optimizer
+    from whichsense.train.loop import build_optimizer
 
     model = Curve().build()
     settings = Settings(

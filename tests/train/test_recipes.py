@@ -16,12 +16,10 @@ pytest.importorskip("transformers")
 
 from whichsense.datasets import names
 from whichsense.errors import BadConfig
-from whichsense.train.loop import checkpoint
-from whichsense.train.loop.run import Trained, train
-from whichsense.train.loop.task import Task
-from whichsense.train.recipes.catalog import TASKS
-from whichsense.train.recipes.files import HOMES, shipped_recipes
-from whichsense.train.recipes.recipe import Recipe, load_recipe
+from whichsense.train import loop
+from whichsense.train.loop import Trained, train
+from whichsense.train.recipes import HOMES, TASKS, Recipe, load_recipe, shipped_recipes
+from whichsense.train.task import Task
 
 RECIPES = shipped_recipes()
 SHORT = (
@@ -54,7 +52,7 @@ def crashing(task: Task[Any, Any], at: int) -> Task[Any, Any]:
 
 
 def weights(folder: Path) -> dict[str, Any]:
-    path = checkpoint.newest(folder)
+    path = loop.newest_checkpoint(folder)
     assert path is not None
     found: dict[str, Any] = torch.load(path, weights_only=True)
     return found

@@ -24,29 +24,24 @@ from whichsense.datasets import (
     load,
 )
 from whichsense.errors import BadConfig, MissingExtra
-from whichsense.models.seq2seq.codec import InputForm
+from whichsense.models.seq2seq.formats import InputForm
 from whichsense.testing import passage_hit
-from whichsense.train.cotraining.run import cotrain
-from whichsense.train.cotraining.settings import CoTraining, load_cotraining
-from whichsense.train.loop.run import train
-from whichsense.train.recipes.recipe import load_recipe
-from whichsense.train.tasks.data import TrainingData
-from whichsense.train.tasks.evidence import EvidenceSearch
-from whichsense.train.tasks.seq2seq.answer_prediction import (
+from whichsense.train.cotraining import CoTraining, cotrain, load_cotraining
+from whichsense.train.loop import train
+from whichsense.train.recipes import load_recipe
+from whichsense.train.tasks.clarified import clarification_examples, write_example
+from whichsense.train.tasks.generation import (
     AnswerSettings,
+    Generation,
     ReadExample,
+    delete_span,
     encode_reading,
     held_aliases,
-    read_examples,
-)
-from whichsense.train.tasks.seq2seq.clarification_data import clarification_examples
-from whichsense.train.tasks.seq2seq.generation import Generation
-from whichsense.train.tasks.seq2seq.long_answer import write_example
-from whichsense.train.tasks.seq2seq.token_deletion import (
-    delete_span,
     load_tagger,
+    read_examples,
     tag_by_list,
 )
+from whichsense.train.tasks.training_data import EvidenceSearch, TrainingData
 from whichsense.types import Case
 
 HITS = [
@@ -268,15 +263,17 @@ def test_cotraining_goes_on_between_iterations(tmp_path: Path) -> None:
 
     from click.testing import CliRunner
 
-    from whichsense.cli.cotrain import command
+    from whichsense.cli.train import cotrain_command
 
     recipe = str(where / "spanseqgen.toml")
     told = CliRunner().invoke(
-        command, [recipe, "--tiny", "--out", str(tmp_path), "--json"]
+        cotrain_command, [recipe, "--tiny", "--out", str(tmp_path), "--json"]
     )
     assert json.loads(told.stdout)["f1_ans"] == done.f1_ans
     shown = (
-        CliRunner().invoke(command, [recipe, "--tiny", "--out", str(tmp_path)]).stdout
+        CliRunner()
+        .invoke(cotrain_command, [recipe, "--tiny", "--out", str(tmp_path)])
+        .stdout
     )
     assert f"F1ans {done.f1_ans:.4f}" in shown and str(done.models[0]) in shown
     with pytest.raises(BadConfig, match="other settings"):

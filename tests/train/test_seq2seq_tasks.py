@@ -16,9 +16,9 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from whichsense import sample
-from whichsense.cli.tune import command
+from whichsense.cli.predict import tune_command
 from whichsense.errors import BadConfig
-from whichsense.evaluation.tune import tune
+from whichsense.evaluation.prediction import tune
 from whichsense.metrics.ambignq import f1_answers
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.pipeline import Pipeline
@@ -28,8 +28,8 @@ from whichsense.stages.read import SeqReader
 from whichsense.stages.retrieve import IndexRetriever
 from whichsense.stages.summarize import SeqSummarizer
 from whichsense.stages.verify import LMVerifier
-from whichsense.train.loop.run import Trained, train
-from whichsense.train.recipes.recipe import load_recipe
+from whichsense.train.loop import Trained, train
+from whichsense.train.recipes import load_recipe
 from whichsense.types import Candidate, Case, Reading
 
 
@@ -230,7 +230,7 @@ def test_the_threshold_of_a_system_is_tuned(
         "3",
         "--json",
     ]
-    told = json.loads(CliRunner().invoke(command, arguments).stdout)
+    told = json.loads(CliRunner().invoke(tune_command, arguments).stdout)
     assert told["questions"] == 3 and 0.0 <= told["f1_ans"] <= 1.0
 
 

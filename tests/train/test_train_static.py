@@ -11,11 +11,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from whichsense.errors import BadConfig
-from whichsense.models.vectors.static import Static
-from whichsense.train.loop.run import train
-from whichsense.train.recipes.recipe import load_recipe
-from whichsense.train.tasks.encoders.static import FILE, StaticTask
-from whichsense.train.tasks.encoders.static_net import StaticNet, TokenBags
+from whichsense.models.static import Static
+from whichsense.train.loop import train
+from whichsense.train.recipes import load_recipe
+from whichsense.train.tasks.static_encoder import FILE, StaticNet, StaticTask, TokenBags
 
 FEW = (
     "data.limit=8",

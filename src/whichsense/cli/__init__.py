@@ -17,7 +17,7 @@ import click
 from whichsense.errors import WhichsenseError, did_you_mean
 from whichsense.version import __version__
 
-# Command → summary in the overview. Its module has the same name, or stands in _MODULES.
+# Command → summary in the overview. It is `command` of the module of that name, or what _MODULES says.
 _COMMANDS = {
     "ask": "Answer a question in every sense it has.",
     "clarify": "Ask back which reading of a question is meant.",
@@ -41,10 +41,16 @@ _COMMANDS = {
     "traces": "List, show, export and delete what a service was asked.",
 }
 _MODULES = {
-    "keys": "serve.keys",
-    "mcp": "serve.mcp",
-    "prompts": "llm.prompts",
-    "traces": "serve.traces",
+    "clarify": "chat:clarify_command",
+    "cotrain": "train:cotrain_command",
+    "keys": "serve:keys_command",
+    "mcp": "serve:mcp_command",
+    "prompts": "data:prompts_command",
+    "report": "score:report_command",
+    "retrieve": "index:retrieve_command",
+    "search": "ask:search_command",
+    "traces": "serve:traces_command",
+    "tune": "predict:tune_command",
 }
 
 
@@ -58,9 +64,9 @@ class _LazyGroup(click.Group):
         if cmd_name not in _COMMANDS:
             advice = did_you_mean(cmd_name, _COMMANDS)
             raise click.UsageError(f"No command '{cmd_name}'. {advice}", ctx)
-        name = _MODULES.get(cmd_name, cmd_name)
-        module = importlib.import_module(f"whichsense.cli.{name}")
-        command: click.Command = module.command
+        module, _, name = _MODULES.get(cmd_name, cmd_name).partition(":")
+        found = importlib.import_module(f"whichsense.cli.{module}")
+        command: click.Command = getattr(found, name or "command")
         return command
 
     def format_commands(

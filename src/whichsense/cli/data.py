@@ -1,4 +1,4 @@
-"""whichsense data: list, describe, count, check and fetch the datasets."""
+"""whichsense data and prompts: what is shipped or fetched, listed, described and checked."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from whichsense.errors import BadInput, did_you_mean
+from whichsense.models.llm.prompts import copy_prompts, load_prompt, names, read_text
+
 if TYPE_CHECKING:
-    from whichsense.evaluation.report.tables import Statistics
+    from whichsense.evaluation.report import Statistics
+
+
+# whichsense data: list, describe, count, check and fetch the datasets.
 
 _DATA_DIR = click.option(
     "--data-dir",
@@ -104,7 +110,7 @@ def stats(name: str, as_json: bool, plot: Path | None, data_dir: Path | None) ->
         raise click.UsageError(
             f"--plot takes a file that ends in .svg or .html, not '{plot}'."
         )
-    from whichsense.evaluation.report.dataset_page import to_html, to_svg
+    from whichsense.evaluation.report import to_html, to_svg
     from whichsense.evaluation.stats import statistics
     from whichsense.files import write_atomically
 
@@ -121,7 +127,7 @@ def stats(name: str, as_json: bool, plot: Path | None, data_dir: Path | None) ->
 
 
 def _print_statistics(counted: Statistics) -> None:
-    from whichsense.evaluation.report.tables import format_cell
+    from whichsense.evaluation.report import format_cell
 
     click.echo(f"{counted.name} (release: {counted.release})")
     for table in counted.tables:
@@ -183,7 +189,7 @@ def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
 def fetch(name: str, force: bool, data_dir: Path | None) -> None:
     """Download a dataset into the data folder."""
     from whichsense import datasets
-    from whichsense.jobs.progress import show_progress
+    from whichsense.jobs.limits import show_progress
 
     with show_progress(name, "kB") as progress:
         path = datasets.fetch(name, data_dir, force=force, progress=progress)
@@ -214,7 +220,7 @@ def make_clarifications(
     They are silver data to train a generator with. Made for CAmbigNQ's own questions, they are predictions that
     `whichsense score cambignq` scores.
     """
-    from whichsense.evaluation.clarifying import write_clarifications
+    from whichsense.evaluation.components import write_clarifications
 
     count = write_clarifications(name, out, more, data_dir)
     click.echo(f"{count:,} clarification questions → {out}", err=True)
@@ -242,3 +248,56 @@ def _bar(share: float) -> str:
     if share > 0:
         length = max(1, length)
     return "█" * length
+
+
+# whichsense prompts: what language models are asked, to read and to replace.
+
+_own = click.option(
+    "--prompts",
+    "folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder of your own: its files take the place of those that ship.",
+)
+
+
+@click.group(help="List, show and copy the prompts of language models.")
+def prompts_command() -> None:
+    pass
+
+
+@prompts_command.command(name="list")
+@_own
+def list_prompts(folder: Path | None) -> None:
+    """List the prompts: name, fields, what each is for."""
+    for name in names():
+        prompt = load_prompt(name, str(folder or ""))
+        fields = ", ".join(sorted(prompt.fields))
+        click.echo(f"{name:8}  {prompt.about}\n{'':8}  fields: {fields}")
+
+
+@prompts_command.command()
+@click.argument("name")
+@_own
+def show(name: str, folder: Path | None) -> None:
+    """Print a prompt's file."""
+    _check(name)
+    click.echo(read_text(name, str(folder or "")), nl=False)
+
+
+@prompts_command.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("chosen", metavar="[NAME]...", nargs=-1)
+def copy(folder: Path, chosen: tuple[str, ...]) -> None:
+    """Copy prompts into a folder, all of them or those that are named.
+
+    What is there already stays as it is. A system's file reads the folder: [llm] prompts = "FOLDER".
+    """
+    for name in chosen:
+        _check(name)
+    for path in copy_prompts(folder, chosen or names()):
+        click.echo(path)
+
+
+def _check(name: str) -> None:
+    if name not in names():
+        raise BadInput(f"There is no prompt '{name}'. {did_you_mean(name, names())}")

@@ -1,8 +1,9 @@
-"""The options of commands that search: which index, and how."""
+"""Options that commands share: evidence, system, language model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,9 +12,13 @@ import click
 if TYPE_CHECKING:
     from whichsense.cluster import Cluster
     from whichsense.index import Index
-    from whichsense.index.saved_hits import SavedHits
+    from whichsense.index.search import SavedHits
     from whichsense.jobs.workers import Executor
+    from whichsense.models.llm.prompts import LLMSettings
     from whichsense.types import Method
+
+
+# The options of commands that search: which index, and how.
 
 
 def evidence_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -138,6 +143,119 @@ def open_hits_or_index(
         return open_evidence(folder, method)
     if folder is not None:
         raise click.UsageError("Give either --hits FILE or --index DIR.")
-    from whichsense.index.saved_hits import SavedHits
+    from whichsense.index.search import SavedHits
 
     return SavedHits.open(hits), cast("Method | None", method)
+
+
+# The options of commands that answer: which system, on how many cores, and what a service keeps.
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def system_option(verb: str = "Ask") -> Decorator:
+    """Add --system to a command that does this with a system."""
+    return click.option(
+        "--system",
+        type=click.Path(path_type=Path),
+        metavar="FILE.toml",
+        help=f"{verb} this system instead of the embedded model.",
+    )
+
+
+def threads_option(default: int = 2, each: str = "") -> Decorator:
+    """Add --threads to a command; `each` says what the cores are for."""
+    return click.option(
+        "--threads",
+        default=default,
+        show_default=True,
+        type=click.IntRange(1, 64),
+        help=f"Processor cores that the embedded model uses{each}.",
+    )
+
+
+threshold_option = click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1, min_open=True),
+    metavar="X",
+    help="Show every answer that is at least this probable, and the best one in any case.  "
+    "[0<x<=1; default: a number of the model's for each kind of corpus]",
+)
+
+weights_option = click.option(
+    "--weights",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Weights folder of the embedded model.  [default: the one that ships]",
+)
+
+state_option = click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of keys and traces.  [default: the user's state folder]",
+)
+
+
+def service_options(threads: int) -> Decorator:
+    """Add what every face of the service has: --threshold, --threads, --deadline, --state and --no-traces."""
+    options = (
+        threshold_option,
+        threads_option(threads, " for one question"),
+        click.option(
+            "--deadline",
+            default=60.0,
+            show_default=True,
+            type=click.FloatRange(0, 3600, min_open=True),
+            metavar="SECONDS",
+            help="Most time for one answer, with its time in the queue.",
+        ),
+        state_option,
+        click.option(
+            "--no-traces",
+            is_flag=True,
+            help="Keep no case longer than a stream may need it.",
+        ),
+    )
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+# The options of commands that may ask a language model.
+
+
+def llm_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --llm and --model to a command."""
+    url = click.option(
+        "--llm",
+        "llm_url",
+        metavar="URL",
+        help="Let the language model of this OpenAI-compatible server do all thinking. Its key: WHICHSENSE_LLM_KEY.",
+    )
+    model = click.option(
+        "--model",
+        "llm_model",
+        metavar="NAME",
+        help="Its name on that server.  [default: WHICHSENSE_LLM_MODEL, or the only one there]",
+    )
+    return url(model(command))
+
+
+def choose_system(
+    system: Path | None, url: str | None, model: str | None
+) -> tuple[str | Path, LLMSettings | None]:
+    """The system that options ask for, and how its language model is reached where they say so. A system's file keeps
+    its other settings of the language model."""
+    if not url and not model:
+        return system or "compact", None
+    from whichsense.models.llm.prompts import LLMSettings
+    from whichsense.systems import load_settings
+
+    chosen = system or "llm"
+    own = load_settings(chosen).llm or LLMSettings()
+    return chosen, replace(own, url=url or own.url, model=model or own.model)

@@ -1,4 +1,4 @@
-"""whichsense predict: a system over a dataset."""
+"""whichsense predict and tune: answer a dataset's questions with a system; find its threshold."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ from whichsense.cli.evidence import (
     use_executor,
     workers_option,
 )
-from whichsense.jobs.progress import show_progress
+from whichsense.jobs.limits import show_progress
 
 if TYPE_CHECKING:
-    from whichsense.evaluation.setting import ForWhom, Given, Goal, Options
+    from whichsense.evaluation.prediction import ForWhom, Given, Goal, Options
     from whichsense.jobs.workers import LoadedOnce
     from whichsense.protocols import Answerer, Searchable
     from whichsense.types import Method
 
-# As in evaluation/setting.py, which is imported only when the command runs.
+
+# whichsense predict: a system over a dataset.
+
+# As in evaluation/prediction.py, which is imported only when the command runs.
 GOALS = ("readings", "ambiguity", "clarification", "clarified answers", "long answer")
 GIVENS = ("question", "answers", "clarification", "documents")
 OPTIONS = ("bound", "read", "dialogue")
@@ -148,11 +151,14 @@ def command(
 
     A run that was stopped or killed goes on where it was when the same command is given again.
     """
-    from whichsense.evaluation.given import GivenDocuments
-    from whichsense.evaluation.predict import loaded_elsewhere, predict, questions_of
-    from whichsense.evaluation.setting import Setting
-    from whichsense.systems.build import build
-    from whichsense.systems.settings import describe, load_settings
+    from whichsense.evaluation.prediction import (
+        GivenDocuments,
+        Setting,
+        loaded_elsewhere,
+        predict,
+        questions_of,
+    )
+    from whichsense.systems import build, describe, load_settings
     from whichsense.types import FOR_BENCHMARKS, FOR_PEOPLE
 
     if (system is None) == (provider is None):
@@ -199,4 +205,77 @@ def command(
         return
     print(
         f"{done.path}: {done.questions:,} questions, {done.seconds_per_question:.3f} s each"
+    )
+
+
+# whichsense tune: the threshold of a system's verification.
+
+
+@click.command()
+@click.option(
+    "--system",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE.toml",
+    help="With a verifier.",
+)
+@click.option(
+    "--dataset",
+    required=True,
+    metavar="NAME|FILE",
+    help="Validation questions, such as ambignq/val.",
+)
+@evidence_options
+@hits_option
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where the datasets lie.",
+)
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def tune_command(
+    system: Path,
+    dataset: str,
+    folder: Path | None,
+    method: str | None,
+    hits: Path | None,
+    data_dir: Path | None,
+    limit: int | None,
+    as_json: bool,
+) -> None:
+    """Find the threshold of LM verification that gives the highest F1ans. Write it into the system's file."""
+    from whichsense.errors import BadConfig
+    from whichsense.evaluation.prediction import questions_of, tune
+    from whichsense.pipeline import Pipeline
+    from whichsense.systems import build, load_settings
+    from whichsense.types import FOR_BENCHMARKS
+
+    index, chosen = open_hits_or_index(hits, folder, method)
+    table = load_settings(system)
+    ready = build(
+        dataclasses.replace(table, method=chosen if method else table.method or chosen),
+        index,
+        FOR_BENCHMARKS,
+    )
+    if not isinstance(ready.answerer, Pipeline):
+        raise BadConfig(f"'{system}' does not verify: there is no threshold to tune.")
+    questions = [
+        question
+        for question in questions_of(dataset, data_dir, limit)[0]
+        if question.answers
+    ]
+    with show_progress("answering", "questions") as progress:
+        found = tune(ready.answerer, questions, progress)
+    if as_json:
+        print(json.dumps(dataclasses.asdict(found)))
+        return
+    print(
+        f"threshold = {found.threshold:.3f}: F1ans {found.f1_ans:.4f} over {found.questions:,} questions"
+    )
+    print(
+        f"as given: {found.f1_ans_given:.4f}; without verification: {found.f1_ans_unverified:.4f}"
     )

@@ -1,4 +1,4 @@
-"""whichsense score: predictions against gold, exactly as the official scripts do."""
+"""whichsense score and report: predictions against gold, and pages from the results."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import click
 
 if TYPE_CHECKING:
     from whichsense.evaluation.scoring import Comparison, Result
+
+
+# whichsense score: predictions against gold, exactly as the official scripts do.
 
 _FILE = click.Path(path_type=Path)
 _COMPARE_HEAD = (
@@ -214,7 +217,7 @@ def asqa(
     """
     if reader and reader_answers:
         raise click.UsageError("--reader and --reader-answers exclude each other.")
-    from whichsense.evaluation.metric_models import load_judge, load_reader
+    from whichsense.evaluation.results import load_judge, load_reader
 
     options["reader"] = load_reader(reader) if reader else None
     options["judge"] = load_judge(judge) if judge else None
@@ -295,3 +298,51 @@ def _print_result(result: Result) -> None:
     print("In brackets: 95% bootstrap intervals.")
     for note in result.notes:
         print(note)
+
+
+# whichsense report: saved results as one page.
+
+_REPORT_FILE = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("results", nargs=-1, required=True, type=_REPORT_FILE)
+@click.option(
+    "--out",
+    required=True,
+    type=_REPORT_FILE,
+    metavar="FILE",
+    help="The HTML file to write.",
+)
+@click.option(
+    "--title",
+    default="Results",
+    show_default=True,
+    metavar="TEXT",
+    help="The heading of the page.",
+)
+@click.option(
+    "--differences",
+    type=click.IntRange(0),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="How many questions to show for each pair of systems, those that differ most first.",
+)
+def report_command(
+    results: tuple[Path, ...], out: Path, title: str, differences: int
+) -> None:
+    """Turn result files into one page with tables and plots.
+
+    RESULTS come from: whichsense score … --json --per-question > result.json. The page needs no other file. Where
+    two systems were scored on the same questions, the page tests whether the difference may be chance and shows the
+    questions where they differ, side by side.
+    """
+    from whichsense.evaluation.report import build_page
+    from whichsense.evaluation.scoring import load_result
+    from whichsense.files import write_atomically
+
+    page = build_page([load_result(path) for path in results], title, differences)
+    write_atomically(out, page)
+    size = len(page.encode()) / 1000
+    print(f"{out}: {len(results)} results, {size:,.0f} kB")

@@ -1,4 +1,4 @@
-"""whichsense train: a model from a recipe."""
+"""whichsense train and cotrain: train a model from a recipe; train readers that teach each other."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ from whichsense.cli.evidence import (
 
 if TYPE_CHECKING:
     from whichsense.jobs.workers import Executor
+
+
+# whichsense train: a model from a recipe.
 
 
 @click.command()
@@ -69,8 +72,8 @@ def command(
     With --cluster, the runs of a sweep, or else the lists to train on, are made by its workers.
     """
     from whichsense.jobs.workers import spread_over
-    from whichsense.train.loop.processes import is_first_process
-    from whichsense.train.recipes.chain import train_recipe
+    from whichsense.train.chain import train_recipe
+    from whichsense.train.processes import is_first_process
 
     say = partial(click.echo, err=True)
     if cluster and not sweep and not _has_lists(recipe, changes, tiny):
@@ -104,7 +107,7 @@ def command(
 
 def _has_lists(recipe: Path, changes: tuple[str, ...], tiny: bool) -> bool:
     """Whether the recipe trains on lists that are stored in a folder."""
-    from whichsense.train.recipes.recipe import load_recipe
+    from whichsense.train.recipes import load_recipe
 
     options = load_recipe(recipe, changes, tiny=tiny).options
     lists = getattr(options, "lists", None)
@@ -119,7 +122,7 @@ def _sweep(
     sweep: str,
     executor: Executor,
 ) -> None:
-    from whichsense.train.recipes.sweep import train_sweep
+    from whichsense.train.chain import train_sweep
 
     folder = out or Path("runs") / f"{Path(recipe).stem}-sweep"
     for change, run in train_sweep(
@@ -127,3 +130,40 @@ def _sweep(
     ):
         line = {"change": change, "model": str(run.model), "metrics": run.metrics}
         print(json.dumps(line), flush=True)
+
+
+# whichsense cotrain: readers that teach each other.
+
+
+@click.command()
+@click.argument("recipe", type=click.Path(path_type=Path), metavar="RECIPE.toml")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="[default: runs/ and the recipe's name]",
+)
+@click.option(
+    "--tiny",
+    is_flag=True,
+    help="At its tiny size: minutes on a CPU, over the embedded sample.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def cotrain_command(recipe: Path, out: Path | None, tiny: bool, as_json: bool) -> None:
+    """Co-train readers as RECIPE.toml describes. The same command resumes a run that was stopped or killed."""
+    from whichsense.train.cotraining import cotrain, load_cotraining
+
+    settings = load_cotraining(recipe, tiny=tiny)
+    name = f"{recipe.stem}-tiny" if tiny else recipe.stem
+    folder = out or Path("runs") / name
+    result = cotrain(settings, recipe.parent, folder, say=partial(click.echo, err=True))
+    several, single = result.silver
+    if as_json:
+        models = [str(model) for model in result.models]
+        body = {"models": models, "f1_ans": result.f1_ans, "silver": result.silver}
+        print(json.dumps(body))
+        return
+    print(f"F1ans {result.f1_ans:.4f} by the vote of:", *result.models, sep="\n  ")
+    print(
+        f"Added from single answers: {several:,} questions with several answers, {single:,} with one."
+    )

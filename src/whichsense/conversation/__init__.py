@@ -12,8 +12,8 @@
 ['Bob']
 """
 
-from whichsense.conversation.asking import AskingPolicy
 from whichsense.conversation.dialogue import (
+    AskingPolicy,
     ask,
     begin,
     choose,
@@ -21,8 +21,8 @@ from whichsense.conversation.dialogue import (
     reply,
     show_readings,
 )
-from whichsense.conversation.records import Conversation, Intent, Turn
 from whichsense.conversation.replies import understand
+from whichsense.conversation.turns import Conversation, Intent, Turn
 
 __all__ = [
     "AskingPolicy",

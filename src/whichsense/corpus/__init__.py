@@ -1,12 +1,14 @@
 """Any text becomes records and passages: Wikipedia dumps, JSON lines, tables, Parquet, folders of documents."""
 
-from whichsense.corpus.cutting import cut, pieces, title_line
-from whichsense.corpus.duplicates import Seen
-from whichsense.corpus.feed import Record
-from whichsense.corpus.formats.detection import FORMATS
-from whichsense.corpus.memory import RecordCorpus, Sources, make_corpus
-from whichsense.corpus.reading import Corpus
-from whichsense.corpus.report import Broken, Report
+from whichsense.corpus.cutting import Seen, cut, pieces, title_line
+from whichsense.corpus.feed import Broken, Record, Report
+from whichsense.corpus.reading import (
+    FORMATS,
+    Corpus,
+    RecordCorpus,
+    Sources,
+    make_corpus,
+)
 
 __all__ = [
     "FORMATS",

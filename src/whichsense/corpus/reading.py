@@ -1,19 +1,406 @@
-"""A corpus: files read one after another into records, with an exact position to resume from after a stop."""
+"""Read a corpus: files or memory, listed, recognised by their first bytes, and read in a fixed order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+import json
+import os
+import re
+import stat
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
-from whichsense.corpus.feed import Feed, Reader, ReadingLimits, Record, Step
-from whichsense.corpus.formats import detection as formats
-from whichsense.corpus.listing import Listing, SourceEntry, list_files
-from whichsense.corpus.report import Broken, Report
-from whichsense.errors import BadInput
+from whichsense import files
+from whichsense.corpus.feed import (
+    Broken,
+    Feed,
+    Reader,
+    ReadingLimits,
+    Record,
+    Report,
+    Step,
+)
+from whichsense.corpus.tables import as_lines, document_of, is_dpr
+from whichsense.errors import BadInput, did_you_mean, require
 from whichsense.text.words import whole_characters
-from whichsense.types import Document, Redirect
+from whichsense.types import Document, Passage, Redirect, Sense
+
+# Which format a file is in: by its name, and by its first bytes where the name does not tell.
+
+DOCUMENTS = ("text", "markdown", "html", "pdf", "docx")
+"""Formats of one document a file; the others hold many records."""
+FORMATS = ("wikipedia", "jsonl", "passages", "dpr", "csv", "tsv", "parquet", *DOCUMENTS)
+
+_SUFFIXES = {
+    ".xml": "wikipedia",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".txt": "text",
+    ".text": "text",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".pdf": "pdf",
+    ".docx": "docx",
+}
+# A JSON list of objects, or an object over several lines: records, but not one on each line.
+_JSON = re.compile(rb'\[\s*+\{|\{\s*+"[^"\n]{0,200}+"\s*+:')
+_MARKS = (
+    (b"%pdf-", "pdf"),
+    (b"pk\x03\x04", "docx"),
+    (b"par1", "parquet"),
+    (b"<mediawiki", "wikipedia"),
+    (b"<!doctype html", "html"),
+    (b"<html", "html"),
+)
+ARCHIVES = (".zip", ".epub", ".tar", ".tgz", ".7z", ".rar")
+_MODULES = {
+    "parquet": "pyarrow.parquet",
+    "markdown": "markdown_it",
+    "html": "selectolax.lexbor",
+    "pdf": "pypdf",
+    "docx": "docx",
+}
+
+
+def check(name: str) -> str:
+    """A format's name, or an error that helps with a mistyped one."""
+    if name not in FORMATS:
+        raise BadInput(f"No format named '{name}'. {did_you_mean(name, FORMATS)}")
+    return name
+
+
+def by_name(path: Path) -> str | None:
+    """The format that a file's name tells; None where it tells nothing."""
+    return _SUFFIXES.get(files.plain_suffix(path))
+
+
+def refined(path: Path, name: str) -> str:
+    """The format when more than the suffix is looked at: records that are passages already are not cut again.
+
+    DPR's are a TSV with a known header; JSON lines are passages where their file is called so (passages.jsonl).
+    """
+    if name == "jsonl" and path.name.lower().startswith(("passages", "psgs")):
+        return "passages"
+    return "dpr" if name == "tsv" and is_dpr(_head(path)) else name
+
+
+def by_content(path: Path) -> str | None:
+    """The format that a file's first bytes tell; "text" for any other text, None for anything else.
+
+    "json", which is no format, stands for JSON that is not on lines.
+    """
+    head = _head(path)
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:512].lower()
+    for mark, name in _MARKS:
+        if start.startswith(mark):
+            return name
+    if start.startswith((b"{", b"<doc ")) and _one_record_a_line(head):
+        return "jsonl"
+    if is_dpr(head):
+        return "dpr"
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "text"
+    if not head or b"\0" in head:
+        return None
+    return (
+        "json" if files.plain_suffix(path) == ".json" or _JSON.match(start) else "text"
+    )
+
+
+def jq_program(path: Path) -> str:
+    """What makes lines of a JSON file that seems to hold texts to read; empty for one of settings."""
+    head = _head(path)
+    if b'"text"' not in head and b'"contents"' not in head:
+        return ""
+    return (
+        "'.[]'" if head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[") else "."
+    )
+
+
+def _one_record_a_line(head: bytes) -> bool:
+    """Whether the first line is a record; one that is longer than what was read gets the benefit of the doubt."""
+    line, end, _ = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")
+    if line.startswith(b"<doc "):
+        return True
+    if not end:
+        return _JSON.match(line) is not None
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _head(path: Path) -> bytes:
+    with files.open_source(path)[1] as reader:
+        return reader.read(2**16)
+
+
+def reader_of(name: str) -> Reader:
+    """The reader of a format, with the libraries it needs, or the error that says which extra brings them."""
+    if name in _MODULES:
+        require(_MODULES[name], "documents")
+    if name in DOCUMENTS:
+        from whichsense.corpus import documents
+
+        return documents.reader_of(name)
+    if name == "wikipedia":
+        from whichsense.corpus.wikipedia import read_dump
+
+        return read_dump
+    if name == "parquet":
+        from whichsense.corpus.tables import read_parquet
+
+        return read_parquet
+    from whichsense.corpus import tables
+    from whichsense.corpus import tables as tables_module
+
+    return {
+        "jsonl": tables_module.read_jsonl,
+        "passages": tables_module.read_passages,
+        "csv": tables.read_csv,
+        "tsv": tables.read_tsv,
+        "dpr": tables.read_dpr,
+    }[name]
+
+
+# List the files of a source: one file, or all readable files below a folder and nothing outside it.
+
+
+@dataclass
+class SourceEntry:
+    """A file that will be read, or one that will be named as broken because it must not be (`wrong`)."""
+
+    path: Path
+    root: Path | None
+    """The folder in which it was found; None where the file itself was given."""
+    format: str = ""
+    wrong: str = ""
+    size: int = 0
+    mtime: int = 0
+    name: str = field(default="", init=False)
+
+    @property
+    def relative(self) -> str:
+        return whole_characters(
+            self.path.relative_to(self.root).as_posix() if self.root else self.path.name
+        )
+
+    @property
+    def label(self) -> str:
+        return self.relative if self.root else whole_characters(str(self.path))
+
+    @property
+    def document(self) -> bool:
+        return self.format in DOCUMENTS
+
+
+@dataclass
+class Listing:
+    """The files of all sources, in the order in which they are read."""
+
+    entries: list[SourceEntry]
+    passed_over: int
+
+
+def list_files(sources: Iterable[Path], format: str | None) -> Listing:
+    """Look into each source. A source that holds nothing to read is an error."""
+    listing = Listing([], 0)
+    for source in sources:
+        if os.path.isdir(source):  # unlike Path.is_dir, False for what cannot be a path
+            _list_folder(source, format, listing)
+        else:
+            listing.entries.append(_file_entry(source, format))
+    _name(listing.entries)
+    return listing
+
+
+def _list_folder(source: Path, format: str | None, listing: Listing) -> None:
+    """Add the files below a folder to the listing."""
+    entries = list(_walk(source, format))
+    if len(entries) == 1 and entries[0].path == source:
+        raise BadInput(
+            f"The folder '{source}' is an index. Give the text that it was made from."
+        )
+    readable = False
+    for entry in entries:
+        if entry.format or entry.wrong:
+            listing.entries.append(entry)
+        else:
+            listing.passed_over += 1
+        readable = readable or bool(entry.format)
+    if not readable:
+        kinds = ".jsonl .csv .tsv .parquet .xml .txt .md .html .pdf .docx"
+        raise BadInput(
+            f"The folder '{source}' holds no file that can be read. Kinds that can: {kinds}."
+        )
+
+
+def _file_entry(path: Path, format: str | None) -> SourceEntry:
+    """A file that was given as a source. Whatever is wrong with it is an error."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        raise BadInput(
+            f"There is no file or folder '{path}'. Check the path."
+        ) from None
+    except OSError as error:
+        raise BadInput(
+            f"'{path}' cannot be read: {error.strerror}. Check the path and its rights."
+        ) from None
+    except ValueError as error:  # a NUL in the name
+        raise BadInput(f"{str(path)!r} is not a path: {error}.") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise BadInput(
+            f"'{path}' is neither a file nor a folder. Write its content to a file first."
+        )
+    if not status.st_size:
+        raise BadInput(
+            f"'{path}' is empty. Check that it was written or fetched to the end."
+        )
+    if not format and files.plain_suffix(path) in ARCHIVES:
+        raise BadInput(f"'{path}' is an archive. Unpack it and give the folder.")
+    kind = format or by_name(path) or by_content(path)
+    if kind is None:
+        raise BadInput(
+            f"'{path}' is binary, in no known format. Known: {', '.join(FORMATS)}."
+        )
+    if kind == "json":
+        kind = "jsonl"  # whose reader says what to run
+    if format is None:
+        kind = refined(path, kind)
+    return SourceEntry(path, None, kind, size=status.st_size, mtime=status.st_mtime_ns)
+
+
+def _walk(root: Path, format: str | None) -> Iterator[SourceEntry]:
+    """Every file below a folder, sorted; hidden ones are left alone, links that lead outside are named.
+
+    A folder that is an index comes as one entry without a format: `index build . --out idx` must not read idx.
+    """
+    real = Path(os.path.realpath(root))
+    for folder, folders, names in os.walk(root, onerror=_unreadable):
+        here = Path(folder)
+        visible, linked = _visible_folders(here, folders)
+        folders[:] = visible  # os.walk goes into these alone
+        if _is_index(folders, names):
+            # What was made from text is not text: it is passed over as one entry.
+            folders.clear()
+            yield SourceEntry(here, root)
+            continue
+        for name in sorted(names + linked):
+            path = here / name
+            if name.startswith("."):
+                continue
+            if not path.is_symlink():
+                yield _folder_entry(path, root, format)
+            elif not Path(os.path.realpath(path)).is_relative_to(real):
+                yield SourceEntry(
+                    path,
+                    root,
+                    wrong="path outside the folder: the link is not followed. Copy the file in.",
+                )
+            elif not path.exists():
+                yield SourceEntry(path, root, wrong="the link leads nowhere.")
+            # A link to a place inside is ignored: its target is read at its own place.
+
+
+def _visible_folders(parent: Path, names: list[str]) -> tuple[list[str], list[str]]:
+    """The folders to go into, sorted, and those that are links."""
+    visible, linked = [], []
+    for name in names:
+        if (parent / name).is_symlink():
+            linked.append(name)
+        elif not name.startswith("."):
+            visible.append(name)
+    return sorted(visible), linked
+
+
+def _is_index(folders: list[str], names: list[str]) -> bool:
+    """Whether a folder with these in it is an index of ours, or one that is being built."""
+    if "staging" in folders and "writer.lock" in names:
+        return True
+    has_generation = any(name.startswith("generation-") for name in folders)
+    return has_generation and "manifest.json" in names
+
+
+def _unreadable(error: OSError) -> None:
+    raise BadInput(
+        f"The folder '{error.filename}' cannot be read: {error.strerror}. Check its rights."
+    )
+
+
+def _folder_entry(path: Path, root: Path, format: str | None) -> SourceEntry:
+    """A file below a folder. It has no format where it is of a kind that is not read."""
+    status = path.stat()
+    entry = SourceEntry(path, root, size=status.st_size, mtime=status.st_mtime_ns)
+    if not stat.S_ISREG(status.st_mode):
+        return entry
+    kind = by_name(path)
+    try:
+        if format:
+            kind = format
+        elif kind:
+            kind = refined(path, kind)
+        elif files.plain_suffix(path) in ("", ".json") or _wikiextractor(path):
+            guess = by_content(path)
+            if guess == "json" and (program := jq_program(path)):
+                entry.wrong = as_lines(path, "JSON, but not JSON lines", program)
+            kind = guess if guess in ("jsonl", "wikipedia", "dpr", "parquet") else None
+    except BadInput as error:
+        entry.wrong = whole_characters(str(error))
+    entry.format = kind or ""
+    return entry
+
+
+def _wikiextractor(path: Path) -> bool:
+    return path.name.startswith("wiki_")
+
+
+def _name(entries: list[SourceEntry]) -> None:
+    """Give each file the shortest name that no other has: its stem, else its path, else with its folder."""
+    forms = [_names(entry) for entry in entries]
+    # How often each name stands among the first, second … forms of all files.
+    counts = [Counter(names) for names in zip(*forms, strict=True)]
+    taken: set[str] = set()
+    for entry, names in zip(entries, forms, strict=True):
+        name = names[-1]
+        for form, count in zip(names, counts, strict=True):
+            if count[form] == 1:
+                name = form
+                break
+        while name in taken:  # the same file given twice
+            name += "+"
+        taken.add(name)
+        entry.name = name
+
+
+def _names(entry: SourceEntry) -> tuple[str, ...]:
+    """The names that a file may have, shortest first."""
+    relative = entry.relative
+    path = entry.path.resolve()
+    whole = whole_characters(str(path))
+    parent = entry.root.resolve() if entry.root else path.parent
+    folder = whole_characters(parent.name)
+    if entry.document:
+        return relative, relative, f"{folder}/{relative}", whole
+    own = whole_characters(entry.path.name)
+    stem = own.split(".")[0] or own
+    with_folders = relative[: len(relative) - len(own)] + stem
+    return stem, with_folders, f"{folder}/{relative}", whole
+
+
+# A corpus: files read one after another into records, with an exact position to resume from after a
+# stop.
 
 _PART_BYTES = 2**24  # of small files that are read together
 
@@ -40,7 +427,7 @@ class Corpus:
                 "No source given. Name at least one file or folder, or give a record."
             )
         self.sources = [Path(path) for path in sources]
-        self.format = formats.check(format) if format else None
+        self.format = check(format) if format else None
         self.encoding = _check_encoding(encoding)
         self.prefix = prefix
         self.limits = limits or ReadingLimits()
@@ -146,7 +533,7 @@ class Corpus:
 
     def _load_readers(self) -> dict[str, Reader]:
         names = {entry.format for entry in self._listing.entries if not entry.wrong}
-        return {name: formats.reader_of(name) for name in sorted(names)}
+        return {name: reader_of(name) for name in sorted(names)}
 
     def nothing_usable(self, report: Report) -> BadInput:
         """The error of a corpus without a record that can be used."""
@@ -255,3 +642,123 @@ def _check_encoding(encoding: str | None) -> str | None:
                 f"No encoding named '{encoding}'. Try cp1252 or latin-1."
             ) from None
     return encoding
+
+
+# Records in memory as a corpus: what was read or made elsewhere needs no file.
+
+GivenRecord = Mapping[str, Any] | Record | Passage
+"""A mapping with the keys of a JSON line ("text", "title", "id", …), a record, or a passage, which stays whole."""
+
+Sources = str | Path | Iterable[str | Path | GivenRecord]
+"""One file or folder, several of them, or records in memory."""
+
+
+class RecordCorpus:
+    """A corpus of records in memory, with the verbs of `Corpus`."""
+
+    def __init__(self, records: Iterable[GivenRecord]) -> None:
+        self._records = list(records)
+        self._position = 0
+
+    def find_files(self) -> list[Path]:
+        """No files are read."""
+        return []
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when a record does."""
+        digest = blake2b(digest_size=16)
+        for record in self._records:
+            digest.update(repr(record).encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+    @property
+    def position(self) -> int:
+        """How many records were consumed, broken ones included."""
+        return self._position
+
+    @property
+    def done(self) -> float:
+        """The share of the records that were consumed."""
+        return self._position / len(self._records)
+
+    def parts(self) -> list[range]:
+        """All records are one part."""
+        return [range(1)]
+
+    def records(
+        self,
+        report: Report,
+        skip: int = 0,
+        idle: Callable[[], None] | None = None,
+        files: range | None = None,
+    ) -> Generator[Record, None, None]:
+        """Every record from the `skip`-th on. The report counts those handed over and those found broken."""
+        feed = Feed(Path("record"), "record", "", idle=idle)
+        self._position = skip
+        usable = skip > 0
+        for number, given in enumerate(self._records[skip:], skip + 1):
+            step = _step(feed, number, given)
+            self._position = number
+            if isinstance(step, Broken):
+                report.add_broken(step)
+                feed.tick()
+                continue
+            usable = True
+            count_record(report, step)
+            yield step
+        if not usable and files is None:
+            raise self.nothing_usable(report)
+
+    def nothing_usable(self, report: Report) -> BadInput:
+        """The error of records none of which can be used."""
+        # A report names a place as "file, line"; in memory there is no file.
+        first = str(report.named[0]).replace("record, ", "record ", 1)
+        count = report.broken
+        return BadInput(f"None of {count:,} records could be used. First: {first}")
+
+
+def make_corpus(
+    sources: Sources,
+    *,
+    format: str | None = None,
+    encoding: str | None = None,
+    prefix: bool | None = None,
+) -> Corpus | RecordCorpus:
+    """The corpus of paths or of records."""
+    if isinstance(sources, str | Path):
+        sources = [sources]
+    paths: list[str | Path] = []
+    records: list[GivenRecord] = []
+    for source in sources:
+        if isinstance(source, str | Path):
+            paths.append(source)
+        else:
+            records.append(source)
+    if paths and records:
+        raise BadInput("Sources are paths or records, not both. Index them in turn.")
+    if records:
+        return RecordCorpus(records)
+    return Corpus(paths, format=format, encoding=encoding, prefix=prefix)
+
+
+def _step(feed: Feed, number: int, given: GivenRecord) -> Step:
+    if isinstance(given, Document | Redirect | Sense):
+        return given
+    if isinstance(given, Passage):
+        return _whole_document(given)
+    where = str(number)
+    if not isinstance(given, Mapping):
+        why = 'not a record. Give {"title": …, "text": …}, a Document or a Passage.'
+        return feed.broken(where, why)
+    try:
+        return document_of(feed, given, number, where)
+    except ValueError as error:
+        return feed.broken(where, str(error))
+
+
+def _whole_document(passage: Passage) -> Document:
+    sections = ((0, passage.section),) if passage.section else ()
+    return Document(
+        passage.id, passage.title, passage.text, passage.source, sections, whole=True
+    )

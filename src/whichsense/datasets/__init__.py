@@ -10,16 +10,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from whichsense.datasets.catalog import Entry, entry, names
-from whichsense.datasets.checking import CheckReport, check
-from whichsense.datasets.dataset import Dataset, load, load_questions, locate_questions
-from whichsense.datasets.families import (
+from whichsense.datasets.catalog import Entry, data_folder, entry, find, names
+from whichsense.datasets.dataset import (
+    CheckReport,
+    Dataset,
+    check,
+    find_near_duplicates,
+    load,
+    load_questions,
+    locate_questions,
+)
+from whichsense.datasets.records import (
+    Annotation,
+    AnnotationKind,
     Claim,
     ClarifiedQuestion,
     Condition,
     ConditionalQuestion,
     ConflictDocument,
     ConflictQuestion,
+    Context,
     EntityQuestion,
     ErrorSpan,
     FeedbackQuestion,
@@ -32,23 +42,16 @@ from whichsense.datasets.families import (
     LongReference,
     MissingInformation,
     Preference,
-    SearchQuery,
-    SentencePassage,
-    SituatedQuestion,
-)
-from whichsense.datasets.folder import data_folder, find
-from whichsense.datasets.near_duplicates import find_near_duplicates
-from whichsense.datasets.records import (
-    Annotation,
-    AnnotationKind,
-    Context,
     QAPair,
     Question,
     Record,
+    SearchQuery,
+    SentencePassage,
+    SituatedQuestion,
     merge_answers,
     rewrites_as_questions,
 )
-from whichsense.jobs.progress import Progress, silent
+from whichsense.jobs.limits import Progress, silent
 
 __all__ = [
     "Annotation",

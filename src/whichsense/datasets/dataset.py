@@ -1,18 +1,107 @@
-"""Load a dataset by name: nothing is read until it is iterated."""
+"""A dataset by name: its records, read on iteration; checks of its files; questions that nearly repeat."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar, overload
 
-from whichsense.datasets.catalog import Entry, entry
-from whichsense.datasets.folder import advise_replacing, locate
-from whichsense.datasets.near_duplicates import find_near_duplicates
-from whichsense.datasets.readers import ambiguous, grounded, long_form, plain
-from whichsense.datasets.readers.parts import Reader
+from whichsense.datasets import readers
+from whichsense.datasets.catalog import (
+    Entry,
+    Release,
+    advise_getting,
+    advise_replacing,
+    entry,
+    find,
+    locate,
+    matching_releases,
+)
 from whichsense.datasets.records import Question, Record
-from whichsense.errors import BadInput
+from whichsense.datasets.rows import Reader
+from whichsense.errors import BadInput, DamagedData, WhichsenseError
+from whichsense.files import sha256_unpacked
+from whichsense.text.words import words
+
+# Find questions that repeat others: equal, or with nearly the same words.
+
+_THRESHOLD = 0.75  # Jaccard overlap of words
+
+_Words = frozenset[str]
+
+
+def find_near_duplicates(
+    questions: Sequence[str], against: Sequence[str], threshold: float = _THRESHOLD
+) -> dict[int, int]:
+    """The questions that repeat one of `against`: position → position of the first that they repeat there.
+
+    Two questions repeat each other when the Jaccard overlap of their word sets is `threshold` or more. Exact, and
+    fast by prefix filtering: two sets with such an overlap share one of their few rarest words.
+
+    >>> find_near_duplicates(["who sang Hurt?", "who wrote it"], ["Who sang hurt", "when was it"])
+    {0: 0}
+    """
+    if not 0 < threshold <= 1:
+        raise ValueError(f"threshold must be over 0 and at most 1, not {threshold}")
+    known = [frozenset(words(text)) for text in against]
+    asked = [frozenset(words(text)) for text in questions]
+    frequency: Counter[str] = Counter()
+    for tokens in (*known, *asked):
+        frequency.update(tokens)
+    # word → positions in `against` of the questions that have it among their rarest words
+    index: defaultdict[str, list[int]] = defaultdict(list)
+    for number, tokens in enumerate(known):
+        for word in _rarest_words(tokens, frequency, threshold):
+            index[word].append(number)
+    duplicates: dict[int, int] = {}
+    for number, tokens in enumerate(asked):
+        candidates: set[int] = set()  # positions in `against`
+        for word in _rarest_words(tokens, frequency, threshold):
+            candidates.update(index[word])
+        for candidate in sorted(candidates):
+            if _overlap_enough(tokens, known[candidate], threshold):
+                duplicates[number] = candidate
+                break
+    _add_wordless(duplicates, asked, known)
+    return duplicates
+
+
+def _add_wordless(
+    duplicates: dict[int, int], asked: list[_Words], known: list[_Words]
+) -> None:
+    """A text of punctuation alone has no words; it repeats every other such text."""
+    if frozenset() not in known:
+        return
+    first = known.index(frozenset())
+    for number, tokens in enumerate(asked):
+        if not tokens:
+            duplicates[number] = first
+
+
+def _overlap_enough(one: _Words, other: _Words, threshold: float) -> bool:
+    small, large = sorted((len(one), len(other)))
+    if small / large < threshold:  # even if the smaller set is a subset of the larger
+        return False
+    shared = len(one & other)
+    return shared / (small + large - shared) >= threshold
+
+
+def _rarest_words(
+    tokens: _Words, frequency: Counter[str], threshold: float
+) -> list[str]:
+    """The prefix: of n words, as many as leave a rest that cannot reach the threshold alone."""
+    if not tokens:
+        return []
+    # Rounding errors must not demand a word too many.
+    needed = math.ceil(threshold * len(tokens) - 1e-9)
+    ranked = sorted(tokens, key=lambda word: (frequency[word], word))
+    return ranked[: len(tokens) - needed + 1]
+
+
+# Load a dataset by name: nothing is read until it is iterated.
 
 _RecordT_co = TypeVar("_RecordT_co", bound=Record, covariant=True)
 
@@ -20,28 +109,28 @@ _NOT_AMBIGNQ = "Is it AmbigNQ's file, light or full?"
 
 # The names that the catalog's `reader` may have.
 READERS: dict[str, Reader] = {
-    "ambignq": ambiguous.read_ambignq,
-    "ambignq_full": ambiguous.read_ambignq_full,
-    "asqa": long_form.read_asqa,
-    "asqa_part": long_form.read_asqa_part,
-    "cambignq": ambiguous.read_cambignq,
-    "cambignq_part": ambiguous.read_cambignq_part,
-    "clapnq": long_form.read_clapnq,
-    "condambigqa": ambiguous.read_condambigqa,
-    "efficientqa_test": plain.read_efficientqa_test,
-    "gold_passages": grounded.read_gold_passages,
-    "hotpotqa": grounded.read_hotpotqa,
-    "musique": grounded.read_musique,
-    "nq_open": plain.read_nq_open,
-    "popqa": plain.read_popqa,
-    "qa_feedback": long_form.read_qa_feedback,
-    "ramdocs": ambiguous.read_ramdocs,
-    "situatedqa": ambiguous.read_situatedqa,
-    "squad": grounded.read_squad,
-    "triviaqa": plain.read_triviaqa,
-    "unanswerable": plain.read_unanswerable,
-    "webquestions": plain.read_webquestions,
-    "wice": grounded.read_wice,
+    "ambignq": readers.read_ambignq,
+    "ambignq_full": readers.read_ambignq_full,
+    "asqa": readers.read_asqa,
+    "asqa_part": readers.read_asqa_part,
+    "cambignq": readers.read_cambignq,
+    "cambignq_part": readers.read_cambignq_part,
+    "clapnq": readers.read_clapnq,
+    "condambigqa": readers.read_condambigqa,
+    "efficientqa_test": readers.read_efficientqa_test,
+    "gold_passages": readers.read_gold_passages,
+    "hotpotqa": readers.read_hotpotqa,
+    "musique": readers.read_musique,
+    "nq_open": readers.read_nq_open,
+    "popqa": readers.read_popqa,
+    "qa_feedback": readers.read_qa_feedback,
+    "ramdocs": readers.read_ramdocs,
+    "situatedqa": readers.read_situatedqa,
+    "squad": readers.read_squad,
+    "triviaqa": readers.read_triviaqa,
+    "unanswerable": readers.read_unanswerable,
+    "webquestions": readers.read_webquestions,
+    "wice": readers.read_wice,
 }
 
 
@@ -157,7 +246,7 @@ def load_questions(
     if not path.is_file():
         dataset = load(name, data_dir=data_dir, without=without)
         return list(dataset), dataset.path
-    questions = list(ambiguous.read_ambignq(path, "", _NOT_AMBIGNQ))
+    questions = list(readers.read_ambignq(path, "", _NOT_AMBIGNQ))
     others: list[Question] = []
     for other in without:
         others.extend(load_questions(other, data_dir)[0])
@@ -182,3 +271,96 @@ def _drop_near_duplicates(
         if number not in duplicates:
             kept.append(record)
     return kept
+
+
+# Check a file against the catalog: checksum, count, and the schema of every record.
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """The result of a check: `problem` is empty where there is none."""
+
+    name: str
+    path: Path | None
+    count: int = 0
+    release: str = ""
+    checksum: str = ""
+    """"matches", or "not on record" for releases whose checksum is unknown."""
+    problem: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.problem
+
+
+def check(name: str, data_dir: str | Path | None = None) -> CheckReport:
+    """Read a dataset to its end and compare it with the catalog. Bad data is reported, not raised."""
+    about = entry(name)
+    path = find(about, data_dir)
+    if path is None:
+        advice = advise_getting(about, data_dir)
+        return CheckReport(name, None, problem=f"not there. {advice}")
+    count = 0
+    try:
+        # The checksum first: a file known to be wrong need not be read.
+        release, checksum = _identify_by_checksum(about, path)
+        seen: set[str] = set()
+        for record in read_file(about, path, _fix(about)):
+            count += 1
+            if record.id in seen:
+                raise DamagedData(
+                    f"'{path}', record {count}: the id '{record.id}' occurs twice. {_fix(about)}"
+                )
+            seen.add(record.id)
+        release = release or _identify_by_count(about, path, count)
+    except WhichsenseError as error:
+        return CheckReport(name, path, count, problem=str(error))
+    problem = ""
+    if release.count is not None and release.count != count:
+        problem = f"'{path}' has {count:,} records; the {release.name} release has {release.count:,}. {_fix(about)}"
+    return CheckReport(name, path, count, release.name, checksum, problem)
+
+
+def _fix(about: Entry) -> str:
+    return f"Get the file again ({advise_replacing(about)})."
+
+
+def _identify_by_checksum(about: Entry, path: Path) -> tuple[Release | None, str]:
+    """The release with the file's checksum; None where only the count can tell."""
+    if not any(release.sha256 for release in about.releases):
+        return None, "not on record"
+    digest = sha256_unpacked(path)
+    for release in about.releases:
+        if release.sha256 == digest:
+            return release, "matches"
+    possible = matching_releases(about, path)
+    if possible and all(release.sha256 for release in possible):
+        raise _wrong_checksum(about, path, digest, possible)
+    return None, "not on record"
+
+
+def _identify_by_count(about: Entry, path: Path, count: int) -> Release:
+    """The release without a checksum that has this count.
+
+    A file that has the name of a release with a checksum, but neither its checksum nor a known count, is damaged.
+    """
+    possible = matching_releases(about, path)
+    unknown = [release for release in possible if not release.sha256]
+    for release in unknown:
+        if release.count in (None, count):
+            return release
+    if len(unknown) < len(possible):
+        raise _wrong_checksum(about, path, sha256_unpacked(path), possible)
+    return unknown[0]
+
+
+def _wrong_checksum(
+    about: Entry, path: Path, digest: str, possible: list[Release]
+) -> DamagedData:
+    known = []
+    for release in possible:
+        expected = release.sha256 or f"{release.count:,} records"
+        known.append(f"{release.name}: {expected}")
+    return DamagedData(
+        f"'{path}' has the wrong checksum {digest} (known: {'; '.join(known)}). {_fix(about)}"
+    )

@@ -17,11 +17,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TypeGuard
 
-from whichsense.datasets.catalog import Download, Entry, entry, names
-from whichsense.datasets.folder import advise_getting, fetch_folder, fetched_name, find
+from whichsense.datasets.catalog import (
+    Download,
+    Entry,
+    advise_getting,
+    entry,
+    fetch_folder,
+    fetched_name,
+    find,
+    names,
+)
 from whichsense.errors import DamagedData, MissingData
 from whichsense.files import sha256
-from whichsense.jobs.progress import Progress
+from whichsense.jobs.limits import Progress
 
 _TIMEOUT = 60  # seconds
 _CHUNK = 2**18  # bytes

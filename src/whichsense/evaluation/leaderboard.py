@@ -1,4 +1,4 @@
-"""Evaluate systems: several of them over one dataset, scored as the official script does, in one table."""
+"""Compare systems over a dataset in one table."""
 
 from __future__ import annotations
 
@@ -13,32 +13,29 @@ from whichsense import sample
 from whichsense.config import load_as
 from whichsense.datasets import ConflictQuestion, Question
 from whichsense.errors import BadConfig
-from whichsense.evaluation.given import GivenDocuments
-from whichsense.evaluation.metric_models import load_judge, load_reader
-from whichsense.evaluation.predict import (
+from whichsense.evaluation.prediction import (
+    POLICIES,
+    ForWhom,
+    Given,
+    GivenDocuments,
+    Goal,
+    Options,
+    Setting,
     beside,
     is_of,
     loaded_elsewhere,
     predict,
     questions_of,
 )
+from whichsense.evaluation.results import load_judge, load_reader
 from whichsense.evaluation.scoring import Result, score
-from whichsense.evaluation.setting import (
-    POLICIES,
-    ForWhom,
-    Given,
-    Goal,
-    Options,
-    Setting,
-)
 from whichsense.files import read_json, sha256
-from whichsense.jobs.progress import Progress, silent
+from whichsense.jobs.limits import Progress, silent
 from whichsense.jobs.workers import Executor, LoadedOnce, run_here
-from whichsense.metrics.detection import detection
+from whichsense.metrics.statistics import detection
 from whichsense.protocols import Answerer, Searchable
 from whichsense.provenance import provenance
-from whichsense.systems.build import System, build
-from whichsense.systems.settings import SystemSettings, describe, load_settings
+from whichsense.systems import System, SystemSettings, build, describe, load_settings
 
 _UNSAFE = re.compile(r"[^\w.-]+")  # in a file's name
 

@@ -1,8 +1,4 @@
-"""An index in an object store: copied there, and fetched into a local cache, each file checked by the manifest.
-
-A place is a URL that fsspec knows: s3://bucket/folder, gs://…, file://…. The copy has a folder of its own for each
-manifest, so that files of two builds never meet there.
-"""
+"""An index in an object store: uploaded and fetched with checksums."""
 
 from __future__ import annotations
 
@@ -28,7 +24,7 @@ from whichsense.errors import (
 )
 from whichsense.files import cache_folder, lock, sha256, write_atomically
 from whichsense.index.folder import MANIFEST, Manifest, parts_of, read_manifest
-from whichsense.jobs.progress import Progress, silent
+from whichsense.jobs.limits import Progress, silent
 
 # A path of the system drops one of the two slashes.
 _URL = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.DOTALL)

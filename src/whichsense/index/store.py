@@ -1,32 +1,44 @@
-"""The passages of an index, compressed in blocks of a few with a shared dictionary: any is read in microseconds.
-
-A segment is what one run of a build or add wrote. Its files, where N is the row of its first passage:
-
-    N.data    compressed blocks, one behind the other
-    N.ends    where each block ends in the data
-    N.counts  how many passages there are up to the end of each block
-    N.keys    checksums of document and source, by which passages are looked up; compressed, frame by frame
-    N.dict    the dictionary, if there were enough blocks to learn one from
-
-Segments of format 2 have no counts: each of their passages is a block, and their keys are not compressed.
-"""
+"""Passages on disk: compressed frames, the file that finds them by id, and how both are written."""
 
 from __future__ import annotations
 
 import dataclasses
 import mmap
+import os
+import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from types import TracebackType
+from typing import Any, BinaryIO, Literal, Self
 from zlib import crc32
 
 import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from whichsense.errors import DamagedIndex
-from whichsense.types import Passage
+from whichsense.errors import DamagedIndex, WriteFault
+from whichsense.files import write_atomically
+from whichsense.text.words import whole_characters
+from whichsense.types import Passage, Redirect, Sense
+
+# The passages of an index, compressed in blocks of a few with a shared dictionary: any is read in
+# microseconds.
+#
+# A segment is what one run of a build or add wrote. Its files, where N is the row of its first
+# passage:
+#
+#     N.data    compressed blocks, one behind the other
+#     N.ends    where each block ends in the data
+#     N.counts  how many passages there are up to the end of each block
+#     N.keys    checksums of document and source, by which passages are looked up; compressed, frame by frame
+#     N.dict    the dictionary, if there were enough blocks to learn one from
+#
+# Segments of format 2 have no counts: each of their passages is a block, and their keys are not
+# compressed.
 
 Field = Literal["document", "source"]
 TITLE, SOURCE, TEXT = 1, 2, 6
@@ -235,4 +247,292 @@ class Passages:
         except (zstandard.ZstdError, IndexError, ValueError) as error:
             raise DamagedIndex(
                 f"'{self.folder}' cannot be read ({error}). `whichsense index check` names the damage; build it again."
+            ) from None
+
+
+# Writing the passages of an index: the segments that store.py reads.
+
+# A block is closed when it has so many bytes: four or five passages of 100 words. docs/index.md has others.
+_BLOCK_BYTES = 2500
+_LEVEL = 6
+_SAMPLES = 1200  # blocks from which the dictionary is learned
+_FEWEST_SAMPLES = 500
+_LONGEST_SAMPLE = 5000  # bytes of each
+_DICTIONARY_BYTES = 262_144
+_DICTIONARY_SHARE = 12  # the samples are so many times as long, at least
+_BATCH = 64  # blocks that are compressed together
+_BATCHES_WAITING = 4
+_SUFFIXES = (".data", ".ends", ".counts", ".keys", ".dict")
+
+_source_key = lru_cache(maxsize=1000)(name_key)  # sources are few
+
+
+class PassagesWriter:
+    """Appends passages from row number `next_row` on. What a killed run wrote beyond that is cut off first.
+
+    A thread compresses, a batch at a time. It does not need the interpreter, so that it costs the build no time.
+    """
+
+    def __init__(self, folder: Path, next_row: int) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        _trim(folder, next_row)
+        self._stem = folder / str(next_row)
+        self._data: BinaryIO = open(self._stem.with_suffix(".data"), "wb")
+        self._ends: BinaryIO = open(self._stem.with_suffix(".ends"), "wb")
+        self._counts: BinaryIO = open(self._stem.with_suffix(".counts"), "wb")
+        self._keys: BinaryIO = open(self._stem.with_suffix(".keys"), "wb")
+        self._block: list[bytes] = []
+        self._block_bytes = 0
+        self._count = 0
+        self._batch: list[bytes] = []
+        self._batch_counts: list[int] = []
+        self._batch_keys: list[tuple[int, int]] = []
+        self._full = _SAMPLES
+        self._compressor: zstandard.ZstdCompressor | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="pack")
+        self._waiting: deque[Future[None]] = deque()
+        self._size = 0
+
+    def add(self, stored: bytes, document: str, source: str) -> None:
+        """Append a passage, as `pack` made it, with the names by which it is looked up."""
+        self._block.append(stored)
+        self._block_bytes += len(stored)
+        self._count += 1
+        self._batch_keys.append((name_key(document), _source_key(source)))
+        if self._block_bytes >= _BLOCK_BYTES:
+            self._close_block()
+            if len(self._batch) >= self._full:
+                self._hand_over()
+
+    def flush(self) -> None:
+        """Write everything to disk, so that a checkpoint can rely on it."""
+        if self._block:
+            self._close_block()
+        if self._batch:
+            self._hand_over()
+        while self._waiting:
+            self._waiting.popleft().result()
+        for file in (self._data, self._ends, self._counts, self._keys):
+            file.flush()
+            os.fsync(file.fileno())
+
+    def close(self) -> None:
+        if self._data.closed:
+            return
+        # All are closed, even if the disk is full.
+        with self._data, self._ends, self._counts, self._keys, self._thread:
+            self.flush()
+        if not self._size:  # a run that adds no passage leaves no file
+            _remove(self._stem)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _close_block(self) -> None:
+        self._batch.append(BETWEEN.join(self._block))
+        self._batch_counts.append(self._count)
+        self._block, self._block_bytes = [], 0
+
+    def _hand_over(self) -> None:
+        if self._compressor is None:
+            self._compressor = self._make_compressor()
+            self._full = _BATCH
+        while len(self._waiting) >= _BATCHES_WAITING:
+            self._waiting.popleft().result()  # raises what went wrong with that batch
+        writing = self._thread.submit(
+            self._write,
+            self._compressor,
+            self._batch,
+            self._batch_counts,
+            self._batch_keys,
+        )
+        self._waiting.append(writing)
+        self._batch, self._batch_counts, self._batch_keys = [], [], []
+
+    def _make_compressor(self) -> zstandard.ZstdCompressor:
+        """A compressor with a dictionary of the first blocks, where there are enough to learn one from."""
+        options: dict[str, Any] = {
+            "level": _LEVEL,
+            "write_checksum": False,
+            "write_dict_id": False,
+        }
+        if len(self._batch) >= _FEWEST_SAMPLES:
+            samples: list[Any] = []
+            for block in self._batch:
+                samples.append(block[:_LONGEST_SAMPLE])
+            size = sum(map(len, samples)) // _DICTIONARY_SHARE
+            size = min(size, _DICTIONARY_BYTES)
+            dictionary = zstandard.train_dictionary(size, samples)
+            # On disk first: no passage is read without it.
+            write_atomically(self._stem.with_suffix(".dict"), dictionary.as_bytes())
+            dictionary.precompute_compress(level=_LEVEL)
+            options["dict_data"] = dictionary
+        return zstandard.ZstdCompressor(**options)
+
+    def _write(
+        self,
+        compressor: zstandard.ZstdCompressor,
+        batch: list[bytes],
+        counts: list[int],
+        keys: list[tuple[int, int]],
+    ) -> None:
+        compressed: Any = compressor.multi_compress_to_buffer([*batch])
+        pieces = [compressed[place] for place in range(len(compressed))]
+        ends = self._size + np.cumsum([len(piece) for piece in pieces], dtype=END)
+        self._data.write(b"".join(pieces))
+        self._ends.write(ends.tobytes())
+        self._counts.write(np.array(counts, dtype=COUNT).tobytes())
+        self._keys.write(zstandard.compress(np.array(keys, dtype=KEYS).tobytes()))
+        self._size = int(ends[-1])
+
+
+def _trim(folder: Path, next_row: int) -> None:
+    """Cut off passages from `next_row` on. Those of the served generation all lie before it: its files stay whole."""
+    for path in folder.glob("*.ends"):
+        first = int(path.stem)
+        if first >= next_row:
+            _remove(path.with_suffix(""))
+        else:
+            _shorten(path, next_row - first)
+
+
+def _shorten(path: Path, most: int) -> None:
+    """Cut off what a segment has beyond so many passages. A run that is killed leaves its files at different places."""
+    counts = block_counts(path)
+    blocks = int(np.searchsorted(counts, most, side="right"))
+    if blocks < len(counts) and (not blocks or counts[blocks - 1] < most):
+        raise WriteFault(f"'{path}' has no block that ends with passage {most:,}.")
+    ends = np.fromfile(path, dtype=END, count=blocks)
+    sizes = {
+        ".data": int(ends[-1]),
+        ".ends": blocks * END.itemsize,
+        ".counts": blocks * COUNT.itemsize,
+    }
+    kept = int(counts[blocks - 1])
+    if _has_more_keys(path, kept):
+        body = read_keys(path, kept).tobytes()
+        if path.with_suffix(".counts").exists():
+            body = zstandard.compress(body)
+        write_atomically(path.with_suffix(".keys"), body)
+    for suffix, size in sizes.items():
+        part = path.with_suffix(suffix)
+        if part.exists() and part.stat().st_size > size:
+            os.truncate(part, size)
+
+
+def _has_more_keys(path: Path, kept: int) -> bool:
+    try:
+        return len(read_keys(path, kept + 1)) > kept
+    except ValueError:
+        return True  # what a power cut left behind them
+
+
+def _remove(stem: Path) -> None:
+    """Remove a segment."""
+    for suffix in _SUFFIXES:
+        stem.with_suffix(suffix).unlink(missing_ok=True)
+
+
+# What names point to: redirects, and the senses that disambiguation pages list. One SQLite file.
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS redirect (key TEXT PRIMARY KEY, name TEXT, target TEXT) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sense (key TEXT, title TEXT, gloss TEXT, name TEXT, PRIMARY KEY (key, title, gloss))
+    WITHOUT ROWID;
+"""
+
+
+def _key(name: str) -> str:
+    """A name as it is looked up: without case, with single spaces for underscores and white space."""
+    spaced = whole_characters(name).replace("_", " ")
+    return " ".join(spaced.casefold().split())
+
+
+class NamesWriter:
+    """Collects names. Adding the same one twice changes nothing, so a resumed build may repeat itself."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = sqlite3.connect(path)
+        try:
+            self._database.executescript(_SCHEMA)
+        except sqlite3.DatabaseError:
+            self._database.close()
+            raise
+
+    def add(self, record: Redirect | Sense) -> None:
+        if isinstance(record, Redirect):
+            row = (_key(record.name), record.name, record.target)
+            self._database.execute(
+                "INSERT OR REPLACE INTO redirect VALUES (?, ?, ?)", row
+            )
+        else:
+            entry = (_key(record.name), record.title, record.gloss, record.name)
+            self._database.execute(
+                "INSERT OR REPLACE INTO sense VALUES (?, ?, ?, ?)", entry
+            )
+
+    def commit(self) -> None:
+        self._database.commit()
+
+    def close(self) -> None:
+        self._database.commit()
+        self._database.close()
+
+
+class Names:
+    """Looks names up; safe for many processes because the file never changes once it is served."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._database = sqlite3.connect(
+                f"{path.resolve().as_uri()}?mode=ro&immutable=1",
+                uri=True,
+                check_same_thread=False,
+            )
+        except sqlite3.OperationalError as error:
+            raise DamagedIndex(
+                f"'{path}' cannot be opened ({error}). Build the index again."
+            ) from None
+
+    def close(self) -> None:
+        self._database.close()
+
+    def redirect(self, name: str) -> str | None:
+        """Where a name is redirected to, if it is."""
+        rows = self._rows("SELECT target FROM redirect WHERE key = ?", name)
+        for (target,) in rows:
+            return target
+        return None
+
+    def senses(self, name: str) -> list[Sense]:
+        """What a name may mean, as its disambiguation page lists it; redirects are followed once."""
+        query = "SELECT name, title, gloss FROM sense WHERE key = ? ORDER BY title"
+        rows = list(self._rows(query, name))
+        if not rows and (target := self.redirect(name)):
+            rows = list(self._rows(query, target.removesuffix(" (disambiguation)")))
+        return [Sense(*row) for row in rows]
+
+    def problem(self) -> str | None:
+        """What SQLite finds wrong with the file."""
+        try:
+            (verdict,) = self._database.execute("PRAGMA quick_check").fetchone()
+        except sqlite3.DatabaseError as error:
+            return str(error)
+        return None if verdict == "ok" else str(verdict)
+
+    def _rows(self, query: str, name: str) -> Iterable[tuple[str, ...]]:
+        try:
+            return self._database.execute(query, (_key(name),)).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise DamagedIndex(
+                f"'{self.path}' cannot be read ({error}). Build the index again."
             ) from None

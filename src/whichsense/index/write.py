@@ -1,4 +1,4 @@
-"""Changing an index: build, add, delete. Each stages a whole next generation and publishes it at the end."""
+"""Change an index as a whole: build, add, delete; and check it."""
 
 from __future__ import annotations
 
@@ -6,35 +6,40 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from whichsense.corpus import Seen, Sources, make_corpus
-from whichsense.corpus.duplicates import fingerprint
-from whichsense.errors import BadInput
+from whichsense.corpus.cutting import fingerprint
+from whichsense.errors import BadInput, IndexFault
 from whichsense.index import folder as folders
-from whichsense.index import publish
-from whichsense.index.dense.encode import encode_rows, encoder_of, put_into_lists
+from whichsense.index import folder as index_folder
+from whichsense.index.dense_writer import encode_rows, encoder_of, put_into_lists
 from whichsense.index.folder import Manifest
-from whichsense.index.growth import Cutting, Growth, now
-from whichsense.index.lexical.engine import LexicalWriter
-from whichsense.index.lexical.generation import Texts
-from whichsense.index.object_store import url_of
-from whichsense.index.shards.build import grow_shards
-from whichsense.index.shards.layout import Spread, without, write_labels
-from whichsense.index.staging import (
+from whichsense.index.growth import (
+    Cutting,
+    Growth,
     Staging,
     load_fingerprints,
+    now,
     save_deleted,
     save_fingerprints,
     staged_job,
 )
-from whichsense.jobs.progress import Progress, silent, unsaid
-from whichsense.jobs.stopping import Stopped, stop_requested
-from whichsense.jobs.workers import Executor
+from whichsense.index.lexical import LexicalWriter, Texts
+from whichsense.index.object_store import url_of
+from whichsense.index.sharded_build import grow_shards
+from whichsense.index.shards import KEYS, Spread, check_labels, without, write_labels
+from whichsense.index.store import Names
+from whichsense.jobs.limits import Progress, Stopped, silent, stop_requested, unsaid
+from whichsense.jobs.workers import Executor, run_here
 from whichsense.protocols import Encoder
 from whichsense.types import Passage
+
+# Changing an index: build, add, delete. Each stages a whole next generation and publishes it at the
+# end.
 
 _PROGRESS_SECONDS = 0.2
 
@@ -115,14 +120,14 @@ def delete(
         total = sum(map(len, deleted))
         if not total:
             return base, 0
-        content = publish.stage(folder, base) / "content"
+        content = index_folder.stage(folder, base) / "content"
         roots = folders.shard_roots(content, base.sharding)
         for root, passages in zip(roots, deleted, strict=True):
             if passages:
                 _delete_passages(root, passages)
         draft = dataclasses.replace(
             base,
-            generation=publish.next_generation(folder),
+            generation=index_folder.next_generation(folder),
             passages=base.passages - total,
             created=now(),
         )
@@ -130,7 +135,7 @@ def delete(
             sharding = without(base.sharding, list(map(len, deleted)))
             write_labels(content, sharding)
             draft = dataclasses.replace(draft, sharding=sharding)
-        return publish.publish(folder, base, draft), total
+        return index_folder.publish(folder, base, draft), total
 
 
 def _check_local(folder: str | Path) -> None:
@@ -172,7 +177,7 @@ def _forget(content: Path, deleted: Mapping[int, Passage]) -> None:
     save_fingerprints(content, Seen.from_array(remaining))
     save_deleted(content, deleted)
     if (content / "vectors").exists():
-        from whichsense.index.dense.writer import VectorsWriter
+        from whichsense.index.dense_writer import VectorsWriter
 
         with VectorsWriter(content / "vectors") as vectors:
             vectors.remove(np.fromiter(deleted, dtype=np.uint64))
@@ -184,7 +189,7 @@ def _grow(growth: Growth, checkpoint_seconds: float) -> Manifest:
     job = growth.job
     # A run of this very job may have been killed just before it was served.
     if staged_job(growth.folder) == job:
-        manifest = publish.finished(growth.folder)
+        manifest = index_folder.finished(growth.folder)
         if manifest:
             return manifest
     base = growth.base
@@ -201,7 +206,7 @@ def _grow(growth: Growth, checkpoint_seconds: float) -> Manifest:
         encode_rows(content, encoder, rows, growth.progress, growth.say)
         put_into_lists(content, encoder)
     draft = growth.draft(state.passages, state.next_row, state.report)
-    return publish.publish(growth.folder, base, draft)
+    return index_folder.publish(growth.folder, base, draft)
 
 
 def _read(growth: Growth, staging: Staging, checkpoint_seconds: float) -> None:
@@ -236,3 +241,146 @@ def _read(growth: Growth, staging: Staging, checkpoint_seconds: float) -> None:
 
 def _stopped() -> Stopped:
     return Stopped("Stopped. Run the same command again: it resumes where it was.")
+
+
+# Find and name damage, and say which generation of an index is served.
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What `check` found: problems are damage, notes are harmless."""
+
+    manifest: Manifest | None
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def sound(self) -> bool:
+        return not self.problems
+
+    def summary(self) -> str:
+        """Some lines for a person."""
+        lines = []
+        if self.manifest:
+            generation = f"generation {self.manifest.generation}"
+            passages = f"{self.manifest.passages:,} passages"
+            lines.append(
+                f"served: {generation}, {passages}, from {self.manifest.created}"
+            )
+        for problem in self.problems:
+            lines.append(f"damage: {problem}")
+        for note in self.notes:
+            lines.append(f"note:   {note}")
+        verdict = "sound"
+        if not self.sound:
+            verdict = "DAMAGED: build the index again, or restore the files named above"
+        return "\n".join([*lines, verdict])
+
+
+def check(folder: str | Path, executor: Executor = run_here) -> Health:
+    """Read every byte of an index and compare it with its manifest. An executor may read its parts elsewhere."""
+    folder = Path(folder)
+    try:
+        manifest = folders.read_manifest(folder)
+    except IndexFault as error:
+        return Health(None, (str(error),), ())
+    items = []
+    for part in folders.parts_of(manifest):
+        items.append(_PartWork(folder.resolve(), manifest, part))
+    damage: dict[str, list[str]] = {}
+    for item, lines in executor(_read_part, items):
+        damage[item.part] = lines
+    problems: list[str] = []
+    for item in items:  # in the manifest's order, whoever was first
+        problems += damage[item.part]
+    problems += folders.unknown_files(folder, manifest)
+    problems += _shard_faults(folder, manifest)
+    problems += _contradictions(folder, manifest)
+    notes = []
+    for name in folders.leftovers(folder, manifest):
+        notes.append(
+            f"{name}: left by a write that was interrupted or is under way; harmless, the next write uses or removes it"
+        )
+    return Health(manifest, tuple(problems), tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class _PartWork:
+    """A part of an index that is read."""
+
+    folder: Path
+    manifest: Manifest
+    part: str
+
+
+def _read_part(work: _PartWork) -> list[str]:
+    return list(folders.damaged_files(work.folder, work.manifest, work.part))
+
+
+def _shard_faults(folder: Path, manifest: Manifest) -> Iterator[str]:
+    if manifest.sharding:
+        try:
+            check_labels(manifest.roots(folder), manifest.sharding)
+        except IndexFault as error:
+            yield str(error)
+
+
+def _contradictions(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """Parts that are whole but do not belong together."""
+    yield from _tried("names", _check_names(folder / manifest.folder))
+    counts = zip(manifest.shard_passages, manifest.shard_rows, strict=True)
+    for root, (passages, rows) in zip(manifest.roots(folder), counts, strict=True):
+        where = f"{root.name}: " if manifest.sharding else ""
+        yield from _tried(f"{where}texts", _check_texts(root, passages, rows))
+        prints = _check_fingerprints(root, passages)
+        yield from _tried(f"{where}fingerprints", prints)
+        if manifest.sharding:
+            yield from _tried(f"{where}keys", _check_keys(root, rows))
+        if manifest.encoder:
+            vectors = _check_vectors(root, passages)
+            yield from _tried(f"{where}vectors", vectors)
+
+
+def _tried(part: str, problems: Iterator[str]) -> Iterator[str]:
+    try:
+        for problem in problems:
+            yield f"{part}: {problem}"
+    except (IndexFault, OSError, ValueError, EOFError) as error:
+        yield f"{part}: {error}"
+
+
+def _check_texts(root: Path, passages: int, rows: int) -> Iterator[str]:
+    texts = Texts(root)
+    yield from _miscounted(texts.lexical.count, passages)
+    yield from texts.passages.problems()
+    yield from _miscounted(texts.passages.next_row, rows)
+
+
+def _check_names(root: Path) -> Iterator[str]:
+    if problem := Names(root / "names.sqlite").problem():
+        yield problem
+
+
+def _check_fingerprints(root: Path, passages: int) -> Iterator[str]:
+    fingerprints = np.load(root / "fingerprints.npy")  # one for each passage
+    yield from _miscounted(len(fingerprints), passages)
+
+
+def _check_keys(root: Path, rows: int) -> Iterator[str]:
+    keys = np.load(root / KEYS)  # one for each row, ascending
+    yield from _miscounted(len(keys), rows)
+    if np.any(keys[1:] <= keys[:-1]):
+        yield "not in order"
+
+
+def _check_vectors(root: Path, passages: int) -> Iterator[str]:
+    from whichsense.index.dense import Vectors
+
+    vectors = Vectors.open(root / "vectors")
+    yield from vectors.check()
+    yield from _miscounted(vectors.count, passages)
+
+
+def _miscounted(count: int, expected: int) -> Iterator[str]:
+    if count != expected:
+        yield f"{count:,} passages instead of {expected:,}"

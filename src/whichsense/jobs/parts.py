@@ -1,34 +1,84 @@
-"""Resumable work in parts: the results of many items, in numbered files of a folder.
-
-The scheme has two stores. `Parts` keeps a file for each part: for results that are large or binary, and that several
-processes work out at once. `Lines` (lines.py) appends a line for each item to one file: for results that are small but
-expensive, such as a model's answer to a question, of which a stop must lose none and which would be thousands of files.
-
-A part is a pure function of its items, and an executor runs it: in this process, in forked ones, later on a cluster.
-
-The files of parts named "train" with the suffix ".npz":
-
-    train.started.json    fingerprint of unfinished parts; held by the run that works on them
-    train-00000.npz, …    each written beside, flushed to disk and renamed into place
-    train.json            fingerprint and number of parts, once all of them are written
-"""
+"""Work in parts that are kept on disk: claimed by one process, written once, resumed after a stop."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, TypeVar
 
 from whichsense.errors import BadInput
-from whichsense.files import read_json, write_atomically
-from whichsense.jobs.claims import Fingerprint, hold, same_fingerprint
-from whichsense.jobs.progress import Progress, silent
-from whichsense.jobs.stopping import Stopped, stop_requested
+from whichsense.files import as_json, lock, read_json, write_atomically
+from whichsense.jobs.limits import Progress, Stopped, silent, stop_requested
 from whichsense.jobs.workers import Executor, run_here
+
+# Claims on unfinished work: the file that says what is being made is held by one run at a time.
+
+Fingerprint = Mapping[str, Any]
+"""What a result depends on, as JSON: settings, checksums of the inputs, versions."""
+
+
+def same_fingerprint(written: Any, current: Fingerprint) -> bool:
+    """Whether a fingerprint that was read from a file is the current one. JSON knows no tuples and only text keys."""
+    return bool(written == json.loads(json.dumps(current)))
+
+
+def hold(path: Path, *, wait: bool = False, advice: str = "") -> BinaryIO:
+    """Open a file for this run alone, until it is closed or the process dies. It is created where it is missing.
+
+    A file that another run holds is an error, or waited for. `advice` ends the errors: what else a person may do.
+    """
+    while True:
+        file = _open(path, advice)
+        if _is_held(file, path, wait):
+            return file
+        file.close()
+        if not wait:
+            raise BadInput(
+                f"'{path}' is being written by another run. Wait until it ends{advice and ', or '}{advice}."
+            )
+
+
+def _open(path: Path, advice: str) -> BinaryIO:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return open(path, "a+b")
+    except OSError as error:
+        fix = advice or "check its rights"
+        raise BadInput(
+            f"'{path}' cannot be written: {error.strerror}. {fix[0].upper()}{fix[1:]}."
+        ) from None
+
+
+def _is_held(file: BinaryIO, path: Path, wait: bool) -> bool:
+    try:
+        if not lock(file, wait=wait):
+            return False
+    except (ImportError, OSError):
+        # Windows and some network file systems have no locks: other runs are not noticed there.
+        return True
+    # Another run may have finished, and removed the file, after it was opened here.
+    return path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
+
+
+# Resumable work in parts: the results of many items, in numbered files of a folder.
+#
+# The scheme has two stores. `Parts` keeps a file for each part: for results that are large or binary,
+# and that several processes work out at once. `Lines` appends a line for each item to one file: for
+# results that are small but expensive, such as a model's answer to a question, of which a stop must
+# lose none and which would be thousands of files.
+#
+# A part is a pure function of its items, and an executor runs it: in this process, in forked ones,
+# later on a cluster.
+#
+# The files of parts named "train" with the suffix ".npz":
+#
+#     train.started.json    fingerprint of unfinished parts; held by the run that works on them
+#     train-00000.npz, …    each written beside, flushed to disk and renamed into place
+#     train.json            fingerprint and number of parts, once all of them are written
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -216,3 +266,71 @@ def closable(
 ) -> Generator[tuple[Item, Result], None, None]:
     """An executor's results as a generator, which can be closed, whatever kind of iterator it gives."""
     yield from results
+
+
+# Resumable work line by line: each result is appended to one file as soon as it is known.
+#
+# See parts.py for when to use which store.
+
+Record = dict[str, Any]
+
+
+class Lines:
+    """A file of JSON lines: first the fingerprint of what is asked, then a record for each item, under its id.
+
+    One run at a time holds it. Half a line, which a kill leaves, is cut off.
+    """
+
+    def __init__(self, path: Path, fingerprint: Fingerprint, advice: str) -> None:
+        """Open the file, or begin it. `advice` is what a person may do in place of resuming, in small letters."""
+        self.path = path
+        self.done: dict[str, Record] = {}
+        """Records by their ids."""
+        self._file = hold(path, advice=advice)
+        try:
+            self._resume(fingerprint, advice)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(self, item_id: str, record: Mapping[str, Any]) -> None:
+        """Add an item's record. It is on disk when this returns."""
+        _append(self._file, {"id": item_id} | dict(record))
+        self.done[item_id] = dict(record)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _resume(self, fingerprint: Fingerprint, advice: str) -> None:
+        self._file.seek(0)
+        *lines, half = self._file.read().split(b"\n")
+        if lines and not same_fingerprint(self._parsed(lines[0], 1), fingerprint):
+            raise BadInput(
+                f"'{self.path}' was begun by another system or over other items. Remove it, or {advice}."
+            )
+        for number, line in enumerate(lines[1:], 2):
+            record = self._parsed(line, number)
+            self.done[record.pop("id")] = record
+        # Half a line is cut off in place: a new file would not be the one that is held.
+        self._file.truncate(self._file.tell() - len(half))
+        if not lines:
+            _append(self._file, fingerprint)
+
+    def _parsed(self, line: bytes, number: int) -> Record:
+        """The first line, which is the fingerprint, or a record."""
+        with suppress(ValueError, RecursionError):
+            record = json.loads(line)
+            if isinstance(record, dict) and (
+                number == 1 or isinstance(record.get("id"), str)
+            ):
+                return record
+        fix = "Remove that line: its item is worked out again. Or remove the file."
+        if number == 1:
+            fix = "Remove the file."
+        raise BadInput(f"'{self.path}', line {number}: damaged. {fix}")
+
+
+def _append(file: BinaryIO, record: Mapping[str, Any]) -> None:
+    file.write(as_json(record))
+    file.flush()
+    os.fsync(file.fileno())

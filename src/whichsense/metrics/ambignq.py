@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from whichsense.errors import BadInput
-from whichsense.metrics.answers import normal_form
-from whichsense.text.bleu import sentence_bleu
-from whichsense.text.edit_f1 import edit_f1
+from whichsense.metrics.exact_match import normal_form
+from whichsense.text.overlap import edit_f1, sentence_bleu
 from whichsense.text.ptb import tokenize_question
 
 Variant = Literal["released", "paper", "in_order"]

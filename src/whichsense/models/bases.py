@@ -1,4 +1,4 @@
-"""Loads base models of transformers from the hub, a folder or a .gguf file, with errors that say what to do."""
+"""Base models by name: where a checkpoint comes from, and how it is loaded."""
 
 from __future__ import annotations
 

@@ -1,39 +1,40 @@
-"""One application: the service, its routes and what guards them."""
+"""One application from all parts of the service, and how it runs: workers, signals, sockets, HTTP on the wire."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import multiprocessing
+import os
+import shutil
 import signal
+import tempfile
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import uvicorn
 from fastapi import Depends, FastAPI
 from starlette.middleware.cors import CORSMiddleware
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.supervisors import Multiprocess
 
-from whichsense.serve import problems
-from whichsense.serve.answering.engine import BuildPipeline, BuildSystems
+from whichsense.errors import BadConfig
+from whichsense.serve import corpus_routes, mcp, openai, page, problems, routes
+from whichsense.serve.answering import BuildPipeline, BuildSystems
 from whichsense.serve.guard import Guard, json_only
-from whichsense.serve.lifetime import running_service
-from whichsense.serve.mcp import endpoint as mcp
-from whichsense.serve.openai import chat, models, responses
-from whichsense.serve.page import routes as page
-from whichsense.serve.routes import (
-    ask,
-    cases,
-    conversations,
-    corpus,
-    search,
-    status,
-    uploads,
-)
-from whichsense.serve.schemas.description import describe
-from whichsense.serve.service import Service
-from whichsense.serve.settings import ServiceSettings
+from whichsense.serve.problems import Problem
+from whichsense.serve.schemas import describe
+from whichsense.serve.service import Service, running_service
+from whichsense.serve.settings import KeyFile, ServiceSettings
 from whichsense.serve.telemetry import Telemetry
 from whichsense.version import __version__
+
+# One application: the service, its routes and what guards them.
 
 
 def create_app(
@@ -63,11 +64,19 @@ def create_app(
     problems.install(app)
     describe(app)
     # The first that match are found soonest.
-    app.include_router(search.recalled)
-    for group in (status, ask, search, conversations, cases, corpus, uploads):
-        app.include_router(group.router)
-    for group in (models, chat, responses):
-        app.include_router(group.router)
+    app.include_router(routes.recalled)
+    for router in (
+        routes.status_router,
+        routes.ask_router,
+        routes.search_router,
+        routes.conversations_router,
+        routes.cases_router,
+        corpus_routes.corpus_router,
+        corpus_routes.uploads_router,
+    ):
+        app.include_router(router)
+    for router in (openai.models_router, openai.chat_router, openai.responses_router):
+        app.include_router(router)
     app.router.routes.append(mcp.route)
     app.include_router(page.router)
     if settings.origins:
@@ -122,3 +131,203 @@ def _pass_on(number: int, handler: Any) -> None:
     """Call the handler that a signal had before."""
     if callable(handler):
         handler(number, None)
+
+
+# HTTP on the wire: uvicorn's own protocol, with a bound on how long and how large a request's head
+# may be.
+
+HEAD_SECONDS = 20.0
+"""For the request line and the headers."""
+HEAD_BYTES = 65_536
+_READ_ON = 2**20  # bytes of a head that was refused: who still sends has not read why
+_TOO_LARGE = Problem(
+    431,
+    "head",
+    "The head of the request is too large.",
+    "Send less in its headers, and the question in its body.",
+    headers={"Connection": "close"},
+)
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """Closes a connection whose request does not begin, or whose headers do not end; refuses headers that are too
+    large."""
+
+    _head_bytes = 0
+    _is_refused = False
+    _in_head = True
+    _patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._wait_for_head()
+
+    def on_headers_complete(self) -> None:
+        size = len(self.url) + sum(
+            len(name) + len(value) for name, value in self.headers
+        )
+        if size > HEAD_BYTES:
+            self._refuse_head()
+            raise ValueError("the head is too large")  # the parser stops
+        self._in_head = False
+        self._stop_waiting()
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_refused:
+            super().data_received(data)
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > _READ_ON:
+                self.transport.close()
+            elif self._head_bytes > HEAD_BYTES and not self._is_refused:
+                self._refuse_head()
+
+    def _refuse_head(self) -> None:
+        """Say why, and read on for a while: a connection that is closed on unread data loses the answer."""
+        self._is_refused = True
+        response = _TOO_LARGE.response()
+        lines = [STATUS_LINE[response.status_code]]
+        for name, value in response.raw_headers:
+            lines += [name, b": ", value, b"\r\n"]
+        self.transport.write(b"".join([*lines, b"\r\n", bytes(response.body)]))
+        self.transport.write_eof()
+
+    def send_400_response(self, msg: str) -> None:
+        if not self._is_refused:
+            super().send_400_response(msg)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait_for_head(self) -> None:
+        self._stop_waiting()
+        self._in_head, self._head_bytes = True, 0
+        self._patience = self.loop.call_later(HEAD_SECONDS, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _give_up(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.close()
+
+
+# Serve: a socket, workers, signals.
+
+_CONNECTIONS = 4096  # in one worker; more are refused at once
+_SILENCE = 15  # seconds after which a worker that says nothing is replaced; a busy machine starts one in more than 5
+
+
+def serve(
+    settings: ServiceSettings,
+    *,
+    build: BuildPipeline | BuildSystems | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> None:
+    """Serve until a signal ends it. `say` is told the address once the socket is bound."""
+    check_address(settings)
+    folder = Path(tempfile.mkdtemp(prefix="whichsense-serve-"))
+    settings = replace(settings, shared=folder)
+    if settings.workers > 1:
+        counters = folder / "counters"
+        counters.mkdir()
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(counters)
+    # Workers make the application anew; one process shows what became of it.
+    app: Any = partial(_make_in_worker, settings, build)
+    if settings.workers == 1:
+        app = create_app(settings, build)
+    config = uvicorn.Config(
+        app,
+        factory=settings.workers > 1,
+        host=settings.host,
+        port=settings.port,
+        workers=settings.workers,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        http=BoundedProtocol,
+        limit_concurrency=_CONNECTIONS,
+        timeout_graceful_shutdown=int(settings.grace) + 5,
+        timeout_worker_healthcheck=_SILENCE,
+    )
+    try:
+        socket = config.bind_socket()
+        say(_greeting(settings, socket.getsockname()[1]))
+        with contextlib.suppress(KeyboardInterrupt, _Terminated), _terminated():
+            if settings.workers > 1:
+                Multiprocess(config, [socket]).run()
+            else:
+                uvicorn.Server(config).run([socket])
+        if settings.workers == 1:
+            _check_started(app)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make_in_worker(
+    settings: ServiceSettings, build: BuildPipeline | BuildSystems | None
+) -> FastAPI:
+    """Make the application of a worker, which stops when the process that started it has ended, by whatever means."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    return create_app(settings, build)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+class _Terminated(Exception):
+    """SIGTERM, once the server has ended."""
+
+
+@contextlib.contextmanager
+def _terminated() -> Iterator[None]:
+    """uvicorn raises SIGTERM again when it has ended; by default that would end Python before it has tidied up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _check_started(app: Any) -> None:
+    """Raise what kept the service from starting."""
+    service: Service | None = getattr(app.state, "service", None)
+    if service is not None and service.failure is not None:
+        raise service.failure
+
+
+def check_address(settings: ServiceSettings) -> None:
+    """Refuse a public address without keys."""
+    has_keys = settings.api_key or KeyFile(settings.state).active()
+    if not settings.is_local and not has_keys:
+        raise BadConfig(
+            f"'{settings.host}' can be reached from other machines, and there is no API key. Make one: "
+            "whichsense keys add NAME. Or serve this machine alone: --host 127.0.0.1"
+        )
+
+
+def _greeting(settings: ServiceSettings, port: int) -> str:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    who = "this machine alone"
+    if not settings.is_local:
+        who = "every machine that reaches this address, with a key"
+    return f"whichsense at http://{host}:{port} for {who}"

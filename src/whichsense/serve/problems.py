@@ -1,4 +1,4 @@
-"""Errors as problem+json (RFC 9457). Each names its fix; none shows a path or a stack trace."""
+"""Errors as problem+json, each with its fix."""
 
 from __future__ import annotations
 

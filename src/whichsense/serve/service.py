@@ -1,46 +1,188 @@
-"""What the routes work with: one object for each worker."""
+"""The service of one worker, from its start to its end: what routes and other protocols call, and who may."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+import hashlib
+import hmac
+import logging
+import os
+import secrets
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from starlette.requests import Request
+from fastapi import Depends, Request
+from fastapi.security import HTTPBearer
+from uvicorn.config import STARTUP_FAILURE
 
 from whichsense.conversation import Conversation
 from whichsense.pipeline import Pipeline
-from whichsense.serve.access import Access
-from whichsense.serve.answering.dialogue import (
+from whichsense.serve import events, state
+from whichsense.serve.answering import (
+    Answers,
+    BuildPipeline,
+    BuildSystems,
+    Engine,
+    OnStage,
+    Recall,
     Reply,
+    Running,
+    Served,
     Wanted,
+    WatchedPipeline,
     answer,
     begin,
     check_stages,
+    new_id,
     reply,
 )
-from whichsense.serve.answering.engine import Engine, Served, WatchedPipeline
-from whichsense.serve.answering.queue import Answers, OnStage, new_id
-from whichsense.serve.answering.running import Running
-from whichsense.serve.events import EventStream, dump
+from whichsense.serve.events import EventStream, Shared, dump
 from whichsense.serve.problems import Problem, Refused, busy
-from whichsense.serve.recall import Recall
-from whichsense.serve.settings import ServiceSettings
-from whichsense.serve.state import shared, traces
-from whichsense.serve.state.conversations import (
+from whichsense.serve.settings import (
+    SCOPES,
+    ApiKey,
+    KeyFile,
+    ServiceSettings,
+    split_key,
+)
+from whichsense.serve.state import (
     Changed,
     Conversations,
     KeptConversation,
+    Traces,
+    Uploads,
 )
-from whichsense.serve.state.shared import Shared
-from whichsense.serve.state.traces import Traces
-from whichsense.serve.state.uploads import Uploads
 from whichsense.serve.telemetry import Telemetry
 from whichsense.types import Case, ServedCase
+
+# Who asks: the API key of a request, its scopes, its rate.
+
+_BURST = 0.25  # of a minute's requests may come at once
+_REMEMBERED = 1000  # keys that need no second scrypt
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whoever made a request. Cases belong to the key that asked."""
+
+    id: str
+    scopes: tuple[str, ...]
+    rate: int | None = None
+    """Requests a minute; None: as many as there is room for."""
+
+    @property
+    def sees(self) -> str | None:
+        """The owner whose cases may be seen; None: everyone's."""
+        return None if "write" in self.scopes else self.id
+
+
+_NOBODY = Caller("", SCOPES)  # without keys, on this machine alone
+_UNKNOWN = Problem(
+    401,
+    "key",
+    "This needs a valid API key.",
+    "Send the header: Authorization: Bearer ws_…; the operator makes keys with whichsense keys add.",
+    headers={"WWW-Authenticate": 'Bearer realm="whichsense"'},
+)
+
+
+class Access:
+    """Checks keys. scrypt runs once for each key and process, in a thread; after that a keyed hash is compared."""
+
+    def __init__(self, settings: ServiceSettings, shared: Shared) -> None:
+        self._file = KeyFile(settings.state)
+        self._default_rate = settings.rate
+        self._given = settings.api_key.encode()
+        self._is_local = settings.is_local
+        self._shared = shared
+        self._pepper = secrets.token_bytes(32)
+        self._known: dict[bytes, str] = {}  # keyed hash of a whole key → its id
+        self._one_at_a_time = asyncio.Semaphore(1)  # scrypt takes 16 MB
+
+    def needs_key(self) -> bool:
+        """Always at a public address, and wherever there is or was a key: revoking the last one opens nothing."""
+        return bool(self._given or not self._is_local or self._file.keys())
+
+    async def identify(self, authorization: str) -> Caller:
+        """The caller behind an Authorization header; Refused where there is none."""
+        if not self.needs_key():
+            return _NOBODY
+        scheme, _, token = authorization.partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token.isascii():
+            raise Refused(_UNKNOWN)
+        if self._given and secrets.compare_digest(token.encode(), self._given):
+            return Caller("environment", ("ask",), self._default_rate)
+        key = await self._verified(token)
+        return Caller(key.id, key.scopes, key.rate or self._default_rate)
+
+    async def _verified(self, token: str) -> ApiKey:
+        parts = split_key(token)
+        key = self._file.active().get(parts[0]) if parts else None
+        if parts is None or key is None:
+            raise Refused(_UNKNOWN)
+        mark = hmac.digest(self._pepper, token.encode(), hashlib.sha256)
+        if self._known.get(mark) == key.id:
+            return key
+        async with self._one_at_a_time:
+            fits = await asyncio.to_thread(key.fits, parts[1])
+        if not fits:
+            raise Refused(_UNKNOWN)
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._known[mark] = key.id
+        return key
+
+    async def admit(self, caller: Caller) -> None:
+        """Count a request of a key, or refuse it with the time to wait."""
+        if caller.rate is None:
+            return
+        burst = max(1, int(caller.rate * _BURST))
+        wait = await asyncio.to_thread(
+            self._shared.admit, caller.id, caller.rate, burst
+        )
+        if wait > 0:
+            raise Refused(busy("rate", "This key has asked too often.", wait + 0.5))
+
+    async def check(self, request: Request, scope: str) -> Caller:
+        """The caller of a request, who must have a scope and keep within the rate."""
+        caller = await self.identify(request.headers.get("authorization", ""))
+        if scope not in caller.scopes:
+            raise Refused(
+                Problem(
+                    403,
+                    "scope",
+                    f"This key lacks the scope '{scope}'.",
+                    f"Use a key made with: whichsense keys add NAME --scope {scope}",
+                )
+            )
+        await self.admit(caller)
+        return caller
+
+
+# For the OpenAPI description; the check itself is ours, so that errors are problems.
+_bearer = HTTPBearer(auto_error=False, description="A key of `whichsense keys add`.")
+
+
+def requires(scope: str) -> Callable[..., object]:
+    """A dependency: the caller, who must have a scope."""
+
+    async def caller(request: Request, _: object = Depends(_bearer)) -> Caller:
+        access: Access = request.app.state.service.access
+        return await access.check(request, scope)
+
+    return caller
+
+
+# What the routes work with: one object for each worker.
 
 Result = TypeVar("Result")
 Make = Callable[[WatchedPipeline, Running], str]
@@ -74,10 +216,10 @@ class Service:
     ) -> None:
         self.settings = settings
         self.engine = engine
-        self.shared = Shared(folder / shared.FILE)
+        self.shared = Shared(folder / events.FILE)
         kept = settings.state if settings.traces else folder
-        self.traces = Traces(kept / traces.FILE)
-        self.conversations = Conversations(kept / traces.FILE)
+        self.traces = Traces(kept / state.FILE)
+        self.conversations = Conversations(kept / state.FILE)
         self.uploads = Uploads(settings.state / "uploads")
         self.telemetry = telemetry
         self.recall = Recall(settings.recall_bytes)
@@ -262,3 +404,54 @@ async def _disconnected(request: Request) -> None:
         message = await request.receive()
         if message["type"] == "http.disconnect":
             return
+
+
+# A service from its start to its end, whatever protocol it is asked by.
+
+_SWITCH = 0.001  # seconds after which a thread that answers lets the event loop in; 0.005 is usual
+_READY = "ready"  # a file of the shared folder: some worker can answer
+_log = logging.getLogger("whichsense.serve")
+
+
+@contextlib.asynccontextmanager
+async def running_service(
+    settings: ServiceSettings,
+    build: BuildPipeline | BuildSystems | None,
+    telemetry: Telemetry,
+) -> AsyncIterator[Service]:
+    """A service that loads its models in a thread, and is closed at the end of the block."""
+    sys.setswitchinterval(_SWITCH)
+    folder = settings.shared or Path(tempfile.mkdtemp(prefix="whichsense-serve-"))
+    service = Service(settings, Engine(settings, build), folder, telemetry)
+    loading = asyncio.create_task(_load(service, folder / _READY))
+    if (folder / _READY).exists():
+        await loading  # in the place of a worker that died: the others answer meanwhile
+    tasks = [
+        loading,
+        asyncio.create_task(service.answers.watch()),
+        asyncio.create_task(service.writing.watch()),
+        asyncio.create_task(service.tend()),
+    ]
+    try:
+        yield service
+    finally:
+        await service.stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.to_thread(service.close)
+        if settings.shared is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _load(service: Service, ready: Path) -> None:
+    """Load the models in a thread: /healthz answers meanwhile. A service that cannot answer ends."""
+    try:
+        await asyncio.to_thread(service.engine.load)
+        ready.touch()
+    except Exception as error:
+        _log.error("the service cannot start: %s", error)
+        if service.settings.workers > 1:
+            os._exit(STARTUP_FAILURE)  # the parent would start it again for ever
+        service.failure = error
+        signal.raise_signal(signal.SIGTERM)

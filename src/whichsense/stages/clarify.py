@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from whichsense.jobs.limits import check_limits
-from whichsense.models.compact.clarification.form import repair
+from whichsense.models.compact.clarifier import repair
 from whichsense.models.seq2seq.formats import clarified
 from whichsense.protocols import Clarifier, Reader, Reranker
 from whichsense.providers import (
@@ -18,17 +18,17 @@ from whichsense.providers import (
     GeneratorStage,
     endpoint,
 )
-from whichsense.text.assignment import best_assignment
 from whichsense.text.clarification import (
     ParsedClarification,
     compose_question,
     parse_clarification,
 )
+from whichsense.text.overlap import best_assignment
 from whichsense.text.words import words
 from whichsense.types import Case, Clarification, Hit, Option, Reading
 
 if TYPE_CHECKING:
-    from whichsense.models.llm.client import Endpoint
+    from whichsense.models.llm.endpoint import Endpoint
     from whichsense.models.llm.talk import Talk
 
 
@@ -37,7 +37,7 @@ class CompactClarifier:
     """The embedded clarifier: what the rewrites add, aligned and trimmed. It asks only where that is worth it."""
 
     def clarify(self, cases: Sequence[Case]) -> list[Case]:
-        from whichsense.models.compact.clarification.clarifier import clarify
+        from whichsense.models.compact.clarifier import clarify
 
         clarified_cases = []
         for case in cases:
@@ -78,7 +78,7 @@ class SeqClarifier(GeneratorStage):
     ) -> list[str]:
         """The clarification questions as the model writes them."""
         from whichsense.models.seq2seq.decoding import Search
-        from whichsense.models.seq2seq.inputs import clarifier_parts, composed
+        from whichsense.models.seq2seq.formats import clarifier_parts, composed
 
         codec, form = self.generator.codec, self.generator.form
         with_answers = self.generator.options.get("answers", "none") != "none"
@@ -183,7 +183,7 @@ class LLMClarifier:
 
 def _ask_which(talk: Talk, case: Case) -> Case:
     """The case with its clarification; one with a single reading needs none."""
-    from whichsense.models.llm.thinking.clarifying import write_clarification
+    from whichsense.models.llm.wording import write_clarification
 
     if len(case.readings) < 2:
         return replace(case, clarification=None)

@@ -14,7 +14,7 @@ from whichsense.types import Case
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
-    from whichsense.models.llm.client import Endpoint
+    from whichsense.models.llm.endpoint import Endpoint
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class BertDetector:
 
     @cached_property
     def _parts(self) -> tuple[Any, Any, int]:
-        from whichsense.models.bert import detector
+        from whichsense.models.bert import encoders
 
-        return detector.load_classifier(self.model, self.device)
+        return encoders.load_classifier(self.model, self.device)
 
     def detect(self, cases: Sequence[Case]) -> list[Case]:
-        from whichsense.models.bert.detector import detector_row, probabilities
+        from whichsense.models.bert.encoders import detector_row, probabilities
 
         model, inputs, count = self._parts
         detected = []
@@ -73,7 +73,7 @@ class LLMDetector:
 
     def detect(self, cases: Sequence[Case]) -> list[Case]:
         from whichsense.models.llm.talk import think
-        from whichsense.models.llm.thinking.detecting import detect_ambiguity
+        from whichsense.models.llm.wording import detect_ambiguity
 
         thought = partial(detect_ambiguity, threshold=self.threshold)
         instead = CompactDetector(self.compact).detect

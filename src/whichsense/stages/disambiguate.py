@@ -21,7 +21,7 @@ from whichsense.types import Candidate, Case, Reading
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
-    from whichsense.models.llm.client import Endpoint
+    from whichsense.models.llm.endpoint import Endpoint
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class SeqDisambiguator(GeneratorStage):
         return disambiguated
 
     def _input(self, case: Case, answer: Candidate) -> list[list[int]]:
-        from whichsense.models.seq2seq.inputs import composed, rewriter_parts
+        from whichsense.models.seq2seq.formats import composed, rewriter_parts
 
         options = self.generator.options
         others = []
@@ -144,7 +144,7 @@ class FirstRewriter(GeneratorStage):
     def rewrite(self, questions: Sequence[str]) -> list[list[str]]:
         """The readings that the model thinks of, as questions; the question itself where it thinks of none."""
         from whichsense.models.seq2seq.decoding import Search
-        from whichsense.models.seq2seq.inputs import composed
+        from whichsense.models.seq2seq.formats import composed
 
         codec, form = self.generator.codec, self.generator.form
         inputs = []
@@ -170,8 +170,8 @@ class CompactDisambiguator:
     compact: Compact
 
     def disambiguate(self, cases: Sequence[Case]) -> list[Case]:
-        from whichsense.models.compact.people import readings as for_people
-        from whichsense.models.compact.rewrite.resolving import rewrite_answers
+        from whichsense.models.compact import people as for_people
+        from whichsense.models.compact.rewriting import rewrite_answers
 
         disambiguated = []
         for case in cases:
@@ -198,7 +198,7 @@ class LLMDisambiguator:
 
     def disambiguate(self, cases: Sequence[Case]) -> list[Case]:
         from whichsense.models.llm.talk import think
-        from whichsense.models.llm.thinking.rewriting import rewrite_answers
+        from whichsense.models.llm.thinking import rewrite_answers
 
         thought = partial(rewrite_answers, compact=self.compact)
         instead = CompactDisambiguator(self.compact).disambiguate

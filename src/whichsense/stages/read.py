@@ -20,13 +20,12 @@ from whichsense.providers import (
     build_stage,
     endpoint,
 )
-from whichsense.text.spans import spans_of
-from whichsense.text.words import normalize
+from whichsense.text.words import normalize, spans_of
 from whichsense.types import Candidate, Case, Hit, Span
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
-    from whichsense.models.llm.client import Endpoint
+    from whichsense.models.llm.endpoint import Endpoint
     from whichsense.models.seq2seq.decoding import Output
 
 
@@ -49,7 +48,7 @@ class SeqReader(GeneratorStage):
     ) -> list[Case]:
         """The same, where the model must begin with a known answer of each question (co-training)."""
         from whichsense.models.seq2seq.decoding import Search
-        from whichsense.models.seq2seq.inputs import composed
+        from whichsense.models.seq2seq.formats import composed
 
         codec, form = self.generator.codec, self.generator.form
         inputs = []
@@ -101,15 +100,15 @@ class ExtractiveReader:
 
     @cached_property
     def _parts(self) -> tuple[Any, Any]:
-        from whichsense.models.bert import cross_encoder
+        from whichsense.models.bert import encoders
 
-        return cross_encoder.load_cross_encoder(
+        return encoders.load_cross_encoder(
             self.model, "extractive-reader", reads=True, device=self.device
         )
 
     @cached_property
     def _options(self) -> Mapping[str, Any]:
-        from whichsense.models.bert.saved import described
+        from whichsense.models.bert.inputs import described
 
         return described(self.model, "extractive-reader").options
 
@@ -121,7 +120,7 @@ class ExtractiveReader:
         return read
 
     def _answers(self, case: Case) -> tuple[Candidate, ...]:
-        from whichsense.models.bert.span_reader import (
+        from whichsense.models.bert.encoders import (
             LONGEST_ANSWER,
             find_answers,
             over_threshold,
@@ -181,8 +180,8 @@ class CompactReader:
     compact: Compact
 
     def read(self, cases: Sequence[Case]) -> list[Case]:
-        from whichsense.models.compact.people.readings import choose_answers
-        from whichsense.models.compact.rewrite.resolving import candidates_of
+        from whichsense.models.compact.people import choose_answers
+        from whichsense.models.compact.rewriting import candidates_of
 
         read = []
         for case in cases:
@@ -208,7 +207,7 @@ class LLMReader:
 
     def read(self, cases: Sequence[Case]) -> list[Case]:
         from whichsense.models.llm.talk import think
-        from whichsense.models.llm.thinking.reading import read_answers
+        from whichsense.models.llm.thinking import read_answers
 
         thought = partial(read_answers, compact=self.compact)
         instead = CompactReader(self.compact).read
@@ -227,7 +226,7 @@ class DocumentReader:
     """Documents are about the same thing where they share this part of the shorter one's content words."""
 
     def read(self, cases: Sequence[Case]) -> list[Case]:
-        from whichsense.models.compact.documents import read_each
+        from whichsense.models.compact.text_reader import read_each
 
         read = []
         for case in cases:

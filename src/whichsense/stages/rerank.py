@@ -25,9 +25,9 @@ class CrossEncoderReranker:
 
     @cached_property
     def _parts(self) -> tuple[Any, Any]:
-        from whichsense.models.bert import cross_encoder
+        from whichsense.models.bert import encoders
 
-        return cross_encoder.load_cross_encoder(
+        return encoders.load_cross_encoder(
             self.model, "reranker", reads=False, device=self.device
         )
 
@@ -35,7 +35,7 @@ class CrossEncoderReranker:
         return [replace(case, hits=self._rank(case)) for case in cases]
 
     def _rank(self, case: Case) -> tuple[Hit, ...]:
-        from whichsense.models.bert.cross_encoder import relevances
+        from whichsense.models.bert.encoders import relevances
 
         passages = [hit.passage for hit in case.hits]
         scores = relevances(*self._parts, case.question, passages)
@@ -56,15 +56,15 @@ class JointReranker:
 
     @cached_property
     def _parts(self) -> tuple[Any, Any]:
-        from whichsense.models.bert import joint
+        from whichsense.models.bert import encoders
 
-        return joint.load_joint(self.model, self.device)
+        return encoders.load_joint(self.model, self.device)
 
     def rerank(self, cases: Sequence[Case]) -> list[Case]:
         return [replace(case, hits=self._pick(case)) for case in cases]
 
     def _pick(self, case: Case) -> tuple[Hit, ...]:
-        from whichsense.models.bert.joint import picked_order
+        from whichsense.models.bert.encoders import picked_order
 
         passages = [hit.passage for hit in case.hits]
         order = picked_order(*self._parts, case.question, passages, self.picks)

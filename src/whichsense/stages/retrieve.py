@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from whichsense.index.shards.gather import missing_note
+from whichsense.index.shards import missing_note
 from whichsense.protocols import Searchable
 from whichsense.types import Case, Method
 

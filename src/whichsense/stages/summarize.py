@@ -17,14 +17,12 @@ from whichsense.providers import (
     GeneratorStage,
     endpoint,
 )
-from whichsense.text.function_words import SUMMARY_STOP_WORDS
-from whichsense.text.sentences import sentences
-from whichsense.text.words import words
+from whichsense.text.words import SUMMARY_STOP_WORDS, sentences, words
 from whichsense.types import Case, Citation, LongAnswer, Passage, Reading
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
-    from whichsense.models.llm.client import Endpoint
+    from whichsense.models.llm.endpoint import Endpoint
     from whichsense.models.llm.talk import Talk
 
 _SUPPORTED_OVER = 0.5
@@ -51,7 +49,7 @@ class SeqSummarizer(GeneratorStage):
     def write(self, inputs: Sequence[str]) -> list[str]:
         """Long answers for inputs in the model's own format."""
         from whichsense.models.seq2seq.decoding import Search
-        from whichsense.models.seq2seq.inputs import plain
+        from whichsense.models.seq2seq.formats import plain
 
         codec, form = self.generator.codec, self.generator.form
         tokens = [plain(codec, text, form.input_tokens) for text in inputs]
@@ -107,7 +105,7 @@ class LLMSummarizer:
         return think(self.endpoint, "summarize", cases, self._write, instead)
 
     def _write(self, talk: Talk, case: Case) -> Case:
-        from whichsense.models.llm.thinking.explaining import left_out, write_supported
+        from whichsense.models.llm.wording import left_out, write_supported
 
         if not case.readings:
             return replace(case, long_answer=None)
@@ -140,7 +138,7 @@ class LLMSummarizer:
         self, citation: Citation, passages: Sequence[Passage]
     ) -> Citation | None:
         """A sentence with the passages that support it, its own or, where it cites none, others; None without any."""
-        from whichsense.models.compact.support.judge import SupportJudge
+        from whichsense.models.compact.support_judge import SupportJudge
 
         judge = self.support or SupportJudge(self.compact.model)
         cited = citation.passages or supporting(citation.sentence, passages)
@@ -168,7 +166,7 @@ class CompactSummarizer:
     most: int = 100
 
     def summarize(self, cases: Sequence[Case]) -> list[Case]:
-        from whichsense.models.compact.story.composing import Length, write_story
+        from whichsense.models.compact.story import Length, write_story
 
         length = Length(self.least, self.most)
         summarized = []
@@ -180,7 +178,7 @@ class CompactSummarizer:
     @cached_property
     def _support(self) -> Support:
         """The judge of the weights, or word overlap where they have none."""
-        from whichsense.models.compact.support.judge import (
+        from whichsense.models.compact.support_judge import (
             NETS,
             SupportJudge,
             WordOverlap,

@@ -23,7 +23,7 @@ from whichsense.types import Case, Reading
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
-    from whichsense.models.llm.client import Endpoint
+    from whichsense.models.llm.endpoint import Endpoint
 
 Gold = TypeVar("Gold")
 REFUEL_THRESHOLD = -6.1
@@ -50,7 +50,7 @@ class LMVerifier(GeneratorStage):
 
     def score(self, cases: Sequence[Case]) -> list[Case]:
         """All readings of each case with their scores, each answer once, most likely first."""
-        from whichsense.models.seq2seq.inputs import composed
+        from whichsense.models.seq2seq.formats import composed
 
         codec, form = self.generator.codec, self.generator.form
         # Readings with the same rewrite are answers to one question: it is encoded once for all of them.
@@ -171,8 +171,8 @@ class CompactVerifier:
     compact: Compact
 
     def verify(self, cases: Sequence[Case]) -> list[Case]:
-        from whichsense.models.compact.people.readings import split_probable
-        from whichsense.models.compact.rewrite.resolving import verify_readings
+        from whichsense.models.compact.people import split_probable
+        from whichsense.models.compact.rewriting import verify_readings
 
         verified = []
         for case in cases:
@@ -203,7 +203,7 @@ class LLMVerifier:
 
     def verify(self, cases: Sequence[Case]) -> list[Case]:
         from whichsense.models.llm.talk import think
-        from whichsense.models.llm.thinking.verifying import verify_readings
+        from whichsense.models.llm.thinking import verify_readings
 
         thought = partial(verify_readings, compact=self.compact)
         instead = CompactVerifier(self.compact).verify

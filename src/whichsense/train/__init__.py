@@ -1,6 +1,6 @@
 """Training: one loop for every model, and a task for each of them.
 
-A task has the verbs of `whichsense.train.loop.task.Task`, for one kind of model and one kind of batch:
+A task has the verbs of `whichsense.train.task.Task`, for one kind of model and one kind of batch:
 
     class Fit(Task[nn.Linear, Tensor]):
         metric, higher_is_better = "accuracy", True        # this key of evaluate() selects the best model
@@ -25,7 +25,7 @@ checkpoints, exact resume, logs, early stopping, Ctrl-C. Three rules keep resumi
 
 To train it from a recipe, put the task into a module of `whichsense.train` with `SPEC = TaskSpec(FitOptions, Fit)`
 (`FitOptions`: a frozen dataclass of the recipe's tables other than `[train]`), and name the module in
-`whichsense.train.recipes.catalog`.
+`whichsense.train.recipes`.
 """
 
 from whichsense.errors import require

@@ -15,20 +15,18 @@ transformers = pytest.importorskip("transformers")
 
 from whichsense.errors import BadInput
 from whichsense.models.bases import load_base, load_tokenizer
-from whichsense.models.bert import (
-    cross_encoder,
-    detector,
-    dual_encoder,
-    joint,
-    published,
-    running,
-    saved,
+from whichsense.models.bert import encoders
+from whichsense.models.bert import inputs as inputs_module
+from whichsense.models.bert import inputs as inputs_module_
+from whichsense.models.bert.encoders import (
+    CrossEncoder,
+    find_answers,
+    over_threshold,
+    relevances,
 )
-from whichsense.models.bert.cross_encoder import CrossEncoder, relevances
 from whichsense.models.bert.inputs import Inputs, by_length
-from whichsense.models.bert.span_reader import find_answers, over_threshold
 from whichsense.stages.read import ExtractiveReader
-from whichsense.train.tiny.encoders import located
+from whichsense.train.tiny import located
 from whichsense.types import Candidate, Case, Hit, Passage
 
 PASSAGES = [
@@ -53,7 +51,7 @@ def inputs() -> Inputs:
 
 def seeded(seed: int = 0) -> Any:
     torch.manual_seed(seed)
-    return saved.encoder(located("tiny-bert"))
+    return inputs_module_.encoder(located("tiny-bert"))
 
 
 def test_rows_hold_question_title_and_text(inputs: Inputs) -> None:
@@ -108,7 +106,7 @@ def test_relevance_one_by_one_equals_batched(
         together == pytest.approx(alone, abs=1e-5)
         and len(set(map(str, together[:4]))) == 4
     )
-    monkeypatch.setattr(running, "_CPU_TOKENS", 60)
+    monkeypatch.setattr(inputs_module, "_CPU_TOKENS", 60)
     assert relevances(model, inputs, QUESTION, PASSAGES * 3) == pytest.approx(
         alone, abs=1e-5
     )
@@ -121,7 +119,7 @@ def test_spans_one_batch_equals_many(
     model = CrossEncoder(seeded(), reads=True)
     torch.nn.init.normal_(model.span.weight)  # type: ignore[union-attr]
     found = find_answers(model, inputs, QUESTION, PASSAGES)
-    monkeypatch.setattr(running, "_CPU_TOKENS", 1)
+    monkeypatch.setattr(inputs_module, "_CPU_TOKENS", 1)
     again = find_answers(model, inputs, QUESTION, PASSAGES)
     assert [one.answer for one in found] == [one.answer for one in again]
     assert [one.score for one in found] == pytest.approx(
@@ -182,13 +180,13 @@ def test_scores_are_computed_in_full_under_bf16(inputs: Inputs) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         rounded, kept = (
             questions @ passages.T,
-            dual_encoder.similarity(questions, passages),
+            encoders.similarity(questions, passages),
         )
     assert torch.equal(kept, questions @ passages.T) and not torch.allclose(
         rounded.float(), kept, atol=1e-3
     )
-    model = joint.PassagePointer(seeded(), layers=1, heads=4, most=4).eval()
-    row = running.padded(
+    model = encoders.PassagePointer(seeded(), layers=1, heads=4, most=4).eval()
+    row = inputs_module.padded(
         inputs.pairs(QUESTION, PASSAGES), inputs.tokenizer.pad_token_id
     )
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
@@ -208,7 +206,7 @@ def test_threshold() -> None:
 
 def test_joint_picks_do_not_depend_on_later_ones(inputs: Inputs) -> None:
     torch.manual_seed(0)
-    model = joint.PassagePointer(seeded(), layers=2, heads=4, most=4).eval()
+    model = encoders.PassagePointer(seeded(), layers=2, heads=4, most=4).eval()
     vectors, relevance = torch.randn(2, 5, 64), torch.randn(2, 5)
     present = torch.tensor([[True] * 5, [True, True, True, False, False]])
     whole = model.next_scores(
@@ -227,29 +225,29 @@ def test_joint_picks_do_not_depend_on_later_ones(inputs: Inputs) -> None:
     # Another history, another score: that is what makes the choice a joint one.
     other = model.next_scores(vectors, relevance, present, torch.tensor([[3], [0]]))
     assert not torch.allclose(other[0, 1, 4], whole[0, 1, 4])
-    order = joint.picked_order(model, inputs, QUESTION, PASSAGES, picks=2)
+    order = encoders.picked_order(model, inputs, QUESTION, PASSAGES, picks=2)
     assert (
         sorted(place for place, _ in order) == [0, 1, 2, 3]
-        and joint.picked_order(model, inputs, "q", [], 2) == []
+        and encoders.picked_order(model, inputs, "q", [], 2) == []
     )
 
 
 def test_detector_reads_passages(inputs: Inputs) -> None:
-    model = detector.AmbiguityClassifier(seeded())
+    model = encoders.AmbiguityClassifier(seeded())
     alone, beside = (
-        detector.detector_row(inputs, QUESTION, passages)
+        encoders.detector_row(inputs, QUESTION, passages)
         for passages in ((), PASSAGES[:2])
     )
     assert len(alone) < len(beside) and beside.ids[: len(alone)] == alone.ids
-    together = detector.probabilities(model, inputs, [alone, beside])
+    together = encoders.probabilities(model, inputs, [alone, beside])
     assert together == pytest.approx(
-        [detector.probabilities(model, inputs, [row])[0] for row in (alone, beside)],
+        [encoders.probabilities(model, inputs, [row])[0] for row in (alone, beside)],
         abs=1e-5,
     )
 
 
 def test_cosine_ranks_as_the_inner_product(tmp_path: Path, inputs: Inputs) -> None:
-    model = dual_encoder.DualEncoder(seeded(0), seeded(1))
+    model = encoders.DualEncoder(seeded(0), seeded(1))
     for tower, factor in ((model.question, 1.0), (model.passage, 2.0)):
         with torch.no_grad():
             tower.encoder.layer[-1].output.LayerNorm.weight.mul_(factor).add_(
@@ -259,16 +257,16 @@ def test_cosine_ranks_as_the_inner_product(tmp_path: Path, inputs: Inputs) -> No
         (f"title {n}", f"{word} sand dune film novel " * (n % 5 + 1))
         for n, word in enumerate("abcdefghij")
     ]
-    dual_encoder.save(tmp_path, model, inputs, texts)
-    encoder = dual_encoder.DPR(str(tmp_path))
+    encoders.save(tmp_path, model, inputs, texts)
+    encoder = encoders.DPR(str(tmp_path))
     passages = encoder.encode_passages([f"{title}\n{text}" for title, text in texts])
     questions = encoder.encode_questions([QUESTION, "sand?", "Which film?"])
     assert passages.shape == (10, 65) == (10, encoder.dimensions)
     assert np.allclose(np.linalg.norm(passages, axis=1), 1, atol=1e-5)
     assert np.allclose(np.linalg.norm(questions, axis=1), 1, atol=1e-5)
     pad = inputs.tokenizer.pad_token_id
-    plain = dual_encoder.encode(model, "passage", inputs.passages(texts), pad)
-    asked = dual_encoder.encode(
+    plain = encoders.encode(model, "passage", inputs.passages(texts), pad)
+    asked = encoders.encode(
         model, "question", inputs.single([QUESTION, "sand?", "Which film?"]), pad
     )
     assert (
@@ -315,13 +313,13 @@ def test_published_dpr_retriever_of_facebook_research(tmp_path: Path) -> None:
         tmp_path / "bert-base-encoder.cp",
     )
     base = located("tiny-bert")
-    made = published.import_retriever(
+    made = encoders.import_retriever(
         [tmp_path / "bert-base-encoder.cp"],
         base,
         tmp_path / "made",
         [(p.title, p.text) for p in PASSAGES],
     )
-    model, _, longest = dual_encoder.load_dual_encoder(made)
+    model, _, longest = encoders.load_dual_encoder(made)
     assert longest > 0
     assert torch.equal(
         model.passage.embeddings.word_embeddings.weight,
@@ -332,7 +330,7 @@ def test_published_dpr_retriever_of_facebook_research(tmp_path: Path) -> None:
         question.embeddings.word_embeddings.weight,
     )
     with pytest.raises(BadInput, match="not a DPR checkpoint of this kind"):
-        published.import_reader(
+        encoders.import_reader(
             tmp_path / "bert-base-encoder.cp", base, tmp_path / "reader"
         )
 
@@ -353,19 +351,19 @@ def test_published_dpr_retriever_of_the_hub(tmp_path: Path) -> None:
     ):
         towers.append(kind(config).eval())
         towers[-1].save_pretrained(tmp_path / name)
-    made = published.import_retriever(
+    made = encoders.import_retriever(
         [tmp_path / "question", tmp_path / "passage"],
         located("tiny-bert"),
         tmp_path / "made",
         [("a", "b")],
     )
-    model, inputs, _ = dual_encoder.load_dual_encoder(made)
+    model, inputs, _ = encoders.load_dual_encoder(made)
     row = inputs.single([QUESTION])[0]
     theirs = towers[0](input_ids=torch.tensor([row.ids])).pooler_output
-    ours = dual_encoder.encode(model, "question", [row], inputs.tokenizer.pad_token_id)
+    ours = encoders.encode(model, "question", [row], inputs.tokenizer.pad_token_id)
     assert np.allclose(ours, theirs.detach().numpy(), atol=1e-5)
     with pytest.raises(BadInput, match="both towers"):
-        published.import_retriever(
+        encoders.import_retriever(
             [tmp_path / "question"],
             located("tiny-bert"),
             tmp_path / "half",
@@ -397,12 +395,10 @@ def test_published_dpr_reader_of_the_hub(tmp_path: Path) -> None:
     )
     theirs = transformers.DPRReader(config).eval()
     theirs.save_pretrained(tmp_path / "theirs")
-    made = published.import_reader(
+    made = encoders.import_reader(
         tmp_path / "theirs", located("tiny-bert"), tmp_path / "made", longest=48
     )
-    model, inputs = cross_encoder.load_cross_encoder(
-        made, "extractive-reader", reads=True
-    )
+    model, inputs = encoders.load_cross_encoder(made, "extractive-reader", reads=True)
     row = inputs.pairs(QUESTION, PASSAGES[:1])[0]
     asked = {
         "input_ids": torch.tensor([row.ids]),
@@ -424,7 +420,7 @@ def test_published_dpr_reader_of_the_hub(tmp_path: Path) -> None:
 
 def test_folders_of_another_kind_are_told(tmp_path: Path, inputs: Inputs) -> None:
     model = CrossEncoder(seeded(), reads=False)
-    saved.save(
+    inputs_module_.save(
         tmp_path, model, inputs, task="reranker", config=model.config, options={}
     )
     with pytest.raises(
@@ -432,9 +428,9 @@ def test_folders_of_another_kind_are_told(tmp_path: Path, inputs: Inputs) -> Non
     ):
         ExtractiveReader(tmp_path).read([Case(QUESTION)])
     with pytest.raises(BadInput, match="no trained model"):
-        cross_encoder.load_cross_encoder(tmp_path / "none", "reranker", reads=False)
+        encoders.load_cross_encoder(tmp_path / "none", "reranker", reads=False)
     with pytest.raises(BadInput, match="does not fit"):
-        cross_encoder.load_cross_encoder(tmp_path, "reranker", reads=True)
+        encoders.load_cross_encoder(tmp_path, "reranker", reads=True)
     about = json.loads((tmp_path / "bert.json").read_text())
     assert about == {"task": "reranker", "longest": 48, "options": {}}
 
@@ -514,9 +510,9 @@ def test_other_architectures(kind: str, tmp_path: Path) -> None:
         == "<s> who made dune ? </s> </s> dune </s> frank herbert wrote dune </s>".split()
     )
     assert set(row.segments) == {0}
-    model = CrossEncoder(saved.encoder(tmp_path / "base"), reads=True)
+    model = CrossEncoder(inputs_module_.encoder(tmp_path / "base"), reads=True)
     scores = relevances(model, inputs, "who made dune ?", PASSAGES)
-    saved.save(
+    inputs_module_.save(
         tmp_path / "ours",
         model,
         inputs,
@@ -524,7 +520,7 @@ def test_other_architectures(kind: str, tmp_path: Path) -> None:
         config=model.config,
         options={},
     )
-    again, read_inputs = cross_encoder.load_cross_encoder(
+    again, read_inputs = encoders.load_cross_encoder(
         tmp_path / "ours", "reranker", reads=True
     )
     assert relevances(again, read_inputs, "who made dune ?", PASSAGES) == pytest.approx(

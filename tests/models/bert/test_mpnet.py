@@ -11,11 +11,14 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
-from whichsense.models.bert import saved
-from whichsense.models.bert.cross_encoder import CrossEncoder, load_cross_encoder
+from whichsense.models.bert import inputs as inputs_module
+from whichsense.models.bert.encoders import (
+    CrossEncoder,
+    find_answers,
+    load_cross_encoder,
+)
 from whichsense.models.bert.inputs import Inputs, padded
-from whichsense.models.bert.span_reader import find_answers
-from whichsense.train.tiny.encoders import wordpiece
+from whichsense.train.tiny import wordpiece
 from whichsense.types import Passage
 
 PASSAGES = [
@@ -67,7 +70,7 @@ def test_rows_do_not_depend_on_each_other(parts: tuple[Any, Inputs]) -> None:
 
 def test_saved_and_opened(parts: tuple[Any, Inputs], tmp_path: Path) -> None:
     model, inputs = parts
-    saved.save(
+    inputs_module.save(
         tmp_path,
         model,
         inputs,

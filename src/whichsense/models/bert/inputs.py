@@ -1,17 +1,28 @@
-"""An encoder's inputs: `[CLS] question [SEP] title [SEP] passage [SEP]`, with offsets in the passage's text."""
+"""Inputs of BERT-like encoders, how they run in batches, and how a trained one is saved."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import contextlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
 
+from whichsense.errors import BadInput, require
+from whichsense.files import read_json, write_atomically
+from whichsense.jobs.limits import check_limits
+from whichsense.models.bases import load_base, load_tokenizer
 from whichsense.types import Passage
+
+# An encoder's inputs: `[CLS] question [SEP] title [SEP] passage [SEP]`, with offsets in the passage's
+# text.
 
 _LONGEST_QUESTION = 64  # tokens
 _CACHE_SIZE = 8192  # texts: about 140 MB
@@ -215,3 +226,159 @@ def by_length(rows: Sequence[InputRow], tokens: int) -> Iterator[list[int]]:
         batch.append(place)
     if batch:
         yield batch
+
+
+# Inference: device, precision, batches.
+
+# Tokens in a batch, padding included: enough to keep the device busy, and within its memory.
+_CPU_TOKENS = 4096
+_GPU_TOKENS = 65_536
+
+
+def best_device() -> str:
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def _device_of(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
+
+
+def compile_layers(encoder: nn.Module, *arguments: Any, **options: Any) -> None:
+    """Compile layer by layer, in place. The layers are alike: one compilation serves all."""
+    for part in encoder.modules():
+        if not isinstance(part, nn.ModuleList):
+            continue
+        for layer in part:
+            layer.compile(*arguments, **options)
+
+
+def in_full(tensor: torch.Tensor) -> torch.autocast:
+    """A context in float32: bfloat16 is too coarse for scores that are compared."""
+    return torch.autocast(tensor.device.type, enabled=False)
+
+
+@contextlib.contextmanager
+def inference(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode, no gradients, bfloat16 on a GPU; the model's mode is restored afterwards.
+
+    A compiled model runs in eager mode: batches of all shapes would be compiled one after another.
+    """
+    training = model.training
+    kind = _device_of(model).type
+    model.eval()
+    eager = torch.compiler.set_stance("force_eager")
+    try:
+        with (
+            eager,
+            torch.inference_mode(),
+            torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"),
+        ):
+            yield
+    finally:
+        model.train(training)
+
+
+def outputs(
+    model: nn.Module, rows: Sequence[InputRow], pad: int
+) -> Iterator[tuple[list[int], Any]]:
+    """The model's outputs for rows, in batches of similar length: the numbers of the rows, and their output."""
+    device = _device_of(model)
+    most = _CPU_TOKENS if device.type == "cpu" else _GPU_TOKENS
+    for places in by_length(rows, most):
+        check_limits()
+        batch = padded([rows[place] for place in places], pad)
+        inputs = {name: tensor.to(device) for name, tensor in batch.items()}
+        yield places, model(inputs)
+
+
+# Model folders: an encoder's config, tokenizer and weights, with its trained heads.
+
+ABOUT = "bert.json"
+WEIGHTS = "model.safetensors"
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A folder, the task that its model was trained for, and that task's options."""
+
+    folder: Path
+    task: str
+    options: Mapping[str, Any]
+
+
+def encoder(base: str | Path) -> nn.Module:
+    """A pretrained encoder without a pooler: nothing here uses it."""
+    try:
+        model: nn.Module = load_base(base, add_pooling_layer=False)
+    except TypeError:  # the architecture has no pooler
+        model = load_base(base)
+    return model
+
+
+def save(
+    folder: Path,
+    model: nn.Module,
+    inputs: Inputs,
+    *,
+    task: str,
+    config: Any,
+    options: Mapping[str, Any],
+) -> None:
+    """Write a model's folder. `config` is the encoder's own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config.save_pretrained(folder)
+    inputs.tokenizer.save_pretrained(folder)
+    weights = {}
+    for name, tensor in model.state_dict().items():
+        weights[name] = tensor.detach().to("cpu").contiguous()
+    save_file(weights, folder / WEIGHTS)
+    about = {"task": task, "longest": inputs.longest, "options": dict(options)}
+    write_atomically(folder / ABOUT, json.dumps(about, indent=2) + "\n")
+
+
+def described(folder: str | Path, task: str = "") -> Described:
+    """Describe a folder. Reject one without a trained model, or with a model for another task."""
+    folder = Path(folder)
+    if not (folder / ABOUT).is_file():
+        raise BadInput(
+            f"'{folder}' holds no trained model: there is no {ABOUT}. Train one first: whichsense train …"
+        )
+    about = read_json(folder / ABOUT)
+    if task and about["task"] != task:
+        raise BadInput(
+            f"'{folder}' was trained as '{about['task']}', and '{task}' is needed here."
+        )
+    return Described(folder, about["task"], about["options"])
+
+
+def tokenizer_of(folder: Path) -> Inputs:
+    """The inputs that a folder's model was trained with."""
+    longest = int(read_json(folder / ABOUT)["longest"])
+    return Inputs(load_tokenizer(folder), longest)
+
+
+def empty_encoder(folder: Path) -> nn.Module:
+    """The encoder of a folder's config, without its weights."""
+    transformers = require("transformers", "train")
+    config = transformers.AutoConfig.from_pretrained(folder)
+    with torch.random.fork_rng():
+        try:
+            model: nn.Module = transformers.AutoModel.from_config(
+                config, add_pooling_layer=False
+            )
+        except TypeError:  # the architecture has no pooler
+            model = transformers.AutoModel.from_config(config)
+    return model.to(torch.float32)
+
+
+def fill(model: nn.Module, folder: Path) -> None:
+    """Load the trained weights of a folder into a model. Every name must fit."""
+    try:
+        model.load_state_dict(load_file(folder / WEIGHTS))
+    except (OSError, RuntimeError) as error:
+        why = str(error).strip().splitlines()[0]
+        raise BadInput(
+            f"'{folder / WEIGHTS}' does not fit its config: {why}. Train it again."
+        ) from None

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from whichsense.text.answers import same_answer
-from whichsense.text.function_words import SUMMARY_STOP_WORDS
-from whichsense.text.words import words
+from whichsense.text.words import SUMMARY_STOP_WORDS, words
 
 
 @dataclass(frozen=True, slots=True)

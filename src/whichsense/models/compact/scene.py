@@ -11,22 +11,20 @@ from functools import cached_property
 from pathlib import Path
 
 from whichsense.errors import WhichsenseError
-from whichsense.models.compact.encoder.inputs import answer_ids
-from whichsense.models.compact.encoder.lazy import once
-from whichsense.models.compact.encoder.runtime import WEIGHTS, CompactModel, Floats
-from whichsense.models.compact.label.labeller import LABEL, Labeller
-from whichsense.models.compact.reader import candidates
-from whichsense.models.compact.reader.candidates import Answer, Evidence
-from whichsense.models.compact.reading import (
-    encode_question,
-    log_search_scores,
-    read_hits,
+from whichsense.models.compact import candidates, scorer_features
+from whichsense.models.compact.candidates import Answer, Evidence
+from whichsense.models.compact.encoder import (
+    WEIGHTS,
+    CompactModel,
+    Floats,
+    answer_ids,
+    once,
 )
-from whichsense.models.compact.scorer import features
-from whichsense.models.compact.scorer.scorer import Judge, Scorer, chosen
-from whichsense.models.compact.scorer.trust import Trust
-from whichsense.models.compact.scorer.views import SceneView
-from whichsense.models.compact.writer.runtime import Writer
+from whichsense.models.compact.hits import encode_question, log_search_scores, read_hits
+from whichsense.models.compact.labeller import LABEL, Labeller
+from whichsense.models.compact.scorer import Judge, Scorer, Trust, chosen
+from whichsense.models.compact.scorer_features import SceneView
+from whichsense.models.compact.writer import Writer
 from whichsense.types import Case, Hit
 
 _KEEP = 20  # passages that go through all layers
@@ -205,7 +203,7 @@ class Scene:
             return []
         rows = []
         for place in range(len(self.answers)):
-            rows.append(features.of_answer(place, self.context))
+            rows.append(scorer_features.of_answer(place, self.context))
         return self.judge.answer.probabilities(rows)
 
     @cached_property
@@ -221,7 +219,9 @@ class Scene:
         scorer = self.compact.scorer
         if not self.answers:
             return scorer.in_small
-        return scorer.judge(features.of_corpus(self.context), self.compact.passages)
+        return scorer.judge(
+            scorer_features.of_corpus(self.context), self.compact.passages
+        )
 
     @property
     def is_small(self) -> bool:
@@ -261,7 +261,9 @@ class Scene:
         scorer = self.compact.scorer
         wording = scorer.wording(self.evidence.question)
         alone = scorer.impression(self.evidence.alone)
-        return features.of_question(self.context, self.probabilities, wording, alone)
+        return scorer_features.of_question(
+            self.context, self.probabilities, wording, alone
+        )
 
     def tokens(self, answer: str) -> list[int]:
         return answer_ids(self.compact.model.tokenizer, answer)

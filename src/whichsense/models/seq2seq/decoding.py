@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from whichsense.jobs.limits import check_limits
-from whichsense.models.seq2seq.batch import EncodedInputs, LayerWeights, SpecialTokens
 from whichsense.models.seq2seq.network import Network
+from whichsense.models.seq2seq.ragged import EncodedInputs, LayerWeights, SpecialTokens
 
 _FAR = -1e9  # below the score of any hypothesis
 

@@ -1,0 +1,360 @@
+"""A chat in the terminal: the session, what it shows, and keys that are typed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol
+
+import click
+
+from whichsense import conversation as talk
+from whichsense.cli.ask import format_case, format_readings, printable
+from whichsense.cli.explain import format_explanation
+from whichsense.conversation import AskingPolicy, Conversation
+from whichsense.conversation.turns import LONGEST_REPLY, save
+from whichsense.errors import BadInput, MissingStage, WhichsenseError, did_you_mean
+from whichsense.jobs.limits import Limits, stop_requested
+
+if TYPE_CHECKING:
+    from whichsense.conversation import Turn
+    from whichsense.pipeline import Pipeline
+    from whichsense.types import Clarification, Passage, Reading
+
+
+# A turn of a conversation as a person reads it.
+
+_WIDTH = 100
+_LONGEST_PASSAGE = 600
+_WAYS = "A number, a few words, several, “all” or “none”. An empty line shows every reading."
+
+
+def format_turn(conversation: Conversation) -> str:
+    """What the last turn shows."""
+    turn = conversation.last
+    blocks = _message(turn)
+    if turn.shown == "clarification" and turn.clarification is not None:
+        blocks.append(format_clarification(turn.clarification))
+    elif turn.shown == "nothing" and conversation.case is not None:
+        blocks.append(format_case(conversation.case).rstrip())
+    elif turn.shown == "explanation" and conversation.case is not None:
+        told = replace(conversation.case, long_answer=turn.long_answer)
+        blocks.append(format_explanation(told).rstrip())
+    elif turn.shown == "possible":
+        blocks.append("Merely possible:")
+    elif conversation.dependence:
+        blocks.append(conversation.dependence)
+    if turn.shown in ("answer", "readings", "possible"):
+        asked = conversation.case.question if conversation.case else ""
+        readings = format_readings(turn.readings, asked, is_tentative=turn.is_tentative)
+        blocks += [block.rstrip() for block in readings]
+    if conversation.case is not None:
+        blocks += [f"({printable(note)})" for note in conversation.case.notes]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _message(turn: Turn) -> list[str]:
+    if not turn.message:
+        return []
+    lines = []
+    for line in turn.message.splitlines():
+        lines.append(textwrap.fill(printable(line), _WIDTH, subsequent_indent="   "))
+    return ["\n".join(lines)]
+
+
+def format_clarification(clarification: Clarification) -> str:
+    """The question with its numbered options, and how to reply."""
+    lines = [click.style(f"{printable(clarification.lead)}?", bold=True)]
+    for number, option in enumerate(clarification.options, 1):
+        lines.append(f"{number:>3}. {printable(option.label)}")
+        if option.description:
+            about = printable(option.description)
+            short = textwrap.shorten(about, _WIDTH - 5, placeholder=" …")
+            lines.append(click.style(f"     {short}", dim=True))
+    return "\n".join([*lines, click.style(_WAYS, dim=True)])
+
+
+def format_sources(readings: tuple[Reading, ...]) -> str:
+    """The passages that the readings rest on, each once."""
+    passages: dict[str, Passage] = {}
+    for reading in readings:
+        for span in reading.evidence:
+            passages.setdefault(span.passage.id, span.passage)
+    if not passages:
+        return "There is no evidence to show."
+    blocks = []
+    for passage in passages.values():
+        title = click.style(printable(passage.title), bold=True)
+        body = " ".join(printable(passage.text).split())
+        short = textwrap.shorten(body, _LONGEST_PASSAGE, placeholder=" …")
+        indent = "  "
+        lines = textwrap.fill(
+            short, _WIDTH, initial_indent=indent, subsequent_indent=indent
+        )
+        blocks.append(f"{title}  [{printable(passage.id)}]\n{lines}")
+    return "\n\n".join(blocks) + "\n"
+
+
+# Lines from a person: from a terminal with history and the options under the arrow keys, or from a
+# pipe.
+
+_PROMPT = "› "
+_LONGEST_LINE = 4 * LONGEST_REPLY  # bytes; a character has at most four
+_LONGEST_HISTORY = 1_000  # lines
+
+
+class TooLong(Exception):
+    """A line that no reply can be."""
+
+
+def history_file() -> Path:
+    """In the folder of the user's state (XDG_STATE_HOME is honoured)."""
+    base = os.environ.get("XDG_STATE_HOME")
+    folder = Path(base) if base else Path.home() / ".local" / "state"
+    return folder / "whichsense" / "chat_history"
+
+
+def line_editor() -> ModuleType | None:
+    """Python's readline, where it was built with one."""
+    try:
+        import readline
+    except ImportError:
+        return None
+    return readline
+
+
+@dataclass
+class Terminal:
+    """Prompts for a line. The arrow keys walk through the options first, then through the history; Tab completes
+    options and commands."""
+
+    history: Path | None = None
+    words: Sequence[str] = ()
+    """What Tab completes beside the options."""
+    _options: Sequence[str] = field(default=(), init=False)
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Terminal]:
+        editor = line_editor()
+        if editor is None:
+            yield self
+            return
+        editor.set_auto_history(False)
+        editor.set_completer(self._complete)
+        editor.set_completer_delims("")
+        is_libedit = "libedit" in (editor.__doc__ or "")
+        editor.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
+        if self.history is not None:
+            with contextlib.suppress(OSError):
+                editor.read_history_file(self.history)
+        try:
+            yield self
+        finally:
+            self._save(editor)
+
+    def read(self, options: Sequence[str]) -> str | None:
+        """One line; None at the end of input. `options` are offered by the arrow keys."""
+        editor = line_editor()
+        self._options = options
+        before = editor.get_current_history_length() if editor else 0
+        if editor:
+            # The first option is the latest of the history: one key up.
+            for option in reversed(options):
+                editor.add_history(option)
+        try:
+            line = input(_PROMPT)
+        except EOFError:
+            return None
+        finally:
+            if editor:
+                for place in range(editor.get_current_history_length(), before, -1):
+                    editor.remove_history_item(place - 1)
+        if editor and line.strip():
+            editor.add_history(line)
+        return line
+
+    def _complete(self, text: str, state: int) -> str | None:
+        known = [*self._options, *self.words]
+        fitting = [word for word in known if word.lower().startswith(text.lower())]
+        return fitting[state] if state < len(fitting) else None
+
+    def _save(self, editor: ModuleType) -> None:
+        if self.history is None:
+            return
+        try:
+            self.history.parent.mkdir(parents=True, exist_ok=True)
+            editor.set_history_length(_LONGEST_HISTORY)
+            self.history.touch(mode=0o600)
+            editor.write_history_file(self.history)
+        except OSError as error:
+            click.echo(f"The history was not saved: {error}.", err=True)
+
+
+@dataclass(frozen=True)
+class Pipe:
+    """One line of standard input after the other."""
+
+    def read(self, options: Sequence[str]) -> str | None:
+        """One line, whatever its encoding; None at the end of input. Raises `TooLong`."""
+        stream = sys.stdin.buffer
+        line = stream.readline(_LONGEST_LINE)
+        if not line:
+            return None
+        if len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
+            while line and not line.endswith(b"\n"):
+                line = stream.readline(_LONGEST_LINE)
+            raise TooLong
+        return line.decode("utf-8", "replace").rstrip("\r\n")
+
+
+# The loop of a chat: a line, a turn, what it shows; and the commands that begin with a slash.
+
+COMMANDS = {
+    "/readings": "every reading of the question that is shown",
+    "/all": "those that are merely possible, too",
+    "/sources": "the passages behind what was shown last",
+    "/explain": "the whole story in one paragraph, with sources",
+    "/new": "forget the conversation and begin anew",
+    "/save FILE": "save the conversation; --resume FILE goes on with it",
+    "/help": "this list",
+    "/quit": "leave",
+}
+
+
+class Input(Protocol):
+    """Where lines come from."""
+
+    def read(self, options: Sequence[str]) -> str | None: ...
+
+
+@dataclass
+class Session:
+    """A conversation with a person at a terminal or behind a pipe."""
+
+    pipeline: Pipeline
+    source: Input
+    policy: AskingPolicy
+    timeout: float | None = None
+    conversation: Conversation = field(default_factory=Conversation.new)
+
+    def greet(self) -> None:
+        """Show where a resumed conversation stands."""
+        if self.conversation.turns:
+            click.echo(f"\n{format_turn(self.conversation)}")
+
+    def run(self) -> None:
+        """Until /quit, the end of input, or a second Ctrl-C in a row at the prompt."""
+        interrupted = False
+        while True:
+            try:
+                line = self.source.read(self._options())
+            except TooLong:
+                click.echo(f"error: {self._too_long()}", err=True)
+                continue
+            except KeyboardInterrupt:
+                if interrupted:
+                    click.echo()
+                    return
+                interrupted = True
+                click.echo("\nCtrl-C once more, or /quit, leaves.")
+                continue
+            interrupted = False
+            if line is None or line.strip() == "/quit":
+                return
+            self._take(line.strip())
+
+    def _take(self, line: str) -> None:
+        """One line. What goes wrong is told, and the conversation stays as it was."""
+        try:
+            if line.startswith("/"):
+                self._obey(line)
+            elif line or self._is_pending():
+                self._advance(lambda limits: self._reply(line, limits))
+        except KeyboardInterrupt:
+            click.echo("\nStopped.")
+        except WhichsenseError as error:
+            click.echo(f"error: {error}", err=True)
+
+    def _reply(self, line: str, limits: Limits) -> Conversation:
+        return talk.reply(
+            self.pipeline, self.conversation, line, policy=self.policy, limits=limits
+        )
+
+    def _advance(self, verb: Callable[[Limits], Conversation]) -> None:
+        """The next turn, which Ctrl-C stops."""
+        with stop_requested() as is_stopped:
+            advanced = verb(Limits.of(self.timeout, is_stopped))
+            stopped = is_stopped()
+        if stopped:
+            click.echo("Stopped.")
+            return
+        self.conversation = advanced
+        click.echo(f"\n{format_turn(advanced)}")
+
+    def _obey(self, line: str) -> None:
+        name, _, argument = line.partition(" ")
+        verbs: dict[str, Callable[[], None]] = {
+            "/readings": self._show_readings,
+            "/all": self._show_all,
+            "/sources": self._show_sources,
+            "/explain": self._explain,
+            "/new": self._start_anew,
+            "/save": lambda: self._save(argument.strip()),
+            "/help": self._help,
+        }
+        if name not in verbs:
+            raise BadInput(f"No command '{name[:40]}'. {did_you_mean(name, verbs)}")
+        verbs[name]()
+
+    def _show_readings(self) -> None:
+        self._advance(lambda limits: talk.show_readings(self.conversation))
+
+    def _show_all(self) -> None:
+        if self.conversation.case is None:
+            raise BadInput("Nothing was asked yet. Begin with a question.")
+        click.echo(f"\n{format_case(self.conversation.case, show_possible=True)}")
+
+    def _show_sources(self) -> None:
+        click.echo(f"\n{format_sources(self.conversation.evident)}")
+
+    def _explain(self) -> None:
+        try:
+            self._advance(lambda limits: talk.explain(self.pipeline, self.conversation))
+        except MissingStage:
+            raise MissingStage(
+                "There is no summarizer here, so nothing can be explained. Try /readings."
+            ) from None
+
+    def _start_anew(self) -> None:
+        self.conversation = Conversation.new()
+        click.echo("A new conversation.\n")
+
+    def _save(self, path: str) -> None:
+        if not path:
+            raise BadInput("Where to? Write /save FILE.")
+        save(self.conversation, Path(path).expanduser())
+        click.echo(f"Saved: {path}\n")
+
+    def _help(self) -> None:
+        width = max(map(len, COMMANDS))
+        lines = [f"  {name:<{width}}  {about}" for name, about in COMMANDS.items()]
+        click.echo("\n".join(["", *lines, ""]))
+
+    def _options(self) -> list[str]:
+        clarification = self.conversation.clarification
+        if clarification is None or not self._is_pending():
+            return []
+        return [option.label for option in clarification.options]
+
+    def _is_pending(self) -> bool:
+        return bool(self.conversation.turns) and self.conversation.last.pending
+
+    @staticmethod
+    def _too_long() -> str:
+        return f"A reply may have at most {LONGEST_REPLY:,} characters."

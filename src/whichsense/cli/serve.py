@@ -1,0 +1,431 @@
+"""whichsense serve, mcp, keys and traces: the service, who may ask it, and what it was asked."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from whichsense.cli.ask import format_case, printable
+from whichsense.cli.evidence import (
+    cluster_option,
+    evidence_options,
+    named_method,
+    open_evidence,
+    service_options,
+    state_option,
+    stored_index,
+    system_option,
+)
+from whichsense.errors import BadInput, require
+from whichsense.serve.settings import SCOPES, ApiKey, KeyFile, state_folder
+from whichsense.serve.state import FILE, Conversations, Traces
+
+# whichsense serve: the HTTP service over an index.
+
+
+@click.command()
+@evidence_options
+@cluster_option
+@click.option(
+    "--replicas",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="With --cluster: actors of each shard, of which a slow or lost one is not waited for.",
+)
+@system_option("Serve")
+@click.option(
+    "--compare",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE.toml",
+    help="Also serve this system, to compare answers side by side at /compare. Repeatable.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen at. One that other machines reach needs an API key.",
+)
+@click.option(
+    "--port",
+    default=8000,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port to listen at; 0 takes a free one.",
+)
+@click.option(
+    "--workers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="Processes, each with its own models.",
+)
+@click.option(
+    "--parallel",
+    default=2,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="Questions that each worker answers at once.",
+)
+@click.option(
+    "--queue",
+    default=64,
+    show_default=True,
+    type=click.IntRange(0, 10_000),
+    help="Questions that may wait in each worker. One more is refused with 429.",
+)
+@service_options(threads=1)
+@click.option(
+    "--recall",
+    default=32,
+    show_default=True,
+    type=click.IntRange(0, 100_000),
+    metavar="MB",
+    help="Memory of each worker for searches that were answered before.",
+)
+@click.option(
+    "--host-name",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Name under which this machine may be asked, beside localhost. Repeatable.",
+)
+@click.option(
+    "--allow-origin",
+    "origins",
+    multiple=True,
+    metavar="ORIGIN",
+    help="Site whose pages may ask, such as https://example.org. Repeatable.",
+)
+def command(
+    folder: Path | None,
+    method: str | None,
+    cluster: str | None,
+    replicas: int,
+    system: Path | None,
+    compare: tuple[Path, ...],
+    host: str,
+    port: int,
+    workers: int,
+    parallel: int,
+    threshold: float | None,
+    threads: int,
+    queue: int,
+    deadline: float,
+    recall: int,
+    state: Path | None,
+    no_traces: bool,
+    hosts: tuple[str, ...],
+    origins: tuple[str, ...],
+) -> None:
+    """Serve an index over HTTP: /v1/ask, /v1/search and the rest of /openapi.json.
+
+    An API key in the environment variable WHICHSENSE_API_KEY is accepted beside those of whichsense keys.
+    """
+    require("fastapi", "serve")
+    require("uvicorn", "serve")
+    from whichsense.serve.app import serve
+    from whichsense.serve.settings import ServiceSettings, state_folder
+
+    place = stored_index(folder) if cluster else None
+    if place is None:
+        index, _ = open_evidence(folder, method)
+        place = str(index.folder)
+    settings = ServiceSettings(
+        index=place,
+        cluster=cluster or "",
+        replicas=replicas,
+        system=str(system or "compact"),
+        compare=tuple(str(path) for path in compare),
+        method=named_method(method),
+        threshold=threshold,
+        host=host,
+        port=port,
+        workers=workers,
+        parallel=parallel,
+        threads=threads,
+        queue=queue,
+        deadline=deadline,
+        recall_bytes=recall * 2**20,
+        state=state or state_folder(),
+        traces=not no_traces,
+        hosts=hosts,
+        origins=origins,
+        api_key=os.environ.get("WHICHSENSE_API_KEY", ""),
+    )
+    index.close()
+    serve(settings, say=click.echo)
+
+
+# whichsense mcp: the service as tools of a model, over standard input and output.
+
+
+@click.command()
+@evidence_options
+@system_option()
+@service_options(threads=2)
+def mcp_command(
+    folder: Path | None,
+    method: str | None,
+    system: Path | None,
+    threshold: float | None,
+    threads: int,
+    deadline: float,
+    state: Path | None,
+    no_traces: bool,
+) -> None:
+    """Serve an index to the program that starts this one, by the Model Context Protocol over stdin and stdout.
+
+    Tools: ask, clarify, reply, explain, search, read. A program adds it as the command: whichsense mcp --index DIR
+    """
+    require("mcp", "serve")
+    require("fastapi", "serve")
+    from whichsense.serve.mcp import serve_stdio
+    from whichsense.serve.settings import ServiceSettings, state_folder
+
+    index, _ = open_evidence(folder, method)
+    settings = ServiceSettings(
+        index=str(index.folder),
+        system=str(system or "compact"),
+        method=named_method(method),
+        threshold=threshold,
+        threads=threads,
+        deadline=deadline,
+        state=state or state_folder(),
+        traces=not no_traces,
+    )
+    index.close()
+    if sys.stdin.isatty():
+        hint = "Waiting for a program that speaks MCP. Ctrl-C ends it."
+        click.echo(hint, err=True)
+    serve_stdio(settings)
+
+
+# whichsense keys: who may ask a service.
+
+
+@click.group(help="Make, list and revoke the API keys of a service.")
+def keys_command() -> None:
+    pass
+
+
+@keys_command.command()
+@click.argument("name")
+@click.option(
+    "--scope",
+    "scopes",
+    type=click.Choice(SCOPES),
+    multiple=True,
+    default=("ask",),
+    show_default=True,
+    help="What the key allows: to ask, or to see and change everything (write). Repeatable.",
+)
+@click.option(
+    "--rate",
+    type=click.IntRange(1, 1_000_000),
+    help="Requests a minute.  [default: the service's own]",
+)
+@state_option
+def add(
+    name: str, scopes: tuple[str, ...], rate: int | None, state: Path | None
+) -> None:
+    """Make a key for NAME and print it. It is kept as a hash and cannot be printed again."""
+    click.echo(KeyFile(state or state_folder()).add(name, scopes, rate))
+
+
+@keys_command.command(name="list")
+@state_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_keys(state: Path | None, as_json: bool) -> None:
+    """List all keys, revoked ones too."""
+    keys = list(KeyFile(state or state_folder()).keys().values())
+    if as_json:
+        click.echo(json.dumps([_row(key) for key in keys]))
+        return
+    for key in keys:
+        status = f"revoked {_day(key.revoked)}" if key.revoked else "active"
+        scopes = "+".join(key.scopes)
+        click.echo(f"{key.id}  {_day(key.created)}  {scopes:<10} {status}  {key.name}")
+    if not keys:
+        click.echo("There is no key. Make one: whichsense keys add NAME", err=True)
+
+
+def _row(key: ApiKey) -> dict[str, Any]:
+    """A key without its hash."""
+    return {
+        "id": key.id,
+        "name": key.name,
+        "scopes": key.scopes,
+        "rate": key.rate,
+        "created": _day(key.created),
+        "revoked": _day(key.revoked) if key.revoked else None,
+    }
+
+
+@keys_command.command()
+@click.argument("name", metavar="ID|NAME")
+@state_option
+def revoke(name: str, state: Path | None) -> None:
+    """Revoke the key with this id, or all keys of this name. Services that run refuse it at once."""
+    for key in KeyFile(state or state_folder()).revoke(name):
+        click.echo(f"revoked {key.id} ({key.name})")
+
+
+def _day(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).date().isoformat()
+
+
+# whichsense traces: what a service was asked, and what people said of its answers.
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+@click.group(help="List, show, export and delete the cases that a service has kept.")
+def traces_command() -> None:
+    pass
+
+
+@traces_command.command(name="list")
+@state_option
+@click.option(
+    "--limit",
+    default=20,
+    show_default=True,
+    type=click.IntRange(1, 100_000),
+    help="Newest cases to list.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_traces(state: Path | None, limit: int, as_json: bool) -> None:
+    """List what was asked, newest first, and how many cases were lost."""
+    traces = _open(state)
+    summaries = traces.summaries(limit)
+    gaps = traces.gaps()
+    traces.close()
+    if as_json:
+        table = {
+            "cases": [dataclasses.asdict(one) for one in summaries],
+            "gaps": [dataclasses.asdict(one) for one in gaps],
+        }
+        click.echo(json.dumps(table))
+        return
+    for one in summaries:
+        said = f"  +{one.up} -{one.down}" if one.up or one.down else ""
+        stopped = f"  [{one.stopped}]" if one.stopped else ""
+        counts = f"{one.seconds:6.2f} s  {one.readings} readings"
+        question = printable(one.question)
+        click.echo(f"{one.id}  {_time(one.at)}  {counts}{said}{stopped}  {question}")
+    for gap in gaps:
+        when = f"between {_time(gap.since)} and {_time(gap.until)}"
+        click.echo(f"{gap.lost} cases were lost {when}: {gap.reason}", err=True)
+
+
+@traces_command.command()
+@click.argument("case_id", metavar="ID")
+@state_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def show(case_id: str, state: Path | None, as_json: bool) -> None:
+    """Print one case and what was said of it."""
+    traces = _open(state)
+    case = traces.find(case_id)
+    feedback = traces.feedback(case_id)
+    traces.close()
+    if case is None:
+        raise BadInput(f"No case has the id '{case_id}'. See: whichsense traces list")
+    said = [dataclasses.asdict(one) for one in feedback]
+    if as_json:
+        table = {"id": case_id, "case": case.to_json(), "feedback": said}
+        click.echo(json.dumps(table))
+        return
+    click.echo(format_case(case, None, True))
+    for stage, cost in case.spent.items():
+        click.echo(f"{stage:<14}{cost.seconds:8.3f} s")
+    for one in feedback:
+        words = (one.verdict, one.about, one.correction)
+        click.echo(
+            f"feedback      {printable(' · '.join(word for word in words if word))}"
+        )
+
+
+@traces_command.command()
+@state_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="File to write.  [default: standard output]",
+)
+def export(state: Path | None, out: Path | None) -> None:
+    """Write every case with its feedback as JSON lines, oldest first."""
+    traces = _open(state)
+    stream = open(out, "w", encoding="utf-8") if out else sys.stdout
+    count = 0
+    try:
+        for count, row in enumerate(traces.export(), 1):  # noqa: B007
+            stream.write(json.dumps(row) + "\n")
+    finally:
+        traces.close()
+        if out:
+            stream.close()
+    if out:
+        click.echo(f"{out}: {count:,} cases")
+
+
+@traces_command.command()
+@click.argument("case_ids", nargs=-1, metavar="[ID]...")
+@click.option(
+    "--older-than", metavar="AGE", help="Delete all that are older: 90d, 12h, 30m."
+)
+@state_option
+def delete(
+    case_ids: tuple[str, ...], older_than: str | None, state: Path | None
+) -> None:
+    """Delete cases by id or by age, with their feedback; by age, conversations too."""
+    if not case_ids and not older_than:
+        raise click.UsageError("Say what to delete: ID... or --older-than AGE.")
+    seconds = parse_age(older_than) if older_than else None
+    traces = _open(state)
+    deleted = sum(traces.delete(case_id) for case_id in case_ids)
+    if seconds is not None:
+        deleted += traces.delete_older(seconds)
+        conversations = Conversations((state or state_folder()) / FILE)
+        conversations.delete_older(seconds)
+        conversations.close()
+    traces.close()
+    click.echo(f"{deleted:,} cases deleted")
+
+
+def parse_age(text: str) -> float:
+    """Seconds of an age.
+
+    >>> parse_age("90d"), parse_age("1.5h")
+    (7776000.0, 5400.0)
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text)
+    if match is None:
+        raise BadInput(
+            f"'{text}' is no age. Write a number and a unit: 30m, 12h, 90d, 2w."
+        )
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def _open(state: Path | None) -> Traces:
+    path = (state or state_folder()) / FILE
+    if not path.exists():
+        raise BadInput(
+            f"There are no traces at '{path}'. A service that runs with --state DIR keeps them there."
+        )
+    return Traces(path)
+
+
+def _time(seconds: float) -> str:
+    local = datetime.datetime.fromtimestamp(seconds).astimezone()
+    return local.isoformat(" ", "seconds")[:19]

@@ -1,0 +1,838 @@
+"""Match the words of a reply with options: vocabulary, tokens, periods, the profile of each option."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+
+from whichsense.models.static import Static
+from whichsense.text.answers import parse_date, parse_numbers, same_answer
+from whichsense.text.words import CLOSED_CLASS_WORDS, WH_WORDS, porter_stem, words
+from whichsense.types import Clarification, Option
+
+# The closed classes of words that replies are made of.
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+CONTRASTS = _words(
+    "before after since until under over above below during within inside outside first"
+)
+"""Function words that tell labels apart: "before 2024", "after five years"."""
+NEGATIONS = _words(
+    "not no except without neither nor excluding excludes but never dont"
+)
+AUXILIARIES = _words(
+    "is are was were am be do does did can could has have had will would should shall may might isnt arent didnt"
+)
+POINTERS = _words(
+    "option options choice choices number nr no item answer answers entry alternative alternatives"
+)
+"""Words that make a position of a number: "option 2"."""
+ORDINALS = {
+    word: number
+    for number, word in enumerate(
+        "first second third fourth fifth sixth seventh eighth ninth tenth".split(), 1
+    )
+}
+CARDINALS = {
+    word: number
+    for number, word in enumerate(
+        "one two three four five six seven eight nine ten".split(), 1
+    )
+}
+LAST_WORDS = _words("last final bottom latter")
+FIRST_WORDS = _words("top former")
+MIDDLE_WORDS = _words("middle central")
+
+# Superlatives and comparatives → the way to look: +1 for the greatest, -1 for the least.
+TIME_ORDER = {
+    **dict.fromkeys(
+        "newest newer latest recent later youngest younger current currently now modern".split(),
+        1,
+    ),
+    **dict.fromkeys(
+        "oldest older earliest earlier original originally beginning start initial".split(),
+        -1,
+    ),
+}
+SIZE_ORDER = {
+    **dict.fromkeys(
+        "biggest bigger largest larger greatest greater highest higher most longest longer heaviest heavier furthest "
+        "farthest maximum max tallest taller".split(),
+        1,
+    ),
+    **dict.fromkeys(
+        "smallest smaller least lowest lower fewest fewer shortest shorter lightest lighter "
+        "minimum min nearest".split(),
+        -1,
+    ),
+}
+PRICE_ORDER = {
+    **dict.fromkeys("priciest dearest expensive".split(), 1),
+    **dict.fromkeys("cheapest cheaper cheap".split(), -1),
+}
+DECADES = {
+    word: number * 10
+    for number, word in enumerate(
+        "twenties thirties forties fifties sixties seventies eighties nineties".split(),
+        2,
+    )
+}
+
+# Words around a choice that say nothing of it.
+FILLERS = CLOSED_CLASS_WORDS - NEGATIONS | _words(
+    """please pls plz thanks thank thx cheers kindly sorry hi hello hey ok okay oh ah um uh hm well yeah yes
+    yep sure right fine great meant mean means meaning want wanted wants need needed like think thought guess suppose
+    say said talking talk
+    thinking probably maybe perhaps possibly definitely certainly actually really simply rather instead
+    let lets go going take pick choose chose select give show see get tell know answer interested looking look
+    im id ill ive its thats theres youre we work based use using
+    thing things stuff kind sort type case version ones guy part"""
+)
+
+ALL_WORDS = _words("all everything everyone every each both any either lot")
+LIST_WORDS = _words(
+    "list listed here there above below something someone anything person missing"
+)
+"""Where options are, or what is no option."""
+COURTESIES = _words("i please pls thanks just really well it sorry me the")
+INDIFFERENT = _words(
+    "know care mind matter matters sure idea ideas preference clue opinion decide choose fussed bothered"
+)
+"""With a negation: no preference."""
+DENIALS = _words("dont doesnt isnt cant didnt not no without never unable")
+SKIP_PHRASES = frozenset(
+    (
+        "skip", "skip it", "skip this", "pass", "next", "whatever", "whichever", "anything", "idk", "dunno",
+        "you choose", "you decide", "you pick", "up to you", "your choice", "surprise me", "never mind", "nevermind",
+        "forget it", "cancel", "unsure", "undecided", "move on", "go on", "continue", "go ahead",
+    )
+)  # fmt: skip
+NONE_WORDS = _words(
+    "none neither nothing nope nah other others another different else wrong"
+)
+NONE_PHRASES = frozenset(
+    ("no", "not these", "not those", "not that", "not any", "no not these")
+)
+
+META_WORDS = _words(
+    """difference differences differ different distinguish compare comparison between mean means meaning meant explain
+    explanation describe description detail details more about tell say options option choices choice them these those
+    understand clarify elaborate same similar apart versus vs"""
+)
+"""Words of a question about the options."""
+REQUESTS = _words("tell explain describe compare clarify elaborate search find")
+GREETINGS = _words(
+    "and but so or well ok okay oh actually no yes sorry wait hmm hm um please also then now instead"
+)
+"""Words before a question that say nothing of it."""
+MEASURES = _words(
+    "many much long far old often big large deep high tall heavy fast wide soon late early hot cold"
+)
+
+CONTROL_WORDS = (
+    frozenset(ORDINALS)
+    | frozenset(CARDINALS)
+    | LAST_WORDS
+    | FIRST_WORDS
+    | MIDDLE_WORDS
+    | frozenset(TIME_ORDER)
+    | frozenset(SIZE_ORDER)
+    | frozenset(PRICE_ORDER)
+    | frozenset(DECADES)
+    | ALL_WORDS
+    | NONE_WORDS
+    | _words(
+        "skip option number difference between except before after since please meant"
+    )
+    | WH_WORDS
+)
+"""Words that are looked for when one is misspelt."""
+
+
+# Replies and options as tokens: lower case, no accents, numbers as values, misspelt words corrected.
+
+_TOKEN = re.compile(r"\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)+|[^\W_]+")
+_ORDINAL_FIGURE = re.compile(r"(\d+)(?:st|nd|rd|th)")
+_JOINED = (
+    re.compile(r"([a-z]{1,2})(\d+)"),  # s3
+    re.compile(r"(\d+)((?!st\b|nd\b|rd\b|th\b)[a-z]{1,2})"),  # 12h
+)
+_ROMAN = {"ii": 2, "iii": 3, "iv": 4, "vi": 6, "vii": 7, "viii": 8, "ix": 9}
+_SHORT_YEAR = re.compile(r"['’‘](\d\d)\b")
+_US = re.compile(r"\bU\.S\.(?:A\.)?|\bUS\b")
+_DOTTED = re.compile(r"\b(?:[a-z]\.){2,}")  # u.k.
+_CENTURY_WORDS = {"seventeen": 1700, "eighteen": 1800, "nineteen": 1900, "twenty": 2000}
+_TEN_WORDS = "ten twenty thirty forty fifty sixty seventy eighty ninety".split()
+_TENS = {word: 10 * number for number, word in enumerate(_TEN_WORDS, 1)}
+_SPOKEN_YEAR = re.compile(
+    rf"\b({'|'.join(_CENTURY_WORDS)})[ -]({'|'.join(_TENS)})(?:[ -]({'|'.join(CARDINALS)}))?\b"
+)
+# Where a word without its apostrophe would be another one: we're, I'll, what's; of others "'s" is no part.
+_CONTRACTIONS = (
+    (re.compile(r"(?<=\w)'re\b"), " are"),
+    (re.compile(r"(?<=\w)'ll\b"), " will"),
+    (re.compile(r"\b(what|who|where|how|which|that|it|there|here)'s\b"), r"\1 is"),
+    (re.compile(r"\b(what|who|where|how)s\b"), r"\1 is"),
+    (re.compile(r"(?<=\w)'s\b"), ""),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word of a reply or of an option."""
+
+    text: str
+    stem: str
+    number: float | None = None
+    is_ordinal: bool = False
+    is_short_year: bool = False
+    """Written '78: the last two figures of a year."""
+
+
+def plain(text: str) -> str:
+    """Lower case without accents; contractions are written out, spoken years are figures.
+
+    >>> plain("Café? We're; I don't know; nineteen seventy-eight or '99")
+    'cafe? we are; i dont know; 1978 or `99'
+    """
+    text = _US.sub("usa", text)  # before it becomes a pronoun
+    decomposed = unicodedata.normalize("NFKD", text)
+    bare = "".join(c for c in decomposed if unicodedata.category(c) != "Mn").lower()
+    bare = _DOTTED.sub(lambda match: match[0].replace(".", ""), bare)
+    bare = _SHORT_YEAR.sub(r"`\1", bare).replace("’", "'").replace("‘", "'")
+    for pattern, full in _CONTRACTIONS:
+        bare = pattern.sub(full, bare)
+    bare = re.sub(r"(?<=\w)'(?=\w)", "", bare)
+    return _SPOKEN_YEAR.sub(_year_figures, bare)
+
+
+def _year_figures(match: re.Match[str]) -> str:
+    unit = CARDINALS.get(match[3] or "", 0)
+    return str(_CENTURY_WORDS[match[1]] + _TENS[match[2]] + unit)
+
+
+def tokenize(text: str) -> list[Token]:
+    """The tokens of a plain text.
+
+    >>> [token.text for token in tokenize("the 2nd one, s3 and 114,394")]
+    ['the', '2nd', 'one', 's', '3', 'and', '114,394']
+    >>> [token.number for token in tokenize("2nd second ii 114,394 one")]
+    [2.0, 2.0, 2.0, 114394.0, None]
+    """
+    tokens = []
+    for match in _TOKEN.finditer(text):
+        parts: tuple[str, ...] = (match[0],)
+        for pattern in _JOINED:
+            joined = pattern.fullmatch(match[0])
+            parts = joined.groups() if joined else parts
+        short_year = match.start() > 0 and text[match.start() - 1] == "`"
+        for part in parts:
+            tokens.append(_token(part, short_year))
+    return tokens
+
+
+def _token(word: str, is_short_year: bool = False) -> Token:
+    ordinal = _ORDINAL_FIGURE.fullmatch(word)
+    if ordinal:
+        return Token(word, word, float(ordinal[1]), is_ordinal=True)
+    if word in ORDINALS:
+        return Token(word, word, float(ORDINALS[word]), is_ordinal=True)
+    figure = word.replace(",", "")
+    if figure.isascii() and re.fullmatch(r"\d+(?:\.\d+)?", figure):
+        return Token(word, word, float(figure), is_short_year=is_short_year)
+    if word in _ROMAN:
+        return Token(word, word, float(_ROMAN[word]))
+    if word in CARDINALS and word != "one":
+        return Token(word, word, float(CARDINALS[word]))
+    return Token(word, porter_stem(word))
+
+
+def squeezed(text: str) -> str:
+    """Letters and figures alone, without articles: "The T-200 X" is "t200x"."""
+    words = [token.text for token in tokenize(text)]
+    return "".join(word for word in words if word not in ("the", "a", "an"))
+
+
+def corrected(
+    tokens: Iterable[Token], is_word: Callable[[str], bool], *known: Iterable[str]
+) -> list[Token]:
+    """The tokens, each misspelt one replaced by the nearest known word; the first group of known words that has one
+    wins."""
+    groups = [sorted(set(group)) for group in known]
+    result = []
+    for token in tokens:
+        nearest = ""
+        if token.number is None and not is_word(token.text):
+            for group in groups:
+                nearest = nearest or nearest_word(token.text, group)
+        result.append(_token(nearest) if nearest else token)
+    return result
+
+
+def nearest_word(word: str, known: Iterable[str]) -> str:
+    """The known word that is one edit away from a word of four letters, or two from one of eight; else ''.
+
+    >>> nearest_word("thrid", ["third", "first"]), nearest_word("bat", ["cat"])
+    ('third', '')
+    """
+    best = ""
+    least = _allowed_edits(word) + 1
+    for other in known:
+        if abs(len(other) - len(word)) >= least or len(other) < 3:
+            continue
+        edits = edit_distance(word, other, least)
+        if edits < least:
+            best, least = other, edits
+    return best
+
+
+def _allowed_edits(word: str) -> int:
+    if len(word) >= 8:
+        return 2
+    return 1 if len(word) >= 4 else 0
+
+
+def edit_distance(one: str, other: str, most: int) -> int:
+    """Insertions, deletions, replacements and swaps of neighbours, up to `most`.
+
+    >>> edit_distance("flim", "film", 3), edit_distance("kitten", "sitting", 9)
+    (1, 3)
+    """
+    if len(one) > 64 or len(other) > 64:
+        return most
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, mine in enumerate(one, 1):
+        current = [i]
+        for j, theirs in enumerate(other, 1):
+            cost = min(row[j] + 1, current[-1] + 1, row[j - 1] + (mine != theirs))
+            swapped = i > 1 and j > 1 and one[i - 2 : i] == theirs + other[j - 2]
+            if swapped:
+                cost = min(cost, before[j - 2] + 1)
+            current.append(cost)
+        before, row = row, current
+    return min(row[-1], most)
+
+
+# Years, decades and dates in replies and options.
+
+_YEAR = r"(1\d{3}|20\d\d)"
+_YEARS = re.compile(rf"\b{_YEAR}(s?)\b")
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_MONTH = re.compile(rf"\b({'|'.join(_MONTHS)})[a-z]*\.? (?:\d{{1,2}}, )?{_YEAR}\b")
+_DECADE = re.compile(rf"\b(?:(\d\d)s|{'|'.join(DECADES)})\b")
+_CLOCK = re.compile(r"\b(\d{1,2}):(\d\d)\b")
+_FUTURE = 9999
+# How a reply limits years; each pattern has one year or two.
+_LIMITS = (
+    (
+        re.compile(rf"\b(?:between|from) {_YEAR} (?:and|to|until|till) {_YEAR}\b"),
+        "within",
+    ),
+    (re.compile(rf"\b(?:before|prior to|earlier than|older than) {_YEAR}\b"), "before"),
+    (re.compile(rf"\b(?:until|till|up to) {_YEAR}\b"), "until"),
+    (re.compile(rf"\b(?:after|later than|newer than|past) {_YEAR}\b"), "after"),
+    (
+        re.compile(rf"\b(?:since|from) {_YEAR} ?(?:on|onwards|onward|and later)\b"),
+        "since",
+    ),
+    (re.compile(rf"\bsince {_YEAR}\b"), "since"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Years from the first to the last; for "the sixties", of any century."""
+
+    first: int
+    last: int
+    any_century: bool = False
+
+    def contains(self, year: int) -> bool:
+        """
+        >>> Period(60, 69, any_century=True).contains(1966), Period(1990, 1999).contains(1966)
+        (True, False)
+        """
+        if self.any_century:
+            return self.first <= year % 100 <= self.last
+        return self.first <= year <= self.last
+
+
+def find_limit(text: str) -> tuple[Period, str] | None:
+    """The period that a plain text names, and the text without it; None where it names none.
+
+    >>> find_limit("the film before 1975")
+    (Period(first=0, last=1974, any_century=False), 'the film ')
+    >>> find_limit("in the 90s")
+    (Period(first=90, last=99, any_century=True), 'in the ')
+    """
+    for pattern, kind in _LIMITS:
+        match = pattern.search(text)
+        if match:
+            years = [int(year) for year in match.groups()]
+            return _period(kind, years), text[: match.start()] + text[match.end() :]
+    decade = _DECADE.search(text)
+    if decade:
+        first = int(decade[1]) if decade[1] else DECADES[decade[0]]
+        rest = text[: decade.start()] + text[decade.end() :]
+        return Period(first, first + 9, any_century=True), rest
+    years_match = _YEARS.search(text)
+    if years_match and years_match[2]:
+        first = int(years_match[1])
+        rest = text[: years_match.start()] + text[years_match.end() :]
+        return Period(first, first + 9), rest
+    return None
+
+
+def _period(kind: str, years: list[int]) -> Period:
+    first = years[0]
+    if kind == "within":
+        return Period(first, years[1])
+    if kind in ("before", "until"):
+        return Period(0, first - (kind == "before"))
+    return Period(first + (kind == "after"), _FUTURE)
+
+
+def years_in(text: str) -> list[int]:
+    """Years that a text names; a decade by its first.
+
+    >>> years_in("Batman (1960s series), shown again in 1989")
+    [1960, 1989]
+    """
+    return [int(match[1]) for match in _YEARS.finditer(plain(text))]
+
+
+def time_key(text: str) -> tuple[int, int, int] | None:
+    """(year, month, day) of the first date in a text, with 0 for what it leaves out; (0, 0, minutes) of a time of day.
+
+    >>> time_key("August 2, 1776"), time_key("general election, May 2016"), time_key("1 March"), time_key("film")
+    ((1776, 8, 2), (2016, 5, 0), (0, 3, 1), None)
+    >>> time_key("at 15:30")
+    (0, 0, 930)
+    """
+    date = parse_date(text)
+    if date is not None:
+        return (date.year or 0, date.month or 0, date.day or 0)
+    bare = plain(text)
+    month = _MONTH.search(bare)
+    if month:
+        return (int(month[2]), _MONTHS.index(month[1]) + 1, 0)
+    years = years_in(bare)
+    if years:
+        return (years[0], 0, 0)
+    clock = _CLOCK.search(bare)
+    return (0, 0, 60 * int(clock[1]) + int(clock[2])) if clock else None
+
+
+# What is known of each option, as tokens that a reply may use.
+
+_NAME = re.compile(r"(?<=\w )[A-Z]\w*")
+_LONGEST_PHRASE = 8  # words
+_DAYS = {"hour": 1 / 24, "day": 1, "week": 7, "month": 30.4, "year": 365.25}
+_PRICE_SIGNS = ("€", "$", "£", "eur", "usd", "gbp", "price", "fee", "cost")
+
+
+@dataclass(frozen=True)
+class Field:
+    """One text about an option, and how much a word of it counts."""
+
+    text: str
+    weight: float
+
+    @cached_property
+    def tokens(self) -> tuple[Token, ...]:
+        tokens = tokenize(plain(self.text))
+        return content(tokens, self.names) or tuple(tokens)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Words with a capital behind the first word: in May, but not The Killers."""
+        words = frozenset(word.lower() for word in _NAME.findall(self.text))
+        return words - {"the", "a", "an"}
+
+
+@dataclass(frozen=True)
+class Profile:
+    """An option with everything by which a person may name it."""
+
+    id: str
+    label: Field
+    others: tuple[Field, ...]
+    """The rewrite's own words, the readings' labels, the answers, the description, the titles of the evidence."""
+
+    @cached_property
+    def squeezed(self) -> str:
+        return squeezed(plain(self.label.text))
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return (self.label, *self.others)
+
+    @cached_property
+    def years(self) -> tuple[int, ...]:
+        """The years of the first text that names any."""
+        for field in self.fields:
+            years = years_in(field.text)
+            if years:
+                return tuple(years)
+        return ()
+
+
+def content(tokens: Sequence[Token], names: Collection[str] = ()) -> tuple[Token, ...]:
+    """Tokens that are no function words, but for names and for those that tell labels apart."""
+    kept = []
+    for token in tokens:
+        is_kept = token.text in CONTRASTS or token.text in names
+        if is_kept or token.text not in CLOSED_CLASS_WORDS:
+            kept.append(token)
+    return tuple(kept)
+
+
+def profiles_of(clarification: Clarification, question: str) -> list[Profile]:
+    """A profile for each option."""
+    asked = set(words(question))
+    return [_profile(option, asked) for option in clarification.options]
+
+
+def _profile(option: Option, asked: set[str]) -> Profile:
+    fields = []
+    for reading in option.readings:
+        added = [word for word in words(reading.question) if word not in asked]
+        fields.append(Field(" ".join(added), 0.9))
+        fields.append(Field(reading.label, 0.9))
+        fields.append(Field(reading.answer, 0.9))
+    # A whole sentence names much that the option is not about.
+    is_short = len(option.description.split()) <= _LONGEST_PHRASE
+    fields.append(Field(option.description, 0.8 if is_short else 0.6))
+    for inner in option.options:
+        fields.append(Field(inner.label, 0.8))
+    for reading in option.readings:
+        fields.append(Field(reading.source, 0.7))
+        for span in reading.evidence[:2]:
+            fields.append(Field(span.passage.title, 0.7))
+    given = tuple(field for field in fields if field.text)
+    return Profile(option.id, Field(option.label, 1.0), given)
+
+
+def time_order(profiles: Sequence[Profile]) -> list[tuple[float, str]]:
+    """(date as a number, id) of the options whose date is known, by the same kind of text where all have it."""
+    return _ordered(profiles, _time_value)
+
+
+def size_order(profiles: Sequence[Profile], price: bool) -> list[tuple[float, str]]:
+    """(size, id) of the options whose size is known; with `price`, of those that name a price."""
+    return _ordered(
+        profiles, _price_value if price else _size_value, answers_first=True
+    )
+
+
+def _ordered(
+    profiles: Sequence[Profile],
+    value_of: Callable[[str], float | None],
+    answers_first: bool = False,
+) -> list[tuple[float, str]]:
+    columns = []
+    for profile in profiles:
+        texts = [field.text for field in profile.fields]
+        if answers_first:
+            texts = [*texts[1:], texts[0]]
+        columns.append([value_of(text) for text in texts])
+    for row in zip(*columns, strict=False):
+        if None not in row and len(set(row)) > 1:
+            return [(value, one.id) for value, one in zip(row, profiles, strict=True)]
+    known = []
+    for profile, column in zip(profiles, columns, strict=True):
+        values = [value for value in column if value is not None]
+        if values:
+            known.append((values[0], profile.id))
+    return known
+
+
+def _time_value(text: str) -> float | None:
+    key = time_key(text)
+    return key[0] * 10_000.0 + key[1] * 100 + key[2] if key else None
+
+
+def _size_value(text: str) -> float | None:
+    """The first number of a text; a length of time in days."""
+    numbers, beside = parse_numbers(plain(text))
+    cardinals = [value for value, is_ordinal in numbers if not is_ordinal]
+    if not cardinals:
+        return None
+    for unit, days in _DAYS.items():
+        if unit in beside or f"{unit}s" in beside:
+            return cardinals[0] * days
+    return cardinals[0]
+
+
+def _price_value(text: str) -> float | None:
+    lowered = text.lower()
+    if any(sign in lowered for sign in _PRICE_SIGNS):
+        return _size_value(text)
+    return None
+
+
+# How well the words of a reply fit each option: equal words, misspelt ones, other wordings.
+
+_TYPO = 0.85
+_PREFIX = 0.7
+_NEAR = 0.33  # the least cosine of two words that mean nearly the same
+_NEAR_NAME = (
+    0.55  # … of a name in a label, which is near to others of its category, too
+)
+_NEAR_TEXT = 0.18  # … of a reply and an option of which no word is near
+_UNMATCHED = 0.5  # the weight of a word that fits no option
+_LEAST = 0.34  # the least score of an option that is meant
+_TIE = 0.75  # options with this share of the best score are meant, too
+
+
+@cache
+def shipped_vectors() -> Static:
+    """The word vectors that ship with the package; they load when they are first needed."""
+    return Static()
+
+
+@dataclass(frozen=True)
+class Matcher:
+    """The options of a clarification, ready to be compared with replies."""
+
+    clarification: Clarification
+    question: str = ""
+
+    @cached_property
+    def profiles(self) -> list[Profile]:
+        return profiles_of(self.clarification, self.question)
+
+    @property
+    def ids(self) -> list[str]:
+        return [profile.id for profile in self.profiles]
+
+    @cached_property
+    def category(self) -> set[str]:
+        """The stems of the words of the category."""
+        return {token.stem for token in tokenize(plain(self.clarification.category))}
+
+    @cached_property
+    def asked(self) -> set[str]:
+        """The stems of the question's content words."""
+        tokens = tokenize(plain(self.question))
+        return {token.stem for token in tokens if token.text not in CLOSED_CLASS_WORDS}
+
+    @cached_property
+    def option_words(self) -> set[str]:
+        """Every word by which an option may be named."""
+        names: set[str] = set()
+        for profile in self.profiles:
+            for field in profile.fields:
+                names.update(token.text for token in field.tokens)
+        return names
+
+    @cached_property
+    def shared(self) -> set[str]:
+        """The stems that every label has."""
+        stems = [{token.stem for token in one.label.tokens} for one in self.profiles]
+        return set.intersection(*stems) if stems else set()
+
+    @cached_property
+    def label_words(self) -> set[str]:
+        names: set[str] = set()
+        for profile in self.profiles:
+            names.update(token.text for token in profile.label.tokens)
+        return names
+
+    def tokens(self, text: str) -> list[Token]:
+        """The tokens of a plain text, misspelt ones corrected."""
+        tokens = tokenize(text)
+        asked = [token.text for token in tokenize(plain(self.question))]
+        return corrected(tokens, self._is_word, self.option_words, CONTROL_WORDS, asked)
+
+    def _is_word(self, word: str) -> bool:
+        if len(word) < 4 or word in FILLERS or word in CONTROL_WORDS:
+            return True
+        return word in self.option_words or shipped_vectors().has_word(word)
+
+    def content(self, tokens: Sequence[Token]) -> list[Token]:
+        """Tokens that may name an option: no words that are always around a choice, nor what all options share."""
+        kept = []
+        for token in tokens:
+            is_filler = token.text in FILLERS and token.text not in self.label_words
+            if not is_filler and token.stem not in self.category:
+                kept.append(token)
+            elif token.stem in self.category and self._tells_apart(token):
+                kept.append(token)
+        return kept
+
+    def _tells_apart(self, token: Token) -> bool:
+        having = 0
+        for profile in self.profiles:
+            having += any(token.stem == one.stem for one in profile.label.tokens)
+        return 0 < having < len(self.profiles)
+
+    def labelled(self, text: str) -> str:
+        """The id of the option whose label, id or only such text a reply is; '' where there is none."""
+        letters = "".join(token.text for token in tokenize(text))
+        bare = letters.removeprefix("the") if letters.startswith("the") else letters
+        for profile in self.profiles:
+            if bare and bare == profile.squeezed:
+                return profile.id
+        return ""
+
+    def meant(self, tokens: Sequence[Token]) -> tuple[list[str], float]:
+        """The options that content tokens name, and their score; none where the tokens fit no option better than the
+        rest."""
+        table = np.array(
+            [self._qualities(token) for token in tokens]
+        )  # tokens × options
+        if not table.size:
+            return [], 0.0
+        best_of = table.max(axis=1)
+        for token, quality in zip(tokens, best_of, strict=True):
+            if quality <= 0 and _is_year(token):
+                return [], 0.0  # another year than any option's
+        weights = np.where(best_of > 0, 1.0, _UNMATCHED)
+        repeated = np.array([token.stem in self.asked for token in tokens])
+        weights = np.where(repeated & (best_of <= 0), 0.0, weights)
+        # A word that fits all options alike tells nothing.
+        shared = (table.min(axis=1) >= best_of - 1e-6) & (best_of > 0)
+        weights = np.where(shared, 0.0, weights)
+        if not weights.any():
+            return [], 0.0
+        scores = weights @ table / weights.sum()
+        best = float(scores.max())
+        if best < _LEAST:
+            return self._near_text(tokens)
+        ids = []
+        for profile, score in zip(self.profiles, scores, strict=True):
+            if score >= _TIE * best:
+                ids.append(profile.id)
+        ids = self._fully_named(ids, tokens) or ids
+        return (ids, best) if len(ids) < len(self.profiles) else ([], 0.0)
+
+    def _fully_named(self, ids: Sequence[str], tokens: Sequence[Token]) -> list[str]:
+        """Of options that fit alike, those all of whose label is said: "adults" is "adult", not "two adults"."""
+        named = []
+        for profile in self.profiles:
+            said = [
+                any(_word_quality(token, own) >= _TYPO for token in tokens)
+                for own in profile.label.tokens
+            ]
+            if profile.id in ids and said and all(said):
+                named.append(profile.id)
+        return named
+
+    def covers(self, token: Token, everywhere: bool = False) -> bool:
+        """Whether a token is a word of a label, or `everywhere` of what else is known of an option."""
+        for profile in self.profiles:
+            for field in profile.fields if everywhere else (profile.label,):
+                if any(_word_quality(token, own) >= _PREFIX for own in field.tokens):
+                    return True
+        return False
+
+    def _qualities(self, token: Token) -> list[float]:
+        """How well a token fits each option: by equal words where there are any, by meaning where there are none."""
+        qualities = []
+        for profile in self.profiles:
+            best = 0.0
+            for field in profile.fields:
+                for own in field.tokens:
+                    best = max(best, field.weight * _word_quality(token, own))
+                if token.number is None and _is_name(token, field.text):
+                    best = max(best, field.weight)
+            qualities.append(best)
+        if max(qualities, default=0.0) > 0 or token.number is not None:
+            return qualities
+        return self._near_words(token)
+
+    def _near_words(self, token: Token) -> list[float]:
+        """The nearest word of each option, where one option's is much nearer than that of the rest."""
+        nearest = []
+        for profile in self.profiles:
+            best = 0.0
+            for field in profile.fields:
+                texts = [own.text for own in field.tokens if own.number is None]
+                if texts:
+                    cosine = float(_cosines(token.text, tuple(texts)).max())
+                    is_name = field is profile.label and field.text[:1].isupper()
+                    if not is_name or cosine >= _NEAR_NAME:
+                        best = max(best, (0.5 + 0.5 * field.weight) * cosine)
+            nearest.append(best)
+        top = max(nearest, default=0.0)
+        if top < _NEAR:
+            return [0.0] * len(nearest)
+        return [0.4 + 0.5 * one if one >= _TIE * top else 0.0 for one in nearest]
+
+    def _near_text(self, tokens: Sequence[Token]) -> tuple[list[str], float]:
+        """The option whose words as a whole are near to the tokens, where only one is."""
+        text = " ".join(token.text for token in tokens if token.number is None)
+        known = [token for token in tokens if shipped_vectors().has_word(token.text)]
+        if not known or len(known) < len(tokens):
+            return [], 0.0
+        best = []
+        for profile in self.profiles:
+            others = [field.text for field in profile.others]
+            texts = (_without_names(profile.label.text), *others)
+            best.append((float(_cosines(text, texts).max()), profile.id))
+        best.sort(reverse=True)
+        second = best[1][0] if len(best) > 1 else 0.0
+        if best[0][0] < _NEAR_TEXT or best[0][0] < 2 * second:
+            return [], 0.0
+        return [best[0][1]], best[0][0]
+
+
+def _word_quality(one: Token, other: Token) -> float:
+    """1 for the same word or number, less for one that is misspelt or derived."""
+    if one.number is not None or other.number is not None:
+        return float(_same_number(one, other))
+    if one.text == other.text or one.stem == other.stem:
+        return 1.0
+    if min(len(one.text), len(other.text)) < 4:
+        return 0.0
+    if len(one.text) >= 5 and nearest_word(one.text, [other.text]):
+        return _TYPO
+    return _PREFIX if _share_prefix(one.text, other.text) else 0.0
+
+
+def _is_year(token: Token) -> bool:
+    return token.number is not None and 1000 <= token.number <= 2100
+
+
+def _same_number(one: Token, other: Token) -> bool:
+    if one.number is None or other.number is None:
+        return False
+    if one.is_short_year and other.number >= 1000:
+        return other.number % 100 == one.number
+    return one.number == other.number
+
+
+def _share_prefix(one: str, other: str) -> bool:
+    """Derived from one word: "submitting" and "submission", "deep" and "deepest"."""
+    short, long = sorted((one, other), key=len)
+    least = max(4, round(0.6 * len(long)))
+    return short[:least] == long[:least]
+
+
+def _is_name(token: Token, text: str) -> bool:
+    """Whether a text is what an abbreviation stands for: "uk" and "United Kingdom"."""
+    if not 2 <= len(token.text) <= 4 or len(text) > 60:
+        return False
+    return same_answer(token.text.upper(), text)
+
+
+def _without_names(text: str) -> str:
+    """A name in a label is near to others of its category, which are no option: Austria to Germany."""
+    return " ".join(word for word in text.split() if not word[:1].isupper())
+
+
+@cache
+def _cosines(word: str, texts: tuple[str, ...]) -> np.ndarray:
+    vectors = shipped_vectors().encode_passages([word, *texts])
+    return np.asarray(vectors[1:] @ vectors[0])

@@ -1,0 +1,621 @@
+"""Understand a free reply to a clarification: a choice, all of them, a question, or none of these."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from whichsense.conversation.matching import (
+    ALL_WORDS,
+    AUXILIARIES,
+    CARDINALS,
+    COURTESIES,
+    DENIALS,
+    FILLERS,
+    FIRST_WORDS,
+    GREETINGS,
+    INDIFFERENT,
+    LAST_WORDS,
+    LIST_WORDS,
+    MEASURES,
+    META_WORDS,
+    MIDDLE_WORDS,
+    NONE_PHRASES,
+    NONE_WORDS,
+    ORDINALS,
+    POINTERS,
+    PRICE_ORDER,
+    REQUESTS,
+    SIZE_ORDER,
+    SKIP_PHRASES,
+    TIME_ORDER,
+    Matcher,
+    Period,
+    Token,
+    find_limit,
+    plain,
+    size_order,
+    time_order,
+    tokenize,
+)
+from whichsense.conversation.turns import (
+    ABOUT,
+    ALL,
+    CHOOSE,
+    NONE,
+    QUESTION,
+    SKIP,
+    UNCLEAR,
+    Intent,
+    check_reply,
+)
+from whichsense.text.words import CLOSED_CLASS_WORDS
+from whichsense.types import Clarification
+
+# Replies that are about the options as a whole: all of them, none of them, no preference.
+
+_PARTS = re.compile(r"[,.;:!?]| but | so ")
+
+
+def whole_intent(bare: str, matcher: Matcher) -> Intent | None:
+    """All, none or no preference; None where the reply says more than that."""
+    if _is_skipping(bare):
+        return Intent(SKIP)
+    tokens = matcher.tokens(bare)
+    words = [token.text for token in tokens]
+    if _is_phrase(words, NONE_PHRASES) or _is_missing(words):
+        return Intent(NONE)
+    # What may stand beside all and none: "all three", "all seasons", "another John Whitfield".
+    if not all(_is_general(token, matcher) for token in tokens):
+        return None
+    if not NONE_WORDS.isdisjoint(words):
+        return Intent(NONE)
+    if not ALL_WORDS.isdisjoint(words) or _counts_all(words, len(matcher.ids)):
+        return Intent(ALL, tuple(matcher.ids))
+    return None
+
+
+def _is_phrase(words: Sequence[str], phrases: Collection[str]) -> bool:
+    """Whether words are one of the phrases, with nothing but courtesies around it."""
+    short = " ".join(word for word in words if word not in COURTESIES)
+    return short in phrases or " ".join(words) in phrases
+
+
+def _is_skipping(bare: str) -> bool:
+    """Whether every part of a reply says that there is no preference: "not sure, you decide"."""
+    skipping = 0
+    for part in _PARTS.split(bare):
+        words = [token.text for token in tokenize(part)]
+        denied = not DENIALS.isdisjoint(words)
+        indifferent = not INDIFFERENT.isdisjoint(words)
+        rest = [word for word in words if word not in FILLERS | DENIALS | INDIFFERENT]
+        if _is_phrase(words, SKIP_PHRASES) or (denied and indifferent and not rest):
+            skipping += 1
+        elif rest or denied:
+            return False
+    return skipping > 0
+
+
+def _is_missing(words: Sequence[str]) -> bool:
+    """ "it is not in the list", "mine isn't there"."""
+    denied = not DENIALS.isdisjoint(words)
+    listed = not LIST_WORDS.isdisjoint(words)
+    known = FILLERS | DENIALS | LIST_WORDS
+    return denied and listed and all(word in known for word in words)
+
+
+def _is_general(token: Token, matcher: Matcher) -> bool:
+    """Whether a token says the same of all options: all, none, their number, their category, a word of the
+    question or of every label."""
+    if token.text in ALL_WORDS | NONE_WORDS | LIST_WORDS | DENIALS:
+        return True
+    if token.number is not None:
+        return token.number == len(matcher.ids)
+    if token.stem in matcher.asked or token.stem in matcher.shared:
+        return True
+    return token not in matcher.content([token])
+
+
+def _counts_all(words: Sequence[str], count: int) -> bool:
+    """ "the two of them"."""
+    numbers = [CARDINALS[word] for word in words if word in CARDINALS]
+    return "of" in words and numbers == [count] and ORDINALS.keys().isdisjoint(words)
+
+
+# Positions in a list: "2", "the second one", "the last", "b".
+
+
+def is_place_word(token: Token) -> bool:
+    """Whether a word names a position without a number."""
+    return token.text in LAST_WORDS | FIRST_WORDS | MIDDLE_WORDS
+
+
+def pick(tokens: Sequence[Token], listed: Sequence[str]) -> str:
+    """The item at the position that the tokens name; '' where they name none, or one that does not exist."""
+    place = _place(tokens, len(listed))
+    return listed[place - 1] if place else ""
+
+
+def _place(tokens: Sequence[Token], count: int) -> int:
+    """From 1; 0 for none."""
+    for token in tokens:
+        if token.number is not None and not token.is_short_year:
+            is_there = token.number.is_integer() and 1 <= token.number <= count
+            return int(token.number) if is_there else 0
+    words = [token.text for token in tokens]
+    if any(word in LAST_WORDS for word in words):
+        return count
+    if any(word in FIRST_WORDS for word in words):
+        return 1 if count else 0
+    if any(word in MIDDLE_WORDS for word in words) and count % 2:
+        return count // 2 + 1
+    return _bare_place(words, count)
+
+
+def _bare_place(words: Sequence[str], count: int) -> int:
+    """ "one" and "b" are positions where they stand alone."""
+    bare = [word for word in words if word not in POINTERS]
+    if bare == ["one"]:
+        return 1
+    if len(bare) == 1 and len(bare[0]) == 1:
+        letter = ord(bare[0]) - ord("a") + 1
+        return letter if 1 <= letter <= count else 0
+    is_pointed = len(bare) < len(words)
+    rest = [word for word in bare if word not in FILLERS or word == "one"]
+    return 1 if is_pointed and rest == ["one"] else 0
+
+
+# Which options a choice names: by position, by order, by period, by words; several of them, or all
+# but some.
+
+_EXCEPT = (
+    r"\b(?:(?:all|any|anything|everything|every one|any one|everyone|anyone)"
+    r"(?: of (?:them|these|those))? (?:but|except(?: for)?|other than|besides|apart from|excluding|without|save)"
+    r"|except(?: for)?|excluding|other than|apart from|but not|and not|not|neither|without|rather than|instead of"
+    r"|dont (?:mean|want)|didnt mean|do not (?:mean|want)|did not mean|no)\b"
+)
+_NEGATION = re.compile(_EXCEPT)
+_SEPARATOR = re.compile(
+    r",(?!\d{3}\b)|;|&|\+|/|\b(?:and|or|nor|plus|but|as well as|along with)\b"
+)
+_JOINING = ("and", "or", "nor", "&", "+")  # a negation goes on behind these
+_RANGE = re.compile(r"\b(\d) ?(?:-|–|to|through|thru|till|until) ?(\d)\b")
+_COUNT = re.compile(
+    r"\b(first|top|last|bottom|final|oldest|newest|latest|earliest|biggest|largest|smallest|longest|shortest)"
+    rf" ({'|'.join(CARDINALS)}|\d)\b"
+    rf"|\b({'|'.join(CARDINALS)}|\d) (oldest|newest|latest|earliest|biggest|largest|smallest|longest|shortest)\b"
+)
+_FROM_END = re.compile(
+    r"\b(?:second|next) (?:to|from) (?:the )?last\b|\bpenultimate\b|\blast but one\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Options that a part of a reply names."""
+
+    ids: tuple[str, ...]
+    score: float
+    by_label: bool = False
+    """Whether a number in it was a part of labels ("season 2") and no position."""
+
+
+NOTHING = Selection((), 0.0)
+
+
+def select(text: str, matcher: Matcher) -> Selection:
+    """The options that a plain text chooses, in the order of the options."""
+    whole = matcher.labelled(text)
+    if whole:
+        return Selection((whole,), 1.0)
+    named: set[str] = set()
+    excluded: set[str] = set()
+    scores = []
+    is_negated = False
+    noun = ""
+    for separator, clause in _clauses(text, matcher):
+        before, negation, behind = _split_negation(clause)
+        named.update(_resolve(before, matcher).ids)
+        if negation:
+            is_negated = True
+        elif separator not in _JOINING:
+            is_negated = False
+        selection = _resolve(behind, matcher)
+        if behind.strip().isdigit() and noun:
+            # "seasons 1 and 2": the noun stands once.
+            joined = _resolve(f"{noun} {behind}", matcher)
+            selection = joined if joined.by_label else selection
+        if selection.by_label:
+            noun = re.sub(r"\d+", "", behind).strip()
+        if selection.ids:
+            (excluded if is_negated else named).update(selection.ids)
+            scores.append(selection.score)
+    if not scores:
+        return NOTHING
+    kept = named - excluded if named else set(matcher.ids) - excluded
+    ids = tuple(one for one in matcher.ids if one in kept)
+    return Selection(ids, min(scores))
+
+
+def _split_negation(clause: str) -> tuple[str, str, str]:
+    """What stands before a negation, the negation, and what it denies; all of a clause without one is at the end.
+
+    >>> _split_negation("the book not the film")
+    ('the book ', 'not', ' the film')
+    """
+    match = _NEGATION.search(clause)
+    if match is None:
+        return "", "", clause
+    return clause[: match.start()], match[0], clause[match.end() :]
+
+
+def _clauses(text: str, matcher: Matcher) -> list[tuple[str, str]]:
+    """(what stands before it, clause); labels that hold a separator stay whole."""
+    if _RANGE.search(text):
+        return [("", text)]
+    limit = find_limit(text)
+    if limit and re.search(r"\bbetween\b|\bfrom\b.*\bto\b", text):
+        return [("", text)]
+    masked = text
+    for profile in matcher.profiles:
+        label = profile.label.text.lower()
+        if _SEPARATOR.search(label) and label in masked:
+            hidden = _SEPARATOR.sub(lambda match: "\x00" * len(match[0]), label)
+            masked = masked.replace(label, hidden)
+    clauses = []
+    separator = ""
+    start = 0
+    for match in _SEPARATOR.finditer(masked):
+        if match[0] == "but" and _NEGATION.search(masked[start : match.end()]):
+            continue  # "all but the film" is one clause
+        clauses.append((separator, text[start : match.start()]))
+        separator, start = match[0], match.end()
+    clauses.append((separator, text[start:]))
+    return [(mark, clause) for mark, clause in clauses if clause.strip()]
+
+
+def _resolve(clause: str, matcher: Matcher) -> Selection:
+    """The options that one clause names."""
+    whole = matcher.labelled(clause)
+    if whole:
+        return Selection((whole,), 1.0)
+    ids = matcher.ids
+    spread = _RANGE.search(clause)
+    if spread and 1 <= int(spread[1]) < int(spread[2]) <= len(ids):
+        return Selection(tuple(ids[int(spread[1]) - 1 : int(spread[2])]), 1.0)
+    limit = find_limit(clause)
+    if limit:
+        selection = _within(limit[0], limit[1], matcher)
+        if selection.ids:
+            return selection
+    counted = _COUNT.search(clause)
+    if counted and not set(counted[0].split()) <= matcher.label_words:
+        selection = _counted(counted, matcher)
+        if selection.ids:
+            return selection
+    if _FROM_END.search(clause) and len(ids) > 1:
+        return Selection((ids[-2],), 1.0)
+    tokens = matcher.tokens(clause)
+    return _by_order(tokens, matcher) or _by_position_or_words(tokens, matcher)
+
+
+def _within(period: Period, rest: str, matcher: Matcher) -> Selection:
+    """Options in a period that the other words fit, too."""
+    inside = []
+    for profile in matcher.profiles:
+        if any(period.contains(year) for year in profile.years):
+            inside.append(profile.id)
+    tokens = [one for one in matcher.tokens(rest) if one.text not in ALL_WORDS]
+    content = matcher.content(tokens)
+    if content:
+        named, _ = matcher.meant(content)
+        inside = [one for one in inside if one in named] or inside
+    return Selection(tuple(inside), 0.9) if inside else NOTHING
+
+
+def _counted(match: re.Match[str], matcher: Matcher) -> Selection:
+    """ "the first two", "the two oldest"."""
+    word = match[1] or match[4]
+    figure = match[2] or match[3]
+    count = int(figure) if figure.isdigit() else CARDINALS[figure]
+    if word in ("first", "top"):
+        return Selection(tuple(matcher.ids[:count]), 1.0)
+    if word in ("last", "bottom", "final"):
+        return Selection(tuple(matcher.ids[-count:]), 1.0)
+    ranked = _ranked(word, matcher, matcher.ids)
+    return Selection(tuple(ranked[:count]), 0.9) if ranked else NOTHING
+
+
+def _by_order(tokens: Sequence[Token], matcher: Matcher) -> Selection | None:
+    """ "the newest film", "the second oldest", "the biggest"; None where no such word stands in the clause."""
+    orders = (TIME_ORDER, SIZE_ORDER, PRICE_ORDER)
+    words = [token.text for token in tokens]
+    found = [word for word in words if any(word in order for order in orders)]
+    # "most recent" is about time: the word behind "most" decides.
+    superlatives = [word for word in found if word != "most"] or found
+    if not superlatives or superlatives[0] in matcher.label_words:
+        return None
+    word = superlatives[0]
+    rest = [one for one in tokens if one.text not in (word, "most", "least", "more")]
+    rank = [int(one.number) for one in rest if one.is_ordinal and one.number]
+    content = [one for one in matcher.content(rest) if not one.is_ordinal]
+    candidates = matcher.ids
+    if content:
+        named, _ = matcher.meant(content)
+        candidates = named or candidates
+    ranked = _ranked(word, matcher, candidates)
+    place = rank[0] if rank else 1
+    if len(ranked) < place:
+        return None
+    return Selection((ranked[place - 1],), 0.9)
+
+
+def _ranked(word: str, matcher: Matcher, candidates: Sequence[str]) -> list[str]:
+    """The candidates in the order that a superlative asks for; empty where they have none."""
+    profiles = [one for one in matcher.profiles if one.id in candidates]
+    if word in TIME_ORDER:
+        known, direction = time_order(profiles), TIME_ORDER[word]
+    elif word in SIZE_ORDER:
+        known, direction = size_order(profiles, price=False), SIZE_ORDER[word]
+    else:
+        known, direction = size_order(profiles, price=True), PRICE_ORDER[word]
+    if len(known) < min(2, len(profiles)):
+        return []
+    known.sort(key=lambda pair: -direction * pair[0])
+    return [one for _, one in known]
+
+
+def _by_position_or_words(tokens: Sequence[Token], matcher: Matcher) -> Selection:
+    is_pointed = any(token.text in POINTERS for token in tokens)
+    numbers = [token for token in tokens if token.number is not None]
+    content = [one for one in matcher.content(tokens) if one.text not in POINTERS]
+    others = [one for one in content if _is_noun(one)]
+    place = pick(tokens, matcher.ids)
+    if place and (is_pointed or not others):
+        numbered = None if is_pointed else _numbered(tokens, matcher)
+        return numbered or Selection((place,), 1.0)
+    named, score = matcher.meant([one for one in content if not is_place_word(one)])
+    if others and (numbers or any(is_place_word(one) for one in tokens)):
+        # "the second film": a number in the labels, or else a place among those that the words name.
+        by_words, words_score = matcher.meant(others)
+        if named and by_words and set(named) < set(by_words):
+            return Selection(tuple(named), score, by_label=bool(numbers))
+        among = pick(tokens, by_words)
+        if among:
+            return Selection((among,), words_score)
+        if place and not named:
+            return Selection((place,), 0.5)  # "the second meeting"
+    return Selection(tuple(named), score, by_label=bool(numbers)) if named else NOTHING
+
+
+def _is_noun(token: Token) -> bool:
+    """Whether a token may be what is counted."""
+    return token.number is None and len(token.text) > 1 and not is_place_word(token)
+
+
+def _numbered(tokens: Sequence[Token], matcher: Matcher) -> Selection | None:
+    """The option whose label has the number that stands beside the category: "the second season", "season 2"."""
+    numbers = [token.number for token in tokens if token.number is not None]
+    initials = {stem[0] for stem in matcher.category}  # s3
+    beside = {token.stem for token in tokens}
+    if not numbers or not beside & (matcher.category | initials):
+        return None
+    having = []
+    for profile in matcher.profiles:
+        if any(own.number == numbers[0] for own in profile.label.tokens):
+            having.append(profile.id)
+    return Selection(tuple(having), 0.95, by_label=True) if len(having) == 1 else None
+
+
+# Is a reply a question: a new one, one about the options, or the old one said more exactly?
+
+# What a choice may begin with, though it looks like a question.
+_PROPOSAL = re.compile(
+    r"^(?:(?:and|so|then|but|ok|okay),? )*(?:(?:what|how) about\b"
+    r"|(?:can|could|may|would|will|shall|should) (?:you|i|we) (?:please |just )?"
+    r"(?:have|give|show|get|take|see|choose|pick|select|use|go with|go for)\b)"
+)
+_ABOUT_ALL = re.compile(
+    r"\bwhat (?:do|did) you mean|\bwhy (?:do|are|did) you ask|\b(?:dont|do not) understand"
+    r"|\bwhat (?:are|were) (?:the|my|these|those) (?:options|choices)"
+)
+_SUBJECTS = ("who", "what", "whom", "whose", "which")
+_ADVERBS = ("when", "where", "why", "how")
+_MEANING = frozenset(("mean", "means", "meaning"))
+_STAND_INS = ("it", "that", "this", "he", "she", "they")
+_PRONOUNS = ("i", "you", "we", "it", "they", "he", "she")
+_POINTED = re.compile(
+    r"\b(?:option|number|choice) #?(?:\d|[a-e]|one|two|three|four|five)\b|#\d"
+    r"|\b(?:first|second|third|fourth|fifth|last|\d(?:st|nd|rd|th)) (?:one|option|choice)\b"
+)
+
+
+def opening(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens without what stands before a question: "ok, and who …"."""
+    start = 0
+    while start < len(tokens) and tokens[start].text in GREETINGS:
+        start += 1
+    return list(tokens[start:])
+
+
+def is_question(text: str) -> bool:
+    """Whether a plain text asks or requests something: a question word with a verb behind it, or a verb in front.
+
+    >>> [is_question(text) for text in ("who wrote it", "and when was that?", "is it old", "tell me more")]
+    [True, True, True, True]
+    >>> [is_question(text) for text in ("when it was signed", "the film?", "how deep it is", "which")]
+    [False, False, False, False]
+    """
+    words = [token.text for token in opening(tokenize(text))]
+    if len(words) < 2:
+        return bool(words) and words[0] in REQUESTS
+    first, second = words[0], words[1]
+    if first in REQUESTS:
+        return True
+    if first in AUXILIARIES:
+        return len(words) > 2
+    if first in _SUBJECTS:
+        return second not in _PRONOUNS
+    if first == "how" and second in MEASURES:
+        # "how deep is it", not "how deep it is"
+        return words[2:3] != [] and words[2] not in _PRONOUNS
+    return first in _ADVERBS and second in AUXILIARIES
+
+
+def proposal(text: str) -> str:
+    """The choice behind "what about" or "can I have"; '' for other texts.
+
+    >>> proposal("what about the film"), proposal("could you please give me the book"), proposal("what is it")
+    ('the film', 'me the book', '')
+    """
+    match = _PROPOSAL.match(text)
+    return text[match.end() :].strip() if match else ""
+
+
+def about_options(text: str, matcher: Matcher) -> Selection | None:
+    """The options that a question is about, none or all of them; None where it is about something else."""
+    if _ABOUT_ALL.search(text):
+        return Selection((), 1.0)
+    tokens = opening(matcher.tokens(text))
+    words = [token.text for token in tokens]
+    referred = select(_without_meta(text), matcher)
+    if words[0] == "which" and _asks_which(words):
+        return referred if referred.ids else Selection(tuple(matcher.ids), 0.5)
+    pointed = _POINTED.search(text)
+    if pointed:
+        return select(pointed[0], matcher)
+    meta = [word for word in words if word in META_WORDS and word != "about"]
+    if words[-1] == "about" or _tells_about(words):
+        meta.append("about")
+    rest = [one for one in matcher.content(tokens) if _is_subject(one)]
+    # "what does … mean" may be about any word that was shown.
+    means = not _MEANING.isdisjoint(words)
+    uncovered = []
+    for one in rest:
+        if one.number is None and not matcher.covers(one, everywhere=means):
+            uncovered.append(one)
+    if uncovered:
+        return None
+    if not rest:
+        return Selection(tuple(matcher.ids), 0.8) if meta else None
+    has_words = any(one.number is None for one in rest)
+    is_what = meta or words[0] == "what" or (words[0] == "who" and has_words)
+    return referred if is_what and referred.ids else None
+
+
+def _tells_about(words: Sequence[str]) -> bool:
+    return "about" in words and words[0] in REQUESTS
+
+
+def _asks_which(words: Sequence[str]) -> bool:
+    """ "which is newest", "which one …", "which of them …", "which came first"; but not "which film won"."""
+    if len(words) == 1 or words[1] in ("one", "of", "option", "ones"):
+        return True
+    return words[1] in AUXILIARIES or words[1] in (
+        "came",
+        "comes",
+        "goes",
+        "ended",
+        "made",
+        "won",
+    )
+
+
+def _without_meta(text: str) -> str:
+    """A question about the options as a choice: "which came first" as "earliest"."""
+    text = re.sub(r"\b(?:came|comes|was|is|started|begins) first\b", "earliest", text)
+    text = re.sub(r"\b(?:came|comes|was|is) last\b", "latest", text)
+    kept = []
+    for word in re.split(r"(\W+)", text):
+        is_meta = word in META_WORDS or word in ("which", "what", "whats")
+        kept.append("" if is_meta else word)
+    return "".join(kept).strip(" ?.!")
+
+
+def _is_subject(token: Token) -> bool:
+    """Whether a token is what a question is about, and no word that any question may have."""
+    return token.text not in META_WORDS | POINTERS | REQUESTS | {"whats", "whos", "do"}
+
+
+def restates(text: str, matcher: Matcher) -> Selection | None:
+    """The options that the old question, said more exactly, names; None where it is another question."""
+    tokens = opening(matcher.tokens(text))
+    content = [one for one in tokens if one.text not in CLOSED_CLASS_WORDS]
+    stems = {one.stem for one in content}
+    leans = any(one.text in _STAND_INS for one in tokens) and matcher.asked & stems
+    if not leans and not matcher.asked <= stems:
+        return None
+    added = [one for one in content if one.stem not in matcher.asked]
+    if not added or not all(matcher.covers(one) for one in added):
+        return None
+    selection = select(" ".join(one.text for one in added), matcher)
+    return selection if selection.ids else None
+
+
+_OTHER_ONE = re.compile(r"\bthe others?(?: ones?)?\b")
+
+
+def understand(
+    text: str,
+    clarification: Clarification,
+    question: str = "",
+    chosen: Collection[str] = (),
+) -> Intent:
+    """What a reply to a clarification means.
+
+    `question` is what was asked at first; `chosen` are options that were chosen before: "the other one" is none of
+    them.
+    """
+    said = check_reply(text)
+    bare = plain(said).strip(" ?.!…")
+    if not re.search(r"\w", bare):
+        return Intent(SKIP)
+    matcher = Matcher(clarification, question)
+    labelled = matcher.labelled(bare)
+    if labelled:
+        return _chosen(Selection((labelled,), 1.0), matcher)
+    proposed = proposal(bare)
+    if proposed:
+        bare = proposed
+    elif is_question(bare):
+        return _question(said, bare, matcher)
+    if chosen and _OTHER_ONE.search(bare):
+        others = tuple(one for one in matcher.ids if one not in chosen)
+        return _chosen(Selection(others, 1.0), matcher)
+    return whole_intent(bare, matcher) or _choice(bare, matcher)
+
+
+def _question(said: str, bare: str, matcher: Matcher) -> Intent:
+    restated = restates(bare, matcher)
+    if restated:
+        return _chosen(restated, matcher)
+    about = about_options(bare, matcher)
+    if about:
+        return Intent(ABOUT, about.ids, about.score)
+    return Intent(QUESTION, question=without_greeting(said))
+
+
+def without_greeting(text: str) -> str:
+    """A question without the words before it.
+
+    >>> without_greeting("Actually, who wrote Dune?"), without_greeting("No, wait: when?")
+    ('who wrote Dune?', 'when?')
+    """
+    parts = re.split(r"(\W+)", text)
+    start = 0
+    while start < len(parts) - 1 and (
+        not parts[start].strip() or parts[start].lower() in GREETINGS
+    ):
+        start += 2
+    return "".join(parts[start:]) or text
+
+
+def _choice(bare: str, matcher: Matcher) -> Intent:
+    selection = select(bare, matcher)
+    return _chosen(selection, matcher) if selection.ids else Intent(UNCLEAR, score=0.0)
+
+
+def _chosen(selection: Selection, matcher: Matcher) -> Intent:
+    kind = CHOOSE if len(selection.ids) < len(matcher.ids) else ALL
+    return Intent(kind, selection.ids, round(selection.score, 3))

@@ -1,0 +1,230 @@
+"""A conversation as a record: its turns, what a reply chose, and the file that keeps it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from whichsense import types
+from whichsense.errors import BadInput
+from whichsense.files import write_atomically
+from whichsense.text.clarification import say_dependence
+from whichsense.types import Case, Clarification, LongAnswer, Reading, is_tentative
+
+# A conversation as a value: what was said, how it was understood, what was shown. Nothing in it is
+# alive.
+
+_SCHEMA = 2
+"""Of a conversation in JSON; another number is refused."""
+LONGEST_REPLY = 2_000
+"""Characters that a person may say at once."""
+MOST_TURNS = 50
+"""Turns that are kept; the oldest go first."""
+
+# What a reply means.
+CHOOSE = "choose"  # some of the options
+ALL = "all"  # every option
+SKIP = "skip"  # no preference: go on without a choice
+NONE = "none"  # none of the options
+QUESTION = "question"  # a new question
+ABOUT = "about"  # a question about the options
+REFINE = "refine"  # words of the person's own that narrow the question
+UNCLEAR = "unclear"  # fits nothing
+
+# What a turn shows.
+ANSWER = "answer"  # the only reading, or those that were meant
+CLARIFICATION = "clarification"  # a question back to the person
+READINGS = "readings"  # every reading of an ambiguous question
+POSSIBLE = "possible"  # what is merely possible
+EXPLANATION = "explanation"  # the long answer
+MORE = "more"  # nothing fits: one more word is needed
+NOTHING = "nothing"  # the question has no probable answer here
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What a reply means."""
+
+    kind: str
+    """"choose", "all", "skip", "none", "question", "about", "refine" or "unclear"."""
+    options: tuple[str, ...] = ()
+    """The ids of the options that are meant: chosen, or asked about."""
+    score: float = 1.0
+    """How well the reply fits, from 0 to 1. It is no probability."""
+    question: str = ""
+    """A new question, without the words around it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a person said, and what was shown for it."""
+
+    said: str
+    intent: Intent
+    shown: str
+    """"answer", "clarification", "readings", "possible", "explanation", "more" or "nothing"."""
+    message: str = ""
+    """A sentence before what is shown: the answer to a question about the options, or why something is shown."""
+    readings: tuple[Reading, ...] = ()
+    """What is answered, best first."""
+    clarification: Clarification | None = None
+    """The question back to the person. It is pending until the next turn, and its options can be named later, too."""
+    long_answer: LongAnswer | None = None
+
+    @property
+    def pending(self) -> bool:
+        """Whether the person is asked something."""
+        return self.shown == CLARIFICATION
+
+    @property
+    def is_tentative(self) -> bool:
+        """Whether the only answer is not probable: it is given as "Perhaps: …"."""
+        return self.shown in (ANSWER, READINGS) and is_tentative(self.readings)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation so far. `to_json` and `from_json` carry all of it: store it, and resume it in another process."""
+
+    id: str
+    turns: tuple[Turn, ...] = ()
+    case: Case | None = None
+    """The question that is talked about, with its readings."""
+    asked: tuple[str, ...] = ()
+    """Clarification questions that were put to the person: none is put twice."""
+
+    @classmethod
+    def new(cls) -> Conversation:
+        """An empty conversation with an id of its own."""
+        return cls(uuid.uuid4().hex)
+
+    @property
+    def last(self) -> Turn:
+        """The turn that says what to show."""
+        if not self.turns:
+            raise BadInput("Nothing was said yet. Begin with a question.")
+        return self.turns[-1]
+
+    @property
+    def clarification(self) -> Clarification | None:
+        """The options that a reply may name: the latest of the question that is talked about."""
+        for turn in reversed(self.turns):
+            if turn.clarification is not None:
+                return turn.clarification
+            if turn.intent.kind == QUESTION:
+                return None
+        return None
+
+    @property
+    def dependence(self) -> str:
+        """What is said before several readings that the last turn shows; empty where it shows something else."""
+        if self.last.shown != READINGS or len(self.last.readings) < 2:
+            return ""
+        return say_dependence(self.clarification)
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The options of the latest clarification that were chosen since it was put."""
+        ids: tuple[str, ...] = ()
+        for turn in reversed(self.turns):
+            if turn.intent.kind in (CHOOSE, ALL):
+                ids = ids or turn.intent.options
+            if turn.pending:
+                break
+        return ids
+
+    @property
+    def evident(self) -> tuple[Reading, ...]:
+        """The readings that were shown last; before any were, all that are probable."""
+        for turn in reversed(self.turns):
+            if turn.readings and not turn.pending:
+                return turn.readings
+        return self.case.readings if self.case else ()
+
+    def said(self) -> tuple[str, ...]:
+        """What the person said, the latest first."""
+        return tuple(turn.said for turn in reversed(self.turns))
+
+    def with_turn(self, turn: Turn) -> Conversation:
+        """The conversation with one more turn; the oldest of more than `MOST_TURNS` goes."""
+        asked = self.asked
+        if turn.pending and turn.clarification is not None:
+            asked = (*asked, turn.clarification.question)[-MOST_TURNS:]
+        turns = (*self.turns, turn)[-MOST_TURNS:]
+        return replace(self, turns=turns, asked=asked)
+
+    def to_json(self) -> dict[str, Any]:
+        """The conversation as JSON values; `from_json` gives an equal one back."""
+        return {"schema": _SCHEMA, **types.encode(self)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Conversation:
+        """Read what `to_json` wrote. Raises `BadInput` where a field is missing or wrong."""
+        schema = value.get("schema") if isinstance(value, Mapping) else None
+        if schema != _SCHEMA:
+            raise BadInput(
+                f"This is not a conversation of schema {_SCHEMA} (its schema: {schema!r}). "
+                "Use what Conversation.to_json of the same version of whichsense wrote."
+            )
+        fields = {name: item for name, item in value.items() if name != "schema"}
+        conversation = types.decode(cls, fields)
+        if len(conversation.turns) > MOST_TURNS:
+            raise BadInput(f"A conversation keeps at most {MOST_TURNS} turns.")
+        return conversation
+
+
+def check_reply(text: str) -> str:
+    """What a person said, on one line; a text that is too long is refused.
+
+    >>> check_reply("  the\\n2008  film ")
+    'the 2008 film'
+    """
+    if len(text) > LONGEST_REPLY:
+        raise BadInput(
+            f"A reply may have at most {LONGEST_REPLY:,} characters; this one has {len(text):,}. Say it in fewer words."
+        )
+    characters = []
+    for character in text:
+        characters.append(character if character.isprintable() else " ")
+    return " ".join("".join(characters).split())
+
+
+# Conversations in files: one JSON object each.
+
+_LARGEST = 64 * 2**20  # bytes; 50 turns with evidence are a few
+
+
+def save(conversation: Conversation, path: Path) -> None:
+    """Write a conversation; a file that is there is replaced as a whole."""
+    body = json.dumps(conversation.to_json(), ensure_ascii=False)
+    try:
+        write_atomically(path, body.encode("utf-8", "replace"))
+    except OSError as error:
+        reason = error.strerror or error
+        raise BadInput(
+            f"'{path}' could not be written: {reason}. Choose another place."
+        ) from None
+
+
+def load_conversation(path: Path) -> Conversation:
+    """Read what `save` wrote. Raises `BadInput` that says what is wrong with the file."""
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise BadInput(f"'{path}' is too large for a conversation. Check the path.")
+        value = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise BadInput(f"There is no file '{path}'. Check the path.") from None
+    except IsADirectoryError:
+        raise BadInput(f"'{path}' is a folder; a file is needed.") from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(
+            f"'{path}' holds no conversation: it is not JSON ({error}). Use a file that /save or --conversation wrote."
+        ) from None
+    try:
+        return Conversation.from_json(value)
+    except BadInput as error:
+        raise BadInput(f"'{path}': {error}") from None

@@ -1,1 +1,0 @@
-"""Readers of file formats: JSON lines, tables, Parquet, HTML, documents."""

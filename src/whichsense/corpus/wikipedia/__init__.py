@@ -1,1 +1,0 @@
-"""Wikipedia dumps: articles, redirects and the senses of disambiguation pages."""

@@ -1,1 +1,0 @@
-"""One short reader for each schema: the rows of a file become records."""

@@ -1,1 +1,0 @@
-"""Search by meaning: int8 vectors in clusters."""

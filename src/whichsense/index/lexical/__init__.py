@@ -1,1 +1,0 @@
-"""Search by words: BM25 on tantivy."""

@@ -1,0 +1,677 @@
+"""Models over BERT-like encoders: dual encoder, rerankers, extractive reader, ambiguity classifier."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from whichsense.errors import BadInput
+from whichsense.models.bases import load_tokenizer
+from whichsense.models.bert import inputs
+from whichsense.models.bert import inputs as bert_inputs
+from whichsense.models.bert.inputs import (
+    InputRow,
+    Inputs,
+    best_device,
+    compile_layers,
+    in_full,
+    inference,
+    outputs,
+    text_mask,
+)
+from whichsense.text.words import normalize
+from whichsense.types import Candidate, Passage, Span
+
+# A cross encoder over question and passage, with a relevance head and, for reading, a span head.
+
+
+class CrossEncoderOutput(NamedTuple):
+    """For each row: the [CLS] vector (rows × width), the relevance (rows), and with a span head each token's logits
+    to begin and to end an answer (rows × tokens)."""
+
+    vectors: Tensor
+    relevance: Tensor
+    starts: Tensor | None = None
+    ends: Tensor | None = None
+
+
+class CrossEncoder(nn.Module):
+    """An encoder with a relevance head over its first token and, if `reads`, a span head over all tokens."""
+
+    def __init__(self, encoder: nn.Module, *, reads: bool) -> None:
+        super().__init__()
+        self.encoder = encoder
+        config: Any = encoder.config
+        self.config = config
+        width = int(config.hidden_size)
+        self.relevance = nn.Linear(width, 1)
+        self.span = nn.Linear(width, 2) if reads else None
+        for head in (self.relevance, self.span):
+            if head is not None:
+                nn.init.normal_(head.weight, std=0.02)
+                nn.init.zeros_(head.bias)
+
+    def compile(self, *arguments: Any, **options: Any) -> None:
+        compile_layers(self.encoder, *arguments, **options)
+
+    def forward(self, batch: Mapping[str, Tensor]) -> CrossEncoderOutput:
+        inputs = fitting(self.config, batch)
+        hidden = self.encoder(**inputs).last_hidden_state.float()
+        first = hidden[:, 0]
+        with in_full(hidden):
+            relevance = self.relevance(first).squeeze(-1)
+            if self.span is None:
+                return CrossEncoderOutput(first, relevance)
+            starts, ends = self.span(hidden).unbind(-1)
+        return CrossEncoderOutput(first, relevance, starts, ends)
+
+
+def fitting(config: Any, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The batch without segments, if the architecture has none."""
+    inputs = dict(batch)
+    if getattr(config, "type_vocab_size", 0) <= 1:
+        inputs.pop("token_type_ids", None)
+    return inputs
+
+
+def load_cross_encoder(
+    folder: str | Path, task: str, *, reads: bool, device: str = ""
+) -> tuple[CrossEncoder, Inputs]:
+    """Load a trained cross encoder from its folder."""
+    place = inputs.described(folder, task).folder
+    model = CrossEncoder(inputs.empty_encoder(place), reads=reads)
+    inputs.fill(model, place)
+    return model.to(device or best_device()).eval(), inputs.tokenizer_of(place)
+
+
+def relevances(
+    model: CrossEncoder, inputs: Inputs, question: str, passages: Sequence[Passage]
+) -> list[float]:
+    """The relevance of each passage to the question (logits), in the order of the passages."""
+    rows = inputs.pairs(question, passages, places=False)
+    relevance = torch.zeros(len(rows))
+    with inference(model):
+        for places, output in outputs(model, rows, inputs.tokenizer.pad_token_id):
+            relevance[places] = output.relevance.cpu()
+    scores: list[float] = relevance.tolist()
+    return scores
+
+
+# DPR's dual encoder: one tower for questions, one for passages; relevance is the inner product of
+# their first tokens.
+#
+# An index compares unit vectors by cosine. For cosine to rank as the inner product does, a passage's
+# vector gets one more number: (p, √(m² − |p|²)) / m, with m the norm of the longest one; a question's
+# vector gets a zero.
+
+TASK = "dual-encoder"
+# The norm m relative to the longest vector measured. Longer vectors are shortened to m.
+_ROOM = 1.1
+
+
+class DualEncoder(nn.Module):
+    """Two encoders of one shape."""
+
+    def __init__(self, question: nn.Module, passage: nn.Module) -> None:
+        super().__init__()
+        self.question = question
+        self.passage = passage
+        config: Any = question.config
+        self.config = config
+
+    def forward(
+        self, batch: Mapping[str, Mapping[str, Tensor]]
+    ) -> tuple[Tensor, Tensor]:
+        """Vectors of the questions and of the passages of a batch."""
+        questions = self.vectors("question", batch["questions"])
+        passages = self.vectors("passage", batch["passages"])
+        return questions, passages
+
+    def vectors(self, tower: str, batch: Mapping[str, Tensor]) -> Tensor:
+        """The state of the first token of each row (rows × width)."""
+        encoder = getattr(self, tower)
+        hidden: Tensor = encoder(**fitting(self.config, batch)).last_hidden_state
+        return hidden[:, 0].float()
+
+
+class _Tower(nn.Module):
+    """One tower as a module of its own."""
+
+    def __init__(self, model: DualEncoder, name: str) -> None:
+        super().__init__()
+        self.model = model
+        self.name = name
+
+    def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
+        return self.model.vectors(self.name, batch)
+
+
+def encode(
+    model: DualEncoder, tower: str, rows: Sequence[InputRow], pad: int
+) -> NDArray[np.float32]:
+    """The vectors of rows (rows × width), not normalized."""
+    vectors = np.zeros((len(rows), int(model.config.hidden_size)), dtype=np.float32)
+    half = _Tower(model, tower)
+    with inference(half):
+        for places, batch in outputs(half, rows, pad):
+            vectors[places] = batch.cpu().numpy()
+    return vectors
+
+
+def _pad_passages(vectors: NDArray[np.float32], longest: float) -> NDArray[np.float32]:
+    """Passages' vectors as unit vectors with the number that makes cosines rank as inner products."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    scaled = vectors * np.minimum(1.0, longest / np.maximum(norms, 1e-9)) / longest
+    squares = np.square(scaled).sum(axis=1, keepdims=True)
+    rest = np.sqrt(np.maximum(0.0, 1.0 - squares))
+    return np.concatenate([scaled, rest], axis=1).astype(np.float32)
+
+
+def _pad_questions(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Questions' vectors as unit vectors with a zero in that place."""
+    norms = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    padded = np.concatenate([vectors / norms, np.zeros_like(norms)], axis=1)
+    return padded.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class DPR:
+    """An `Encoder` for an index, from a folder that training or `import_retriever` wrote. Loads on first use."""
+
+    folder: str
+    device: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.folder
+
+    @property
+    def dimensions(self) -> int:
+        return int(self._parts[0].config.hidden_size) + 1
+
+    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The first line of a text is its title."""
+        model, inputs, longest = self._parts
+        passages = []
+        for text in texts:
+            title, newline, body = text.partition("\n")
+            passages.append((title, body) if newline else ("", title))
+        rows = inputs.passages(passages)
+        vectors = encode(model, "passage", rows, inputs.tokenizer.pad_token_id)
+        return _pad_passages(vectors, longest)
+
+    def encode_questions(self, questions: Sequence[str]) -> NDArray[np.float32]:
+        model, inputs, _ = self._parts
+        rows = inputs.single(questions)
+        vectors = encode(model, "question", rows, inputs.tokenizer.pad_token_id)
+        return _pad_questions(vectors)
+
+    @cached_property
+    def _parts(self) -> tuple[DualEncoder, Inputs, float]:
+        return load_dual_encoder(self.folder, self.device)
+
+
+def load_dual_encoder(
+    folder: str | Path, device: str = ""
+) -> tuple[DualEncoder, Inputs, float]:
+    """Load a dual encoder, its inputs, and the norm of its longest passage vector."""
+    about = bert_inputs.described(folder, TASK)
+    question = bert_inputs.empty_encoder(about.folder)
+    passage = bert_inputs.empty_encoder(about.folder)
+    model = DualEncoder(question, passage)
+    bert_inputs.fill(model, about.folder)
+    inputs = bert_inputs.tokenizer_of(about.folder)
+    longest = float(about.options["longest_vector"])
+    return model.to(device or best_device()).eval(), inputs, longest
+
+
+def save(
+    folder: Path,
+    model: DualEncoder,
+    inputs: Inputs,
+    passages: Sequence[tuple[str, str]],
+) -> None:
+    """Write a folder. The norm m is estimated from the vectors of `passages` (title and text)."""
+    rows = inputs.passages(passages)
+    vectors = encode(model, "passage", rows, inputs.tokenizer.pad_token_id)
+    longest = _ROOM * float(np.linalg.norm(vectors, axis=1).max())
+    bert_inputs.save(
+        folder,
+        model,
+        inputs,
+        task=TASK,
+        config=model.config,
+        options={"longest_vector": longest},
+    )
+
+
+def build(base: str) -> DualEncoder:
+    """A dual encoder with both towers from one base model."""
+    return DualEncoder(bert_inputs.encoder(base), bert_inputs.encoder(base))
+
+
+def similarity(questions: Tensor, passages: Tensor) -> Tensor:
+    """Inner products (questions × passages)."""
+    with in_full(questions):
+        return questions.float() @ passages.float().T
+
+
+# A joint reranker after JPR: it picks passages one after another, given those picked before.
+#
+# Every passage is encoded with the question once. A decoder attends to the vectors of all passages
+# and, in order, of those picked, and points at the next: one that holds an answer which the picked
+# ones lack.
+
+
+class PassagePointer(nn.Module):
+    """A cross encoder, and a decoder that points at its passages."""
+
+    def __init__(self, encoder: nn.Module, layers: int, heads: int, most: int) -> None:
+        super().__init__()
+        self.reader = CrossEncoder(encoder, reads=False)
+        width = int(self.reader.config.hidden_size)
+        layer = nn.TransformerDecoderLayer(
+            width, heads, 4 * width, dropout=0.1, batch_first=True, norm_first=True
+        )
+        self.decoder = nn.TransformerDecoder(layer, layers, nn.LayerNorm(width))
+        self.begin = nn.Parameter(torch.zeros(width))
+        self.position = nn.Embedding(most, width)
+        self.key = nn.Linear(width, width)
+        nn.init.normal_(self.position.weight, std=0.02)
+
+    def forward(self, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """The vector (rows × width) and the relevance (rows) of each row."""
+        read = self.reader(batch)
+        return read.vectors, read.relevance
+
+    def next_scores(
+        self, vectors: Tensor, relevance: Tensor, present: Tensor, picked: Tensor
+    ) -> Tensor:
+        """The score of each passage as the next one, at each step (questions × steps + 1 × passages).
+
+        `vectors` are questions × passages × width; `present` marks real passages; `picked` are the numbers of the
+        passages picked so far (questions × steps). Passages picked before a step and absent ones get minus infinity.
+        """
+        questions, steps = picked.shape
+        width = vectors.shape[-1]
+        index = picked[..., None].expand(questions, steps, width)
+        chosen = vectors.gather(1, index)
+        begin = self.begin.expand(questions, 1, width).to(chosen.dtype)
+        history = torch.cat([begin, chosen], dim=1)
+        history = history + self.position.weight[: steps + 1]
+        square = torch.ones(
+            steps + 1, steps + 1, dtype=torch.bool, device=vectors.device
+        )
+        later = square.triu(1)
+        state = self.decoder(
+            history, vectors, tgt_mask=later, memory_key_padding_mask=~present
+        )
+        with in_full(vectors):
+            keys = self.key(vectors.float()).transpose(1, 2)
+            scores = state.float() @ keys / math.sqrt(width) + relevance[:, None]
+        gone = _gone(picked, present)
+        masked: Tensor = scores.masked_fill(gone, -torch.inf)
+        return masked
+
+
+def _gone(picked: Tensor, present: Tensor) -> Tensor:
+    """Which passages cannot be pointed at, at each step (questions × steps + 1 × passages)."""
+    questions, steps = picked.shape
+    picked_at = torch.zeros(
+        questions, steps + 1, present.shape[1], dtype=torch.bool, device=picked.device
+    )
+    if steps:
+        picked_at[:, 1:].scatter_(2, picked[..., None], True)
+    # A passage picked at one step is gone at all later ones.
+    picked_before = picked_at.long().cumsum(1).bool()
+    return picked_before | ~present[:, None]
+
+
+def load_joint(folder: str | Path, device: str = "") -> tuple[PassagePointer, Inputs]:
+    """Load a trained joint reranker from its folder."""
+    about = inputs.described(folder, "joint-reranker")
+    shape = {name: int(about.options[name]) for name in ("layers", "heads", "most")}
+    model = PassagePointer(inputs.empty_encoder(about.folder), **shape)
+    inputs.fill(model, about.folder)
+    return model.to(device or best_device()).eval(), inputs.tokenizer_of(about.folder)
+
+
+def _encode(
+    model: PassagePointer, inputs: Inputs, question: str, passages: Sequence[Passage]
+) -> tuple[Tensor, Tensor]:
+    """The vectors (passages × width) and relevances (passages) of passages."""
+    rows = inputs.pairs(question, passages, places=False)
+    width = int(model.reader.config.hidden_size)
+    device = model.begin.device
+    vectors = torch.zeros(len(rows), width, device=device)
+    relevance = torch.zeros(len(rows), device=device)
+    for places, output in outputs(model, rows, inputs.tokenizer.pad_token_id):
+        batch_vectors, batch_relevance = output
+        vectors[places] = batch_vectors.float()
+        relevance[places] = batch_relevance
+    return vectors, relevance
+
+
+def picked_order(
+    model: PassagePointer,
+    inputs: Inputs,
+    question: str,
+    passages: Sequence[Passage],
+    picks: int,
+) -> list[tuple[int, float]]:
+    """The passages picked jointly, then the others by relevance: (number, score) each, by descending score."""
+    if not passages:
+        return []
+    with inference(model):
+        vectors, relevance = _encode(model, inputs, question, passages)
+        order: list[int] = []
+        present = torch.ones(1, len(passages), dtype=torch.bool, device=vectors.device)
+        for _ in range(min(picks, len(passages), model.position.num_embeddings)):
+            picked = torch.tensor([order], dtype=torch.long, device=vectors.device)
+            scores_by_step = model.next_scores(
+                vectors[None], relevance[None], present, picked
+            )
+            order.append(int(scores_by_step[0, -1].argmax()))
+    scores: list[float] = relevance.tolist()
+    rest = set(range(len(passages))) - set(order)
+    # Picked passages score above the most relevant one, the first of them highest.
+    top = max(scores)
+    ranked = []
+    for number, place in enumerate(order):
+        ranked.append((place, top + len(order) - number))
+    for place in sorted(rest, key=lambda place: -scores[place]):
+        ranked.append((place, scores[place]))
+    return ranked
+
+
+# DPR's reader: answers as spans, each with the likelihood P(passage) · P(start | passage) · P(end |
+# passage).
+#
+# The likelihoods of spans with equal answers are added up.
+
+LONGEST_ANSWER = 10  # tokens, as in DPR
+_BEST = 20  # spans of a passage
+_ScoredSpan = tuple[float, int, int]
+"""(log likelihood, first token, last token)."""
+
+
+def log_likelihoods(
+    output: CrossEncoderOutput, mask: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Log P of each passage (passages), and of each token to begin and to end an answer in its passage (passages ×
+    tokens). `mask` is True at the tokens of the texts."""
+    assert output.starts is not None and output.ends is not None
+    lowest = torch.finfo(output.starts.dtype).min
+    starts = output.starts.masked_fill(~mask, lowest).log_softmax(-1)
+    ends = output.ends.masked_fill(~mask, lowest).log_softmax(-1)
+    return output.relevance.log_softmax(-1), starts, ends
+
+
+def find_answers(
+    model: CrossEncoder,
+    inputs: Inputs,
+    question: str,
+    passages: Sequence[Passage],
+    longest: int = LONGEST_ANSWER,
+) -> list[Candidate]:
+    """The answers among the best spans of all passages, with their likelihoods, best first."""
+    rows = inputs.pairs(question, passages)
+    if not rows:
+        return []
+    relevance = torch.zeros(len(rows))
+    spans: list[list[_ScoredSpan]] = [[] for _ in rows]
+    with inference(model):
+        for places, output in outputs(model, rows, inputs.tokenizer.pad_token_id):
+            own = [rows[place] for place in places]
+            relevance[places] = output.relevance.cpu()
+            mask = text_mask(own).to(output.relevance.device)
+            # Passages compete over all batches, so their log P is taken below.
+            alone = output._replace(relevance=output.relevance.new_zeros(1))
+            _, starts, ends = log_likelihoods(alone, mask)
+            best_spans = _best_spans(starts, ends, own, longest)
+            for place, best in zip(places, best_spans, strict=True):
+                spans[place] = best
+    log_passages = relevance.log_softmax(-1).tolist()
+    return _merge_spans(passages, rows, log_passages, spans)
+
+
+def _best_spans(
+    starts: Tensor, ends: Tensor, rows: Sequence[InputRow], longest: int
+) -> Iterator[list[_ScoredSpan]]:
+    """The likeliest spans of each row of at most `longest` tokens."""
+    # rows × first token × last token, of which only the next `longest` are looked at.
+    padded = functional.pad(ends, (0, longest - 1), value=-torch.inf)
+    reach = padded.unfold(1, longest, 1)
+    scores = (starts[:, :, None] + reach).flatten(1)
+    values, flat = scores.topk(min(_BEST, scores.shape[1]))
+    firsts = flat // longest
+    lasts = firsts + flat % longest
+    columns = zip(values.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
+    for row, (row_values, row_firsts, row_lasts) in zip(rows, columns, strict=True):
+        inside = range(row.text_start, row.text_start + len(row.places))
+        spans = []
+        for span in zip(row_values, row_firsts, row_lasts, strict=True):
+            if span[1] in inside and span[2] in inside:
+                spans.append(span)
+        yield spans
+
+
+def _merge_spans(
+    passages: Sequence[Passage],
+    rows: Sequence[InputRow],
+    log_passages: Sequence[float],
+    spans: Sequence[Sequence[_ScoredSpan]],
+) -> list[Candidate]:
+    """Merge spans with equal normalized text: likelihoods are added, the likeliest span gives the wording."""
+    by_form: dict[str, list[Span]] = {}
+    for passage, row, log_passage, best in zip(
+        passages, rows, log_passages, spans, strict=True
+    ):
+        for score, first, last in best:
+            start = row.places[first - row.text_start][0]
+            end = row.places[last - row.text_start][1]
+            form = normalize(passage.text[start:end])
+            if form:
+                likelihood = math.exp(score + log_passage)
+                span = Span(passage, start, end, likelihood)
+                by_form.setdefault(form, []).append(span)
+    answers = []
+    for alike in by_form.values():
+        total = sum(span.score for span in alike)
+        ordered = sorted(alike, key=lambda span: -span.score)
+        best_span = ordered[0]
+        text = best_span.passage.text[best_span.start : best_span.end]
+        answers.append(Candidate(text, total, tuple(ordered)))
+    return sorted(answers, key=lambda answer: -answer.score)
+
+
+def over_threshold(answers: Sequence[Candidate], gamma: float) -> list[Candidate]:
+    """The answers likelier than γ; the best one in any case."""
+    likely = [answer for answer in answers[1:] if answer.score > gamma]
+    return [*answers[:1], *likely]
+
+
+# A classifier of ambiguous questions: one logit for a question, alone or with the passages retrieved
+# for it.
+
+
+class AmbiguityClassifier(nn.Module):
+    """A cross encoder whose relevance head is trained to detect ambiguity."""
+
+    def __init__(self, encoder: nn.Module) -> None:
+        super().__init__()
+        self.reader = CrossEncoder(encoder, reads=False)
+
+    def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
+        logits: Tensor = self.reader(batch).relevance
+        return logits
+
+
+def detector_row(
+    inputs: Inputs, question: str, passages: Sequence[Passage]
+) -> InputRow:
+    """`[CLS] question [SEP]`, or `[CLS] question [SEP] passage passage … [SEP]`, truncated."""
+    if not passages:
+        return inputs.single([question])[0]
+    texts = []
+    for passage in passages:
+        title = f"{passage.title}. " if passage.title else ""
+        texts.append(title + passage.text)
+    evidence = Passage("", "", " ".join(texts))
+    return inputs.pairs(question, [evidence], places=False)[0]
+
+
+def load_classifier(
+    folder: str | Path, device: str = ""
+) -> tuple[AmbiguityClassifier, Inputs, int]:
+    """Load a trained classifier, its inputs, and the number of passages that it reads with a question."""
+    about = bert_inputs.described(folder, "ambiguity-detector")
+    model = AmbiguityClassifier(bert_inputs.empty_encoder(about.folder))
+    bert_inputs.fill(model, about.folder)
+    model = model.to(device or best_device()).eval()
+    inputs = bert_inputs.tokenizer_of(about.folder)
+    return model, inputs, int(about.options["passages"])
+
+
+def probabilities(
+    model: AmbiguityClassifier, inputs: Inputs, rows: Sequence[InputRow]
+) -> list[float]:
+    """The probability of each question to be ambiguous."""
+    ambiguous = torch.zeros(len(rows))
+    with inference(model):
+        for places, logits in outputs(model, rows, inputs.tokenizer.pad_token_id):
+            ambiguous[places] = logits.sigmoid().float().cpu()
+    values: list[float] = ambiguous.tolist()
+    return values
+
+
+# Imports published DPR checkpoints: their weight names are mapped to ours.
+#
+# There are two layouts. Facebook Research's own `.cp` files hold `question_model.*` and `ctx_model.*`
+# (retriever) or `encoder.*`, `qa_outputs.*` and `qa_classifier.*` (reader) under `model_dict`. The
+# hub's folders hold `question_encoder.bert_model.*`, `ctx_encoder.bert_model.*` or
+# `span_predictor.*`.
+
+# Prefix of a name in a published file → prefix in ours.
+_RETRIEVER = {
+    "question_model.": "question.",
+    "ctx_model.": "passage.",
+    "question_encoder.bert_model.": "question.",
+    "ctx_encoder.bert_model.": "passage.",
+}
+_READER = {
+    "span_predictor.encoder.bert_model.": "encoder.",
+    "span_predictor.qa_outputs.": "span.",
+    "span_predictor.qa_classifier.": "relevance.",
+    "encoder.": "encoder.",
+    "qa_outputs.": "span.",
+    "qa_classifier.": "relevance.",
+}
+# In published files but not needed: positions are counted, and the pooled vector is not used.
+_UNUSED = ("embeddings.position_ids", "pooler.dense.weight", "pooler.dense.bias")
+
+
+def import_retriever(
+    sources: Sequence[str | Path],
+    base: str,
+    folder: str | Path,
+    passages: Sequence[tuple[str, str]],
+    longest: int = 256,
+) -> Path:
+    """Write a dual encoder's folder from published weights: one `.cp` file, or the hub folders of both towers.
+
+    `base` names the BERT that was trained (its config and tokenizer). `passages`, title and text of a few hundred from
+    the corpus, serve to measure the norm of vectors.
+    """
+    model = build(base)
+    _fill(model, sources, _RETRIEVER)
+    inputs = Inputs(load_tokenizer(base), longest)
+    save(Path(folder), model.eval(), inputs, passages)
+    return Path(folder)
+
+
+def import_reader(
+    source: str | Path,
+    base: str,
+    folder: str | Path,
+    *,
+    longest: int = 350,
+    gamma: float = 1.0,
+) -> Path:
+    """Write an extractive reader's folder from published weights. At γ = 1 it gives one answer, as trained."""
+    model = CrossEncoder(bert_inputs.encoder(base), reads=True)
+    _fill(model, [source], _READER)
+    inputs = Inputs(load_tokenizer(base), longest)
+    bert_inputs.save(
+        Path(folder),
+        model,
+        inputs,
+        task="extractive-reader",
+        config=model.config,
+        options={"gamma": gamma},
+    )
+    return Path(folder)
+
+
+def _fill(
+    model: nn.Module, sources: Sequence[str | Path], names: Mapping[str, str]
+) -> None:
+    weights: dict[str, Tensor] = {}
+    for source in sources:
+        weights |= _rename(_read_weights(Path(source)), names, source)
+    missing, unknown = model.load_state_dict(weights, strict=False)
+    if missing or unknown:
+        problem = f"lacks {missing[0]}" if missing else f"holds unknown {unknown[0]}"
+        shown = ", ".join(map(str, sources))
+        raise BadInput(
+            f"'{shown}' {problem}. Is it of the same size as the base, and are both towers given?"
+        )
+
+
+def _rename(
+    weights: Mapping[str, Tensor], names: Mapping[str, str], source: str | Path
+) -> dict[str, Tensor]:
+    """Replace published prefixes by ours. Reject a name with another prefix."""
+    renamed = {}
+    for name, tensor in weights.items():
+        prefix = next((prefix for prefix in names if name.startswith(prefix)), None)
+        if prefix is None:
+            raise BadInput(
+                f"'{source}' holds '{name}': it is not a DPR checkpoint of this kind."
+            )
+        rest = name.removeprefix(prefix)
+        if rest not in _UNUSED:
+            renamed[names[prefix] + rest] = tensor
+    return renamed
+
+
+def _read_weights(source: Path) -> dict[str, Tensor]:
+    """The tensors of a `.cp`, `.bin`, `.pt` or `.safetensors` file, or of the folder that holds one."""
+    if source.is_dir():
+        names = ("model.safetensors", "pytorch_model.bin")
+        files = [source / name for name in names if (source / name).is_file()]
+        if not files:
+            raise BadInput(f"'{source}' holds neither of: {', '.join(names)}.")
+        source = files[0]
+    try:
+        if source.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            return dict(load_file(source))
+        body: Any = torch.load(source, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise BadInput(f"There is no file '{source}'. Check the path.") from None
+    except Exception as error:
+        why = str(error).strip().splitlines()[0]
+        raise BadInput(f"'{source}' cannot be read as weights: {why}") from None
+    return dict(body.get("model_dict", body))

@@ -1,0 +1,410 @@
+"""The question back: whether it is worth asking, its category and its options in their order and groups."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from whichsense.models.compact.option_names import (
+    LONGEST_HEADER,
+    LONGEST_LABEL,
+    Choice,
+    Lead,
+    always,
+    choose_lead,
+    choose_phrases,
+    clean,
+    complete,
+    has_content,
+    header_of,
+    key,
+    name_kind,
+    noun_behind,
+    order_key,
+    polish,
+    shorten,
+    suits_people,
+    surest_lead,
+    with_capitals,
+    without_category,
+)
+from whichsense.models.compact.phrases import (
+    FUNCTION_KINDS,
+    align,
+    load_ranker,
+    split_words,
+    without_commas,
+)
+from whichsense.text.answers import group_answers
+from whichsense.text.clarification import compose_question
+from whichsense.text.words import sentence_at
+from whichsense.types import Case, Clarification, Option, Reading
+
+# Whether it is worth asking back.
+
+
+def has_differing_answers(case: Case) -> bool:
+    """Whether at least two readings have answers that do not mean the same."""
+    answers = [reading.answer for reading in case.readings]
+    weights = [reading.confidence for reading in case.readings]
+    return len(group_answers(answers, weights)) > 1
+
+
+def is_a_reading_itself(case: Case) -> bool:
+    """Whether the question, as it was asked, is one of the rewrites, and only of one: it says which is meant."""
+    asked = split_words(case.question).bare
+    as_asked = 0
+    for reading in case.readings:
+        is_told_apart = reading.source or reading.label
+        if split_words(reading.question).bare == asked and not is_told_apart:
+            as_asked += 1
+    return as_asked == 1
+
+
+def is_chosen_already(question: str, options: Sequence[Option]) -> bool:
+    """Whether the question's own words choose: all content of one label is in it, and of no other, and that option's
+    rewrite leaves nothing of the question out (*Who wrote and sang it?* asks for both).
+
+    >>> from whichsense.types import Reading
+    >>> film = Option("1", "the film", readings=(Reading("Who wrote the film Dune by Lynch?", "Lynch"),))
+    >>> book = Option("2", "the book", readings=(Reading("Who wrote the book Dune?", "Herbert"),))
+    >>> is_chosen_already("Who wrote the film Dune?", [film, book]), is_chosen_already("Who wrote Dune?", [film, book])
+    (True, False)
+    """
+    asked = _content(question)
+    named = []
+    for option in options:
+        content = _content(option.label)
+        if content and content <= asked:
+            named.append(option)
+    if len(named) != 1:
+        return False
+    return all(asked <= _content(reading.question) for reading in named[0].readings)
+
+
+def _content(text: str) -> set[str]:
+    words = split_words(text)
+    content = set()
+    for word, kind in zip(words.bare, words.kinds, strict=True):
+        if kind not in FUNCTION_KINDS:
+            content.add(word)
+    return content
+
+
+# Options from labels: those that say the same are merged, the rest ordered, and many put into groups.
+
+MOST_OPTIONS = 6
+_LONGEST_DESCRIPTION = 160  # characters
+_UNNAMED = "a reading without a name"
+_REST = ("another one", "one of the others", "one of the rest")
+_YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
+
+
+def make_options(
+    labels: Sequence[str], readings: Sequence[Reading], *, ordered: bool
+) -> list[Option]:
+    """An option for each label that differs, with the readings of all equal ones; `ordered`: by time or number where
+    all labels have one."""
+    merged: dict[str, Option] = {}
+    for label, reading in zip(labels, readings, strict=True):
+        short = shorten(label) or _UNNAMED
+        same = key(short)
+        if same in merged:
+            before = merged[same]
+            together = (*before.readings, reading)
+            merged[same] = replace(before, readings=together)
+        else:
+            merged[same] = Option("", short, describe(reading), (reading,))
+    options = list(merged.values())
+    if ordered:
+        options = in_order(options)
+    return options
+
+
+def in_order(options: Sequence[Option]) -> list[Option]:
+    """By year, date or number where every label has one; otherwise as they are, most probable first."""
+    keys = [order_key(option.label) for option in options]
+    placed = [place for place in keys if place is not None]
+    if len(placed) < len(options):
+        return list(options)
+    order = sorted(range(len(options)), key=lambda number: placed[number])
+    return [options[number] for number in order]
+
+
+def describe(reading: Reading) -> str:
+    """A line beneath an option: where its evidence is from, and what it says."""
+    if not reading.evidence:
+        return shorten(reading.source or reading.question, _LONGEST_DESCRIPTION)
+    span = reading.evidence[0]
+    start, end = sentence_at(span.passage.text, span.start)
+    sentence = " ".join(span.passage.text[start:end].split())
+    title = " ".join(span.passage.title.split())
+    return shorten(f"{title}: {sentence}" if title else sentence, _LONGEST_DESCRIPTION)
+
+
+def numbered(options: Sequence[Option], within: str = "") -> tuple[Option, ...]:
+    """Options with their ids: "1", "2", …, and "2.1" inside a group."""
+    result = []
+    for number, option in enumerate(options, 1):
+        identifier = f"{within}{number}"
+        inner = numbered(option.options, f"{identifier}.")
+        result.append(replace(option, id=identifier, options=inner))
+    return tuple(result)
+
+
+def group(options: Sequence[Option]) -> tuple[str, list[Option]]:
+    """At most six options: more are put into groups of a broader category, which is given with them.
+
+    By decade, or by the text that the evidence is from; where neither makes few groups, the first five stay and the
+    others are one group.
+    """
+    if len(options) <= MOST_OPTIONS:
+        return "", list(options)
+    for category, of_option in (("decade", _decade), ("source", _title)):
+        groups = _grouped(options, of_option)
+        if groups is not None:
+            return category, groups
+    first = list(options[: MOST_OPTIONS - 1])
+    used = {key(option.label) for option in first}
+    name = next((name for name in _REST if key(name) not in used), _REST[0])
+    return "", [*first, _as_group(name, options[MOST_OPTIONS - 1 :])]
+
+
+def _grouped(
+    options: Sequence[Option], name_of: Callable[[Option], str]
+) -> list[Option] | None:
+    """The options under their names; None where one has no name or there are too few or too many groups."""
+    groups: dict[str, list[Option]] = {}
+    for option in options:
+        groups.setdefault(name_of(option), []).append(option)
+    if "" in groups or not 2 <= len(groups) <= MOST_OPTIONS:
+        return None
+    result = []
+    for name, members in groups.items():
+        if len(members) == 1:
+            result.append(members[0])
+        else:
+            result.append(_as_group(name, members))
+    labels = {key(option.label) for option in result}
+    return result if len(labels) == len(result) else None
+
+
+def _as_group(name: str, members: Sequence[Option]) -> Option:
+    readings = tuple(reading for member in members for reading in member.readings)
+    _, inner = group(members)
+    listed = ", ".join(member.label for member in members)
+    description = shorten(listed, _LONGEST_DESCRIPTION)
+    return Option("", shorten(name, LONGEST_LABEL), description, readings, tuple(inner))
+
+
+def _decade(option: Option) -> str:
+    year = _YEAR.search(option.label)
+    return f"the {year.group()[:3]}0s" if year else ""
+
+
+def _title(option: Option) -> str:
+    reading = option.readings[0] if option.readings else None
+    if reading is None or not reading.evidence:
+        return ""
+    return reading.evidence[0].passage.title
+
+
+# The form of a clarification, whoever made it: what is wrong with it, and the same one repaired.
+
+_LONGEST_CATEGORY = 30
+
+
+def find_problems(clarification: Clarification) -> list[str]:
+    """What breaks the form, in words; nothing where all is well.
+
+    >>> find_problems(Clarification("Year", "Which year: 2017?", "year", (Option("1", "2017"),)))
+    ['fewer than two options', 'option 1 stands for no reading']
+    """
+    problems = []
+    options = clarification.options
+    if len(clarification.header) > LONGEST_HEADER or not clarification.header:
+        problems.append(f"a header that has not 1 to {LONGEST_HEADER} characters")
+    if len(options) < 2:
+        problems.append("fewer than two options")
+    if len(options) > MOST_OPTIONS:
+        problems.append(f"more than {MOST_OPTIONS} options")
+    labels = [option.label for option in options]
+    if len(set(map(key, labels))) < len(labels):
+        problems.append("two options with one label")
+    if without_category(labels, clarification.category) != labels:
+        problems.append(f"'{clarification.category}' is repeated inside the options")
+    for option in options:
+        problems += _option_problems(option)
+    return problems
+
+
+def _option_problems(option: Option) -> list[str]:
+    problems = []
+    if not 0 < len(option.label) <= LONGEST_LABEL:
+        problems.append(f"option {option.id} has not 1 to {LONGEST_LABEL} characters")
+    if option.label != clean(option.label):
+        problems.append(f"option {option.id} has a label that is not clean")
+    if not option.readings:
+        problems.append(f"option {option.id} stands for no reading")
+    return problems
+
+
+def repair(clarification: Clarification) -> Clarification | None:
+    """The same clarification in the right form; None where fewer than two options are left.
+
+    Options that stand for no reading go, equal ones are merged, long labels are cut between words, a category that
+    repeats in the options is taken out of them, and more than six options are put into groups.
+    """
+    options = _merged(clarification.options)
+    if len(options) < 2:
+        return None
+    lead = clean(clarification.lead) or "Which one"
+    category = clean(clarification.category) or "one"
+    if len(category) > _LONGEST_CATEGORY or len(lead) > 2 * _LONGEST_CATEGORY:
+        lead, category = "Which one", "one"
+    shorter = without_category([option.label for option in options], category)
+    if shorter is None:
+        lead, category = "Which one", "one"
+    else:
+        renamed = []
+        for option, label in zip(options, shorter, strict=True):
+            renamed.append(replace(option, label=label))
+        options = renamed
+    return compose(lead, category, options)
+
+
+def compose(lead: str, category: str, options: Sequence[Option]) -> Clarification:
+    """A clarification of merged options; more than six are put into groups first."""
+    broader, few = group(options)
+    if broader:
+        lead, category = f"Which {broader}", broader
+    labels = [option.label for option in few]
+    question = compose_question(lead, labels)
+    return Clarification(header_of(category), question, category, numbered(few))
+
+
+def _merged(options: Sequence[Option]) -> list[Option]:
+    """Options that stand for readings, each reading in one of them, equal labels merged."""
+    merged: dict[str, Option] = {}
+    taken: list[object] = []
+    for option in options:
+        label = shorten(option.label)
+        own = []
+        for reading in option.readings:
+            if reading not in taken:
+                own.append(reading)
+                taken.append(reading)
+        same = key(label)
+        if not own or not same:
+            continue
+        if same in merged:
+            before = merged[same]
+            merged[same] = replace(before, readings=(*before.readings, *own))
+            continue
+        description = clean(option.description) or describe(own[0])
+        merged[same] = replace(
+            option, label=label, description=description, readings=tuple(own)
+        )
+    return list(merged.values())
+
+
+# From a case with readings to its clarification.
+
+_ONE = Lead("one")
+
+
+def clarify(case: Case) -> Clarification | None:
+    """What to ask back, made for whom the case's policy says; None where it is not worth asking."""
+    if len(case.readings) < 2:
+        return None
+    if not case.policy.careful:
+        return clarify_as_annotators(case.question, case.readings)
+    if is_a_reading_itself(case) or not has_differing_answers(case):
+        return None
+    lead, labels = name_options(case.question, case.readings, for_people=True)
+    if not any(map(str.isupper, case.question[1:])):
+        labels = list(map(_restored, labels, case.readings))
+    labels = list(map(_in_full, labels, case.readings))
+    labels = _told_apart(labels, case.readings)
+    lead = surest_lead(lead, labels)
+    if any(label.startswith(f"{lead.preposition} ") for label in labels):
+        lead = Lead(lead.category)  # "Which country: in Finland, …", not "In which"
+    shorter = without_category(labels, lead.category)
+    if shorter is None:
+        lead = _ONE
+    else:
+        labels = shorter
+    options = make_options(labels, case.readings, ordered=True)
+    if len(options) < 2 or is_chosen_already(case.question, options):
+        return None
+    return compose(lead.text, lead.category, options)
+
+
+def clarify_as_annotators(question: str, readings: Sequence[Reading]) -> Clarification:
+    """As CAmbigNQ's annotators write: an option for each reading, in the given order, in full length."""
+    lead, names = name_options(question, readings)
+    labels = [without_commas(clean(name)) or "this" for name in names]
+    options = []
+    for label, reading in zip(labels, readings, strict=True):
+        (option,) = make_options([label], [reading], ordered=False)
+        options.append(option)
+    text = compose_question(lead.text, labels)
+    return Clarification(
+        header_of(lead.category), text, lead.category, numbered(options)
+    )
+
+
+def name_options(
+    question: str, readings: Sequence[Reading], *, for_people: bool = False
+) -> tuple[Lead, list[str]]:
+    """The lead, and what each reading is offered as: its label, else what its rewrite adds, else its source."""
+    asked = split_words(question).bare
+    rewritten = []
+    for number, reading in enumerate(readings):
+        if not reading.label and split_words(reading.question).bare not in ((), asked):
+            rewritten.append(number)
+    labels = [one.label or one.source or one.answer for one in readings]
+    if not rewritten:
+        return _ONE, labels
+    rewrites = align(question, [readings[number].question for number in rewritten])
+    keep = suits_people if for_people else always
+    phrases = choose_phrases(rewrites, load_ranker("options"), keep)
+    choice = Choice(split_words(question), rewrites, phrases)
+    lead = choose_lead(choice, load_ranker("leads"))
+    names = choice.options
+    if for_people:
+        noun = noun_behind(rewrites, phrases)
+        lead = Lead(noun) if noun and lead.category == "one" else lead
+        names = polish(rewrites, phrases)
+    for number, label in zip(rewritten, names, strict=True):
+        labels[number] = label
+    return (lead if len(rewritten) == len(readings) else _ONE), labels
+
+
+def _restored(label: str, reading: Reading) -> str:
+    texts = [f"{span.passage.title}. {span.passage.text}" for span in reading.evidence]
+    return with_capitals(label, " ".join(texts))
+
+
+def _in_full(label: str, reading: Reading) -> str:
+    title = reading.evidence[0].passage.title if reading.evidence else ""
+    return complete(name_kind(label, title))
+
+
+def _told_apart(labels: Sequence[str], readings: Sequence[Reading]) -> list[str]:
+    """Where readings of one label have answers that differ, each is named by its answer instead; so is one whose label
+    has no content, where others have."""
+    members: dict[str, list[int]] = {}
+    some_have_content = any(map(has_content, labels))
+    for number, label in enumerate(labels):
+        says_something = has_content(label) or not some_have_content
+        members.setdefault(key(label) if says_something else "", []).append(number)
+    apart = list(labels)
+    for same, numbers in members.items():
+        answers = [readings[number].answer for number in numbers]
+        differ = len(group_answers(answers, [1.0] * len(answers))) > 1
+        if differ or not same:
+            for number in numbers:
+                apart[number] = readings[number].answer
+    return apart

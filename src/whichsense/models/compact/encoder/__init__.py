@@ -1,1 +1,0 @@
-"""The compact model's encoder: tokens, network, ONNX graph, runtime."""

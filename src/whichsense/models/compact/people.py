@@ -1,0 +1,592 @@
+"""From answers to the readings that people see: labels, rewrites asked again, what is probable."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from whichsense.models.compact.candidates import (
+    Answer,
+    edge_probabilities,
+    free_tokens,
+    passage_probabilities,
+)
+from whichsense.models.compact.encoder import LONGEST_QUESTION, Floats, Late, Pair, pair
+from whichsense.models.compact.labeller import FRAMES, Label, put_into
+from whichsense.models.compact.rewrite_support import (
+    Support,
+    Target,
+    locate,
+    support,
+    telling,
+)
+from whichsense.models.compact.rewriting import candidates_of
+from whichsense.models.compact.scene import Scene
+from whichsense.models.compact.scorer import Standard
+from whichsense.models.compact.scorer_features import (
+    Rewrite,
+    added,
+    change_features,
+    key,
+    together,
+)
+from whichsense.models.compact.value_lists import complete_lists
+from whichsense.text.words import PHRASE_OPENERS, words
+from whichsense.types import FOR_PEOPLE, AskedAgain, Candidate, Policy, Reading, Span
+
+# Whole answers: *written by Ann Ray and Bo Finch* gives one answer, not two, and *EUR 399* no bare
+# number.
+
+_LINKS = (" and ", " & ")
+_CURRENCY = re.compile(r"\b[A-Z]{3}\s$")  # a code such as EUR before a number
+
+
+def join_named_together(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Candidates, of which two that stand side by side in their best sentence become one; it is as probable as the
+    better one. Numbers and dates are not joined: each has a time or a case of its own."""
+    joined = list(candidates)
+    for first in candidates:
+        for second in candidates:
+            both = _join(first, second)
+            if both is not None and first in joined and second in joined:
+                place = min(joined.index(first), joined.index(second))
+                joined = [one for one in joined if one not in (first, second)]
+                joined.insert(place, both)
+    return joined
+
+
+def _join(first: Candidate, second: Candidate) -> Candidate | None:
+    """Both as one answer, if the second follows the first behind a link."""
+    if first is second or not first.spans or not second.spans:
+        return None
+    begin, end = first.spans[0], second.spans[0]
+    text = begin.passage.text
+    has_digit = any(map(str.isdigit, first.answer + second.answer))
+    if has_digit or begin.passage != end.passage:
+        return None
+    if text[begin.end : end.start] not in _LINKS:
+        return None
+    span = Span(begin.passage, begin.start, end.end, max(begin.score, end.score))
+    score = max(first.score, second.score)
+    return Candidate(text[begin.start : end.end], score, (span,))
+
+
+def include_currency(candidate: Candidate) -> Candidate:
+    """An amount with the currency's code that stands before it in the evidence."""
+    if not candidate.spans or not candidate.answer[:1].isdigit():
+        return candidate
+    best, *others = candidate.spans
+    before = best.passage.text[: best.start]
+    code = _CURRENCY.search(before)
+    if code is None or best.start == best.end:
+        return candidate
+    whole = replace(best, start=code.start())
+    answer = best.passage.text[whole.start : whole.end]
+    return replace(candidate, answer=answer, spans=(whole, *others))
+
+
+# Asks a question again: reads it, in the place of the original one, with the passages of all listed
+# answers.
+
+_PASSAGES_OF_ANSWER = 2
+_MOST_PASSAGES = 6
+_LONGEST_PAIR = 176  # tokens; the verifier learnt from pairs of 160
+_NO_VERDICT = -12.0  # of an answer that stands in none of the passages
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a question gives over a panel's passages, for each of its answers."""
+
+    mass: Floats
+    """The probability of each answer."""
+    verdict: Floats
+    """The best logit of each answer's spans to be an answer."""
+    null: float
+    """The probability that no passage answers."""
+
+    def own(self, number: int) -> float:
+        return float(self.mass[number])
+
+    def other(self, number: int) -> float:
+        """The probability of the likeliest other answer."""
+        others = np.delete(self.mass, number)
+        return float(others.max()) if len(others) else 0.0
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Answers, and the passages over which questions for them are asked again: the best ones of every answer."""
+
+    scene: Scene
+    targets: tuple[Target, ...]
+    places: tuple[int, ...]
+
+    @classmethod
+    def of(cls, scene: Scene, targets: Sequence[Target]) -> Panel:
+        places: dict[int, None] = {}
+        # Every answer's best passage first, then every answer's second.
+        for rank in range(_PASSAGES_OF_ANSWER):
+            for target in targets:
+                own = list(target.marked)
+                if rank < len(own):
+                    places[own[rank]] = None
+        most = max(_MOST_PASSAGES, len(targets))
+        return cls(scene, tuple(targets), tuple(places)[:most])
+
+    def ask(self, questions: Sequence[str]) -> list[Asked]:
+        """Ask each question. All pairs are encoded in one call, which fills all cores."""
+        if not self.places:
+            nothing = np.zeros(len(self.targets), np.float32)
+            return [Asked(nothing, nothing + _NO_VERDICT, 1.0) for _ in questions]
+        pairs: list[Pair] = []
+        for question in questions:
+            pairs += self._pairs(question)
+        outputs = self.scene.compact.model.verify(pairs)
+        asked = []
+        size = len(self.places)
+        for start in range(0, len(pairs), size):
+            part = slice(start, start + size)
+            asked.append(self._gather(pairs[part], outputs[part]))
+        return asked
+
+    def _pairs(self, question: str) -> list[Pair]:
+        tokenizer = self.scene.compact.model.tokenizer
+        ids = tokenizer.ids(question, LONGEST_QUESTION)
+        pairs = []
+        for place in self.places:
+            passage = self.scene.evidence.passages[place]
+            built = pair(tokenizer, ids, passage.title, passage.text, _LONGEST_PAIR)
+            pairs.append(built)
+        return pairs
+
+    def _gather(self, pairs: Sequence[Pair], outputs: Sequence[Late]) -> Asked:
+        shares, null = passage_probabilities(outputs)
+        mass = np.zeros(len(self.targets), np.float32)
+        verdict = np.full(len(self.targets), _NO_VERDICT, np.float32)
+        for place, own, output, share in zip(
+            self.places, pairs, outputs, shares.tolist(), strict=True
+        ):
+            edges = edge_probabilities(output.span, free_tokens(own))
+            for number, target in enumerate(self.targets):
+                spans = self._spans(target, place, own)
+                if not spans:
+                    continue
+                first, last = np.array(spans).T
+                # A span's probability: of its first token times of its last.
+                probability = edges[first, 0] * edges[last, 1]
+                mass[number] += share * float(min(1.0, probability.sum()))
+                states = output.states[np.stack([first * 0, first, last], axis=1)]
+                logits = self.scene.compact.model.verifier_verdicts(states)
+                verdict[number] = max(verdict[number], float(logits.max()))
+        return Asked(mass, verdict, null)
+
+    def _spans(self, target: Target, place: int, own: Pair) -> list[tuple[int, int]]:
+        """First and last tokens of an answer's spans in a pair that has another question than the scene's."""
+        shift = own.title[0] - self.scene.evidence.pairs[place].title[0]
+        spans = []
+        for first, end in target.marked.get(place, ()):
+            # The text may be cut earlier than before.
+            if end + shift < len(own):
+                spans.append((first + shift, end - 1 + shift))
+        return spans
+
+
+def judge_fluency(scene: Scene, rewrites: Sequence[str]) -> list[float]:
+    """The logit of each rewrite to be one that a person could have written. It is read beside the question."""
+    model = scene.compact.model
+    pairs = []
+    for rewrite in rewrites:
+        ids = model.tokenizer.ids(rewrite, LONGEST_QUESTION)
+        pairs.append(pair(model.tokenizer, ids, scene.evidence.question, ""))
+    return [output.ambiguity for output in model.verify(pairs)]
+
+
+def log_odds(probability: float, least: float = 1e-4) -> float:
+    """The logit of a probability, away from 0 and 1.
+
+    >>> log_odds(0.5), round(log_odds(0.0), 2), round(log_odds(1.0), 2)
+    (0.0, -9.21, 9.21)
+    """
+    inside = min(max(probability, least), 1 - least)
+    return math.log(inside / (1 - inside))
+
+
+# Features of an answer and of a rewrite after they were asked again: what trust is learnt from.
+
+_LEAST = 1e-4
+
+
+def of_answer(scene: Scene, place: int, number: int, asked: Asked) -> dict[str, float]:
+    """The features of a candidate. `place`: among the scene's candidates; `number`: among the panel's answers."""
+    answer = scene.answers[place]
+    probability = scene.probabilities[place]
+    best = max(scene.probabilities)
+    mass = asked.own(number)
+    return {
+        "probability": log_odds(probability),
+        "beside_best": _log_ratio(probability, best),
+        "answerable": log_odds(scene.answerable),
+        "ambiguous": log_odds(scene.ambiguous),
+        "mass": math.log(max(mass, _LEAST)),
+        "verdict": float(asked.verdict[number]),
+        "verdict_beside_best": float(asked.verdict[number] - asked.verdict.max()),
+        "null": math.log(max(asked.null, _LEAST)),
+        "rank": float(sum(other > mass for other in asked.mass.tolist())),
+        "passages": math.log(_count_passages(answer)),
+        "in_title": float(answer.mentions[0].in_title),
+        "candidates": math.log(len(asked.mass)),
+        "is_small": float(scene.is_small),
+    }
+
+
+def _count_passages(answer: Answer) -> int:
+    return len({mention.passage for mention in answer.mentions})
+
+
+@dataclass(frozen=True)
+class RewriteView:
+    """A rewrite of a question for the panel's answer of this number, and what is known of it."""
+
+    question: str
+    rewrite: str
+    number: int
+    asked: Asked
+    before: Asked
+    """What the question itself gives."""
+    fluency: float
+    """A logit."""
+    supports: Sequence[Support]
+    """Of all answers."""
+
+    @property
+    def features(self) -> dict[str, float]:
+        number = self.number
+        own = self.asked.own(number)
+        other = self.asked.other(number)
+        own_before = self.before.own(number)
+        other_before = self.before.other(number)
+        return {
+            "own": log_odds(own),
+            "margin": _log_ratio(own, other),
+            "gain": _log_ratio(own, own_before),
+            "lost": _log_ratio(other, other_before),
+            "null": math.log(max(self.asked.null, _LEAST)),
+            "verdict": float(self.asked.verdict[number]),
+            "verdict_margin": _margin(self.asked, number),
+            "fluency": self.fluency,
+            "apart": float(self._tells_apart()),
+            "answers": math.log(len(self.asked.mass)),
+            **change_features(self.question, self.rewrite),
+        }
+
+    def _tells_apart(self) -> bool:
+        others = []
+        for place, beside in enumerate(self.supports):
+            if place != self.number:
+                others.append(beside)
+        own = self.supports[self.number]
+        return own.tells_apart(self.rewrite, others)
+
+
+def _log_ratio(value: float, beside: float) -> float:
+    return math.log(max(value, _LEAST) / max(beside, _LEAST))
+
+
+def _margin(asked: Asked, number: int) -> float:
+    """How much better the answer's verdict is than the best of the others."""
+    others = [value for place, value in enumerate(asked.verdict) if place != number]
+    return float(asked.verdict[number]) - float(max(others, default=-12.0))
+
+
+# Rewrites that may be given for each answer: its label in the frame that fits it.
+
+_ARTICLES = frozenset("a an the".split())
+_FITS_OVER = 0.6  # a frame that fits less probably is not tried: of the others nine in ten are the written one
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A rewrite that may be given for an answer."""
+
+    question: str
+    promise: float = 0.0
+    """How promising it is before it is asked again."""
+
+
+def propose_rewrites(
+    question: str, labels: Sequence[Label | None]
+) -> list[list[Proposal]]:
+    """The rewrite of each answer that has a label with a frame; others may be added."""
+    proposals: list[list[Proposal]] = []
+    for label in labels:
+        proposals.append([])
+        if label is not None and label.fits >= _FITS_OVER and _is_whole(label):
+            rewrite = put_into(question, label.text, label.frame)
+            proposals[-1].append(Proposal(rewrite, label.fits))
+    return proposals
+
+
+def _is_whole(label: Label) -> bool:
+    """Whether a label has just one preposition that joins it to a question, its own or its frame's, and one article."""
+    frame = FRAMES[label.frame].split()
+    first = words(label.text)[:1]
+    if _ARTICLES.issuperset(first):
+        return bool(frame) and frame[-1] not in _ARTICLES
+    return PHRASE_OPENERS.issuperset(first) != bool(frame)
+
+
+# Labels of a question's answers, which tell them apart.
+
+# A label that is less sure is none: of those that are surer four in five overlap the written one, and three in four of
+# all labels are.
+_SURE_OVER = 0.7
+
+
+def find_labels(scene: Scene, answers: Sequence[Candidate]) -> list[Label | None]:
+    """The label of each answer, in the best of its passages; None where there is none, or where it says nothing that
+    the question, the answer or another answer's label does not say."""
+    labels: list[Label | None] = [None] * len(answers)
+    if scene.compact.labeller is None:
+        return labels
+    question = scene.evidence.question
+    places = [number for number, answer in enumerate(answers) if answer.spans]
+    spans = [answers[number].spans[0] for number in places]
+    found = scene.compact.labeller.find(question, spans)
+    for number, label in zip(places, found, strict=True):
+        known = set(words(f"{question} {answers[number].answer}"))
+        if label is not None and label.sure >= _SURE_OVER:
+            if not known.issuperset(words(label.text)):
+                labels[number] = label
+    counts = Counter(_plain(label) for label in labels if label)
+    return [one if one and counts[_plain(one)] == 1 else None for one in labels]
+
+
+def _plain(label: Label) -> str:
+    return " ".join(words(label.text))
+
+
+# From a scene to the readings that people see: answers, a rewrite for each, and which of them are
+# probable.
+#
+# Answers are those of the reader, judged once more by the verifier. A rewrite is chosen among those
+# of forms and of the writer by what asking it again gives. What is not probable is kept apart as
+# merely possible.
+
+_YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
+_JUDGED = 8  # candidates that the verifier judges
+_MOST = (
+    5  # answers that are rewritten, and those that reach a threshold of the policy's
+)
+# The least probability of an answer that is shown, where the policy names none: on judged readings, held-out firms
+# and the fitting half of the sample the best balance of what is right and what is missed, for each kind of corpus.
+_SHOWN_OVER_IN_SMALL = 0.35
+_SHOWN_OVER_IN_LARGE = 0.2
+_ASKED = 4  # rewrites of an answer that are asked again
+_CONSIDERED_OVER = 0.15  # the least probability of an answer that is rewritten
+_HARDLY_ANSWERABLE = 0.1  # by the scorer: a hundredth of the answered questions over small corpora, a third of others
+_OF_ANOTHER_YEAR = 0.5  # right are 3 of 12 shown answers whose passage lacks the question's year, and 35 of 75 others
+_TRUE_OVER = 0.5  # a rewrite that is probably false is not given
+_FLUENT_OVER = 0.5  # nor is one that is probably bad English
+
+
+def _standard(scene: Scene) -> Standard:
+    trust = scene.compact.trust
+    return trust.in_small if scene.is_small else trust.in_large
+
+
+def _shown_over(scene: Scene, policy: Policy) -> float:
+    """The least probability of an answer that is shown."""
+    if policy.threshold is not None:
+        return policy.threshold
+    return _SHOWN_OVER_IN_SMALL if scene.is_small else _SHOWN_OVER_IN_LARGE
+
+
+def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
+    """The answers that are worth a rewrite, most probable first; none where the evidence hardly holds one."""
+    places = [place for place in scene.apart if _says_more(scene, place)][:_JUDGED]
+    if not places:
+        return []
+    candidates = candidates_of(scene, places)
+    targets = [locate(scene, candidate, told=True) for candidate in candidates]
+    (asked,) = Panel.of(scene, targets).ask([scene.evidence.question])
+    rows = []
+    for number, place in enumerate(places):
+        rows.append(of_answer(scene, place, number, asked))
+    standard = _standard(scene)
+    chances = standard.answer.probabilities(rows)
+    fits = [_year_fits(scene.evidence.question, one) for one in candidates]
+    judged = []
+    for number, candidate in enumerate(candidates):
+        chances[number] *= fits[number]
+        judged.append(replace(include_currency(candidate), score=chances[number]))
+    best = max(range(len(rows)), key=chances.__getitem__)
+    answerable = scene.compact.trust.answerable.probabilities([rows[best]])[0]
+    answerable *= fits[best]
+    judged.sort(key=lambda candidate: -candidate.score)
+    is_hopeless = scene.is_small and scene.answerable < _HARDLY_ANSWERABLE
+    is_declined = is_hopeless or answerable < standard.answerable_over
+    if is_declined or judged[0].score < standard.only_over:
+        return []
+    if scene.is_small:
+        judged = complete_lists(scene.evidence.question, judged)
+    wanted = policy.threshold or 1.0
+    considered = []
+    for rank, one in enumerate(judged):
+        is_likely = rank < _MOST and one.score >= _CONSIDERED_OVER
+        if is_likely or one.score >= wanted:
+            considered.append(one)
+    return join_named_together(considered) or judged[:1]
+
+
+def _says_more(scene: Scene, place: int) -> bool:
+    """Whether a candidate says what the question does not. A question that offers a choice names its answer."""
+    asked = set(words(scene.evidence.question))
+    return "or" in asked or not asked.issuperset(words(scene.answers[place].text))
+
+
+def _year_fits(question: str, candidate: Candidate) -> float:
+    """A factor of an answer's probability: less than one where the question names years and its passages none of
+    them."""
+    years = set(_YEAR.findall(question))
+    named = set[str]()
+    for span in candidate.spans:
+        named.update(_YEAR.findall(f"{span.passage.title} {span.passage.text}"))
+    return _OF_ANOTHER_YEAR if years and years.isdisjoint(named) else 1.0
+
+
+def rewrite_answers(
+    scene: Scene,
+    answers: Sequence[Candidate],
+    others: Sequence[Sequence[Proposal]] = (),
+    policy: Policy = FOR_PEOPLE,
+) -> list[Reading]:
+    """A reading for each answer, with its source and, where its evidence names one, its label; no two rewrites and no
+    two labels are alike. Where nothing true and distinct can be said, the question stays as it is. An only answer needs
+    neither. `others` are rewrites of another provider for each answer, which compete with the labels'."""
+    question = scene.evidence.question
+    readings = [_as_asked(scene, answer) for answer in answers]
+    if len(answers) < 2:
+        return [replace(reading, source="") for reading in readings]
+    if not others and not _may_show_several(scene, answers, policy):
+        return readings
+    targets = [locate(scene, answer, told=True) for answer in answers]
+    panel = Panel.of(scene, targets)
+    (before,) = panel.ask([question])
+    labels = find_labels(scene, answers)
+    told = []
+    for reading, label in zip(readings, labels, strict=True):
+        told.append(replace(reading, label=label.text if label else ""))
+    proposals = propose_rewrites(question, labels)
+    for own, more in zip(proposals, others, strict=False):
+        known = {key(proposal.question) for proposal in own}
+        own += [one for one in more if key(one.question) not in known]
+    judged = _judge_all(panel, before, proposals)
+    for number, rewrite in enumerate(together(judged, partial(added, question))):
+        if isinstance(rewrite, _JudgedRewrite):
+            told[number] = rewrite.of(told[number])
+    return told
+
+
+def _may_show_several(
+    scene: Scene, answers: Sequence[Candidate], policy: Policy
+) -> bool:
+    """Whether two answers are probable enough to be shown. A rewrite makes none more probable, and takes most of the
+    time of a question; in a small corpus, what is merely possible is rewritten, too."""
+    if scene.is_small:
+        return True
+    least = _shown_over(scene, policy)
+    return sum(answer.score >= least for answer in answers) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class _JudgedRewrite(Rewrite):
+    """A rewrite that was asked again. Its score is the probability that it is true and fluent."""
+
+    asked_again: AskedAgain | None = None
+
+    def of(self, reading: Reading) -> Reading:
+        """A reading, so far as asked, with this rewrite in place of its source."""
+        question = _spelt_like(reading.question, self.question)
+        return replace(
+            reading, question=question, source="", asked_again=self.asked_again
+        )
+
+
+def _spelt_like(question: str, rewrite: str) -> str:
+    """A rewrite with the question's own first letter and end, so that all readings of a list look alike.
+
+    >>> _spelt_like("who made it", "Who made it in 1984?"), _spelt_like("Who made it?", "who made it first")
+    ('who made it in 1984', 'Who made it first?')
+    """
+    first, asked = rewrite.split(maxsplit=1)[0], question.split(maxsplit=1)[0]
+    if first.casefold() == asked.casefold():
+        rewrite = asked + rewrite.strip().removeprefix(first)
+    end = "?" if question.rstrip().endswith("?") else ""
+    return rewrite.rstrip("? ") + end
+
+
+def _as_asked(scene: Scene, answer: Candidate) -> Reading:
+    """The reading of an answer without a rewrite, with its source."""
+    return Reading(
+        scene.evidence.question,
+        answer.answer,
+        telling(answer.spans),
+        answer.score,
+        source=answer.spans[0].passage.title if answer.spans else "",
+    )
+
+
+def _judge_all(
+    panel: Panel, before: Asked, proposals: Sequence[Sequence[Proposal]]
+) -> list[list[_JudgedRewrite]]:
+    """The rewrites of each answer that may be given, best first."""
+    scene = panel.scene
+    supports = [support(scene, target, policy=FOR_PEOPLE) for target in panel.targets]
+    shortlists = [
+        sorted(own, key=lambda one: -one.promise)[:_ASKED] for own in proposals
+    ]
+    texts = [proposal.question for own in shortlists for proposal in own]
+    asked = zip(panel.ask(texts), judge_fluency(scene, texts), strict=True)
+    judged = []
+    for number, shortlist in enumerate(shortlists):
+        own = []
+        for proposal in shortlist:
+            outcome, fluency = next(asked)
+            view = RewriteView(
+                scene.evidence.question,
+                proposal.question,
+                number,
+                outcome,
+                before,
+                fluency,
+                supports,
+            )
+            true = scene.compact.trust.true.probabilities([view.features])[0]
+            fluent = scene.compact.trust.fluent.probabilities([view.features])[0]
+            if true >= _TRUE_OVER and fluent >= _FLUENT_OVER:
+                told = AskedAgain(outcome.own(number), outcome.other(number), fluent)
+                rewrite = _JudgedRewrite(
+                    proposal.question, true * fluent, asked_again=told
+                )
+                own.append(rewrite)
+        own.sort(key=lambda rewrite: -rewrite.score)
+        judged.append(own)
+    return judged
+
+
+def split_probable(
+    scene: Scene, readings: Sequence[Reading], policy: Policy
+) -> tuple[list[Reading], list[Reading]]:
+    """The readings that are shown, those whose answers are probable enough or the best one alone, and those that are
+    merely possible; both best first."""
+    ordered = sorted(readings, key=lambda reading: -reading.confidence)
+    least = _shown_over(scene, policy)
+    probable = sum(reading.confidence >= least for reading in ordered)
+    return ordered[: max(probable, 1)], ordered[max(probable, 1) :]

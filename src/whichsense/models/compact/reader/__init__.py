@@ -1,1 +1,0 @@
-"""Answer candidates from the encoder's spans."""

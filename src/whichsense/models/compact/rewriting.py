@@ -1,0 +1,615 @@
+"""For benchmarks: a rewrite for each answer, by the writer or by phrases of the evidence, verified."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whichsense.models.compact import writer
+from whichsense.models.compact import writer as compact_writer
+from whichsense.models.compact.encoder import (
+    LONGEST_QUESTION,
+    Floats,
+    Pieces,
+    question_words,
+)
+from whichsense.models.compact.rewrite_support import (
+    Support,
+    Target,
+    beside,
+    locate,
+    support,
+    telling,
+)
+from whichsense.models.compact.scene import Scene
+from whichsense.models.compact.scorer_features import (
+    Option,
+    Rewrite,
+    asked_for,
+    key,
+    of_rewrites,
+    together,
+)
+from whichsense.models.compact.writer import (
+    Edit,
+    Prompt,
+    Surfaces,
+    Window,
+    Writer,
+    answering,
+    applied,
+    changes,
+    rewriting,
+)
+from whichsense.text.answers import same_answer
+from whichsense.text.words import PHRASE_OPENERS, normalize, words
+from whichsense.types import FOR_BENCHMARKS, Candidate, Policy, Reading, Span
+
+# Windows of passages around an answer: the evidence in the writer's prompts.
+
+_PER_REWRITE = 2  # windows in the prompt of a rewrite
+_PER_QUESTION = 4  # windows in the prompt that answers are scored with: it is read again for every question
+
+
+def order_passages(scene: Scene, target: Target) -> list[int]:
+    """Places of the passages that hold the answer, then of the others, best first."""
+    passages = range(len(scene.evidence.hits))
+    others = [place for place in passages if place not in target.marked]
+    return [*target.marked, *others]
+
+
+def windows(scene: Scene, target: Target) -> list[Window]:
+    """The windows for a rewrite: of the answer's own passages first, then of the best of the others."""
+    places = order_passages(scene, target)[:_PER_REWRITE]
+    return [_window(scene, place, target) for place in places]
+
+
+def _window(scene: Scene, place: int, target: Target) -> Window:
+    pair = scene.evidence.pairs[place]
+    (title, title_end), (text, text_end) = pair.title, pair.text
+    # The answer's first span in the text; (0, 0) relative to the text if there is none.
+    first = text
+    end = text
+    for span in target.marked.get(place, ()):
+        if span[0] >= text:
+            first, end = span
+            break
+    return Window(
+        pair.ids[title:title_end], pair.ids[text:text_end], first - text, end - text
+    )
+
+
+def likelihoods(
+    scene: Scene, questions: Sequence[str], targets: Sequence[Target]
+) -> Floats:
+    """The log probability of each answer to each question, given a window for each answer (questions × answers):
+    REFUEL's verification score."""
+    shared: list[Window] = []
+    for target in targets:
+        shared += windows(scene, target)[:1]
+    model = scene.compact.model
+    prompts = []
+    for question in questions:
+        ids = model.tokenizer.ids(question, LONGEST_QUESTION)
+        prompts.append(answering(ids, shared[:_PER_QUESTION]))
+    outputs = [scene.tokens(target.answer) for target in targets]
+    frequent = model.config.get("frequent", ())
+    scores = writer.likelihoods(scene.compact.writer, prompts, outputs, frequent)
+    return np.array(scores, dtype=np.float32)
+
+
+# Rewrites from the evidence itself: the question with a phrase that stands beside one answer and
+# beside no other.
+#
+# Phrases are years, what a title has in brackets (Dune (1984 film)), and phrases such as "at
+# Wimbledon" or "in the United States" from the sentences that hold the answer.
+
+_YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
+# The brackets of a title whose name several things have: Dune (1984 film).
+_BRACKETS = re.compile(r" \([^()]+\)\s*$")
+_NAME = r"[A-Z0-9][\w'’-]*"
+_PHRASE = re.compile(
+    rf"\b(?:in|at|for|from|on|during|as|by|with)\s+(?:the\s+)?{_NAME}(?:\s+(?:of\s+(?:the\s+)?)?{_NAME}){{0,4}}"
+)
+# Mean EDIT-F1 of such a phrase behind the question, over 3,000 pairs of AmbigNQ train, by what is asked for ("": all);
+# the most promising are tried. Brackets have .11 for "who"; they count as for all questions there, because they name
+# the reading best.
+_WORTH = {
+    "brackets": {"": 0.16, "when": 0.24},
+    "year": {"": 0.12, "which": 0.20, "who": 0.13},
+    "phrase": {"": 0.11, "who": 0.12},
+}
+_RANK_PENALTY = 0.04  # for each passage that supports the answer better
+_MOST = 4  # rewrites for each answer
+
+
+def phrase_rewrites(
+    scene: Scene, targets: Sequence[Target], told: Sequence[Support]
+) -> list[list[Option]]:
+    """For each answer the rewrites with phrases of its evidence, the most promising first."""
+    around = [beside(scene, target) for target in targets]
+    rewrites = []
+    for place, supported in enumerate(told):
+        others = [*around[:place], *around[place + 1 :]]
+        elsewhere = _spaced_words(" ".join(_flatten(others)))
+        best: dict[str, tuple[float, Option]] = {}
+        for phrase, worth in _phrases(scene, around[place]):
+            if not _is_usable(scene, phrase, elsewhere, supported):
+                continue
+            option = _option(scene.evidence.question, phrase)
+            if option is not None:
+                # Of two phrases with the same words the first one stays.
+                best.setdefault(key(phrase), (worth, option))
+        ranked = sorted(best.values(), key=lambda item: -item[0])
+        rewrites.append([option for _, option in ranked[:_MOST]])
+    return rewrites
+
+
+def _flatten(around: Sequence[Sequence[Sequence[str]]]) -> Iterator[str]:
+    """All texts beside some answers."""
+    for passages in around:
+        for texts in passages:
+            yield from texts
+
+
+def _phrases(
+    scene: Scene, around: Sequence[Sequence[str]]
+) -> Iterator[tuple[str, float]]:
+    """The phrases beside an answer and their worth, which is less in passages that support the answer less."""
+    question = scene.evidence.question
+    asked = asked_for(question)
+    worth = {kind: values.get(asked, values[""]) for kind, values in _WORTH.items()}
+    for rank, (title, *sentences) in enumerate(around):
+        penalty = _RANK_PENALTY * rank
+        name = _BRACKETS.sub("", title)
+        is_asked = _spaced_words(name) in _spaced_words(question)
+        if _BRACKETS.search(title) and is_asked:
+            yield title, worth["brackets"] - penalty
+        for sentence in sentences:
+            for match in _PHRASE.finditer(sentence):
+                yield match[0], worth["phrase"] - penalty
+            if asked == "when":
+                continue
+            for year in _YEAR.findall(sentence):
+                yield f"in {year}", worth["year"] - penalty
+
+
+def _is_usable(scene: Scene, phrase: str, elsewhere: str, supported: Support) -> bool:
+    """Whether a phrase tells the answer from the others, adds to the question, and is supported."""
+    return (
+        _spaced_words(phrase) not in elsewhere
+        and _adds_word(scene.evidence.question, phrase)
+        and supported.holds(phrase)
+    )
+
+
+def _adds_word(question: str, phrase: str) -> bool:
+    """Whether a phrase has a word, behind its preposition, that the question does not have."""
+    known = {*words(question), "the"}
+    return any(word not in known for word in words(phrase)[1:])
+
+
+def _option(question: str, phrase: str) -> Option | None:
+    """The question with the phrase; None if that has the same words as the question."""
+    rewrite = insert_phrase(question, phrase)
+    if key(rewrite) == key(question):
+        return None
+    return Option(rewrite, phrase=True)
+
+
+def insert_phrase(question: str, phrase: str) -> str:
+    """Append a phrase to the question; insert a title's brackets behind the name that they belong to.
+
+    >>> insert_phrase("Who wrote dune?", "in 1984"), insert_phrase("Who wrote dune first?", "Dune (novel)")
+    ('Who wrote dune in 1984?', 'Who wrote dune (novel) first?')
+    >>> insert_phrase("Who played spider man?", "Spider-Man (2002 film)")
+    'Who played spider man (2002 film)?'
+    """
+    bare = question.strip().rstrip("?").rstrip()
+    match = _BRACKETS.search(phrase)
+    if not match:
+        return f"{bare} {phrase}?"
+    end = _end_of(phrase[: match.start()], bare)
+    if end is None:
+        return question
+    return f"{bare[:end]}{match[0].rstrip()}{bare[end:]}?"
+
+
+def _end_of(name: str, question: str) -> int | None:
+    """The character at which a name ends in a question: spelt as in the title, or else with other punctuation."""
+    for pattern in (re.escape(name), r"\W+".join(words(name))):
+        match = re.search(rf"\b{pattern}(?!\w)", question, re.IGNORECASE)
+        if match:
+            return match.end()
+    return None
+
+
+def _spaced_words(text: str) -> str:
+    """The words of a text with a space before, between and behind them, to search for whole words."""
+    return f" {' '.join(words(text))} "
+
+
+# Rewrites for each answer: samples of the writer and phrases of the evidence, filtered by support and
+# scored.
+
+_SPELLING_PASSAGES = 3  # passages that words take their spelling from
+# Samples for each answer, and for all answers together; _FEWEST even for very many answers.
+_SAMPLES = 40
+_MOST_SAMPLES = 120
+_FEWEST_SAMPLES = 4
+_LONGER = 10  # word pieces: 97% of annotators' rewrites are not longer than the question by more
+_MOST_REWRITES = 8  # for each answer, best first
+_APART_BONUS = 0.02  # if a rewrite has a word that the evidence of no other answer has
+_TextEdit = tuple[Edit, str]
+"""An edit and the text that it inserts."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteOptions:
+    """For one answer: the rewrites that may be given, and all samples of the writer."""
+
+    options: tuple[Option, ...]
+    drawn: tuple[str, ...]
+
+
+def rewrites(
+    scene: Scene, targets: Sequence[Target], told: Sequence[Support]
+) -> list[list[Rewrite]]:
+    """Several rewrites for each answer, best first; none if nothing fits. `told` is the support of each answer."""
+    ranked = []
+    options = written(scene, targets, told)
+    for own, some in zip(told, options, strict=True):
+        others = [other for other in told if other is not own]
+        scored = _score(scene, own, others, some)
+        scored.sort(key=lambda rewrite: -rewrite.score)
+        ranked.append(scored[:_MOST_REWRITES])
+    return ranked
+
+
+def _score(
+    scene: Scene, own: Support, others: Sequence[Support], some: RewriteOptions
+) -> list[Rewrite]:
+    question = scene.evidence.question
+    features = of_rewrites(question, some.options, some.drawn)
+    scores = scene.compact.scorer.rewrite.values(features)
+    scored = []
+    for option, score in zip(some.options, scores, strict=True):
+        apart = _APART_BONUS * own.tells_apart(option.question, others)
+        scored.append(Rewrite(option.question, score + apart))
+    return scored
+
+
+def written(
+    scene: Scene, targets: Sequence[Target], told: Sequence[Support]
+) -> list[RewriteOptions]:
+    """Everything that may be given for each answer."""
+    phrases = phrase_rewrites(scene, targets, told)
+    count = max(_FEWEST_SAMPLES, min(_SAMPLES, _MOST_SAMPLES // len(targets)))
+    options = []
+    samples = draw_rewrites(scene.compact.writer, scene, targets, told, count)
+    for some, drawn in zip(phrases, samples, strict=True):
+        options.append(_join_options(some, drawn))
+    return options
+
+
+def draw_rewrites(
+    writer: Writer,
+    scene: Scene,
+    targets: Sequence[Target],
+    told: Sequence[Support],
+    count: int,
+) -> list[RewriteOptions]:
+    """`count` samples of a writer for each answer, and those of them that the evidence supports."""
+    question: list[int] = []
+    for word in question_words(scene.evidence.question):
+        question += scene.compact.model.tokenizer.ids(word)
+    if not question or len(question) > LONGEST_QUESTION:
+        return [RewriteOptions((), ()) for _ in targets]
+    prompts = []
+    pieces = []  # what may be written for each answer
+    for target, supported in zip(targets, told, strict=True):
+        prompts.append(_prompt(scene, target, targets, question))
+        pieces.append(np.append(supported.pieces, question))
+    longest = len(question) + _LONGER
+    samples = compact_writer.drawn(writer, prompts, pieces, count, longest=longest)
+    options = []
+    for each in zip(targets, told, samples, strict=True):
+        options.append(_collect_options(scene, *each))
+    return options
+
+
+def _join_options(phrases: Sequence[Option], drawn: RewriteOptions) -> RewriteOptions:
+    """Phrases of the evidence beside the writer's rewrites. One that both give counts as the writer's."""
+    options = {key(option.question): option for option in phrases}
+    for option in drawn.options:
+        phrase = options.get(key(option.question), option)
+        both = replace(phrase, likely=option.likely, phrase=False)
+        options[key(option.question)] = both
+    return RewriteOptions(tuple(options.values()), drawn.drawn)
+
+
+def _prompt(
+    scene: Scene, target: Target, targets: Sequence[Target], question: Sequence[int]
+) -> Prompt:
+    others = []
+    for other in targets:
+        if other is not target:
+            others.append(scene.tokens(other.answer))
+    answer = scene.tokens(target.answer)
+    return rewriting(question, answer, others, windows(scene, target))
+
+
+def _collect_options(
+    scene: Scene,
+    target: Target,
+    supported: Support,
+    samples: Sequence[compact_writer.Sample],
+) -> RewriteOptions:
+    """The samples for an answer as text, and the options among them."""
+    question = scene.evidence.question
+    model = scene.compact.model
+    vocabulary = model.words.vocabulary
+    asked = [model.tokenizer.ids(word) for word in question_words(question)]
+    surfaces = Surfaces(_spelling_texts(scene, target), vocabulary)
+    options: dict[str, Option] = {}
+    texts: list[str] = []
+    for sample in samples:
+        edits: list[_TextEdit] = []
+        for edit in changes(asked, sample.tokens, vocabulary):
+            edits.append((edit, surfaces.written(edit.inserted)))
+        texts.append(applied(question_words(question), edits))
+        for text in _supported_rewrites(question, edits, supported):
+            known = options.get(key(text))
+            if known is None or known.likely < sample.each:
+                # Of texts with the same words the first one stays.
+                option = known or Option(text)
+                options[key(text)] = replace(option, likely=sample.each)
+    options.pop(key(question), None)
+    return RewriteOptions(tuple(options.values()), tuple(texts))
+
+
+def _supported_rewrites(
+    question: str, edits: Sequence[_TextEdit], supported: Support
+) -> Iterator[str]:
+    """The question with all edits, and with each alone, which often suffices: those that are fluent and supported."""
+    choices = [edits]
+    if len(edits) > 1:
+        for edit in edits:
+            choices.append([edit])
+    for some in choices:
+        text = applied(question_words(question), some)
+        if not _is_fluent(text, question):
+            continue
+        is_supported = all(supported.holds(inserted) for _, inserted in some)
+        if is_supported:
+            yield text
+
+
+def _is_fluent(text: str, question: str) -> bool:
+    """Whether no word is doubled, no trigram comes again, no quotes or brackets are new, and the text does not end
+    within a phrase. What the question itself has is allowed.
+
+    >>> good, bad = ("Who sang it?", "In which film?"), ("Who sang sang it?", 'Who sang "it?', "Who sang it in the?")
+    >>> [_is_fluent(text, "Who sang it?") for text in (*good, *bad)]
+    [True, True, False, False, False]
+    """
+    after = words(text)
+    before = words(question)
+    for first, second in itertools.pairwise(after):
+        if first == second:
+            return False
+    trigrams = list(zip(after, after[1:], after[2:], strict=False))
+    if len(set(trigrams)) < len(trigrams):
+        return False
+    for sign in '"(':
+        if text.count(sign) > question.count(sign):
+            return False
+    new_end = after[-1:] != before[-1:]
+    return not (new_end and after and after[-1] in PHRASE_OPENERS)
+
+
+def _spelling_texts(scene: Scene, target: Target) -> list[tuple[str, Pieces]]:
+    """Titles and texts with their word pieces: of the answer's own passages first, then of the best of the others."""
+    texts = []
+    for place in order_passages(scene, target)[:_SPELLING_PASSAGES]:
+        pair = scene.evidence.pairs[place]
+        passage = scene.evidence.passages[place]
+        for (first, last), text in (
+            (pair.title, passage.title),
+            (pair.text, passage.text),
+        ):
+            part = slice(first, last)
+            pieces = Pieces(pair.ids[part], pair.starts[part], pair.ends[part])
+            texts.append((text, pieces))
+    return texts
+
+
+# From answers to readings: a rewrite for each, verified over the same states. New answers join,
+# rejected ones go.
+
+_SPANS = 5  # best spans of a candidate, one a passage
+_RIVALS = 2  # other candidates that the rewrite of an only answer is told apart from
+
+
+def candidates_of(scene: Scene, places: Sequence[int]) -> list[Candidate]:
+    """Answers of a scene as candidates: probability, and the best span of each passage."""
+    candidates = []
+    for place in places:
+        answer = scene.answers[place]
+        spans: dict[int, Span] = {}
+        for mention in answer.mentions:
+            # A mention in a title has no span in the text.
+            start, end = (0, 0) if mention.in_title else (mention.start, mention.end)
+            passage = scene.evidence.passages[mention.passage]
+            # Mentions come by support: the first of a passage is its best.
+            spans.setdefault(mention.passage, Span(passage, start, end, mention.mass))
+        best = sorted(spans.values(), key=lambda span: -span.score)[:_SPANS]
+        probability = scene.probabilities[place]
+        candidates.append(Candidate(answer.text, probability, tuple(best)))
+    return candidates
+
+
+def rewrite_answers(scene: Scene, answers: Sequence[Candidate]) -> list[Reading]:
+    """A reading for each answer, no two rewrites alike, for a benchmark: the clumsiest edit is nearer to an annotator's
+    rewrite than none, and questions without one are not compared."""
+    if not answers:
+        return []
+    if len(answers) == 1:
+        return [_rewrite_only_answer(scene, answers[0])]
+    targets = [locate(scene, answer) for answer in answers]
+    chosen = _choose_rewrites(scene, targets)
+    used = set()
+    for rewrite in chosen:
+        if rewrite is not None:
+            used.add(key(rewrite.question))
+    readings = []
+    for answer, target, rewrite in zip(answers, targets, chosen, strict=True):
+        written: str | None
+        if rewrite is None:  # better any title than no reading at all
+            written = _by_title(scene, target, normalize(answer.answer), used)
+        else:
+            written = rewrite.question
+        if written is not None:
+            used.add(key(written))
+            readings.append(_reading(answer, written))
+    return readings or [_reading(answers[0], scene.evidence.question)]
+
+
+def _reading(answer: Candidate, question: str) -> Reading:
+    return Reading(question, answer.answer, answer.spans, answer.score)
+
+
+def _rewrite_only_answer(scene: Scene, answer: Candidate) -> Reading:
+    """The reading of an only answer: its rewrite sets it apart from the likeliest other candidates."""
+    others = []
+    for place in scene.apart:
+        if not same_answer(scene.answers[place].text, answer.answer):
+            others.append(place)
+    rivals = candidates_of(scene, others[:_RIVALS])
+    targets = [locate(scene, candidate) for candidate in (answer, *rivals)]
+    best = _choose_rewrites(scene, targets)[0]
+    return _reading(answer, best.question if best else scene.evidence.question)
+
+
+def _choose_rewrites(scene: Scene, targets: Sequence[Target]) -> list[Rewrite | None]:
+    """The best set of rewrites, one for each answer; None where nothing fits."""
+    supports = [support(scene, target, policy=FOR_BENCHMARKS) for target in targets]
+    return together(rewrites(scene, targets, supports))
+
+
+def _by_title(scene: Scene, wanted: Target, name: str, used: set[str]) -> str | None:
+    """The question with the title of a passage that holds the answer, for an answer without a rewrite. Titles with the
+    answer's name are skipped."""
+    question = scene.evidence.question.strip().rstrip("?")
+    for place in wanted.marked:
+        title = scene.evidence.passages[place].title
+        written = f"{question}, according to “{title}”?"
+        has_name = name in normalize(title)
+        if title and not has_name and key(written) not in used:
+            return written
+    # Only an answer that is nowhere in the evidence may leave the question unchanged.
+    if not wanted.marked and key(question) not in used:
+        return f"{question}?"
+    return None
+
+
+def verify_readings(
+    scene: Scene, readings: Sequence[Reading], policy: Policy
+) -> list[Reading]:
+    """The readings that hold when their rewrites are asked again, with those of answers that the rewrites prefer."""
+    if not readings:
+        return []
+    least = scene.judge.join_over if policy.threshold is None else policy.threshold
+    held, joining = ask_again(scene, readings, least)
+    current = list(readings)
+    if joining:
+        given = list(map(_candidate, readings))
+        newcomers = candidates_of(scene, joining)
+        current = rewrite_answers(scene, [*given, *newcomers])
+        held, _ = ask_again(scene, current, least)
+    verified = []
+    for reading, holds in zip(current, held, strict=True):
+        if holds:
+            verified.append(reading)
+    if not verified:
+        verified = [max(current, key=lambda reading: reading.confidence)]
+    verified.sort(key=lambda reading: -reading.confidence)
+    supported = []
+    for reading in verified:
+        spans = telling(reading.evidence)
+        supported.append(replace(reading, evidence=spans))
+    return supported
+
+
+def _candidate(reading: Reading) -> Candidate:
+    return Candidate(reading.answer, reading.confidence, reading.evidence)
+
+
+def ask_again(
+    scene: Scene, readings: Sequence[Reading], least: float
+) -> tuple[list[bool], list[int]]:
+    """Ask each rewrite again: whether it holds its own answer, and which other candidates of at least that probability
+    some rewrite prefers.
+
+    A rewrite holds its answer unless it makes another given answer much likelier beside it (`holds_over`) than the
+    original question does: an answer that is likely for every question is no reason to drop the others. The original
+    question brings no new answers: what it prefers is known already.
+    """
+    question = scene.evidence.question
+    known = set()
+    questions = []
+    is_rewritten = []
+    for reading in readings:
+        known.add(normalize(reading.answer))
+        questions.append(reading.question)
+        is_rewritten.append(reading.question != question)
+    newcomers = []
+    for place in scene.apart:
+        is_new = normalize(scene.answers[place].text) not in known
+        if is_new and scene.probabilities[place] >= least:
+            newcomers.append(place)
+    rewritten = np.array(is_rewritten)
+    if len(readings) == 1 and not (newcomers and rewritten[0]):
+        return [True], []  # no other outcome is possible
+    answers = list(map(_candidate, readings))
+    answers += candidates_of(scene, newcomers)
+    targets = [locate(scene, answer) for answer in answers]
+    # Log likelihoods: (readings and the question itself) × (given answers and newcomers).
+    *rows, before = likelihoods(scene, [*questions, question], targets)
+    after, count = np.stack(rows), len(readings)
+    held = _holds_own_answer(after[:, :count], before[:count], scene)
+    joins = _is_preferred(after[:, :count], after[:, count:], rewritten)
+    joining = []
+    for place, is_preferred in zip(newcomers, joins.tolist(), strict=True):
+        if is_preferred:
+            joining.append(place)
+    return held.tolist(), joining
+
+
+def _holds_own_answer(after: Floats, before: Floats, scene: Scene) -> NDArray[np.bool_]:
+    """Whether each rewrite gains as much for its own answer as for any other. `after` is rewrites × answers."""
+    gain = after - before
+    own = np.diagonal(gain).copy()
+    np.fill_diagonal(gain, -np.inf)
+    margin = own - gain.max(axis=1)
+    return np.asarray(margin >= scene.compact.scorer.holds_over)
+
+
+def _is_preferred(
+    given: Floats, new: Floats, rewritten: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Whether some rewrite finds a newcomer likelier than all given answers and all other newcomers.
+
+    `given`: rewrites × answers; `new`: rewrites × newcomers.
+    """
+    if not new.shape[1]:
+        return np.zeros(0, dtype=bool)
+    beats_given = new > given.max(axis=1, keepdims=True)
+    is_best_newcomer = new == new.max(axis=1, keepdims=True)
+    preferred = beats_given & is_best_newcomer & rewritten[:, None]
+    return np.asarray(preferred.any(axis=0))

@@ -1,1 +1,0 @@
-"""Calibrated probabilities: of answers, of ambiguity, of rewrites."""

@@ -1,1 +1,0 @@
-"""The support judge: does a passage say what a sentence says?"""

@@ -1,0 +1,579 @@
+"""Does a passage say what a sentence says? Terms, windows, features, and the judge over them."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from whichsense.models.compact.encoder import (
+    CompactModel,
+    Embeddings,
+    Floats,
+    Pair,
+    Tokenizer,
+    damaged,
+    once,
+    pair,
+)
+from whichsense.models.compact.scorer import Net, linear
+from whichsense.text.answers import parse_numbers
+from whichsense.text.words import (
+    SMALL_WORDS,
+    SUMMARY_STOP_WORDS,
+    porter_stem,
+    sentences,
+    words,
+)
+
+# The terms of a text: what must be said in a passage that supports a sentence.
+
+Kind = Literal["number", "name", "word"]
+_TOKEN = re.compile(r"\d+(?:[.,]\d+)*(?:st|nd|rd|th|s)?(?!\w)|\w+(?:['’]\w+)?")
+_SENTENCE_START = re.compile(r"(?:^|[.!?:\n]['\"”’)\]]*\s+)[\"'“‘(\[]*$")
+_BEFORE = 6  # characters before a word that tell whether a sentence begins with it
+# BERT's vocabulary is sorted by frequency: the first words, and the last.
+_MOST_FREQUENT = 1996
+_RAREST = 30_522
+_LEAST_WEIGHT = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A content word, a name's word or a number, in the form in which it is compared."""
+
+    form: str
+    kind: Kind
+    word: str
+    """As it stands in the text, in lower case."""
+
+
+def terms(text: str) -> list[Term]:
+    """The terms of a text, in order. Function words are left out.
+
+    >>> [(term.form, term.kind) for term in terms("In 1,990 the Beatles' five songs")]
+    [('1990', 'number'), ('beatl', 'name'), ('5', 'number'), ('song', 'word')]
+    """
+    collected = []
+    for match in _TOKEN.finditer(text):
+        surface = match.group()
+        word = surface.lower()
+        if word in SMALL_WORDS:
+            continue
+        form, is_number = _form(word)
+        kind: Kind = "number" if is_number else "word"
+        if kind == "word" and surface[0].isupper():
+            before = text[max(0, match.start() - _BEFORE) : match.start()]
+            if not _SENTENCE_START.search(before):
+                kind = "name"
+        collected.append(Term(form, kind, word))
+    return collected
+
+
+@lru_cache(maxsize=2**16)
+def _form(word: str) -> tuple[str, bool]:
+    """The form of a word in lower case, and whether it is a number: figures without commas, else a stem.
+
+    >>> _form("2,300"), _form("twelve"), _form("3rd"), _form("third"), _form("1890s")
+    (('2300', True), ('12', True), ('3', True), ('3', True), ('1890s', True))
+    """
+    bare = re.sub(r"['’]s?$", "", word)
+    if re.fullmatch(r"\d+s", bare):
+        return bare, True
+    # "second" is mostly a unit of time or an order, "one" mostly a pronoun: both are words here.
+    if bare not in ("one", "second"):
+        numbers, others = parse_numbers(bare)
+        if len(numbers) == 1 and not others:
+            return f"{numbers[0][0]:.12g}", True
+    return porter_stem(bare), any(map(str.isdigit, bare))
+
+
+def term_weight(term: Term, vocabulary: Mapping[str, int]) -> float:
+    """How much it matters that a term is said: the rarer, the more; numbers and names more than other words."""
+    rank = vocabulary.get(term.word, _RAREST)
+    rarity = math.log(max(rank, _MOST_FREQUENT) / _MOST_FREQUENT)
+    rarity /= math.log(_RAREST / _MOST_FREQUENT)
+    weight = _LEAST_WEIGHT + (1 - _LEAST_WEIGHT) * min(rarity, 1.0)
+    return weight if term.kind == "word" else 0.5 + weight
+
+
+# Windows of a passage: short excerpts, in one of which a sentence should find all its support.
+
+WINDOW = 144  # tokens of a window; one longer sentence is a window of its own
+_LEAST_ROOM = 8  # tokens: a digest with less room is full
+_LONGEST_TITLE = 120  # characters
+_BEST_RUNS = 2  # windows of adjacent sentences that are judged, beside the digest
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a passage, or a part of one that is too long."""
+
+    text: str
+    tokens: int
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        return tuple(terms(self.text))
+
+    @cached_property
+    def forms(self) -> frozenset[str]:
+        return frozenset(term.form for term in self.terms)
+
+
+@dataclass(frozen=True)
+class Window:
+    """Sentences of a passage that are read together, and the passage's title."""
+
+    title: str
+    sentences: tuple[Sentence, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(sentence.text for sentence in self.sentences)
+
+    @cached_property
+    def title_forms(self) -> frozenset[str]:
+        return frozenset(term.form for term in terms(self.title))
+
+    @cached_property
+    def forms(self) -> frozenset[str]:
+        """The forms of all terms, of the title too."""
+        return self.title_forms.union(*(one.forms for one in self.sentences))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A passage as the judge reads it."""
+
+    title: str
+    sentences: tuple[Sentence, ...]
+
+    @classmethod
+    def of(cls, passage: str, tokenizer: Tokenizer) -> Evidence:
+        """A passage's sentences. A first line that is no sentence is its title."""
+        title, text = split_title(passage)
+        collected: list[Sentence] = []
+        for sentence in sentences(text):
+            collected += _cut(sentence, tokenizer)
+        return cls(title, tuple(collected))
+
+    @cached_property
+    def whole(self) -> Window:
+        return Window(self.title, self.sentences)
+
+    def windows(
+        self, claim: Sequence[Term], vocabulary: Mapping[str, int]
+    ) -> list[Window]:
+        """The windows that could support a claim, best first; the whole passage if it fits into one.
+
+        The digest has the sentences that together say most of the claim, wherever they stand; the others are runs of
+        adjacent sentences.
+        """
+        if sum(sentence.tokens for sentence in self.sentences) <= WINDOW:
+            return [self.whole]
+        weights: dict[str, float] = {}
+        for term in claim:
+            weights[term.form] = term_weight(term, vocabulary)
+        digest = self._digest(weights)
+        runs = sorted(self._runs(), key=lambda run: -self._said(run, weights))
+        chosen = [digest]
+        for run in runs[:_BEST_RUNS]:
+            if run not in chosen:
+                chosen.append(run)
+        return [self._window(places) for places in chosen]
+
+    def _window(self, places: Sequence[int]) -> Window:
+        return Window(self.title, tuple(self.sentences[place] for place in places))
+
+    def _digest(self, weights: Mapping[str, float]) -> list[int]:
+        """Places of sentences, each of which says the most that is not said yet, until the window is full."""
+        said: dict[int, frozenset[str]] = {}
+        for place, sentence in enumerate(self.sentences):
+            forms = sentence.forms & weights.keys()
+            if forms:
+                said[place] = forms
+        missing = frozenset(weights)
+
+        def gain(place: int) -> tuple[float, float, int]:
+            new = _total(said[place] & missing, weights)
+            return new, _total(said[place], weights), -place
+
+        room = WINDOW
+        chosen: list[int] = []
+        while said and room > _LEAST_ROOM:
+            best = max(said, key=gain)
+            forms = said.pop(best)
+            if self.sentences[best].tokens <= room:
+                room -= self.sentences[best].tokens
+                missing -= forms
+                chosen.append(best)
+        return sorted(chosen) or [0]
+
+    def _said(self, places: Sequence[int], weights: Mapping[str, float]) -> float:
+        forms: set[str] = set()
+        for place in places:
+            forms |= self.sentences[place].forms
+        return _total(forms & weights.keys(), weights)
+
+    def _runs(self) -> list[list[int]]:
+        """Runs of adjacent sentences that fit into a window: each starts in the middle of the one before."""
+        runs: list[list[int]] = []
+        start = 0
+        while start < len(self.sentences):
+            end, room = start, WINDOW
+            while end < len(self.sentences) and (
+                end == start or self.sentences[end].tokens <= room
+            ):
+                room -= self.sentences[end].tokens
+                end += 1
+            runs.append(list(range(start, end)))
+            if end == len(self.sentences):
+                break
+            start += max(1, (end - start) // 2)
+        return runs
+
+
+def _total(forms: Collection[str], weights: Mapping[str, float]) -> float:
+    return sum(weights[form] for form in forms)
+
+
+def split_title(passage: str) -> tuple[str, str]:
+    """Title and text of a passage whose first line may be its title.
+
+    >>> split_title("Dubliners\\nA book by Joyce. It has 15 stories.")
+    ('Dubliners', 'A book by Joyce. It has 15 stories.')
+    >>> split_title("It rained. It poured.\\nThe end.")
+    ('', 'It rained. It poured.\\nThe end.')
+    """
+    first, _, rest = passage.strip().partition("\n")
+    title = first.strip()
+    if rest.strip() and len(title) <= _LONGEST_TITLE and title[-1:] not in ".!?":
+        return title, rest.strip()
+    return "", passage.strip()
+
+
+def _cut(sentence: str, tokenizer: Tokenizer) -> list[Sentence]:
+    """A sentence, in parts where it does not fit into a window."""
+    pieces = tokenizer.pieces(sentence)
+    if len(pieces) <= WINDOW:
+        return [Sentence(sentence, len(pieces))]
+    parts = []
+    for start in range(0, len(pieces), WINDOW):
+        end = min(start + WINDOW, len(pieces))
+        text = sentence[pieces.starts[start] : pieces.ends[end - 1]]
+        parts.append(Sentence(text, end - start))
+    return parts
+
+
+# Features of a sentence beside a window of a passage: how much of it the window says, and what is
+# missing there.
+
+_NEGATIONS = frozenset("not no never none neither nor without cannot".split())
+_STRONG = frozenset(
+    "only first last most least all every always best largest biggest highest longest oldest sole solely entire".split()
+)
+_NEAR = 3  # terms: two that stand as near in a sentence of the window are said together
+_MOST_COUNTED = 4  # missing terms of a kind
+_SIMILAR = 0.4  # cosine from which a word counts as partly said
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence that a passage should support."""
+
+    text: str
+    tokenizer: Tokenizer
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        return tuple(terms(self.text))
+
+    @cached_property
+    def weights(self) -> tuple[float, ...]:
+        vocabulary = self.tokenizer.vocabulary
+        return tuple(term_weight(term, vocabulary) for term in self.terms)
+
+
+def word_features(claim: Claim, window: Window, table: Embeddings) -> dict[str, float]:
+    """The features of a claim beside a window."""
+    missing = [term for term in claim.terms if term.form not in window.forms]
+    nearest = _nearest_sentence(claim, window)
+    counts = {"number": 0, "name": 0, "word": 0}
+    for term in missing:
+        counts[term.kind] += 1
+    said_by_sentence = window.title_forms | nearest
+    features = {
+        "said": _share_said(claim, window.forms),
+        "said_in_sentence": _share_said(claim, said_by_sentence),
+        "similar": _share_similar(claim, window, table),
+        "near": _share_near(claim, window),
+        "copied": _share_copied(claim.text, window.text),
+        "missing_strong": float(_missing_of(_STRONG, claim.text, window.text)),
+        "negation": float(_negation_differs(claim.text, window, nearest)),
+        "all_said": float(not missing),
+    }
+    for kind, count in counts.items():
+        features[f"missing_{kind}s"] = math.log1p(min(count, _MOST_COUNTED))
+    not_nearest = [term for term in claim.terms if term.form not in said_by_sentence]
+    numbers = sum(term.kind == "number" for term in not_nearest)
+    features["numbers_elsewhere"] = math.log1p(min(numbers, _MOST_COUNTED))
+    return features
+
+
+def _share_said(claim: Claim, forms: frozenset[str]) -> float:
+    said = [float(term.form in forms) for term in claim.terms]
+    return _weighted(said, claim.weights)
+
+
+def _weighted(values: Sequence[float], weights: Sequence[float]) -> float:
+    """The weighted mean; 1 of nothing, for a sentence without terms claims nothing."""
+    total = sum(weights)
+    if not total:
+        return 1.0
+    return sum(v * w for v, w in zip(values, weights, strict=True)) / total
+
+
+def _nearest_sentence(claim: Claim, window: Window) -> frozenset[str]:
+    """The forms of the window's sentence that says most of the claim."""
+    best = max(
+        window.sentences, key=lambda one: _share_said(claim, one.forms), default=None
+    )
+    return best.forms if best else frozenset()
+
+
+def _share_similar(claim: Claim, window: Window, table: Embeddings) -> float:
+    """The share of the claim that is said in these or in similar words, by word vectors."""
+    candidates = {
+        term.word
+        for sentence in window.sentences
+        for term in sentence.terms
+        if term.kind == "word"
+    }
+    vectors = _word_vectors(sorted(candidates), claim.tokenizer, table)
+    values = []
+    for term in claim.terms:
+        if term.form in window.forms:
+            values.append(1.0)
+        elif term.kind != "word" or not len(vectors):
+            values.append(0.0)
+        else:
+            own = _word_vectors([term.word], claim.tokenizer, table)
+            cosine = float((vectors @ own[0]).max())
+            values.append(max(0.0, (cosine - _SIMILAR) / (1 - _SIMILAR)))
+    return _weighted(values, claim.weights)
+
+
+def _word_vectors(
+    spelled: Sequence[str], tokenizer: Tokenizer, table: Embeddings
+) -> Floats:
+    """Unit vectors of words (words × width): means of their pieces' vectors."""
+    rows = []
+    for word in spelled:
+        vector = table.vectors(tokenizer.ids(word)).mean(axis=0)
+        rows.append(vector / max(float(np.linalg.norm(vector)), 1e-6))
+    return np.array(rows, dtype=np.float32)
+
+
+def _share_near(claim: Claim, window: Window) -> float:
+    """The share of adjacent terms of the claim that stand near each other in a sentence of the window."""
+    forms = [term.form for term in claim.terms]
+    pairs = set(pairwise(forms))
+    if not pairs:
+        return 1.0
+    found = set()
+    for sentence in window.sentences:
+        own = [term.form for term in sentence.terms]
+        for place, form in enumerate(own):
+            for other in own[place + 1 : place + 1 + _NEAR]:
+                found |= {(form, other), (other, form)}
+    return len(pairs & found) / len(pairs)
+
+
+def _share_copied(claim: str, text: str) -> float:
+    """The longest run of the claim's words that stands in the text, as a share of the claim."""
+    own, other = words(claim), words(text)
+    places: dict[str, list[int]] = {}
+    for place, word in enumerate(other):
+        places.setdefault(word, []).append(place)
+    best = 0
+    runs: Mapping[int, int] = {}  # the run's length, by its last place in the text
+    for word in own:
+        grown = {}
+        for place in places.get(word, ()):
+            grown[place] = runs.get(place - 1, 0) + 1
+            best = max(best, grown[place])
+        runs = grown
+    return best / len(own) if own else 1.0
+
+
+def _missing_of(kind: frozenset[str], claim: str, text: str) -> bool:
+    """Whether the claim has a word of a kind that the text does not have."""
+    return bool((kind & set(words(claim))) - set(words(text)))
+
+
+def _negation_differs(claim: str, window: Window, nearest: frozenset[str]) -> bool:
+    """Whether only one of claim and nearest sentence denies something."""
+    for sentence in window.sentences:
+        if sentence.forms == nearest:
+            return _denies(claim) != _denies(sentence.text)
+    return _denies(claim)
+
+
+def _denies(text: str) -> bool:
+    return bool(_NEGATIONS & set(words(text))) or "n't" in text or "n’t" in text
+
+
+# The support judge at run time: (sentence, passage) → the probability that the passage supports the
+# sentence.
+
+NETWORK = "support.onnx"
+NETS = "support.json"
+SAYS = "says"  # the feature that is the network's logit
+LONGEST_CLAIM = 80  # tokens
+LONGEST_PAIR = 256
+_NUMBER = re.compile(r"\d")
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
+
+
+@dataclass(frozen=True)
+class SupportNets:
+    """Logistic regressions over the features of a sentence and a window."""
+
+    words: Net = field(default_factory=lambda: replace(linear(said=10.0), bias=-8.0))
+    """Over what words alone say: of a model without the network."""
+    network: Net = field(default_factory=lambda: linear(says=1.0))
+
+    @classmethod
+    def load(cls, path: Path) -> SupportNets:
+        """Read a file. A folder without one has the defaults."""
+        if not path.exists():
+            return cls()
+        try:
+            table = json.loads(path.read_text(encoding="utf-8"))
+            return cls(**{name: Net.from_table(net) for name, net in table.items()})
+        except _UNREADABLE as error:
+            raise damaged(path, error) from None
+
+    def save(self, path: Path) -> None:
+        table = {"words": self.words.to_table(), "network": self.network.to_table()}
+        path.write_text(json.dumps(table) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """A window that a sentence is judged beside, and the features of both."""
+
+    window: Window
+    features: dict[str, float]
+
+
+@dataclass(frozen=True)
+class SupportJudge:
+    """Judges sentences. A passage may be of any length: the windows that say most of a sentence are read."""
+
+    model: CompactModel = field(default_factory=CompactModel)
+
+    @once
+    def nets(self) -> SupportNets:
+        self.model.require_config()
+        return SupportNets.load(self.model.folder / NETS)
+
+    @once
+    def _network(self) -> Any:
+        return self.model.session(NETWORK)
+
+    def supports(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """For each pair (sentence, passage) the probability that the passage says all that the sentence says.
+
+        A first line of the passage that is no sentence is its title. An empty sentence or passage gives 0.
+        """
+        excerpts = self.excerpts(pairs)
+        has_network = not self.model.lacks(NETWORK)
+        net = self.nets.network if has_network else self.nets.words
+        best = []
+        for own in excerpts:
+            features = [excerpt.features for excerpt in own]
+            best.append(max(net.probabilities(features), default=0.0))
+        return best
+
+    def excerpts(self, pairs: Sequence[tuple[str, str]]) -> list[list[Excerpt]]:
+        """The windows that each pair is judged by; none where sentence or passage is empty."""
+        tokenizer = self.model.tokenizer
+        evidence_of: dict[str, Evidence] = {}
+        excerpts: list[list[Excerpt]] = []
+        inputs: list[Pair] = []
+        for sentence, passage in pairs:
+            if passage not in evidence_of:
+                evidence_of[passage] = Evidence.of(passage, tokenizer)
+            evidence = evidence_of[passage]
+            claim = Claim(sentence.strip(), tokenizer)
+            own = []
+            if claim.text and evidence.sentences:
+                for window in evidence.windows(claim.terms, tokenizer.vocabulary):
+                    features = word_features(claim, window, self.model.words)
+                    own.append(Excerpt(window, features))
+                    ids = tokenizer.ids(claim.text, LONGEST_CLAIM)
+                    read = pair(tokenizer, ids, window.title, window.text, LONGEST_PAIR)
+                    inputs.append(read)
+            excerpts.append(own)
+        self._add_logits(excerpts, inputs)
+        return excerpts
+
+    def _add_logits(
+        self, excerpts: Sequence[Sequence[Excerpt]], inputs: Sequence[Pair]
+    ) -> None:
+        """Add what the network says, if there is one. All pairs are encoded in one call, which fills all cores."""
+        if self.model.lacks(NETWORK):
+            return
+        session = self._network
+        embeddings = self.model.words
+        shape: Mapping[str, int] = self.model.config["shape"]
+        self.model.work.add(layers=len(inputs) * shape["layers"], pairs=len(inputs))
+
+        def encode(read: Pair) -> float:
+            embedded = embeddings.embed_pair(read)
+            return float(session.run(["support"], {"embedded": embedded})[0][0])
+
+        logits = iter(self.model.map(encode, inputs))
+        for own in excerpts:
+            for excerpt in own:
+                excerpt.features[SAYS] = next(logits)
+
+
+class WordOverlap:
+    """For weights without a judge: the share of a sentence's content words that a passage holds; a number that it lacks
+    halves it."""
+
+    def supports(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """
+        >>> passage = "Batman is a 1989 film with Jack Nicholson as the Joker."
+        >>> pairs = [("Jack Nicholson is the Joker in Batman.", passage), ("Batman is a 2008 film.", passage)]
+        >>> WordOverlap().supports(pairs)
+        [1.0, 0.3333333333333333]
+        """
+        return [_held_share(sentence, passage) for sentence, passage in pairs]
+
+
+def _held_share(sentence: str, passage: str) -> float:
+    content = set(words(sentence)) - SUMMARY_STOP_WORDS
+    if not content:
+        return 0.0
+    known = {porter_stem(word) for word in words(passage)}
+    held = 0
+    lacks_number = False
+    for word in content:
+        if porter_stem(word) in known:
+            held += 1
+        elif _NUMBER.search(word):
+            lacks_number = True
+    share = held / len(content)
+    return share / 2 if lacks_number else share

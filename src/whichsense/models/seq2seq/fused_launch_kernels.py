@@ -1,0 +1,284 @@
+"""Launch the kernels: grids, strides, and one autograd function for each step."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from whichsense.models.seq2seq import fused_kernels
+from whichsense.models.seq2seq.fused_reference import Eight, empty_eight, largest
+from whichsense.models.seq2seq.ragged import RaggedRows
+
+_LOG2E = math.log2(math.e)
+_FORWARD, _BACKWARD = 2048, 2048  # scores of a row that are computed at a time
+_KEYS, _REGISTERS = (
+    32,
+    168,
+)  # of an attention block; with as many registers three blocks share a multiprocessor
+
+
+class Tile(NamedTuple):
+    """What a program computes at a time: four rows each, columns; how often, so that its sums are few."""
+
+    fours: int
+    columns: int
+    warps: int
+    times: int
+
+    def grid(self, rows: int, columns: int, times: int = 1) -> tuple[int, int]:
+        return -(-rows // (4 * self.fours * times)), -(-columns // self.columns)
+
+    @property
+    def options(self) -> dict[str, int]:
+        return {"FOURS": self.fours, "COLUMNS": self.columns, "num_warps": self.warps}
+
+
+GELU, CAST = Tile(16, 64, 4, 4), Tile(32, 64, 8, 2)
+
+
+def _programs(x: Tensor) -> int:
+    """Of the norms: each takes many rows, so that what they add up to the weights' gradients is small."""
+    most = (
+        torch.cuda.get_device_properties(x.device).multi_processor_count * 16
+        if x.is_cuda
+        else 3
+    )
+    return min(x.shape[0], most)
+
+
+def _block(size: int) -> int:
+    return 1 << (size - 1).bit_length()
+
+
+def norm_forward(x, change, weight, bias, seed, *, epsilon, dropped, bounded):
+    tokens, size = x.shape
+    y, total = torch.empty_like(x), torch.empty_like(x)
+    mean, spread = (
+        torch.empty(tokens, dtype=torch.float32, device=x.device) for _ in range(2)
+    )
+    bounds = torch.zeros(2 if bounded else 0, dtype=torch.float32, device=x.device)
+    fused_kernels.norm_forward_kernel[(_programs(x),)](
+        x, change, weight, bias, y, total, mean, spread, bounds, seed, tokens, epsilon,
+        SIZE=size, DROPPED=dropped, BOUNDED=bounded, BLOCK=_block(size), num_warps=2,
+    )  # fmt: skip
+    return y, total, mean, spread, bounds
+
+
+def norm_backward(dy, dy2, total, mean, spread, weight, seed, *, dropped, bounded):
+    tokens, size = dy.shape
+    dtotal = torch.empty_like(dy)
+    dchange = None if bounded else torch.empty_like(dy)
+    bounds = torch.zeros(2 if bounded else 0, dtype=torch.float32, device=dy.device)
+    programs = _programs(dy)
+    partial = torch.empty((programs, 3, size), dtype=torch.float32, device=dy.device)
+    fused_kernels.norm_backward_kernel[(programs,)](
+        dy, dy if dy2 is None else dy2, total, mean, spread, weight, dtotal, dtotal if bounded else dchange, partial,
+        bounds, seed, tokens, SIZE=size, DROPPED=dropped, BOUNDED=bounded, TWO=dy2 is not None, BLOCK=_block(size),
+        num_warps=4,
+    )  # fmt: skip
+    return dtotal, dchange, partial.sum(0), bounds
+
+
+def embedding_forward(
+    ids,
+    position,
+    words,
+    places,
+    weight,
+    bias,
+    seed,
+    *,
+    scale,
+    offset,
+    epsilon,
+    dtype,
+    dropped,
+    bounded,
+):
+    tokens, size = len(ids), words.shape[1]
+    y, total = torch.empty((2, tokens, size), dtype=dtype, device=ids.device)
+    mean, spread = torch.empty((2, tokens), dtype=torch.float32, device=ids.device)
+    bounds = torch.zeros(2 if bounded else 0, dtype=torch.float32, device=ids.device)
+    fused_kernels.embedding_forward_kernel[(_programs(y),)](
+        ids, position, words, places, weight, bias, y, total, mean, spread, bounds, seed, tokens,
+        scale, offset, epsilon,
+        SIZE=size, DROPPED=dropped, BOUNDED=bounded, BLOCK=_block(size), num_warps=2,
+    )  # fmt: skip
+    return y, total, mean, spread, bounds
+
+
+def embedding_backward(dy, dy2, total, mean, spread, weight, seed, *, dropped):
+    tokens, size = dy.shape
+    dtotal = torch.empty(dy.shape, dtype=torch.float32, device=dy.device)
+    programs = _programs(dy)
+    partial = torch.empty((programs, 2, size), dtype=torch.float32, device=dy.device)
+    fused_kernels.embedding_backward_kernel[(programs,)](
+        dy, dy if dy2 is None else dy2, total, mean, spread, weight, dtotal, partial, seed, tokens,
+        SIZE=size, DROPPED=dropped, TWO=dy2 is not None, BLOCK=_block(size), num_warps=4,
+    )  # fmt: skip
+    return dtotal, partial.sum(0)
+
+
+def gelu_forward(u, seed, *, dropped, bound, kind):
+    tokens, size = u.shape
+    made = (
+        torch.empty_like(u) if bound is None else empty_eight(tokens, size, bound, kind)
+    )
+    fused_kernels.gelu_forward_kernel[GELU.grid(tokens, size)](
+        u, *_written(made), seed if bound is None else bound, seed, tokens, _span(made),
+        SIZE=size, DROPPED=dropped, LARGEST=_largest(made), **GELU.options,
+    )  # fmt: skip
+    return made
+
+
+def gelu_backward(dh, u, seed, *, dropped, bound, kind):
+    tokens, size = u.shape
+    made = (
+        torch.empty_like(u) if bound is None else empty_eight(tokens, size, bound, kind)
+    )
+    grid = GELU.grid(tokens, size, GELU.times)
+    partial = torch.empty((grid[0], size), dtype=torch.float32, device=u.device)
+    fused_kernels.gelu_backward_kernel[grid](
+        dh, u, *_written(made), partial, seed if bound is None else bound, seed, tokens, _span(made),
+        SIZE=size, DROPPED=dropped, LARGEST=_largest(made), TIMES=GELU.times, **GELU.options,
+    )  # fmt: skip
+    return made, partial.sum(0)
+
+
+def _written(made: Tensor | Eight) -> tuple[Tensor, Tensor]:
+    """As the kernels write it; in eight bits as bytes, and the transpose four rows at a time."""
+    if isinstance(made, Eight):
+        return made.straight.view(torch.uint8), made.turned.view(torch.int32)
+    return made, made
+
+
+def _span(made: Tensor | Eight) -> int:
+    return made.turned.shape[1] if isinstance(made, Eight) else 0
+
+
+def _largest(made: Tensor | Eight) -> float:
+    return largest(made.straight.dtype) if isinstance(made, Eight) else 0.0
+
+
+def cast(
+    x: Tensor, bound: Tensor, kind: torch.dtype, seed: Tensor | None = None, dropped: int = 0,
+    into: Eight | None = None, first: int = 0,
+) -> Eight:  # fmt: skip
+    made = into or empty_eight(x.shape[0], x.shape[1], bound, kind)
+    _cast(x, made, bound, seed, dropped, first, None)
+    return made
+
+
+def cast_summed(
+    x: Tensor,
+    bound: Tensor,
+    kind: torch.dtype,
+    into: Eight | None = None,
+    first: int = 0,
+):
+    made = into or empty_eight(x.shape[0], x.shape[1], bound, kind)
+    partial = torch.empty(
+        (CAST.grid(*x.shape, CAST.times)[0], x.shape[1]),
+        dtype=torch.float32,
+        device=x.device,
+    )
+    _cast(x, made, bound, None, 0, first, partial)
+    return made, partial.sum(0)
+
+
+def _cast(x, made, bound, seed, dropped, first, partial):
+    rows, columns = x.shape
+    times = 1 if partial is None else CAST.times
+    fused_kernels.cast_kernel[CAST.grid(rows, columns, times)](
+        x, x.stride(0), *_written(made), bound if partial is None else partial, bound,
+        bound if seed is None else seed, rows, _span(made), first, SIZE=columns, WIDTH=made.straight.shape[1],
+        DROPPED=dropped if seed is not None else 0, LARGEST=_largest(made), SUMMED=partial is not None,
+        TIMES=times, **CAST.options,
+    )  # fmt: skip
+
+
+def attention_forward(
+    qkv: Tensor, rows: RaggedRows, seed, *, heads, scale, dropped, bounded
+):
+    tokens, width = qkv.shape[0], qkv.shape[1] // (3 * heads)
+    out = torch.empty((tokens, heads * width), dtype=qkv.dtype, device=qkv.device)
+    levels = torch.empty((heads, tokens), dtype=torch.float32, device=qkv.device)
+    bound = torch.zeros(
+        fused_kernels.SLOTS.value, dtype=torch.float32, device=qkv.device
+    )
+    fused_kernels.attention_forward_kernel[_blocks(rows, heads)](
+        qkv, out, levels, rows.starts, bound, seed, rows.longest, scale * _LOG2E,
+        HEADS=heads, WIDTH=width, DROPPED=dropped, BOUNDED=bounded, KEYS=_KEYS, num_warps=4, num_stages=3,
+    )  # fmt: skip
+    return out, levels, bound.max()
+
+
+def attention_backward(
+    dout, qkv, out, levels, rows: RaggedRows, seed, *, heads, scale, dropped, bounded
+):
+    width = qkv.shape[1] // (3 * heads)
+    dqkv, deltas = torch.empty_like(qkv), torch.empty_like(levels)
+    blocks = _blocks(rows, heads)
+    sums = torch.zeros(
+        (rows.rows * blocks[0], 2, heads * width),
+        dtype=torch.float32,
+        device=qkv.device,
+    )
+    bound = torch.zeros(
+        fused_kernels.SLOTS.value, dtype=torch.float32, device=qkv.device
+    )
+    common = {"HEADS": heads, "WIDTH": width, "DROPPED": dropped, "BOUNDED": bounded}
+    fused_kernels.query_gradient_kernel[blocks](
+        qkv, out, dout, levels, deltas, dqkv, sums, rows.starts, bound, seed, rows.longest, scale * _LOG2E, scale,
+        **common, KEYS=_KEYS, num_warps=4, num_stages=1,
+    )  # fmt: skip
+    fused_kernels.key_gradient_kernel[blocks](
+        qkv, dout, levels, deltas, dqkv, sums, rows.starts, bound, seed, rows.longest, scale * _LOG2E, scale,
+        **common, num_warps=4, num_stages=1, **({"maxnreg": _REGISTERS} if qkv.is_cuda else {}),
+    )  # fmt: skip
+    queries, values = sums.sum(0).unbind(0)
+    return dqkv, torch.cat([queries, torch.zeros_like(queries), values]), bound.max()
+
+
+def _blocks(rows: RaggedRows, heads: int) -> tuple[int, int]:
+    return -(-rows.longest // fused_kernels.QUERIES.value), rows.rows * heads
+
+
+def softmax_forward(scores, weights, lengths, seed, *, scale, dropped):
+    questions, rows, span = scores.shape
+    assert weights.stride() == scores.stride()
+    levels, factors, masses = torch.empty(
+        (3, questions, rows), dtype=torch.float32, device=scores.device
+    )
+    fused_kernels.softmax_forward_kernel[(rows, questions)](
+        scores, weights, levels, factors, masses, lengths, seed, scores.stride(0), span, scale * _LOG2E,
+        DROPPED=dropped, BLOCK=_FORWARD, num_warps=4,
+    )  # fmt: skip
+    return levels, factors, masses
+
+
+def copied_product(x, into, other, lifts, masses):
+    questions, heads, length, size = x.shape
+    if x.stride(3) != 1:
+        x = x.contiguous()
+    products = torch.empty_like(masses)
+    fused_kernels.copied_product_kernel[(heads * length, questions)](
+        x, into, other, lifts, masses, products, *x.stride()[:3], into.stride(0),
+        HEADS=heads, SIZE=size, BLOCK=_block(size), num_warps=4,
+    )  # fmt: skip
+    return products
+
+
+def softmax_backward(
+    scores, dweights, rows_of_softmax, lengths, seed, *, scale, dropped
+):
+    questions, rows, span = scores.shape
+    fused_kernels.softmax_backward_kernel[(-(-span // _BACKWARD), rows, questions)](
+        scores, dweights, *rows_of_softmax, lengths, seed, scores.stride(0), span, scale * _LOG2E, scale,
+        DROPPED=dropped, BLOCK=_BACKWARD, num_warps=4,
+    )  # fmt: skip

@@ -1,1 +1,0 @@
-"""Encoders that turn a text into one vector: static word vectors, MiniLM."""

@@ -1,1 +1,0 @@
-"""How questions are answered: what answers, the queue before it, answers that run."""

@@ -1,0 +1,113 @@
+"""The page: files that a browser gets, with no build step and nothing from elsewhere."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from whichsense.serve.problems import not_found
+
+# The page's files in memory: compressed once, named by what they hold.
+
+FOLDER = Path(__file__).parent / "page" / "assets"
+DOCUMENT = "index.html"
+_HERE = b"{assets}"  # in the document: the folder of this version's files
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """One file, as it is and compressed."""
+
+    media_type: str
+    plain: bytes
+    zipped: bytes
+    tag: str
+    """Of its content: a browser that has it gets 304."""
+
+    @classmethod
+    def of(cls, name: str, content: bytes) -> Asset:
+        tag = f'"{hashlib.sha256(content).hexdigest()[:20]}"'
+        zipped = gzip.compress(content, 9, mtime=0)
+        return cls(_TYPES[Path(name).suffix], content, zipped, tag)
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """All files of one version of the page."""
+
+    version: str
+    """Of all files together; it stands in their addresses, so that they may be kept for ever."""
+    document: Asset
+    assets: dict[str, Asset]
+
+    @property
+    def zipped_bytes(self) -> int:
+        """What a first visit transfers at most."""
+        parts = (self.document, *self.assets.values())
+        return sum(len(part.zipped) for part in parts)
+
+
+@cache
+def bundle() -> Bundle:
+    """The files of the package."""
+    contents = {path.name: path.read_bytes() for path in sorted(FOLDER.iterdir())}
+    digest = hashlib.sha256()
+    for name, content in contents.items():
+        digest.update(name.encode() + b"\0" + content)
+    version = digest.hexdigest()[:12]
+    page = contents.pop(DOCUMENT).replace(_HERE, f"/page/{version}".encode())
+    assets = {name: Asset.of(name, content) for name, content in contents.items()}
+    return Bundle(version, Asset.of(DOCUMENT, page), assets)
+
+
+# / and its files. Every address of the page has the same document; its script shows what the address
+# names.
+
+router = APIRouter(include_in_schema=False)
+_ALWAYS_ASK = "no-cache"
+_FOR_EVER = "public, max-age=31536000, immutable"
+
+
+@router.get("/")
+@router.get("/q/{case_id}")
+@router.get("/compare")
+@router.get("/compare/{left}/{right}")
+@router.get("/corpus")
+@router.get("/traces")
+async def document(request: Request) -> Response:
+    """The page."""
+    return _respond(request, bundle().document, _ALWAYS_ASK)
+
+
+@router.get("/page/{version}/{name}")
+async def asset(version: str, name: str, request: Request) -> Response:
+    """A file of the page. An older version's address gives today's file, and is not kept."""
+    found = bundle().assets.get(name)
+    if found is None:
+        raise not_found("file", "Load the page again.")
+    is_current = version == bundle().version
+    return _respond(request, found, _FOR_EVER if is_current else _ALWAYS_ASK)
+
+
+def _respond(request: Request, asset: Asset, caching: str) -> Response:
+    headers = {"Cache-Control": caching, "ETag": asset.tag, "Vary": "Accept-Encoding"}
+    known = request.headers.get("if-none-match", "")
+    if asset.tag in [tag.strip().removeprefix("W/") for tag in known.split(",")]:
+        return Response(status_code=304, headers=headers)
+    body = asset.plain
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        headers["Content-Encoding"] = "gzip"
+        body = asset.zipped
+    return Response(body, headers=headers, media_type=asset.media_type)

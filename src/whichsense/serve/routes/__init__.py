@@ -1,1 +1,0 @@
-"""The paths of the service, one file for each group."""

@@ -1,0 +1,495 @@
+"""What a service keeps: traces, conversations, uploads, in one database."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import shutil
+import sqlite3
+import threading
+import time
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from whichsense.conversation import Conversation
+from whichsense.files import lock, sha256
+from whichsense.jobs.limits import check_limits
+from whichsense.types import Case, ServedCase
+
+# SQLite for several threads and processes: one connection with a lock, write-ahead log.
+
+_WAIT = 5.0  # seconds for another process's write
+
+
+class Database:
+    """One file. Every statement is its own transaction: it is there after a kill, or it is not."""
+
+    def __init__(self, path: Path, schema: str, *, durable: bool = True) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock = threading.Lock()
+        self._connection = sqlite3.connect(
+            path, timeout=_WAIT, isolation_level=None, check_same_thread=False
+        )
+        path.chmod(0o600)  # questions are private
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        level = "NORMAL" if durable else "OFF"
+        self._connection.execute(f"PRAGMA synchronous = {level}")
+        self._connection.executescript(schema)
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run one statement; its rows."""
+        with self._lock:
+            return self._connection.execute(statement, values).fetchall()
+
+    def add_columns(self, table: str, columns: Mapping[str, str]) -> None:
+        """Add columns that an older file lacks: name → type and default. Another process may do it in this moment."""
+        present = {row[1] for row in self.rows(f"PRAGMA table_info({table})")}
+        for name, kind in columns.items():
+            if name not in present:
+                with contextlib.suppress(sqlite3.OperationalError):
+                    self.rows(f"ALTER TABLE {table} ADD COLUMN {name} {kind}")
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+
+# Every answered question leaves its case in SQLite, with what people said of it.
+
+FILE = "traces.sqlite"
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS traces (
+    id TEXT PRIMARY KEY, at REAL, owner TEXT, question TEXT, seconds REAL, readings INTEGER, stopped TEXT, body BLOB,
+    system TEXT DEFAULT '', spent TEXT DEFAULT '{}'
+);
+CREATE INDEX IF NOT EXISTS traces_by_time ON traces (at);
+CREATE TABLE IF NOT EXISTS feedback (trace TEXT, at REAL, owner TEXT, verdict TEXT, about TEXT, correction TEXT);
+CREATE INDEX IF NOT EXISTS feedback_by_trace ON feedback (trace);
+CREATE TABLE IF NOT EXISTS gaps (since REAL, until REAL, lost INTEGER, reason TEXT);
+"""
+# What earlier versions did not keep.
+_LATER = {"system": "TEXT DEFAULT ''", "spent": "TEXT DEFAULT '{}'"}
+Kind = Literal["", "judged", "wrong", "unanswered", "stopped"]
+"""Which cases to list: all, those that someone judged, found wrong, without an answer, stopped."""
+_WHERE: dict[str, str] = {
+    "": "1",
+    "judged": "up + down > 0",
+    "wrong": "down > 0",
+    "unanswered": "readings = 0",
+    "stopped": "stopped <> ''",
+}
+_log = logging.getLogger("whichsense.serve")
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What a person said of an answer."""
+
+    verdict: str
+    """"up" or "down"."""
+    about: str = ""
+    """What is wrong: "answer", "question" or "source"."""
+    correction: str = ""
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSummary:
+    """One line of a list of traces."""
+
+    id: str
+    at: float
+    """Seconds since 1970."""
+    question: str
+    seconds: float
+    readings: int
+    stopped: str
+    up: int = 0
+    down: int = 0
+    system: str = ""
+    """The system that answered."""
+    spent: Mapping[str, float] = field(default_factory=dict)
+    """Seconds by stage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A time in which cases could not be written."""
+
+    since: float
+    until: float
+    lost: int
+    reason: str
+
+
+class Traces:
+    """The store. A write that fails is counted, and the next one that succeeds leaves a `Gap`; answers go on."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path, _SCHEMA)
+        self._database.add_columns("traces", _LATER)
+        self._lock = threading.Lock()
+        self._gap: Gap | None = None
+
+    @property
+    def gap(self) -> Gap | None:
+        """The cases that could not be written since the last one that could."""
+        return self._gap
+
+    def add(self, case_id: str, owner: str, case: Case, system: str = "") -> bool:
+        """Keep a case, and which system answered; False where it could not be written."""
+        body = zlib.compress(json.dumps(case.to_json()).encode(), 1)
+        spent = {stage: round(cost.seconds, 4) for stage, cost in case.spent.items()}
+        row = (
+            case_id,
+            time.time(),
+            owner,
+            case.question,
+            case.seconds,
+            len(case.readings),
+            case.stopped,
+            body,
+            system,
+            json.dumps(spent),
+        )
+        try:
+            self._database.rows(
+                "INSERT OR REPLACE INTO traces"
+                " (id, at, owner, question, seconds, readings, stopped, body, system, spent)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                row,
+            )
+            self._close_gap()
+        except (sqlite3.Error, OSError) as error:
+            self._count_lost(str(error))
+            return False
+        return True
+
+    def _count_lost(self, reason: str) -> None:
+        now = time.time()
+        with self._lock:
+            gap = self._gap or Gap(now, now, 0, reason)
+            self._gap = Gap(gap.since, now, gap.lost + 1, gap.reason)
+            lost = self._gap.lost
+        if lost == 1:
+            _log.error("traces cannot be written (%s); answers go on", reason)
+
+    def _close_gap(self) -> None:
+        with self._lock:
+            gap, self._gap = self._gap, None
+        if gap is None:
+            return
+        row = (gap.since, gap.until, gap.lost, gap.reason)
+        self._database.rows("INSERT INTO gaps VALUES (?, ?, ?, ?)", row)
+        _log.warning("traces are written again; %d were lost", gap.lost)
+
+    def find(self, case_id: str, owner: str | None = None) -> Case | None:
+        """A case by its id; with an owner, only that owner's."""
+        served = self.find_served(case_id, owner)
+        return served.case if served else None
+
+    def find_served(self, case_id: str, owner: str | None = None) -> ServedCase | None:
+        """A case with the system that answered."""
+        rows = self._database.rows(
+            "SELECT body, owner, system FROM traces WHERE id = ?", (case_id,)
+        )
+        for body, kept_for, system in rows:
+            if owner is None or owner == kept_for:
+                case = Case.from_json(json.loads(zlib.decompress(body)))
+                return ServedCase(case_id, case, system)
+        return None
+
+    def add_feedback(self, case_id: str, owner: str, feedback: Feedback) -> None:
+        row = (
+            case_id,
+            time.time(),
+            owner,
+            feedback.verdict,
+            feedback.about,
+            feedback.correction,
+        )
+        self._database.rows("INSERT INTO feedback VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def feedback(self, case_id: str) -> list[Feedback]:
+        rows = self._database.rows(
+            "SELECT verdict, about, correction, at FROM feedback WHERE trace = ? ORDER BY at",
+            (case_id,),
+        )
+        return [Feedback(*row) for row in rows]
+
+    def summaries(
+        self,
+        limit: int = 50,
+        before: float | None = None,
+        owner: str | None = None,
+        *,
+        kind: Kind = "",
+        containing: str = "",
+    ) -> list[TraceSummary]:
+        """The latest cases, newest first: before a time, of one owner, of a kind, with words in the question."""
+        rows = self._database.rows(
+            "SELECT * FROM (SELECT id, at, question, seconds, readings, stopped,"
+            " (SELECT count(*) FROM feedback WHERE trace = id AND verdict = 'up') AS up,"
+            " (SELECT count(*) FROM feedback WHERE trace = id AND verdict = 'down') AS down,"
+            " system, spent FROM traces"
+            " WHERE (?1 IS NULL OR at < ?1) AND (?2 IS NULL OR owner = ?2)"
+            " AND (?3 = '' OR instr(lower(question), lower(?3)) > 0))"
+            f" WHERE {_WHERE[kind]} ORDER BY at DESC LIMIT ?4",
+            (before, owner, containing, limit),
+        )
+        summaries = []
+        for *row, spent in rows:
+            summary = TraceSummary(*row)
+            summaries.append(replace(summary, spent=json.loads(spent)))
+        return summaries
+
+    def gaps(self) -> list[Gap]:
+        """Every time in which cases were lost, oldest first."""
+        rows = self._database.rows(
+            "SELECT since, until, lost, reason FROM gaps ORDER BY since"
+        )
+        return [Gap(*row) for row in rows]
+
+    def export(self) -> Iterator[dict[str, Any]]:
+        """Every case with its id, time and feedback, oldest first."""
+        for case_id, at in self._database.rows("SELECT id, at FROM traces ORDER BY at"):
+            case = self.find(case_id)
+            if case is not None:
+                said = []
+                for one in self.feedback(case_id):
+                    said.append(
+                        {
+                            "verdict": one.verdict,
+                            "about": one.about,
+                            "correction": one.correction,
+                            "at": one.at,
+                        }
+                    )
+                yield {
+                    "id": case_id,
+                    "at": at,
+                    "case": case.to_json(),
+                    "feedback": said,
+                }
+
+    def delete(self, case_id: str) -> bool:
+        """Delete one case and its feedback; False where there is none."""
+        self._database.rows("DELETE FROM feedback WHERE trace = ?", (case_id,))
+        statement = "DELETE FROM traces WHERE id = ? RETURNING id"
+        return bool(self._database.rows(statement, (case_id,)))
+
+    def delete_older(self, seconds: float) -> int:
+        """Delete cases that are older than so many seconds; how many there were."""
+        before = (time.time() - seconds,)
+        self._database.rows(
+            "DELETE FROM feedback WHERE trace IN (SELECT id FROM traces WHERE at < ?)",
+            before,
+        )
+        gone = self._database.rows(
+            "DELETE FROM traces WHERE at < ? RETURNING id", before
+        )
+        return len(gone)
+
+    def close(self) -> None:
+        self._database.close()
+
+
+# Conversations that can be resumed by their id, in another worker or after a restart.
+
+_CONVERSATIONS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS conversations (
+    id TEXT PRIMARY KEY, at REAL, owner TEXT, case_id TEXT, mark INTEGER, body BLOB, system TEXT DEFAULT ''
+);
+"""
+# What earlier versions did not keep.
+_CONVERSATIONS_LATER = {"system": "TEXT DEFAULT ''"}
+_IN_MEMORY = 200  # conversations that are remembered while they cannot be written
+
+
+@dataclass(frozen=True, slots=True)
+class KeptConversation:
+    """A conversation, and the id of the case that it is about."""
+
+    conversation: Conversation
+    case_id: str
+    owner: str = ""
+    system: str = ""
+    """The system that answers in it; empty: the first that is served."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.conversation.id,
+            "case_id": self.case_id,
+            "system": self.system,
+            "tentative": self.conversation.last.is_tentative,
+            "conversation": self.conversation.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any], owner: str) -> KeptConversation:
+        """Read what `to_json` wrote."""
+        conversation = Conversation.from_json(value["conversation"])
+        case_id, system = str(value["case_id"]), str(value["system"])
+        return cls(conversation, case_id, owner, system)
+
+
+class Changed(Exception):
+    """Someone else replied in the same moment."""
+
+
+class Conversations:
+    """The store. While the disk is full, the latest conversations are kept in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path, _CONVERSATIONS_SCHEMA)
+        self._database.add_columns("conversations", _CONVERSATIONS_LATER)
+        self._unwritten: OrderedDict[str, KeptConversation] = OrderedDict()
+
+    def save(self, kept: KeptConversation, before: KeptConversation | None) -> None:
+        """Keep a conversation in the place of `before`; `Changed` where that is not what is there any more."""
+        conversation = kept.conversation
+        body = zlib.compress(json.dumps(conversation.to_json()).encode(), 1)
+        row = (conversation.id, time.time(), kept.owner, kept.case_id, body)
+        # Every turn changes the last one, whose checksum stands for the whole.
+        mark = _mark(conversation)
+        try:
+            if before is None or conversation.id in self._unwritten:
+                written = self._database.rows(
+                    "INSERT OR REPLACE INTO conversations (id, at, owner, case_id, body, mark, system)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                    (*row, mark, kept.system),
+                )
+            else:
+                written = self._database.rows(
+                    "UPDATE conversations SET at = ?2, case_id = ?4, mark = ?6, body = ?5"
+                    " WHERE id = ?1 AND owner = ?3 AND mark = ?7 RETURNING id",
+                    (*row, mark, _mark(before.conversation)),
+                )
+        except (sqlite3.Error, OSError) as error:
+            _log.error("a conversation cannot be written (%s); it goes on", error)
+            self._unwritten[conversation.id] = kept
+            while len(self._unwritten) > _IN_MEMORY:
+                self._unwritten.popitem(last=False)
+            return
+        self._unwritten.pop(conversation.id, None)
+        if not written:
+            raise Changed(conversation.id)
+
+    def find(
+        self, conversation_id: str, owner: str | None = None
+    ) -> KeptConversation | None:
+        """A conversation by its id; with an owner, only that owner's."""
+        kept = self._unwritten.get(conversation_id)
+        if kept is None:
+            for body, *about in self._database.rows(
+                "SELECT body, case_id, owner, system FROM conversations WHERE id = ?",
+                (conversation_id,),
+            ):
+                value = json.loads(zlib.decompress(body))
+                kept = KeptConversation(Conversation.from_json(value), *about)
+        if kept is None or owner not in (None, kept.owner):
+            return None
+        return kept
+
+    def delete(self, conversation_id: str) -> None:
+        self._unwritten.pop(conversation_id, None)
+        self._database.rows(
+            "DELETE FROM conversations WHERE id = ?", (conversation_id,)
+        )
+
+    def delete_older(self, seconds: float) -> None:
+        before = (time.time() - seconds,)
+        self._database.rows("DELETE FROM conversations WHERE at < ?", before)
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def _mark(conversation: Conversation) -> int:
+    """A number that another turn changes, also where the oldest turns were dropped."""
+    said = json.dumps([turn.said for turn in conversation.turns])
+    return zlib.crc32(f"{len(conversation.turns)} {said}".encode())
+
+
+# Files on their way into the index: pieces of one that is being sent, and whole ones until they are
+# read.
+
+_KEPT = (
+    86_400.0  # seconds for which a file that was not sent to its end can be continued
+)
+_POLL = 0.05  # seconds between two looks at whose turn it is
+
+
+class Uploads:
+    """A folder. A client calls its upload by a key of its own; what is there of it outlives the service."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def part(self, owner: str, key: str) -> Path:
+        """Where the pieces of an upload are put together."""
+        digest = hashlib.sha256(f"{owner}\0{key}".encode("utf-8", "replace"))
+        return self._folder / "parts" / digest.hexdigest()[:32]
+
+    def received(self, owner: str, key: str) -> int:
+        """How many bytes of an upload are there: the offset from which it is continued."""
+        try:
+            return self.part(owner, key).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def begin(self) -> None:
+        """Make the folder, and sweep what nobody continued."""
+        (self._folder / "parts").mkdir(parents=True, exist_ok=True, mode=0o700)
+        before = time.time() - _KEPT
+        for path in (*self._folder.glob("*"), *self._folder.glob("parts/*")):
+            with contextlib.suppress(OSError):
+                if path.name != "parts" and path.stat().st_mtime < before:
+                    _remove(path)
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Wait until no other worker changes the index, and keep the others waiting until the block ends."""
+        path = self._folder.with_suffix(".lock")
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with open(path, "wb") as file:
+            while not lock(file):
+                check_limits()
+                time.sleep(_POLL)
+            yield
+
+    @contextlib.contextmanager
+    def named(self, body: Path, name: str) -> Iterator[Path]:
+        """A whole file under its own name, in a folder of its own that ends with the block.
+
+        Its time says what it holds: an index that was stopped while it read the file resumes with the same bytes, and
+        with no others.
+        """
+        place = self._folder / os.urandom(16).hex()
+        place.mkdir(parents=True, mode=0o700)
+        path = place / name
+        try:
+            try:
+                os.link(body, path)
+            except OSError:  # a file system without links
+                shutil.copyfile(body, path)
+            digest = int(sha256(path)[:16], 16)
+            seconds = digest % 2**31
+            os.utime(path, ns=(0, seconds * 10**9))
+            yield path
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

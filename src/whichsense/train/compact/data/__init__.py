@@ -1,1 +1,0 @@
-"""Training data of the compact model: questions, lists of passages, topics."""

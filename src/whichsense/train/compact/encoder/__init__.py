@@ -1,1 +1,0 @@
-"""Training of the compact model's encoder and its teacher."""

@@ -1,1 +1,0 @@
-"""Labelled answers, and the task that learns labels from them."""

@@ -1,1 +1,0 @@
-"""Fitting of the compact model's scorer."""

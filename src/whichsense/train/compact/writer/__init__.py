@@ -1,1 +1,0 @@
-"""Tasks that train the compact model's writer, and its examples."""

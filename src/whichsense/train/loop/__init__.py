@@ -1,1 +1,0 @@
-"""The training loop. It knows nothing of questions or passages."""

@@ -1,1 +1,0 @@
-"""Tasks over BERT-like encoders and static vectors."""

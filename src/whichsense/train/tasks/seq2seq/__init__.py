@@ -1,1 +1,0 @@
-"""Tasks over sequence-to-sequence models."""

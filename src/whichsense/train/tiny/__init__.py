@@ -1,1 +1,0 @@
-"""Tiny base models with random weights, so that every recipe runs on a CPU."""
