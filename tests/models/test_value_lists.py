@@ -6,7 +6,6 @@ import pytest
 
 from whichsense.models.compact.value_lists import (
     complete_lists,
-    label_in_list,
     names_one,
     values_beside,
 )
@@ -85,15 +84,6 @@ def test_a_value_apart_from_the_list_keeps_its_belief() -> None:
     )
     assert len(listed) == 4
     assert listed[-1] == other
-
-
-def test_a_value_of_a_list_has_its_label_unless_the_question_chooses() -> None:
-    text = "Adults pay £12, students £9 and children £6. It is open at 10."
-    students = candidate(text, "£9", 0.8)
-    assert label_in_list("What is the fare?", students) == "students"
-    assert label_in_list("What is the fare for students?", students) == ""
-    assert label_in_list("When is it open?", candidate(text, "at 10", 0.8)) == ""
-    assert label_in_list("What is the fare?", Candidate("£9", 0.8)) == ""
 
 
 def test_a_question_may_name_a_label() -> None:

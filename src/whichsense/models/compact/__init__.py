@@ -1,4 +1,4 @@
-"""The compact model: an encoder that reads each (question, passage) pair once, and a writer (`writer/`).
+"""The compact model: an encoder that reads each (question, passage) pair once, and a writer.
 
-`net.py` trains the encoder in torch, `export.py` writes both out, `runtime.py` runs it without torch.
+`nets.py` has the networks in torch, `export.py` writes them out, `encoder.py` runs them without torch.
 """

@@ -77,7 +77,7 @@ def _rounded(values: Tensor) -> Tensor:
     return values + (torch.round(values) - values).detach()
 
 
-# The compact encoder in torch, for training: two halves with their heads. The writer is in `writer/`.
+# The compact encoder in torch, for training: two halves with their heads.
 #
 # The exported form (`export.py`) does the same arithmetic in ONNX Runtime.
 
@@ -557,10 +557,9 @@ def net_from_bert(
 # The network that finds labels, in torch, for training: layers over the encoder's first ones, and two
 # heads.
 #
-# The exported form (`graph.py`) does the same arithmetic in ONNX Runtime.
+# The exported form (`graphs.py`) does the same arithmetic in ONNX Runtime.
 
-OTHER_TOKEN, OWN_ANSWER, OTHER_ANSWER = 0, 1, 2
-"""What a token is part of."""
+_PARTS = 3  # that a token may be of: none, the answer, another answer
 _HIDDEN = 128
 _SELDOM = -2.5  # the logit of a token to be of the label, at first
 
@@ -571,7 +570,7 @@ class LabelNet(nn.Module):
     def __init__(self, config: CompactConfig, layers: int) -> None:
         super().__init__()
         self.config = config
-        self.marks = nn.Embedding(3, config.width)
+        self.marks = nn.Embedding(_PARTS, config.width)
         nn.init.normal_(self.marks.weight, std=0.1)
         self.layers = nn.ModuleList(CompactLayer(config) for _ in range(layers))
         self.label = nn.Linear(config.width, 1)
@@ -609,7 +608,7 @@ def mean_states(states: Tensor, first: Tensor, last: Tensor) -> Tensor:
 #
 # Every layer gets low-rank additions to its queries and values, and a narrow network beside its feed-
 # forward one. Biases, norms and the steps of the int8 codes are its own, too. The exported form
-# (`graph.py`) refers to the frozen matrices where they lie, so that only the additions are stored.
+# (`graphs.py`) refers to the frozen matrices where they lie, so that only the additions are stored.
 
 FROZEN = (
     "query.weight key.weight value.weight output.weight wide.weight narrow.weight"

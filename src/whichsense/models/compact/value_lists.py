@@ -12,7 +12,6 @@ from whichsense.text.answers import MONTHS
 from whichsense.text.words import SMALL_WORDS, porter_stem, sentence_spans, words
 from whichsense.types import Candidate, Span
 
-_LEADING_ON = SMALL_WORDS | {"up"}
 _SHARED = 0.9  # a value beside a right one is right; of 608 questions over documents
 _ONES = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
 _TENS = "fifteen|eighteen|twenty|thirty|forty|fifty|sixty|ninety|hundred"
@@ -70,31 +69,6 @@ def complete_lists(question: str, candidates: Sequence[Candidate]) -> list[Candi
         listed.append(replace(member, score=score, spans=member.spans[:1]))
     rest = [one for one in candidates if one not in members]
     return sorted([*listed, *rest], key=lambda candidate: -candidate.score)
-
-
-def label_in_list(question: str, candidate: Candidate) -> str:
-    """The words that name the case of an answer in its list: "students" of "adults £12, students £9". Empty where it is
-    no value of a list, or the question chooses one of them."""
-    for best in candidate.spans[:1]:
-        values = values_beside(best.passage.text, best.start, best.end)
-        if len(values) < 2 or names_one(question, values):
-            return ""
-        for value in values:
-            if value.start < best.end and best.start < value.end:
-                return _without_end(value.label)
-    return ""
-
-
-def _without_end(label: str) -> str:
-    """A label without the small words that lead on to its value.
-
-    >>> _without_end("Skerry 12 up to"), _without_end("in Malta")
-    ('Skerry 12', 'in Malta')
-    """
-    parts = label.split()
-    while parts and parts[-1].lower() in _LEADING_ON:
-        parts.pop()
-    return " ".join(parts)
 
 
 def _find(candidates: Sequence[Candidate], span: Span) -> Candidate | None:
