@@ -223,7 +223,7 @@ class BoundedProtocol(HttpToolsProtocol):
 # Serve: a socket, workers, signals.
 
 _CONNECTIONS = 4096  # in one worker; more are refused at once
-_SILENCE = 15  # seconds after which a worker that says nothing is replaced; a busy machine starts one in more than 5
+_SILENCE = 60  # seconds after which a worker that says nothing is replaced; a busy machine starts one in more than 15
 
 
 def serve(
