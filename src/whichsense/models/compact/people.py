@@ -37,7 +37,7 @@ from whichsense.models.compact.scorer_features import (
     together,
 )
 from whichsense.models.compact.value_lists import complete_lists
-from whichsense.text.words import PHRASE_OPENERS, words
+from whichsense.text.words import PHRASE_OPENERS, SMALL_WORDS, words
 from whichsense.types import FOR_PEOPLE, AskedAgain, Candidate, Policy, Reading, Span
 
 # Whole answers: *written by Ann Ray and Bo Finch* gives one answer, not two, and *EUR 399* no bare
@@ -347,6 +347,7 @@ def _is_whole(label: Label) -> bool:
 # A label that is less sure is none: of those that are surer four in five overlap the written one, and three in four of
 # all labels are.
 _SURE_OVER = 0.7
+_YEAR_DIGITS = 4
 
 
 def find_labels(scene: Scene, answers: Sequence[Candidate]) -> list[Label | None]:
@@ -362,10 +363,19 @@ def find_labels(scene: Scene, answers: Sequence[Candidate]) -> list[Label | None
     for number, label in zip(places, found, strict=True):
         known = set(words(f"{question} {answers[number].answer}"))
         if label is not None and label.sure >= _SURE_OVER:
-            if not known.issuperset(words(label.text)):
+            if _says_something(label) and not known.issuperset(words(label.text)):
                 labels[number] = label
     counts = Counter(_plain(label) for label in labels if label)
     return [one if one and counts[_plain(one)] == 1 else None for one in labels]
+
+
+def _says_something(label: Label) -> bool:
+    """Whether a label has a word that names something, or a year: *over* and *21* are pieces of a sentence."""
+    for word in words(label.text):
+        is_year = word.isdigit() and len(word) == _YEAR_DIGITS
+        if is_year or (word not in SMALL_WORDS and not word.isdigit()):
+            return True
+    return False
 
 
 def _plain(label: Label) -> str:
