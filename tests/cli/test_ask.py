@@ -14,7 +14,7 @@ import pytest
 from click import unstyle
 
 from small_corpora import Corpus
-from tiny_compact import exported, scored, trusted
+from tiny_compact import exported, labelled, scored, trusted
 from whichsense import index
 from whichsense.cli import main
 from whichsense.cli.ask import format_case
@@ -40,7 +40,9 @@ QUESTION = "Who directed the film Dune?"
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return scored(exported(tmp_path_factory.mktemp("weights")), holds_over=-1e9)
+    return labelled(
+        scored(exported(tmp_path_factory.mktemp("weights")), holds_over=-1e9)
+    )
 
 
 @pytest.fixture
@@ -226,7 +228,6 @@ FILES = (
     "early.onnx",
     "late.onnx",
     "verdict.onnx",
-    "writer.onnx",
     "verifier.onnx",
     "verifier-verdict.onnx",
     "label.onnx",
