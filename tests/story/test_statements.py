@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from whichsense.models.compact.statements import statement
+from whichsense.models.compact.statements import parse_question, statement
 from whichsense.types import Passage, Span
 
 
@@ -58,3 +58,7 @@ def test_preposition_and_article_come_from_the_evidence() -> None:
     stated = statement("Where was the match played?", "Rose Bowl", span)
     assert stated is not None
     assert stated.text == "The match was played at the Rose Bowl."
+
+
+def test_a_question_that_ends_with_its_auxiliary_is_no_error() -> None:
+    assert parse_question("how many children have") is None

@@ -518,7 +518,8 @@ def _parse_number(words: list[str]) -> Gap | None:
 
 def _counts_subject(behind: list[str]) -> bool:
     """Whether what is counted does what the verb says: "have won", not "have they won"."""
-    return behind[0] not in ("have", "has", "had") or is_participle(behind[1])
+    has_auxiliary = behind[0] in ("have", "has", "had")
+    return not has_auxiliary or any(map(is_participle, behind[1:2]))
 
 
 def _find_verb_place(words: Sequence[str]) -> int | None:

@@ -384,7 +384,7 @@ def _answer_fact(reading: Reading, spans: Sequence[Span]) -> tuple[Fact | None, 
         shortened = _shorten(fact, [reading.answer])
         share = len(asked & content_stems(shortened.text)) / max(len(asked), 1)
         if any(
-            fact.passage is span.passage and fact.holds(span.start) for span in spans
+            fact.passage == span.passage and fact.holds(span.start) for span in spans
         ):
             share += _OWN
         if share > largest and len(shortened.text.split()) <= _MOST_WORDS:
