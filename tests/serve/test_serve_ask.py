@@ -6,7 +6,9 @@ import contextlib
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -150,8 +152,12 @@ def test_a_deadline_in_the_queue_is_a_429(
     busy = threading.Thread(target=ask, args=(client, HELD))
     busy.start()
     wait_for(lambda: active(client) == 1)
-    response = ask(client, seconds=0.1)
-    let_go.set()
+    with ThreadPoolExecutor(1) as pool:
+        late = pool.submit(ask, client, seconds=0.1)
+        wait_for(lambda: active(client) == 2)
+        time.sleep(0.2)  # its deadline passes while it waits
+        let_go.set()
+        response = late.result()
     assert response.status_code == 429 and "Retry-After" in response.headers
     busy.join()
 
