@@ -12,6 +12,7 @@ from tiny_compact import VOCABULARY, exported, tiny_net, tiny_writer, weights_of
 from whichsense.errors import BadInput, WhichsenseError
 from whichsense.models.compact.encoder import WEIGHTS, CompactModel, pair
 from whichsense.models.compact.export import GRAPHS, MORE_GRAPHS, export, load
+from whichsense.models.compact.labeller import FRAME, LABEL
 from whichsense.models.onnx_graph import read_constants
 
 for needed in ("onnx", "onnxruntime"):
@@ -234,8 +235,9 @@ def test_the_shipped_encoder_is_what_its_loaded_weights_export(tmp_path: Path) -
     export(
         found.weights, found.shape, found.vocabulary, tmp_path, settings=found.config
     )
-    # The support judge's graph is exported by its own recipe.
-    graphs = {path.name for path in WEIGHTS.glob("*.onnx")} - {"support.onnx"}
+    # The labeller's and the support judge's graphs are exported by their own recipes.
+    apart = {LABEL, FRAME, "support.onnx"}
+    graphs = {path.name for path in WEIGHTS.glob("*.onnx")} - apart
     assert {*GRAPHS} <= graphs <= {*GRAPHS, *MORE_GRAPHS}
     for name in (*graphs, "config.json"):
         assert (WEIGHTS / name).read_bytes() == (tmp_path / name).read_bytes(), name

@@ -28,6 +28,7 @@ from whichsense.models.bases import load_base
 from whichsense.models.compact import scorer_features
 from whichsense.models.compact.encoder import END, CompactModel
 from whichsense.models.compact.export import GRAPHS, MORE_GRAPHS, load
+from whichsense.models.compact.labeller import LABEL
 from whichsense.models.compact.nets import (
     CompactNet,
     QuantizedLinear,
@@ -261,7 +262,10 @@ def further(runs: Path) -> Path:
         for n, one in enumerate(list(questions_of("sample/questions"))[:6])
     ]
     (runs / "mine.json").write_text(json.dumps(rows), encoding="utf-8")
+    labels = runs / "compact-tiny" / "model" / LABEL
+    labels.write_bytes(b"its labels")
     train_recipe("compact", runs / "further", going_on(runs), tiny=True)
+    labels.unlink()
     return runs / "further" / "model"
 
 
@@ -277,6 +281,7 @@ def test_a_writer_goes_on_from_a_weights_folder(runs: Path, further: Path) -> No
     before = runs / "compact-tiny" / "model"
     for name in ("early.onnx", "late.onnx", "verdict.onnx", *MORE_GRAPHS):
         assert (further / name).read_bytes() == (before / name).read_bytes(), name
+    assert (further / LABEL).read_bytes() == b"its labels"
     assert (further / "writer.onnx").read_bytes() != (
         before / "writer.onnx"
     ).read_bytes()

@@ -48,7 +48,6 @@ NOUN_STARTS = (
     )
 )
 
-# Verbs.
 COPULAS = ("is", "was", "are", "were")
 DO = ("did", "does", "do")
 MODALS = ("will", "can", "may", "must", "should", "could", "would")

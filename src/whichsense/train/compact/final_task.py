@@ -25,6 +25,7 @@ from whichsense.models.compact.export import (
     WRITER_LAYERS,
     export,
 )
+from whichsense.models.compact.labeller import FRAME, LABEL
 from whichsense.train.compact.list_task import load_start
 from whichsense.train.compact.questions import (
     CorpusQuestions,
@@ -58,6 +59,7 @@ class CompactTask(WriterTask):
         """Export the weights folder that the runtime reads; then fit the scorer on the held-out questions."""
         if not (folder / CONFIG).exists():
             self._export(folder)
+            _keep_labels(self.start.folder, folder)
         questions = held_out_questions(self.options.data)
         if not (folder / SCORER).exists() and questions:
             self._fit_scorer(folder)
@@ -137,6 +139,16 @@ class CompactTask(WriterTask):
             for names in question.answers:
                 counts.update(answer_ids(self.tokenizer, names[0]))
         return sorted(piece for piece, _ in counts.most_common(_FREQUENT_PIECES))
+
+
+def _keep_labels(start: Path, folder: Path) -> None:
+    """Labels are read off the encoder's first layers: where these are the start's, its labeller still fits."""
+    early = start / "early.onnx"
+    if not early.exists() or early.read_bytes() != (folder / early.name).read_bytes():
+        return
+    for name in (LABEL, FRAME):
+        if (start / name).exists():
+            shutil.copyfile(start / name, folder / name)
 
 
 SPEC = TaskSpec(WriterOptions, CompactTask)
