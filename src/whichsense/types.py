@@ -484,10 +484,6 @@ class Case:
         after = before + Cost(seconds, tokens)
         return replace(self, spent={**self.spent, stage: after})
 
-    def with_note(self, note: str) -> Case:
-        """The case with one more note; each is kept once."""
-        return self if note in self.notes else replace(self, notes=(*self.notes, note))
-
     def with_question(self, question: str) -> Case:
         """The same evidence for another question, of which nothing is answered yet."""
         return replace(

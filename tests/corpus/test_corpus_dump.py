@@ -333,7 +333,7 @@ def test_a_script_that_ends_does_not_wait_for_what_is_queued(tmp_path):
     script = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from whichsense.corpus.wikipedia.stripping import PageStripper
+from whichsense.corpus.wikipedia import PageStripper
 
 pages = [(number, "text") for number in range(59)]
 with PageStripper(1, batch_pages=1, function="odd_strippers:strip_first") as stripper:

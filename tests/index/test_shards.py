@@ -196,9 +196,9 @@ def test_a_bad_spread(count: int, by: str) -> None:
 KILLED = """
 import os, sys
 from whichsense.index import Index, Spread
-from whichsense.index.shards import build, spill
+from whichsense.index import folder, sharded_build
 from whichsense.jobs.workers import run_here
-from whichsense.models.vectors.encoders import load_encoder
+from whichsense.models.minilm import load_encoder
 
 left = int(sys.argv[3])
 def countdown(function):
@@ -212,9 +212,9 @@ def countdown(function):
 
 # Every step of a build that leaves something behind.
 for module, names in {
-    build: ("write_atomically", "read_spill", "save_array", "encode_shards", "write_labels", "_write_names"),
-    build.publish: ("write_atomically", "_served", "_records"),
-    spill.os: ("replace",),
+    sharded_build: ("write_atomically", "read_spill", "save_array", "encode_shards", "write_labels", "_write_names"),
+    folder: ("write_atomically", "_served", "_records"),
+    sharded_build.os: ("replace",),
 }.items():
     for name in names:
         setattr(module, name, countdown(getattr(module, name)))

@@ -68,7 +68,8 @@ def test_the_embedded_model_answers(
         seconds = time.monotonic() - begun
     assert asked.bodies
     assert case.readings == embedded.readings
-    assert case.notes[0].partition("in its place: ")[2].startswith("read")
+    replaced = [note.partition("in its place: ")[2] for note in case.notes]
+    assert any(stages.startswith("read") for stages in replaced)
     assert any(call.problem for call in case.calls)
     assert seconds < LONGEST  # a server that hangs does so for twice as long
     assert "sk-secret" not in str(case.to_json())

@@ -398,7 +398,7 @@ def test_faulty_kernels_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
 
 KERNELS = """
 import torch
-from whichsense.models.seq2seq.fused import launch_kernels as ours, reference as theirs
+from whichsense.models.seq2seq import fused_launch_kernels as ours, fused_reference as theirs
 from whichsense.models.seq2seq.ragged import RaggedRows
 device, dtype, near = ("cuda", torch.bfloat16, 1e-2) if torch.cuda.is_available() else ("cpu", torch.float32, 1e-4)
 torch.manual_seed(0)

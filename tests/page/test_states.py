@@ -150,7 +150,7 @@ def test_readings_without_rewrites_are_told_apart_by_label_or_source(
     def unwrite(case: dict[str, Any]) -> None:
         case["clarification"] = None
         for reading in case["readings"]:
-            reading |= {"question": case["question"], "source": "A list"}
+            reading |= {"question": case["question"], "source": "A list", "label": ""}
         case["readings"][0]["label"] = "the 2019 film"
 
     change_case(page, unwrite)
