@@ -11,14 +11,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from patience import LONGEST, wait_for
+from patience import LONGEST
 
 HERE = Path(__file__).parent
+_NOTICED = 8  # seconds after which a Ctrl-C counts as lost
 SCRIPT = HERE / "fake_chat.py"
 UP = "\x1b[A"
 
@@ -44,19 +45,25 @@ class Screen:
     def press(self, keys: str) -> None:
         os.write(self.master, keys.encode())
 
-    def interrupt(self) -> None:
-        """Ctrl-C, as soon as the program waits for keys: readline heeds no signal between its prompt and that."""
-        if Path("/proc").exists():
-            wait_for(lambda: all(self.sleeps() for _ in range(10)))
-        else:
-            time.sleep(1)
-        self.process.send_signal(signal.SIGINT)
+    def interrupt(self, happens: Callable[[], bool]) -> None:
+        """Ctrl-C until something happens: readline heeds none between its prompt and its first look at the keys."""
+        while not happens():
+            self.process.send_signal(signal.SIGINT)
+            end = time.monotonic() + _NOTICED
+            while not happens() and time.monotonic() < end:
+                time.sleep(0.02)
 
-    def sleeps(self) -> bool:
-        """Whether the program waits for something; one that has work waits for a core at most."""
-        time.sleep(0.02)
-        status = Path(f"/proc/{self.process.pid}/stat").read_text()
-        return status.rpartition(")")[2].split()[0] == "S"
+    def shows(self, text: str) -> bool:
+        """Whether a text is on the screen by now; it is gone then."""
+        while select.select([self.master], [], [], 0)[0]:
+            try:
+                self.seen += self.decoder.decode(os.read(self.master, 65536))
+            except OSError:  # the program has ended
+                break
+        if text not in self.seen:
+            return False
+        self.seen = self.seen.partition(text)[2]
+        return True
 
     def wait_for(self, text: str) -> str:
         """Everything up to this text, which is then gone."""
@@ -142,15 +149,25 @@ def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(screen: Screen) -> None:
 
 
 def test_ctrl_c_at_the_prompt_leaves_the_second_time(screen: Screen) -> None:
-    screen.interrupt()
-    screen.wait_for("once more")
+    screen.interrupt(asks_once_more(screen))
     screen.press("/help\r")
     screen.wait_for("/save FILE")
-    screen.interrupt()
-    screen.wait_for("once more")
+    screen.interrupt(asks_once_more(screen))
     assert screen.process.poll() is None
-    screen.interrupt()
+    screen.interrupt(lambda: screen.process.poll() is not None)
     assert screen.process.wait(LONGEST) == 0
+
+
+def asks_once_more(screen: Screen) -> Callable[[], bool]:
+    """Whether it has said how to leave; asked again, it remembers."""
+    said: list[bool] = []
+
+    def happens() -> bool:
+        if screen.shows("once more"):
+            said.append(True)
+        return bool(said)
+
+    return happens
 
 
 def test_the_end_of_input_leaves(screen: Screen) -> None:

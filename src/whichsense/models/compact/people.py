@@ -315,31 +315,37 @@ _FITS_OVER = 0.6  # a frame that fits less probably is not tried: of the others 
 class Proposal:
     """A rewrite that may be given for an answer."""
 
-    question: str
+    spellings: tuple[str, ...]
+    """Of which the most fluent is asked again."""
     promise: float = 0.0
-    """How promising it is before it is asked again."""
+    """How promising it is before that."""
 
 
 def propose_rewrites(
     question: str, labels: Sequence[Label | None]
 ) -> list[list[Proposal]]:
-    """The rewrite of each answer that has a label with a frame; others may be added."""
+    """The rewrites of each answer that has a label with a frame; others may be added."""
     proposals: list[list[Proposal]] = []
     for label in labels:
         proposals.append([])
-        if label is not None and label.fits >= _FITS_OVER and _is_whole(label):
-            rewrite = put_into(question, label.text, label.frame)
-            proposals[-1].append(Proposal(rewrite, label.fits))
+        if label is not None and label.fits >= _FITS_OVER:
+            frames = _frames_of(label)
+            spellings = tuple(put_into(question, label.text, one) for one in frames)
+            if spellings:
+                proposals[-1].append(Proposal(spellings, label.fits))
     return proposals
 
 
-def _is_whole(label: Label) -> bool:
-    """Whether a label has just one preposition that joins it to a question, its own or its frame's, and one article."""
-    frame = FRAMES[label.frame].split()
+def _frames_of(label: Label) -> list[int]:
+    """The label's frame with an article and without one: how each reads is judged later. It has no frame that would
+    give it a second preposition or article, or none."""
     first = words(label.text)[:1]
-    if _ARTICLES.issuperset(first):
-        return bool(frame) and frame[-1] not in _ARTICLES
-    return PHRASE_OPENERS.issuperset(first) != bool(frame)
+    has_article = _ARTICLES.issuperset(first)
+    if PHRASE_OPENERS.issuperset(first) and not has_article:
+        return [label.frame] if not FRAMES[label.frame] else []
+    bare = FRAMES[label.frame].removesuffix(" the")
+    wanted = [bare] if has_article else [bare, f"{bare} the"]
+    return [FRAMES.index(one) for one in wanted if bare and one in FRAMES]
 
 
 # Labels of a question's answers, which tell them apart.
@@ -495,8 +501,8 @@ def rewrite_answers(
         told.append(replace(reading, label=label.text if label else ""))
     proposals = propose_rewrites(question, labels)
     for own, more in zip(proposals, others, strict=False):
-        known = {key(proposal.question) for proposal in own}
-        own += [one for one in more if key(one.question) not in known]
+        known = {key(text) for proposal in own for text in proposal.spellings}
+        own += [one for one in more if key(one.spellings[0]) not in known]
     judged = _judge_all(panel, before, proposals)
     for number, rewrite in enumerate(together(judged, partial(added, question))):
         if isinstance(rewrite, _JudgedRewrite):
@@ -559,19 +565,17 @@ def _judge_all(
     """The rewrites of each answer that may be given, best first."""
     scene = panel.scene
     supports = [support(scene, target, policy=FOR_PEOPLE) for target in panel.targets]
-    shortlists = [
-        sorted(own, key=lambda one: -one.promise)[:_ASKED] for own in proposals
-    ]
-    texts = [proposal.question for own in shortlists for proposal in own]
-    asked = zip(panel.ask(texts), judge_fluency(scene, texts), strict=True)
+    spelt = _most_fluent(scene, proposals)
+    texts = [text for own in spelt for text, _ in own]
+    asked = iter(panel.ask(texts))
     judged = []
-    for number, shortlist in enumerate(shortlists):
-        own = []
-        for proposal in shortlist:
-            outcome, fluency = next(asked)
+    for number, own in enumerate(spelt):
+        rewrites = []
+        for text, fluency in own:
+            outcome = next(asked)
             view = RewriteView(
                 scene.evidence.question,
-                proposal.question,
+                text,
                 number,
                 outcome,
                 before,
@@ -582,13 +586,25 @@ def _judge_all(
             fluent = scene.compact.trust.fluent.probabilities([view.features])[0]
             if true >= _TRUE_OVER and fluent >= _FLUENT_OVER:
                 told = AskedAgain(outcome.own(number), outcome.other(number), fluent)
-                rewrite = _JudgedRewrite(
-                    proposal.question, true * fluent, asked_again=told
-                )
-                own.append(rewrite)
-        own.sort(key=lambda rewrite: -rewrite.score)
-        judged.append(own)
+                rewrites.append(_JudgedRewrite(text, true * fluent, asked_again=told))
+        judged.append(sorted(rewrites, key=lambda one: -one.score))
     return judged
+
+
+def _most_fluent(
+    scene: Scene, proposals: Sequence[Sequence[Proposal]]
+) -> list[list[tuple[str, float]]]:
+    """The most promising proposals of each answer, each in its most fluent spelling, with the logit of that."""
+    shortlists = [
+        sorted(own, key=lambda one: -one.promise)[:_ASKED] for own in proposals
+    ]
+    texts = [text for own in shortlists for one in own for text in one.spellings]
+    fluency = dict(zip(texts, judge_fluency(scene, texts), strict=True))
+    spelt = []
+    for own in shortlists:
+        best = [max(one.spellings, key=fluency.__getitem__) for one in own]
+        spelt.append([(text, fluency[text]) for text in best])
+    return spelt
 
 
 def split_probable(

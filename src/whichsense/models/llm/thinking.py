@@ -123,7 +123,7 @@ def _accept(
         if name == key(question) or not is_acceptable(question, rewrite, supported):
             continue
         share = counts[key(text)] / len(samples)
-        proposals.setdefault(name, Proposal(rewrite, share))
+        proposals.setdefault(name, Proposal((rewrite,), share))
     return list(proposals.values())
 
 
@@ -184,7 +184,7 @@ def _first_of_each(
     taken: set[str] = set()
     readings = []
     for answer, own in zip(case.answers, proposals, strict=True):
-        free = [one.question for one in own if key(one.question) not in taken]
+        free = [text for one in own for text in one.spellings if key(text) not in taken]
         rewrite = free[0] if free else case.question
         taken.add(key(rewrite))
         readings.append(Reading(rewrite, answer.answer, answer.spans, answer.score))
