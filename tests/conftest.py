@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,6 +18,9 @@ settings.register_profile(
     "calm", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("calm")
+# A run in the background of a shell ignores Ctrl-C, and so would every program that a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HERE = Path(__file__).parent
 SLOW = ("cluster", "llm", "page", "serve", "train", "cli/test_train_and_predict.py")
