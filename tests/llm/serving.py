@@ -41,7 +41,10 @@ def serving(name: str) -> Iterator[str]:
     port = free_port()
     command = [sys.executable, __file__, str(path), str(port)]
     log = subprocess.DEVNULL
-    with subprocess.Popen(command, stdout=log, stderr=log) as process:
+    tests = {"PYTHONPATH": str(Path(__file__).parents[1])}
+    with subprocess.Popen(
+        command, stdout=log, stderr=log, env=os.environ | tests
+    ) as process:
         try:
             _wait_for(port, process)
             yield f"http://127.0.0.1:{port}/v1"
