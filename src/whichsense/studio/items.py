@@ -1,0 +1,224 @@
+"""Items: the rows of a questions file, in the form that a kind of annotation needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from whichsense.datasets.rows import IdMaker, Row, read_rows
+from whichsense.errors import BadInput
+from whichsense.files import plain_suffix, read_bytes, read_json
+from whichsense.studio.kinds import Kind
+
+PARTS = ("work", "training", "test", "gold", "attention")
+_FIX = "See docs/studio.md for what an item needs."
+_PASSED_ON = ("gold", "draft", "pages", "title")
+_CATEGORY = re.compile(r"[:?]")
+
+
+@dataclass(frozen=True, slots=True)
+class NewItem:
+    """An item on its way into a project."""
+
+    body: Mapping[str, Any]
+    part: str = "work"
+    gold: Mapping[str, Any] | None = None
+    """The right value, of what qualifies."""
+    uncertainty: float = 0.0
+
+
+def load_items(path: Path, kind: Kind, part: str = "work") -> list[NewItem]:
+    """The items of a file: questions one a line, JSON lines, a list in JSON, a dataset's file, or a form of readings.
+
+    Raises `BadInput` that names the record and what it lacks.
+    """
+    ids = IdMaker()
+    items = []
+    for row in _rows(path):
+        body = _body(row, kind, ids)
+        gold = row.value.get("value")
+        if part != "work":
+            if not isinstance(gold, Mapping):
+                raise row.bad(
+                    "no 'value', the right annotation of an item that qualifies"
+                )
+            wrong = [one for one in kind.check(body, gold) if one.level == "error"]
+            if wrong:
+                raise row.bad(
+                    f"'value' is not right itself: {wrong[0].where}: {wrong[0].reason}"
+                )
+        items.append(
+            NewItem(body, part, gold if part != "work" else None, _uncertainty(row))
+        )
+    if not items:
+        raise BadInput(
+            f"'{path}' has no questions. Write one a line, or a JSON object a line."
+        )
+    return items
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    if plain_suffix(path) == ".txt":
+        text = read_bytes(path).decode("utf-8", "replace")
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.strip():
+                yield Row({"question": line.strip()}, f"'{path}', line {number}", _FIX)
+        return
+    if plain_suffix(path) == ".json":
+        value = read_json(path)
+        if isinstance(value, dict) and "rubric" in value and "questions" in value:
+            yield from _form_rows(path, value)
+            return
+    yield from read_rows(path, _FIX)
+
+
+def _form_rows(path: Path, form: Mapping[str, Any]) -> Iterator[Row]:
+    """The questions of a form of `whichsense evaluate readings`; the first carries what the form says of itself."""
+    about = {name: value for name, value in form.items() if name != "questions"}
+    for number, question in enumerate(form["questions"]):
+        row = {**question, "form": about} if not number else question
+        yield Row(row, f"'{path}', question {number + 1}", _FIX)
+
+
+def _body(row: Row, kind: Kind, ids: IdMaker) -> dict[str, Any]:
+    question = row.text("question", "ambiguous_question")
+    if not question.strip():
+        raise row.bad("the question is empty")
+    key = row.text("id", "sample_id", default="") or ids.from_text(question)
+    body: dict[str, Any] = {"id": key, "question": question}
+    for name in _PASSED_ON:
+        if row.has(name):
+            body[name] = row.value[name]
+    for name in ("form", "suggestion"):
+        if row.has(name):
+            body[name] = row.value[name]
+    if row.has("case"):
+        body.setdefault("suggestion", _suggestion(row.value["case"]))
+    titles = row.value.get("viewed_doc_titles") or [
+        page["title"] for page in row.value.get("wikipages") or ()
+    ]
+    if titles:
+        body["pages"] = titles
+    for name in kind.needs:
+        body[name] = _NEEDED[name](row)
+        if not body[name]:
+            raise row.bad(f"no '{name}', which the kind '{kind.name}' needs")
+    if kind.name == "clarification":
+        body["draft"] = row.text(
+            "draft", "clarification_question", "clarification", default=""
+        )
+    return body
+
+
+def _readings(row: Row) -> Any:
+    """The readings of a row: its own, or those of AmbigNQ's, ASQA's or CAmbigNQ's fields."""
+    if row.has("readings"):
+        return row.value["readings"]
+    if row.has("qa_pairs"):
+        return [_asqa_reading(pair) for pair in row.rows("qa_pairs")]
+    if row.has("annotations"):
+        for annotation in row.rows("annotations"):
+            pairs = annotation.rows("qaPairs", optional=True)
+            if len(pairs) > 1:
+                return [_reading(pair) for pair in pairs]
+    if row.has("dqs"):
+        answers = row.text_lists("clarification_answers")
+        rewrites = row.texts("dqs")
+        return [
+            {"question": rewrite, "answers": list(own)}
+            for rewrite, own in zip(rewrites, answers, strict=False)
+        ]
+    return []
+
+
+def _reading(pair: Row) -> dict[str, Any]:
+    question = pair.text("question").partition("|")[0].strip()
+    return {"question": question, "answers": list(pair.texts("answer"))}
+
+
+def _asqa_reading(pair: Row) -> dict[str, Any]:
+    reading: dict[str, Any] = {
+        "question": pair.text("question"),
+        "answers": list(pair.texts("short_answers")),
+    }
+    if context := pair.text("context", default=""):
+        reading["context"] = {
+            "title": pair.text("wikipage", default=""),
+            "text": context,
+        }
+    return reading
+
+
+def _annotations(row: Row) -> Any:
+    """Annotations as generators write them, from AmbigNQ's form or as they are."""
+    annotations = []
+    for one in row.rows("annotations"):
+        if one.has("outcome"):
+            annotations.append(one.value)
+        elif one.text("type") == "singleAnswer":
+            annotations.append(
+                {"outcome": "single", "answers": list(one.texts("answer"))}
+            )
+        else:
+            pairs = [
+                {
+                    "question": pair.text("question"),
+                    "answers": list(pair.texts("answer")),
+                }
+                for pair in one.rows("qaPairs")
+            ]
+            annotations.append({"outcome": "several", "pairs": pairs})
+    return annotations
+
+
+def _clarification(row: Row) -> str:
+    return row.text("clarification_question", "clarification", default="")
+
+
+def _two_answers(row: Row) -> list[str]:
+    answers = list(row.texts("answers", optional=True))
+    if len(answers) != 2:
+        raise row.bad("'answers' must be two long answers to compare")
+    return answers
+
+
+_NEEDED: dict[str, Callable[[Row], Any]] = {
+    "readings": _readings,
+    "annotations": _annotations,
+    "clarification": _clarification,
+    "answers": _two_answers,
+}
+
+
+def _suggestion(case: Mapping[str, Any]) -> dict[str, Any]:
+    """What a case of `whichsense ask --json` suggests to who looks for answers."""
+    readings = case.get("readings") or []
+    pairs = [
+        {"question": one["question"], "answers": [one["answer"]]} for one in readings
+    ]
+    if len(pairs) > 1:
+        return {"outcome": "several", "pairs": pairs}
+    return (
+        {"outcome": "single", "answers": pairs[0]["answers"]}
+        if pairs
+        else {"outcome": "nothing"}
+    )
+
+
+def _uncertainty(row: Row) -> float:
+    """How unsure a system was, from 0 to 1: as the row says, or by its case's own probabilities."""
+    given = row.value.get("uncertainty")
+    if isinstance(given, int | float):
+        return float(given)
+    case = row.value.get("case")
+    if not isinstance(case, Mapping):
+        return 0.0
+    ambiguous = case.get("ambiguous")
+    chances = [ambiguous] if ambiguous is not None else []
+    for name in ("readings", "possible"):
+        chances += [one.get("confidence", 0.0) for one in case.get(name) or ()]
+    spread = [4 * chance * (1 - chance) for chance in chances]
+    return max(0.0, sum(spread) / len(spread)) if spread else 0.0
