@@ -337,7 +337,7 @@ def check_long_answer(item: Value, value: Value) -> Iterator[Finding]:
         yield error(
             "text",
             "missing-answer",
-            f"“{reading['answers'][0]}” is not in the text. Say it, or mark reading {number + 1} as said in other words.",
+            f"“{reading['answers'][0]}” is not in the text. Say it, or mark reading {number + 1} as said otherwise.",
         )
     for number, piece in enumerate(value.get("knowledge", ())):
         if piece.get("content", "").strip() and not piece.get("source", "").strip():

@@ -165,7 +165,14 @@ def change_draft(
     """
     try:
         with database.writing() as connection:
-            added = _append(connection, kind, payload, item, annotator, version)
+            added = _append(
+                connection,
+                kind,
+                payload,
+                item=item,
+                annotator=annotator,
+                version=version,
+            )
             if added and kind in ("submit", "reopen"):
                 is_done = {"done": kind == "submit"}
                 connection.execute(
@@ -188,11 +195,12 @@ def _append(
     connection: Connection,
     kind: str,
     payload: Mapping[str, Any],
+    *,
     item: int,
     annotator: str,
     version: int,
 ) -> bool:
-    columns = {
+    columns: dict[str, sa.ColumnElement[Any]] = {
         "item": sa.literal(item, sa.Integer),
         "annotator": sa.literal(annotator, sa.Text),
         "version": sa.literal(version + 1, sa.Integer),
@@ -201,7 +209,9 @@ def _append(
         "at": sa.literal(time.time(), sa.Float),
     }
     is_latest = _latest_version(item, annotator) == sa.literal(version, sa.Integer)
-    row = sa.select(*columns.values()).where(is_latest, _holds(item, annotator, kind))
+    row = sa.select(*list(columns.values())).where(
+        is_latest, _holds(item, annotator, kind)
+    )
     statement = events.insert().from_select(list(columns), row).returning(events.c.id)
     return connection.execute(statement).first() is not None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,8 @@ from whichsense.studio.kinds import Kind
 
 PARTS = ("work", "training", "test", "gold", "attention")
 _FIX = "See docs/studio.md for what an item needs."
-_PASSED_ON = ("gold", "draft", "pages", "title")
-_CATEGORY = re.compile(r"[:?]")
+_PASSED_ON = ("gold", "pages", "form", "suggestion")
+"""What an item has if its row has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +88,10 @@ def _body(row: Row, kind: Kind, ids: IdMaker) -> dict[str, Any]:
         raise row.bad("the question is empty")
     key = row.text("id", "sample_id", default="") or ids.from_text(question)
     body: dict[str, Any] = {"id": key, "question": question}
-    for name in _PASSED_ON:
-        if row.has(name):
-            body[name] = row.value[name]
-    for name in ("form", "suggestion"):
-        if row.has(name):
-            body[name] = row.value[name]
+    body |= {name: row.value[name] for name in _PASSED_ON if row.has(name)}
     if row.has("case"):
         body.setdefault("suggestion", _suggestion(row.value["case"]))
-    titles = row.value.get("viewed_doc_titles") or [
-        page["title"] for page in row.value.get("wikipages") or ()
-    ]
-    if titles:
+    if titles := _titles(row):
         body["pages"] = titles
     for name in kind.needs:
         body[name] = _NEEDED[name](row)
@@ -111,6 +102,13 @@ def _body(row: Row, kind: Kind, ids: IdMaker) -> dict[str, Any]:
             "draft", "clarification_question", "clarification", default=""
         )
     return body
+
+
+def _titles(row: Row) -> list[str]:
+    """The pages that annotators of earlier stages read."""
+    if row.has("viewed_doc_titles"):
+        return list(row.texts("viewed_doc_titles"))
+    return [page.text("title") for page in row.rows("wikipages", optional=True)]
 
 
 def _readings(row: Row) -> Any:

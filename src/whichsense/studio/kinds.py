@@ -508,8 +508,8 @@ Four marks for each reading, each yes or no.
 
 | mark | with a rewrite: yes if | without one: yes if |
 |---|---|---|
-| answer | the answer is right for the question under at least one plausible reading, and the evidence supports it | the same |
-| true | whoever asks exactly the rewrite would rightly be given exactly this answer | label, title and sentence do not mislead |
+| answer | the answer is right for the question under some plausible reading, and the evidence supports it | the same |
+| true | whoever asks exactly the rewrite would rightly be given exactly this answer | nothing shown misleads |
 | apart | it does not equally call for another listed answer | a reader can tell when this answer applies |
 | fluent | a person could have written it | the label reads as a person would write it |
 """,

@@ -39,7 +39,7 @@ def take(
     """
     for _ in range(_TRIES):
         until = time.time() + seconds
-        statement = _take_statement(database, annotator, until, order, item, part)
+        statement = _take_statement(annotator, until, order=order, item=item, part=part)
         try:
             with database.writing() as connection:
                 taken = connection.execute(statement).first()
@@ -50,12 +50,7 @@ def take(
 
 
 def _take_statement(
-    database: Database,
-    annotator: str,
-    until: float,
-    order: str,
-    item: int | None,
-    part: str,
+    annotator: str, until: float, *, order: str, item: int | None, part: str
 ) -> Any:
     other = slots.alias()
     twice = sa.exists().where(

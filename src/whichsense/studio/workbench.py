@@ -18,13 +18,13 @@ from whichsense.index import Index
 from whichsense.studio import leases
 from whichsense.studio.agreement import similarity
 from whichsense.studio.checks import Finding, error, mark_edits
-from whichsense.studio.database import items, slots
+from whichsense.studio.database import VERSIONED, items, slots
 from whichsense.studio.effort import seconds_by_item
 from whichsense.studio.history import (
-    VERSIONED,
     Draft,
     Event,
     NotHeld,
+    Stale,
     change_draft,
     fold,
     read_draft,
@@ -190,8 +190,13 @@ class Studio:
         """Submit a draft of this version. Raises `NotComplete` where the form has errors."""
         with self.database.reading() as connection:
             history = read_events(connection, number, member.id)
+            lease = _own_lease(connection, number, member.id)
         draft = fold(history)
         if not draft.is_submitted:
+            if lease is None:
+                raise NotHeld
+            if draft.version != version:
+                raise Stale(draft)
             errors = self._errors(member, number, draft, history)
             if errors:
                 raise NotComplete(errors)
@@ -332,18 +337,12 @@ class Studio:
         """How far the project is, and who did what."""
         with self.database.reading() as connection:
             counts = leases.holder_count(connection)
-            parts = dict(
-                connection.execute(
-                    sa.select(items.c.part, sa.func.count()).group_by(items.c.part)
-                ).all()
+            count = sa.func.count()
+            parts = _counts(
+                connection, sa.select(items.c.part, count).group_by(items.c.part)
             )
-            done = dict(
-                connection.execute(
-                    sa.select(slots.c.annotator, sa.func.count())
-                    .where(slots.c.done)
-                    .group_by(slots.c.annotator)
-                ).all()
-            )
+            of_each = sa.select(slots.c.annotator, count).where(slots.c.done)
+            done = _counts(connection, of_each.group_by(slots.c.annotator))
             seconds = seconds_by_item(read_events(connection), self.settings.pause)
         people = []
         for member in self.members.all():
@@ -436,6 +435,11 @@ def _own_lease(connection: Connection, number: int, member_id: str) -> Lease | N
     )
     until = connection.scalar(query)
     return None if until is None else Lease(number, until)
+
+
+def _counts(connection: Connection, query: sa.Select[Any]) -> dict[str, int]:
+    """The rows of a query for names and their counts."""
+    return {name: count for name, count in connection.execute(query)}
 
 
 def _viewed(history: Sequence[Event]) -> list[dict[str, Any]]:
