@@ -276,7 +276,7 @@ def test_model_runtimes_live_in_models(path: Path) -> None:
     used = {name.split(".")[0] for name in (*imported(path), *required)} & HEAVY
     homes = ("models.", "lab.train.", "lab.tasks.", "lab.compact.")
     name = module_name(path)
-    is_home = name.startswith(homes) or name == "lab.evaluation.metric_models"
+    is_home = f"{name}.".startswith(homes) or name == "lab.evaluation.metric_models"
     assert not used or is_home, f"{name} imports {used}"
 
 
