@@ -332,7 +332,7 @@ _REPORT_FILE = click.Path(path_type=Path)
 def report_command(
     results: tuple[Path, ...], out: Path, title: str, differences: int
 ) -> None:
-    """Turn result files into one page with tables and plots.
+    """Turn result files into one page with tables.
 
     RESULTS come from: whichsense score … --json --per-question > result.json. The page needs no other file. Where
     two systems were scored on the same questions, the page tests whether the difference may be chance and shows the

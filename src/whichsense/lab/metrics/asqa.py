@@ -343,18 +343,6 @@ def _count_words(text: tuple[_Words, ...]) -> Counter[str]:
     return counts
 
 
-def rouge_1_recall(reference: str, prediction: str) -> float:
-    """The share of the reference's words that occur in the prediction, without stemming (ASQA, table 2's footnote).
-
-    >>> rouge_1_recall("a b c", "c a")
-    0.6666666666666666
-    """
-    gold = Counter(_WORD.findall(reference.lower()))
-    predicted = Counter(_WORD.findall(prediction.lower()))
-    common = gold & predicted
-    return common.total() / max(gold.total(), 1)
-
-
 def _union_of_subsequences(sentence: _Words, others: Sequence[_Words]) -> list[str]:
     """The words of a sentence that are in the longest common subsequence with any of the others."""
     words = set(sentence)
