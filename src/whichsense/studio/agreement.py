@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from whichsense.metrics.ambignq import f1_answers
-from whichsense.metrics.asqa import rouge_l
+from whichsense.lab.metrics.ambignq import f1_answers
+from whichsense.lab.metrics.asqa import rouge_l
 from whichsense.studio.checks import Value, answers_of, composed
 from whichsense.studio.kinds import Kind
 from whichsense.text.clarification import parse_clarification

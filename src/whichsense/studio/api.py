@@ -15,6 +15,7 @@ from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
+from whichsense import __version__
 from whichsense.errors import BadInput, WhichsenseError
 from whichsense.serve import problems
 from whichsense.serve.app import BoundedProtocol
@@ -25,7 +26,6 @@ from whichsense.serve.telemetry import Telemetry
 from whichsense.studio.history import Draft, NotHeld, Stale, read_events
 from whichsense.studio.members import Member, Session
 from whichsense.studio.workbench import NotComplete, Studio
-from whichsense.version import __version__
 
 PORT = 8010
 BODY_BYTES = 4 * 2**20

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from whichsense.datasets.rows import IdMaker, Row, read_rows
 from whichsense.errors import BadInput
 from whichsense.files import plain_suffix, read_bytes, read_json
+from whichsense.lab.datasets.rows import IdMaker, Row, read_rows
 from whichsense.studio.kinds import Kind
 
 PARTS = ("work", "training", "test", "gold", "attention")
