@@ -112,6 +112,12 @@ def test_a_missing_answer_can_be_said_in_other_words() -> None:
     assert KINDS["long-answer"].check(ITEM, value) == []
 
 
+def test_a_draft_is_taken_apart() -> None:
+    drafted = {**ITEM, "draft": "As of which year: 2017, or 2018?"}
+    shown = KINDS["clarification"].shown(drafted, "ann")
+    assert shown["parsed"] == {"lead": "As of which year", "options": ["2017", "2018"]}
+
+
 def test_sides_are_an_annotators_own_and_are_turned_back() -> None:
     kind = KINDS["compare"]
     orders = {tuple(kind.shown(ITEM, f"ann{n}")["answers"]) for n in range(20)}

@@ -7,9 +7,8 @@ from typing import Any
 
 from whichsense.lab.metrics.ambignq import f1_answers
 from whichsense.lab.metrics.asqa import rouge_l
-from whichsense.studio.checks import Value, answers_of, composed
+from whichsense.studio.checks import Value, answers_of
 from whichsense.studio.kinds import Kind
-from whichsense.text.clarification import parse_clarification
 from whichsense.text.words import normalize
 
 
@@ -68,12 +67,9 @@ def option_set(value: Value) -> frozenset[str]:
     """The options of a clarification question as they are compared; none where the question is not ambiguous."""
     if value.get("action") == "not ambiguous":
         return frozenset()
-    if value.get("options"):
-        return frozenset(
-            normalize(option.get("text", "")) for option in value["options"]
-        )
-    parsed = parse_clarification(composed(value))
-    return frozenset(map(normalize, parsed.options)) if parsed else frozenset()
+    return frozenset(
+        normalize(option.get("text", "")) for option in value.get("options", ())
+    )
 
 
 def masi(one: frozenset[str], other: frozenset[str]) -> float:

@@ -222,6 +222,24 @@ def composed(value: Value) -> str:
     return compose_question(lead, options) if options and lead else ""
 
 
+def listed_options(question: str, expected: int | None = None) -> list[str]:
+    """The options that a clarification question lists behind its colon, whatever it begins with."""
+    _, colon, listed = question.partition(":")
+    parsed = parse_clarification(f"Which one: {listed}", expected) if colon else None
+    return list(parsed.options) if parsed else []
+
+
+def take_apart(question: str) -> dict[str, Any] | None:
+    """The lead and the options of a clarification question; None where it lists none.
+
+    >>> take_apart("As of which year: 2017, or 2018?")
+    {'lead': 'As of which year', 'options': ['2017', '2018']}
+    """
+    options = listed_options(question)
+    lead = question.partition(":")[0].strip()
+    return {"lead": lead, "options": options} if options else None
+
+
 def check_clarification(item: Value, value: Value) -> Iterator[Finding]:
     """Check the form of a clarification question, and that its options are the readings."""
     if value.get("action") == "not ambiguous":
@@ -233,8 +251,7 @@ def check_clarification(item: Value, value: Value) -> Iterator[Finding]:
     yield from _check_ties(item, value, options)
     labels = [option.get("text", "").strip() for option in options]
     if lead and len(labels) > 1 and all(labels):
-        parsed = parse_clarification(composed(value), expected=len(labels))
-        if parsed is None or list(parsed.options) != labels:
+        if listed_options(composed(value), len(labels)) != labels:
             yield warning(
                 "options",
                 "unreadable",

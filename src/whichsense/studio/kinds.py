@@ -82,6 +82,8 @@ class Kind:
             fields["readings"] = [
                 {name: one[name] for name in own} for one in item["readings"]
             ]
+        if parsed := checks.take_apart(item.get("draft", "")):
+            fields["parsed"] = parsed
         if self.swaps and swapped(item, annotator):
             fields["answers"] = list(reversed(item["answers"]))
         return fields
@@ -106,12 +108,14 @@ def swapped(item: Value, annotator: str) -> bool:
     return bool(digest.digest()[0] & 1)
 
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "text": (str,),
-    "long text": (str,),
-    "choice": (str,),
-    "flag": (bool,),
-    "number": (int,),
+_TYPES: dict[str, type] = {
+    "text": str,
+    "long text": str,
+    "choice": str,
+    "flag": bool,
+    "number": int,
+    "texts": str,
+    "numbers": int,
 }
 
 
@@ -128,23 +132,23 @@ def _check_shape(
 
 
 def _check_type(field: Field, value: Any, where: str) -> Iterator[Finding]:
-    wrong = error(where, "type", f"This is not a {field.type}.")
-    if field.type in ("texts", "numbers"):
-        wanted: type = str if field.type == "texts" else int
-        if not isinstance(value, list) or any(type(one) is not wanted for one in value):
-            yield wrong
+    if not _has_type(field, value):
+        yield error(where, "type", f"This is not a {field.type}.")
     elif field.type == "list":
-        if not isinstance(value, list) or not all(
-            isinstance(one, Mapping) for one in value
-        ):
-            yield wrong
-            return
         for number, one in enumerate(value):
             yield from _check_shape(field.fields, one, f"{where}.{number}.")
-    elif type(value) not in _TYPES[field.type]:
-        yield wrong
     elif field.choices and value not in field.choices:
         yield error(where, "choice", f"Choose one of: {', '.join(field.choices)}.")
+
+
+def _has_type(field: Field, value: Any) -> bool:
+    if field.type == "list":
+        return isinstance(value, list) and all(isinstance(one, dict) for one in value)
+    if field.type in ("texts", "numbers"):
+        if not isinstance(value, list):
+            return False
+        return all(type(one) is _TYPES[field.type] for one in value)
+    return type(value) is _TYPES[field.type]
 
 
 def _check_required(

@@ -370,43 +370,38 @@ class Studio:
         """Every item that a member has touched, with what became of it."""
         with self.database.reading() as connection:
             history = read_events(connection, annotator=member.id)
-            held = set(
-                connection.scalars(
-                    sa.select(slots.c.item).where(slots.c.annotator == member.id)
-                )
-            )
-            bodies = {
-                number: json.loads(body)
-                for number, body in connection.execute(
-                    sa.select(items.c.item, items.c.body).where(
-                        items.c.item.in_({one.item for one in history})
-                    )
-                )
+            own = sa.select(slots.c.item).where(slots.c.annotator == member.id)
+            held = set(connection.scalars(own))
+            touched = sorted({one.item for one in history if one.item})
+            questions = {
+                number: read_item(connection, number).body["question"]
+                for number in touched
             }
         seconds = seconds_by_item(history, self.settings.pause)
         rows = []
-        for number in bodies:
-            own = [one for one in history if one.item == number]
-            draft = fold(own)
-            skipped = any(one.kind == "skip" for one in own)
-            state = (
-                "submitted"
-                if draft.is_submitted
-                else "held"
-                if number in held
-                else "left"
-            )
+        for number in touched:
+            events = [one for one in history if one.item == number]
+            draft = fold(events)
             rows.append(
                 {
                     "item": number,
-                    "question": bodies[number]["question"],
-                    "state": "skipped" if skipped and state == "left" else state,
+                    "question": questions[number],
+                    "state": _state(events, draft, number in held),
                     "version": draft.version,
-                    "seconds": seconds.get((number, member.id), 0.0),
-                    "at": own[-1].at,
+                    "seconds": seconds[number, member.id],
+                    "at": events[-1].at,
                 }
             )
         return sorted(rows, key=lambda row: -row["at"])
+
+
+def _state(history: Sequence[Event], draft: Draft, is_held: bool) -> str:
+    """What became of an item that a member took."""
+    if draft.is_submitted:
+        return "submitted"
+    if is_held:
+        return "held"
+    return "skipped" if any(one.kind == "skip" for one in history) else "left"
 
 
 def read_item(connection: Connection, number: int) -> Item:
