@@ -23,6 +23,7 @@ from whichsense.serve.guard import Guard, json_only
 from whichsense.serve.problems import Problem, Refused, not_found
 from whichsense.serve.settings import ServiceSettings
 from whichsense.serve.telemetry import Telemetry
+from whichsense.studio import pages
 from whichsense.studio.history import Draft, NotHeld, Stale, read_events
 from whichsense.studio.members import Member, Session
 from whichsense.studio.workbench import NotComplete, Studio
@@ -533,7 +534,7 @@ def run_studio(
 ) -> None:
     """Serve until a signal ends it. `say` is told the address once the socket is bound."""
     config = uvicorn.Config(
-        create_app(studio, settings),
+        create_app(studio, settings, pages.router),
         host=settings.host,
         port=settings.port,
         log_level="warning",

@@ -34,6 +34,8 @@ class Field:
     """Of each entry of a list."""
     each: str = ""
     """The list of the item that has one entry here for each of its own: "readings"."""
+    of: str = ""
+    """The list of the item that a number, or numbers, count in from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +281,13 @@ Where the answer depends on the day of asking, ask for the three latest events a
                 },
                 required=True,
             ),
-            Field("better", "number", "Which one?", when={"verdict": ["better"]}),
+            Field(
+                "better",
+                "number",
+                "Which one?",
+                when={"verdict": ["better"]},
+                of="annotations",
+            ),
             *_answer_fields({"verdict": ["new"]}),
             _REMARK,
         ),
@@ -330,12 +338,7 @@ Others have answered the question. Read the pages that they read, and search for
                 when={"action": ["keep", "revise"]},
                 fields=(
                     Field("text", "text", "Option"),
-                    Field(
-                        "reading",
-                        "number",
-                        "Reading",
-                        "The number of the reading, from 0.",
-                    ),
+                    Field("reading", "number", "Reading", of="readings"),
                 ),
             ),
             Field(
@@ -343,6 +346,7 @@ Others have answered the question. Read the pages that they read, and search for
                 "numbers",
                 "Excluded readings",
                 "Those that repeat another with the same answer.",
+                of="readings",
             ),
             _REMARK,
         ),
@@ -411,6 +415,7 @@ which you would rather have, and why in at least one sentence. Choose â€œequalâ€
                 "numbers",
                 "Said in other words",
                 "Readings whose answer the text gives in other words.",
+                of="readings",
             ),
             _REMARK,
         ),
