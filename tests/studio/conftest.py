@@ -27,7 +27,7 @@ import uvicorn
 
 from patience import LONGEST, wait_for
 from whichsense.index import Index
-from whichsense.studio import Settings, Studio, create_project
+from whichsense.studio import Settings, Studio, create_project, pages
 from whichsense.studio.api import create_app
 
 Make = Callable[..., Studio]
@@ -128,7 +128,8 @@ def database_url(request: pytest.FixtureRequest) -> str:
 @contextlib.contextmanager
 def served(studio: Studio) -> Iterator[str]:
     """The address of a server that ends with the block."""
-    config = uvicorn.Config(create_app(studio), log_level="warning", access_log=False)
+    app = create_app(studio, pages=pages.router)
+    config = uvicorn.Config(app, log_level="warning", access_log=False)
     server = uvicorn.Server(config)
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))

@@ -82,7 +82,7 @@ function drawTexts(field, path, value, change, context) {
   const list = make('div', {class: 'texts'});
   const add = button('Add another name', () => { rows.push(''); draw(); list.lastElementChild.querySelector('textarea').focus(); }, {class: 'link', 'data-add-name': true});
   const row = (text, at) => {
-    const label = each ? nameOfEntry(field.each, each[at], at) : at ? `Also called, ${at}` : field.label;
+    const label = each ? nameOfEntry(field.each, each[at], at, true) : at ? `Also called, ${at}` : field.label;
     const input = writing(freshId('name'), text, (next) => { rows[at] = next; change([...rows]); }, {
       'aria-label': each || at ? label : null, 'aria-describedby': described(field, id), placeholder: at && !each ? 'Also called' : null,
     });

@@ -12,7 +12,7 @@ const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
  * of "yours" or "theirs", and `onTrouble(problem)`.
  */
 export function keepDraft(number, key, draft, told) {
-  let {version, value} = draft;
+  let {version, value, before} = draft;
   let pending = {};
   let sent = {}; // and not answered yet
   let underway = null; // the promise of a save
@@ -70,7 +70,7 @@ export function keepDraft(number, key, draft, told) {
   }
 
   function accept(answer) {
-    ({version} = answer.draft);
+    ({version, before} = answer.draft);
     told.onAnswer(answer);
   }
 
@@ -130,11 +130,13 @@ export function keepDraft(number, key, draft, told) {
     }
   }
 
+  /** Go back by one step, or to a version. */
   async function undo(to) {
-    const before = version;
+    if (!(await flush())) return;
+    const left = version;
     const answer = await act('undo', to === undefined ? {} : {to});
     if (!answer) return;
-    if (to === undefined) undone.push(before);
+    if (to === undefined) undone.push(left);
     replace(answer.draft.value);
   }
 
@@ -151,7 +153,9 @@ export function keepDraft(number, key, draft, told) {
     change,
     flush,
     isSaved: isClean,
-    undo: () => undo(),
+    canUndo: () => before !== null || !isClean(),
+    canRedo: () => undone.length > 0,
+    undo: () => (before === null && isClean() ? undefined : undo()),
     redo: () => (undone.length ? undo(undone.pop()) : undefined),
     submit: () => act('submit'),
     reopen: () => act('reopen'),

@@ -48,8 +48,15 @@ export function makeFindings(form) {
       const field = line?.parentElement.querySelector('textarea');
       const typed = pieces.filter((piece) => piece.change !== 'removed').map((piece) => piece.text).join('');
       if (!line || field.value !== typed || pieces.every((piece) => piece.change === 'same')) return;
-      fill(line, pieces.map(({text, change}) => (change === 'same' ? text : make(change === 'added' ? 'mark' : 'del', {}, text))));
+      fill(line, pieces.map(drawPiece));
     });
+  }
+
+  /** Spaces at the ends stay outside of the mark. */
+  function drawPiece({text, change}) {
+    if (change === 'same' || !text.trim()) return text;
+    const [before, after] = [/^\s*/.exec(text)[0], /\s*$/.exec(text)[0]];
+    return [before, make(change === 'added' ? 'mark' : 'del', {}, text.trim()), after];
   }
 
   form.addEventListener('input', (event) => {

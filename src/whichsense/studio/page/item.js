@@ -32,19 +32,27 @@ function draw({project, member, go}, view) {
   const form = makeForm(project.fields, body, begun.value, (field, value) => {
     draft.change(field, value);
     showPreview();
+    showSteps();
   });
   const lookup = project.searches && !isSubmitted ? makeLookup(number, view) : null;
   const trouble = make('div', {class: 'findings', role: 'alert'});
+  const undo = button('Undo', () => draft.undo(), {class: 'link'});
+  const redo = button('Redo', () => draft.redo(), {class: 'link'});
   const draft = keepDraft(number, `studio.${project.name}.${member.id}.${number}`, begun, {
-    onAnswer: ({findings, edits}) => form.show(findings, edits),
+    onAnswer: ({findings, edits}) => { form.show(findings, edits); showSteps(); },
     onState: (name) => { state.textContent = STATES[name]; document.getElementById('offline').hidden = name !== 'offline'; },
-    onReplace: (value) => { form.replace(value); showPreview(); },
+    onReplace: (value) => { form.replace(value); showPreview(); showSteps(); },
     onStale: askWhich,
     onTrouble: say,
   });
   if (draft.value !== begun.value) form.replace(draft.value);
   const letGo = isSubmitted ? () => {} : hold(number, project.lease, {onLost: say, isSaved: draft.isSaved});
   let hasLeft = false;
+
+  function showSteps() {
+    undo.disabled = !draft.canUndo();
+    redo.disabled = !draft.canRedo();
+  }
 
   function showPreview() {
     if (!preview) return;
@@ -107,7 +115,7 @@ function draw({project, member, go}, view) {
   const foot = isSubmitted
     ? make('div', {class: 'desk-foot'}, make('span', {}, 'You have submitted this.'), button('Change it', reopen, {class: 'plain'}), button('Next question', () => next(''), {class: 'go'}))
     : make('div', {class: 'desk-foot'}, button('Submit', submit, {class: 'go', title: 'Ctrl+Enter'}), state,
-      button('Undo', draft.undo, {class: 'link'}), button('Redo', draft.redo, {class: 'link'}), button('Skip', skip, {class: 'link'}));
+      undo, redo, button('Skip', skip, {class: 'link'}));
   mine.append(foot);
 
   const beside = [drawBeside(body, project.fields), lookup?.element].filter(Boolean);
@@ -117,6 +125,7 @@ function draw({project, member, go}, view) {
   if (!isSubmitted && !Object.keys(draft.value).length) prefill(body, draft, form);
   form.show(view.findings, view.edits);
   showPreview();
+  showSteps();
   heading.focus();
 
   const refresh = () => draft.refresh();

@@ -7,11 +7,11 @@ const LETTERS = 'AB';
 const rewriteOf = (reading) => reading.question ?? reading.rewrite ?? '';
 const answerOf = (reading) => (reading.answers ?? [reading.answer]).filter(Boolean);
 
-/** How one entry of the item's lists is called, in a menu or before a field. */
-export function nameOfEntry(list, entry, at) {
+/** How one entry of the item's lists is called, in a menu or before a field; `bare`: without its answer. */
+export function nameOfEntry(list, entry, at, bare = false) {
   if (list === 'annotations') return `Annotation ${at + 1}`;
   if (list === 'answers') return `Answer ${LETTERS[at]}`;
-  return [`${at + 1}. ${rewriteOf(entry)}`, answerOf(entry)[0]].filter(Boolean).join(' — ');
+  return [`${at + 1}. ${rewriteOf(entry)}`, !bare && answerOf(entry)[0]].filter(Boolean).join(' — ');
 }
 
 const names = (answers) => make('p', {class: 'answer-line'}, make('strong', {}, answers[0] ?? ''),
@@ -59,14 +59,15 @@ export function drawAbove(body) {
   if (body.annotations) parts.push(body.annotations.map((one, at) => drawAnnotation(one, `Annotation ${at + 1}`, body)));
   if (body.clarification) {
     parts.push(make('section', {class: 'annotation'}, make('h2', {}, 'You are asked back'), make('p', {class: 'draft'}, body.clarification)),
-      make('section', {class: 'annotation'}, make('h2', {}, 'You are shown all'), readingsList(body)));
+      make('section', {class: 'annotation'}, make('h2', {}, 'You are shown all'), readingsList({...body, readings: body.readings.map(({context: left, ...shown}) => shown)})));
   }
   return parts.length ? make('div', {class: 'side-by-side'}, parts) : null;
 }
 
 /** What stays beside the form while it is filled in. */
 export function drawBeside(body, fields) {
-  if (!body.readings || body.clarification || fields.some((field) => field.each === 'readings')) return null;
+  const isJudged = (field) => field.each === 'readings' || field.fields.some(isJudged); // then each is shown where it is judged
+  if (!body.readings || body.clarification || fields.some(isJudged)) return null;
   return make('section', {class: 'readings-beside', 'aria-labelledby': 'readings-title'}, make('h2', {id: 'readings-title'}, 'Readings'), readingsList(body));
 }
 

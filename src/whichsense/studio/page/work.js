@@ -26,7 +26,7 @@ export function duration(seconds) {
 export async function showWork({project, member, go}) {
   const {items} = await get('work');
   const done = items.filter((one) => one.state === 'submitted');
-  const begun = items.find((one) => one.state === 'held');
+  const begun = items.find((one) => ['held', 'left'].includes(one.state));
   const said = make('p', {class: 'quiet', role: 'status'});
   const next = button(begun ? 'Go on' : items.length ? 'Next question' : 'Begin', async () => {
     try {

@@ -1,0 +1,405 @@
+"""The studio's pages in a browser: every kind at every width, by keyboard, without a connection, and in two windows."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="needs playwright: pip install playwright"
+)
+
+from specimens import PAIRS, QUESTION, ROWS, SINGLE, STORY
+
+from conftest import served
+from patience import LONGEST, wait_for
+from whichsense.studio import Settings, Studio, create_project
+from whichsense.studio.workbench import submitted_values
+
+CHROMIUM = os.environ.get("WHICHSENSE_CHROMIUM") or shutil.which("chromium")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="There is no chromium: apt-get install chromium"
+)
+WIDE = {"width": 1200, "height": 800}
+PHONE = {"width": 390, "height": 844}
+NARROW = {"width": 320, "height": 700}
+HOSTILE = (
+    '<script>window.owned = true</script><img src=x onerror="window.owned = true">'
+)
+
+
+@dataclass
+class Desk:
+    """A project that is served."""
+
+    studio: Studio
+    address: str
+
+    def link(self, name: str, role: str = "annotator", path: str = "/") -> str:
+        token = self.studio.members.invite(name, role)
+        return f"{self.address}{path}#invitation={token}"
+
+    def submitted(self, item: int = 1) -> dict[str, Any]:
+        """What was submitted for an item, by the names of who did."""
+        with self.studio.database.reading() as connection:
+            values = submitted_values(connection, item)
+        names = {member.id: member.name for member in self.studio.members.all()}
+        return {names[who]: dict(value) for who, value in values.items()}
+
+
+Serve = Callable[..., Desk]
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    """Serves a new project of a kind."""
+    folder = tmp_path_factory.mktemp("pages")
+    with contextlib.ExitStack() as ends:
+
+        def serve_project(
+            kind: str, rows: list[Any] | None = None, **settings: Any
+        ) -> Desk:
+            name = f"project{len(list(folder.iterdir()))}"
+            questions = folder / f"{name}.jsonl"
+            lines = [json.dumps(row) + "\n" for row in rows or [ROWS[kind]]]
+            questions.write_text("".join(lines))
+            own = Settings(kind=kind, **{"overlap": 9, **settings})
+            studio = Studio(create_project(folder / name, own, questions))
+            ends.callback(studio.close)
+            return Desk(studio, ends.enter_context(served(studio)))
+
+        yield serve_project
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Open]:
+    """Opens a link in a browser of its own. A script error fails the test."""
+    errors: list[str] = []
+    contexts = []
+
+    def opened(link: str, **options: Any) -> Any:
+        context = browser.new_context(**{"viewport": WIDE} | options)
+        contexts.append(context)
+        context.set_default_timeout(1000 * LONGEST)
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(link)
+        page.wait_for_selector("main > *")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not errors, errors
+
+
+def begin(page: Any) -> None:
+    page.locator(".begin").click()
+    page.wait_for_selector(".form")
+
+
+def saved(page: Any) -> None:
+    page.locator(".state:text-is('Saved')").wait_for()
+
+
+def findings(page: Any) -> str:
+    return " ".join(page.locator(".finding").all_inner_texts())
+
+
+def serious_findings(page: Any) -> list[tuple[str, str]]:
+    """What axe finds serious or critical: the rule, and the first element."""
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="needs axe-playwright-python"
+    )
+    found = axe.Axe().run(page).response["violations"]
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    return [(one["id"], one["nodes"][0]["html"]) for one in serious]
+
+
+def fits(page: Any) -> bool:
+    """Whether nothing makes the page scroll sideways."""
+    return bool(
+        page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    )
+
+
+def write_several(page: Any) -> None:
+    """Fill in two pairs from the keyboard alone."""
+    page.keyboard.press("2")
+    page.locator("[data-edit]").nth(1).wait_for(state="attached")
+    page.locator(".entry textarea").first.focus()
+    for pair in PAIRS:
+        for text in (pair["question"], pair["answers"][0]):
+            page.keyboard.press("Control+a")
+            page.keyboard.insert_text(text)
+            page.keyboard.press("Enter")
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_every_kind_for_everyone(serve: Serve, open_page: Open, kind: str) -> None:
+    """Both widths and a narrow one, light and dark, with what axe asks for."""
+    empty = {**ROWS[kind], "draft": ""}  # a draft would fill the form in
+    page = open_page(serve(kind, [empty]).link("ann"))
+    begin(page)
+    assert page.get_by_role("heading", level=1).inner_text() == QUESTION
+    for viewport, scheme in ((WIDE, "light"), (PHONE, "dark"), (NARROW, "light")):
+        page.set_viewport_size(viewport)
+        page.emulate_media(color_scheme=scheme)
+        assert fits(page)
+        assert serious_findings(page) == []
+    page.set_viewport_size(WIDE)
+    page.keyboard.press("Control+Enter")  # nothing is written yet
+    page.locator(".finding.error").first.wait_for()
+    focused = page.evaluate("document.activeElement.closest('.form') !== null")
+    assert focused, "the focus is not at what is missing"
+    assert serious_findings(page) == []
+
+
+def test_ambignq_from_generators_to_a_validator(serve: Serve, open_page: Open) -> None:
+    """Two generators search, read and write by keyboard; a validator sees both and chooses."""
+    questions = [ROWS["generate"], {"question": "How tall is the Statue of Liberty?"}]
+    generating = serve("generate", questions, overlap=2, require_search=True)
+    for name in ("ann", "bo"):
+        page = open_page(generating.link(name))
+        begin(page)
+        for _ in questions:
+            asked = page.get_by_role("heading", level=1).inner_text()
+            page.keyboard.press("/")
+            page.keyboard.type(asked)
+            page.keyboard.press("Enter")
+            page.locator(".hit").first.press("Enter")
+            page.locator(".document").wait_for()
+            page.locator("h1").focus()
+            if asked == QUESTION and name == "ann":
+                write_several(page)
+            else:
+                page.keyboard.press("1")
+                page.locator("#main textarea").first.focus()
+                answer = "Joaquin Phoenix" if asked == QUESTION else "151 feet"
+                page.keyboard.insert_text(answer)
+            saved(page)
+            page.keyboard.press("Control+Enter")
+            page.wait_for_function(
+                "asked => document.querySelector('h1').textContent !== asked", arg=asked
+            )
+        page.get_by_text("2 questions submitted").wait_for()
+    found = generating.submitted(1)
+    assert found["ann"]["pairs"] == [
+        {"question": pair["question"], "answers": pair["answers"][:1]} for pair in PAIRS
+    ]
+    assert found["bo"] == SINGLE
+    with generating.studio.database.reading() as connection:
+        assert len(submitted_values(connection, 2)) == 2
+
+    row = {"question": QUESTION, "annotations": [found["ann"], found["bo"]]}
+    validating = serve("validate", [{**row, "pages": ["The Dark Knight"]}], overlap=1)
+    page = open_page(validating.link("cy"))
+    begin(page)
+    shown = page.locator(".annotation").all_inner_texts()
+    assert "Heath Ledger" in shown[0] and "Joaquin Phoenix" in shown[1]
+    page.get_by_role("button", name="The Dark Knight").click()
+    page.locator(".document h3:text-is('The Dark Knight')").wait_for()
+    page.locator("h1").focus()
+    page.keyboard.press("2")
+    page.get_by_role("group", name="Which one?").wait_for()
+    page.keyboard.press("Tab")
+    page.get_by_label("Annotation 1").check()
+    saved(page)
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("1 question submitted").wait_for()
+    assert validating.submitted() == {"cy": {"verdict": "better", "better": 0}}
+
+
+def test_edits_and_reasons_as_they_are_typed(serve: Serve, open_page: Open) -> None:
+    page = open_page(serve("generate").link("ann"))
+    begin(page)
+    page.keyboard.press("2")
+    rewrites = page.locator(".entry-fields .field:first-child textarea")
+    rewrites.nth(0).fill("Who first played the Joker?")
+    assert page.locator(".edit mark").all_inner_texts() == ["first"]
+    rewrites.nth(0).fill("Who plays the Joker?")
+    page.locator(".edit del").wait_for()
+    assert page.locator(".edit del").inner_text() == "played"
+    rewrites.nth(1).fill("Who plays the Joker?")
+    page.get_by_text("Pair 1 asks this already.").wait_for()
+    rewrites.nth(1).fill("Who played the joker?")
+    page.get_by_text("This asks the same as the question above.").wait_for()
+
+
+def test_a_missing_answer_is_said_at_once(serve: Serve, open_page: Open) -> None:
+    page = open_page(serve("long-answer").link("ann"))
+    begin(page)
+    text = page.get_by_label("Long answer")
+    text.fill(STORY.split(", and")[0])
+    page.get_by_text("“Joaquin Phoenix” is not in the text.").wait_for()
+    assert "Heath" not in findings(page)
+    text.fill(STORY)
+    page.locator(".finding").first.wait_for(state="detached")
+
+
+def test_a_draft_is_taken_apart_and_read_back(serve: Serve, open_page: Open) -> None:
+    desk = serve("clarification")
+    page = open_page(desk.link("ann"))
+    begin(page)
+    assert page.get_by_label("Category").input_value() == "Which film"
+    page.get_by_label("Category").fill("Which version")
+    reads = page.locator(".composed")
+    assert (
+        reads.inner_text() == "It reads: Which version: The Dark Knight, or Joker?"
+    )
+    saved(page)
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("1 question submitted").wait_for()
+    kept = desk.submitted()["ann"]
+    assert kept["lead"] == "Which version"
+    assert [one["reading"] for one in kept["options"]] == [0, 1]
+
+
+def test_marks_by_keyboard(serve: Serve, open_page: Open) -> None:
+    desk = serve("readings")
+    page = open_page(desk.link("ann"))
+    begin(page)
+    for key in "yyynyyny":
+        page.keyboard.press(key)
+    saved(page)
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("1 question submitted").wait_for()
+    marks = desk.submitted()["ann"]["marks"]
+    said = [one[name] for one in marks for name in ("answer", "true", "apart", "fluent")]
+    assert said == [key == "y" for key in "yyynyyny"]
+
+
+def test_a_draft_survives_a_lost_connection(serve: Serve, open_page: Open) -> None:
+    """Also where the page is closed before the connection is back."""
+    desk = serve("long-answer")
+    page = open_page(desk.link("ann"))
+    begin(page)
+    page.context.set_offline(True)
+    page.get_by_label("Long answer").fill("Written on a train.")
+    page.get_by_text("What you write is kept in this browser").wait_for()
+    page.context.set_offline(False)
+    saved(page)
+    assert page.locator("#offline").is_hidden()
+
+    page.context.set_offline(True)
+    page.get_by_label("Long answer").fill("Written in a tunnel.")
+    page.get_by_text("What you write is kept in this browser").wait_for()
+    context = page.context
+    page.close()
+    context.set_offline(False)
+    again = context.new_page()
+    again.goto(f"{desk.address}/item/1")
+    saved(again)
+    assert again.get_by_label("Long answer").input_value() == "Written in a tunnel."
+    member = next(one for one in desk.studio.members.all() if one.name == "ann")
+    view = desk.studio.view(member, 1)
+    assert view["draft"]["value"] == {"text": "Written in a tunnel."}
+
+
+def test_two_windows_overwrite_nothing(serve: Serve, open_page: Open) -> None:
+    desk = serve("long-answer")
+    here = open_page(desk.link("ann"))
+    begin(here)
+    there = here.context.new_page()
+    there.goto(f"{desk.address}/item/1")
+    there.get_by_label("Long answer").fill("Written there.")
+    saved(there)
+    here.get_by_label("Long answer").fill("Written here.")
+    dialog = here.get_by_role("dialog")
+    dialog.wait_for()
+    assert "Written here." in dialog.inner_text()
+    assert "Written there." in dialog.inner_text()
+    assert serious_findings(here) == []
+    dialog.get_by_role("button", name="Keep the one here").click()
+    saved(here)
+    here.get_by_role("button", name="Undo").click()
+    here.wait_for_function(
+        "document.querySelector('textarea').value === 'Written there.'"
+    )
+    here.get_by_role("button", name="Redo").click()
+    here.wait_for_function(
+        "document.querySelector('textarea').value === 'Written here.'"
+    )
+
+
+def test_a_lease_ends_when_the_page_is_left(serve: Serve, open_page: Open) -> None:
+    desk = serve("generate", overlap=1)
+    ann = open_page(desk.link("ann"))
+    begin(ann)
+    bo = open_page(desk.link("bo"))
+    bo.locator(".begin").click()
+    bo.get_by_text("Nothing is left for you.").wait_for()
+    ann.close(run_before_unload=True)
+
+    def is_taken() -> bool:
+        bo.locator(".begin").click()
+        return bool(bo.locator(".form").count())
+
+    wait_for(is_taken)
+
+
+def test_hostile_text_is_text(serve: Serve, open_page: Open) -> None:
+    row = {**ROWS["validate"], "question": f"Who {HOSTILE}?", "pages": [HOSTILE]}
+    guidelines = f"# {HOSTILE}\n\n- {HOSTILE}\n\n[x](javascript:alert) [y](https://a.b)"
+    desk = serve("validate", [row], guidelines=guidelines)
+    page = open_page(desk.link(HOSTILE[:90]))
+    begin(page)
+    page.keyboard.press("g")
+    drawer = page.get_by_role("dialog")
+    drawer.wait_for()
+    assert HOSTILE in drawer.inner_text()
+    assert [one.get_attribute("href") for one in drawer.locator("a").all()] == [
+        "https://a.b"
+    ]
+    assert page.evaluate("window.owned") is None
+    assert page.locator("img, main script").count() == 0
+
+
+def test_entry_without_an_invitation(serve: Serve, open_page: Open) -> None:
+    desk = serve("generate")
+    page = open_page(f"{desk.address}/")
+    assert serious_findings(page) == []
+    link = desk.link("ann")
+    page.get_by_label("Your link").fill(link)
+    page.keyboard.press("Enter")
+    page.locator(".begin").wait_for()
+    page.keyboard.press("?")
+    page.get_by_role("heading", name="Keys").wait_for()
+    page.keyboard.press("Escape")
+    forged = open_page(f"{desk.address}/#invitation=ws_forged")
+    forged.get_by_label("Your link").wait_for()
+    assert "invitation" not in forged.url
+
+
+def test_what_was_submitted_may_be_changed(serve: Serve, open_page: Open) -> None:
+    desk = serve("preference")
+    page = open_page(desk.link("ann"))
+    begin(page)
+    page.keyboard.press("1")
+    page.get_by_label("Why?").fill("It is quick to answer.")
+    page.keyboard.press("Control+Enter")
+    page.get_by_role("link", name=QUESTION).click()
+    page.get_by_role("button", name="Change it").click()
+    page.get_by_label("To see all answers").check()
+    saved(page)
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("1 question submitted").wait_for()
+    assert desk.submitted()["ann"]["choice"] == "rewrites"
