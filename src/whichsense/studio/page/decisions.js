@@ -1,9 +1,9 @@
 // Adjudication: the annotations of an item beside each other, and the final one.
 import {button, count, fill, main, make, routeLink} from './dom.js';
 import {makeForm} from './form.js';
-import {drawAbove, drawAnnotation, drawReading} from './material.js';
+import {drawAbove} from './material.js';
 import {get, post} from './requests.js';
-import {told} from './item.js';
+import {drawWritten} from './values.js';
 import {duration} from './work.js';
 
 const PAUSE = 300; // ms of no typing before a form is checked
@@ -68,27 +68,8 @@ async function showCase({project, go}, number) {
 /** An annotator's text, with what they did for it. */
 function column({fields}, body, {name, value, seconds, searches, viewed}, accept, at) {
   const pages = [...new Set(viewed.map(({title}) => title))];
-  const shown = value.outcome ? drawAnnotation(value, name, body) : make('section', {class: 'annotation'}, make('h2', {}, name), drawValue(fields, value, body));
+  const shown = drawWritten(name, fields, value, body);
   shown.append(make('p', {class: 'quiet effort'}, [duration(seconds), searches.length && `searched ${searches.map((query) => `“${query}”`).join(', ')}`, pages.length && `read ${pages.join(', ')}`].filter(Boolean).join(' · ')),
     value.remark ? make('p', {class: 'notes'}, value.remark) : '', make('p', {class: 'row'}, button(`Accept ${name}’s`, accept, {class: 'plain accept'}), make('kbd', {'aria-hidden': 'true'}, at + 1)));
   return shown;
-}
-
-/** A value by its fields. */
-function drawValue(fields, value, body) {
-  return make('dl', {class: 'said'}, fields.filter((field) => field.name in value && field.name !== 'remark').map((field) => [
-    make('dt', {}, field.label), make('dd', {}, drawOwn(field, value[field.name], body))]));
-}
-
-function drawOwn(field, own, body) {
-  if (field.choices) return field.choices[own] ?? own;
-  if (field.type === 'flag') return own ? 'Yes' : 'No';
-  if (field.type === 'numbers') return own.map((at) => at + 1).join(', ') || '–';
-  if (field.type === 'number') return `${own + 1}`;
-  if (field.type === 'list' && field.each === 'readings') {
-    return make('ol', {class: 'numbered'}, own.map((row, at) => make('li', {}, drawReading(body.readings[at], body),
-      make('p', {class: 'quiet'}, field.fields.map(({name, label}) => `${label}: ${row[name] ? 'yes' : 'no'}`).join(', ')))));
-  }
-  if (field.type === 'list') return make('ol', {class: 'numbered'}, own.map((row) => make('li', {}, field.fields.map(({name}) => make('span', {class: `of-${name}`}, `${typeof row[name] === 'number' ? `reading ${row[name] + 1}` : told(row[name])} `)))));
-  return make('span', {class: 'told-text'}, told(own));
 }

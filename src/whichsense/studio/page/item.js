@@ -6,6 +6,7 @@ import {hold} from './lease.js';
 import {makeLookup} from './lookup.js';
 import {composed, drawAbove, drawBeside} from './material.js';
 import {get, post} from './requests.js';
+import {drawWritten, told} from './values.js';
 
 const STATES = {saved: 'Saved', saving: 'Saving …', offline: 'Kept in this browser'};
 
@@ -67,10 +68,12 @@ function draw({project, member, go}, view) {
   async function submit() {
     fill(trouble);
     try {
-      if (!(await draft.submit())) return;
+      const answer = await draft.submit();
+      if (!answer) return;
       hasLeft = true;
       letGo(false);
-      await next('Submitted.');
+      if (answer.feedback) go(`/item/${number}`);
+      else await next('Submitted.');
     } catch (problem) {
       if (problem.kind !== 'incomplete') return say(problem);
       form.showAll(problem.findings);
@@ -113,20 +116,23 @@ function draw({project, member, go}, view) {
     body.suggestion && suggestion(body.suggestion, (value) => { for (const [field, own] of Object.entries(value)) draft.change(field, own); form.replace(draft.value); }),
     isSubmitted ? make('fieldset', {disabled: true, class: 'closed-form'}, form.element) : form.element, preview, trouble);
   const foot = isSubmitted
-    ? make('div', {class: 'desk-foot'}, make('span', {}, 'You have submitted this.'), button('Change it', reopen, {class: 'plain'}), button('Next question', () => next(''), {class: 'go'}))
+    ? make('div', {class: 'desk-foot'}, make('span', {}, 'You have submitted this.'), !view.feedback && button('Change it', reopen, {class: 'plain'}), button('Next question', () => next(''), {class: 'go'}))
     : make('div', {class: 'desk-foot'}, button('Submit', submit, {class: 'go', title: 'Ctrl+Enter'}), state,
       undo, redo, button('Skip', skip, {class: 'link'}));
   mine.append(foot);
 
   const beside = [drawBeside(body, project.fields), lookup?.element].filter(Boolean);
+  const feedback = view.feedback && make('section', {class: 'feedback-own', 'aria-label': 'Feedback'}, make('p', {class: 'notes'}, view.feedback.says),
+    make('div', {class: 'side-by-side'}, drawWritten('Yours', project.fields, draft.value, body), drawWritten('Right', project.fields, view.feedback.value, body)));
   const heading = make('h1', {class: 'asked', tabindex: '-1'}, body.question);
   const columns = make('div', {class: beside.length ? 'desk' : 'desk alone-desk', 'data-shown': 'form'}, mine, beside.length > 0 && make('aside', {class: 'desk-beside'}, beside));
-  fill(main(), make('p', {class: 'crumb quiet'}, PARTS[view.part] ?? project.title), heading, drawAbove(body), beside.length > 0 && switchParts(columns, lookup), columns);
+  fill(main(), make('p', {class: 'crumb quiet'}, PARTS[view.part] ?? project.title), heading, drawAbove(body), feedback, beside.length > 0 && switchParts(columns, lookup), columns);
   if (!isSubmitted && !Object.keys(draft.value).length) prefill(body, draft, form);
   form.show(view.findings, view.edits);
   showPreview();
   showSteps();
   heading.focus();
+  if (view.feedback) announce(view.feedback.says);
 
   const refresh = () => draft.refresh();
   window.addEventListener('focus', refresh);
@@ -185,16 +191,6 @@ function askWhich(yours, theirs) {
     dialog.addEventListener('close', () => resolve(choice));
     present(dialog);
   });
-}
-
-/** A value as lines. */
-export function told(value, indent = '') {
-  if (value === null || typeof value !== 'object') return String(value ?? '');
-  return Object.entries(value).map(([name, own]) => {
-    const label = Array.isArray(value) ? `${Number(name) + 1}.` : `${name}:`;
-    const nested = own !== null && typeof own === 'object';
-    return `${indent}${label} ${nested ? `\n${told(own, `${indent}  `)}` : own}`;
-  }).join('\n');
 }
 
 /** What the keys do. */
