@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import Make, client, served
+from conftest import PEOPLE, Make, annotate, client, served
 from whichsense.errors import BadInput
-from whichsense.studio import KINDS, Studio, adjudication, reports
+from whichsense.studio import KINDS, adjudication, reports
 from whichsense.studio.agreement import Annotated, masi, measure_all, row
 from whichsense.studio.history import Stale
 from whichsense.studio.members import Member
@@ -19,7 +19,6 @@ from whichsense.studio.reliability import cohen, fleiss, interval, krippendorff
 
 nltk = pytest.importorskip("nltk.metrics.agreement", reason="needs nltk")
 
-PEOPLE = [Member(name, name, "annotator") for name in ("ann", "ben", "cem")]
 JUDGE = Member("jo", "jo", "adjudicator")
 ONE = {"outcome": "single", "answers": ["Ann Lee"]}
 OTHER = {"outcome": "single", "answers": ["Bo Ray"]}
@@ -149,13 +148,6 @@ def test_undefined_measures_explain_themselves() -> None:
     alpha = measures["Krippendorff's alpha, MASI over answers"]
     assert alpha.value is not None and not math.isnan(alpha.value) and alpha.units == 3
     assert measures["Cohen's kappa, outcome"].value == pytest.approx(1)
-
-
-def annotate(studio: Studio, who: Member, number: int, value: dict[str, Any]) -> None:
-    studio.take(who, number)
-    version = studio.view(who, number)["draft"]["version"]
-    version = studio.save(who, number, version, value)["draft"]["version"]
-    studio.submit(who, number, version)
 
 
 def test_adjudication_is_blind_until_all_have_submitted(

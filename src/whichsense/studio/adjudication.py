@@ -85,9 +85,6 @@ def open_case(studio: Studio, number: int) -> dict[str, Any]:
             studio, item, all_submitted(connection, number).get(number, {})
         )
         history = read_events(connection, number)
-        difference = connection.scalar(
-            sa.select(items.c.difference).where(items.c.item == number)
-        )
     seconds = seconds_by_item(history, studio.settings.pause)
     names = studio.members.names()
     shown = []
@@ -110,7 +107,7 @@ def open_case(studio: Studio, number: int) -> dict[str, Any]:
         "item": number,
         "body": {name: one for name, one in item.body.items() if name not in UNSHOWN},
         "annotations": shown,
-        "difference": difference,
+        "difference": item.difference,
         "final": decisions[-1].payload["value"] if decisions else None,
         "version": len(decisions),
     }

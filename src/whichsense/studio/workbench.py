@@ -46,6 +46,8 @@ class Item:
     part: str
     body: Mapping[str, Any]
     gold: Mapping[str, Any] | None
+    uncertainty: float
+    difference: float
 
 
 class NotComplete(Exception):
@@ -460,7 +462,8 @@ def read_item(connection: Connection, number: int) -> Item:
 
 def _item_of(row: Any) -> Item:
     gold = None if row.gold is None else json.loads(row.gold)
-    return Item(row.item, row.part, json.loads(row.body), gold)
+    body = json.loads(row.body)
+    return Item(row.item, row.part, body, gold, row.uncertainty, row.difference)
 
 
 def submitted_values(
