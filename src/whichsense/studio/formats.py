@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from whichsense.errors import BadInput
 from whichsense.studio.checks import composed, take_apart
 
 Fields = Mapping[str, Any]
@@ -108,13 +107,14 @@ def _to_cambignq(outcome: Outcome) -> dict[str, Any] | None:
     if value.get("action") not in ("keep", "revise"):
         return None
     tied = [body["readings"][option["reading"]] for option in value["options"]]
+    rewrites = [one["question"] for one in tied]
     asked = body.get("draft") if value["action"] == "keep" else ""
     return {
         "id": body["id"],
         "question": body["question"],
         "clarification_question": asked or composed(value),
         "clarification_answers": [list(one["answers"]) for one in tied],
-        "dqs": [one["question"] for one in tied],
+        **({"dqs": rewrites} if all(rewrites) else {}),
         **(_searched(outcome) if body.get("pages") or body.get("queries") else {}),
         **body.get("release", {}),
     }
@@ -123,16 +123,16 @@ def _to_cambignq(outcome: Outcome) -> dict[str, Any] | None:
 def _from_cambignq(row: Fields) -> Outcome:
     answers = [_texts(one) for one in row["clarification_answers"]]
     rewrites = list(row.get("dqs") or [])
-    if len(rewrites) != len(answers):
-        raise BadInput(
-            "'dqs' and 'clarification_answers' differ in number; each option needs its rewrite."
-        )
     body = _body(
         row,
         "id",
         "question",
         ("clarification_question", "clarification_answers", "dqs"),
     )
+    if len(rewrites) != len(answers):  # which belongs to which is unknown
+        if "dqs" in row:
+            body.setdefault("release", {})["dqs"] = rewrites
+        rewrites = [""] * len(answers)
     body["readings"] = [
         {"question": question, "answers": names}
         for question, names in zip(rewrites, answers, strict=True)
