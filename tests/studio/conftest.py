@@ -29,11 +29,13 @@ from patience import LONGEST, wait_for
 from whichsense.index import Index
 from whichsense.studio import Settings, Studio, create_project, pages
 from whichsense.studio.api import create_app
+from whichsense.studio.members import Member
 
 Make = Callable[..., Studio]
 QUESTIONS = [
     {"id": f"q{n}", "question": f"Who won the cup number {n}?"} for n in range(1, 4)
 ]
+PEOPLE = [Member(name, name, "annotator") for name in ("ann", "ben", "cem")]
 PAGES = [
     {
         "title": "Cup",
@@ -142,6 +144,14 @@ def served(studio: Studio) -> Iterator[str]:
         server.should_exit = True
         thread.join(LONGEST)
         listening.close()
+
+
+def annotate(studio: Studio, who: Member, number: int, value: dict[str, Any]) -> None:
+    """Take an item, write a value and submit it."""
+    studio.take(who, number)
+    version = studio.view(who, number)["draft"]["version"]
+    version = studio.save(who, number, version, value)["draft"]["version"]
+    studio.submit(who, number, version)
 
 
 def client(address: str, token: str) -> Any:

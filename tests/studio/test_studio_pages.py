@@ -332,11 +332,11 @@ def test_two_windows_overwrite_nothing(serve: Serve, open_page: Open) -> None:
     saved(here)
     here.get_by_role("button", name="Undo").click()
     here.wait_for_function(
-        "document.querySelector('textarea').value === 'Written there.'"
+        "() => document.querySelector('textarea').value === 'Written there.'"
     )
     here.get_by_role("button", name="Redo").click()
     here.wait_for_function(
-        "document.querySelector('textarea').value === 'Written here.'"
+        "() => document.querySelector('textarea').value === 'Written here.'"
     )
 
 
@@ -348,12 +348,8 @@ def test_a_lease_ends_when_the_page_is_left(serve: Serve, open_page: Open) -> No
     bo.locator(".begin").click()
     bo.get_by_text("Nothing is left for you.").wait_for()
     ann.close(run_before_unload=True)
-
-    def is_taken() -> bool:
-        bo.locator(".begin").click()
-        return bool(bo.locator(".form").count())
-
-    wait_for(is_taken)
+    wait_for(lambda: desk.studio.status()["annotations"]["free"] == 1)
+    begin(bo)
 
 
 def test_hostile_text_is_text(serve: Serve, open_page: Open) -> None:
@@ -403,3 +399,56 @@ def test_what_was_submitted_may_be_changed(serve: Serve, open_page: Open) -> Non
     page.keyboard.press("Control+Enter")
     page.get_by_text("1 question submitted").wait_for()
     assert desk.submitted()["ann"]["choice"] == "rewrites"
+
+
+def test_the_owner_sees_who_agrees_and_decides(serve: Serve, open_page: Open) -> None:
+    """Two annotations that differ: progress, agreement, a decision, people, pay, data."""
+    desk = serve("generate", overlap=2)
+    for name, value in (("ann", SEVERAL), ("bo", SINGLE)):
+        desk.studio.members.invite(name)
+        member = next(one for one in desk.studio.members.all() if one.name == name)
+        assert desk.studio.take(member) is not None
+        desk.studio.save(member, 1, 0, value)
+        desk.studio.submit(member, 1, 1)
+    page = open_page(desk.link("cy", "owner"))
+    for label, shown in (
+        ("Progress", "2 of 2 annotations submitted"),
+        ("Agreement", "F1"),
+        ("Pay", "Amounts in USD"),
+        ("People", "cy (you)"),
+        ("Adjudicate", "1 question to decide"),
+    ):
+        page.get_by_role("navigation").get_by_role("link", name=label).click()
+        page.get_by_text(shown).first.wait_for()
+        for viewport, scheme in ((WIDE, "light"), (PHONE, "dark"), (NARROW, "light")):
+            page.set_viewport_size(viewport)
+            page.emulate_media(color_scheme=scheme)
+            assert fits(page)
+            assert serious_findings(page) == []
+        page.set_viewport_size(WIDE)
+    page.get_by_role("link", name=QUESTION).click()
+    page.get_by_role("button", name="Accept ann’s").wait_for()
+    assert serious_findings(page) == []
+    page.keyboard.press("1")
+    page.get_by_text("decided").first.wait_for()
+    assert page.evaluate("fetch('/v1/adjudication/1').then(got => got.json())")[
+        "final"
+    ] == dict(SEVERAL)
+    page.get_by_role("navigation").get_by_role("link", name="Progress").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="AmbigNQ", exact=True).click()
+    assert download.value.suggested_filename == "ambignq.zip"
+
+
+def test_an_invitation_is_made_and_used(serve: Serve, open_page: Open) -> None:
+    desk = serve("generate")
+    page = open_page(desk.link("cy", "owner", "/members"))
+    page.get_by_label("Name").fill("dee")
+    page.get_by_role("button", name="Invite").click()
+    link = page.get_by_label("The link for dee.").input_value()
+    begin(open_page(link))
+    page.get_by_role("button", name="Pause dee").click()
+    page.get_by_text("Paused: by an owner").wait_for()
+    page.get_by_role("button", name="Remove dee").click()
+    page.get_by_role("button", name="Remove dee for good").click()
+    page.get_by_text("dee", exact=True).wait_for(state="detached")

@@ -27,6 +27,7 @@ KINDS = (
 )
 ORDERS = ("least annotated", "most uncertain", "most different", "random")
 PARTS = ("training", "test", "gold", "attention")
+FORMATS = ("ambignq", "ambignq-full", "cambignq", "asqa", "readings", "jsonl")
 ROLES = ("annotator", "adjudicator", "owner")
 _PORT = 8010
 _PATH = click.Path(path_type=Path)
@@ -49,10 +50,22 @@ def command() -> None:
 )
 @click.option(
     "--questions",
-    required=True,
     type=_PATH,
     metavar="FILE",
     help="The items: questions one a line (.txt), JSON lines, or a dataset's file.",
+)
+@click.option(
+    "--from",
+    "source",
+    type=_PATH,
+    metavar="PROJECT",
+    help="In place of --questions: what another project made. generate → validate, say.",
+)
+@click.option(
+    "--suggest",
+    type=_PATH,
+    metavar="PRED.json",
+    help="What a system suggests, by id: predictions as whichsense predict writes them.",
 )
 @click.option(
     "--index",
@@ -100,7 +113,9 @@ def command() -> None:
 def new(
     folder: Path,
     kind: str,
-    questions: Path,
+    questions: Path | None,
+    source: Path | None,
+    suggest: Path | None,
     index: str,
     overlap: int,
     tiebreak: bool,
@@ -111,9 +126,11 @@ def new(
     qualifying: tuple[tuple[str, Path], ...],
 ) -> None:
     """Make a project: a folder with project.toml, where everything can be changed, and a database."""
-    from whichsense.files import read_bytes
+    from whichsense.files import read_bytes, read_json
     from whichsense.studio import Settings, create_project
 
+    if (questions is None) == (source is None):
+        raise click.UsageError("Give --questions FILE, or --from PROJECT.")
     settings = Settings(
         kind=kind,
         index=index,
@@ -124,13 +141,27 @@ def new(
         database=database,
         guidelines=read_bytes(guidelines).decode() if guidelines else "",
     )
-    project = create_project(folder, settings, questions, qualifying=dict(qualifying))
+    project = create_project(
+        folder,
+        settings,
+        questions or _made_by(source, kind),
+        qualifying=dict(qualifying),
+        suggested=read_json(suggest) if suggest else None,
+    )
     with _opened(folder) as studio:
         count = studio.database.count_items()
         token = studio.members.invite("owner", "owner")
     click.echo(f"{project.name}: {count:,} items in {folder}")
     click.echo(f"The owner's link, shown once: {_link(None, token)}")
     click.echo(f"Serve it: whichsense studio serve {folder}")
+
+
+def _made_by(source: Path | None, kind: str) -> list[dict[str, Any]]:
+    from whichsense.studio.chain import next_rows
+
+    assert source is not None
+    with _opened(source) as studio:
+        return next_rows(studio, kind)
 
 
 @command.command()
@@ -195,6 +226,86 @@ def status(folder: Path, as_json: bool) -> None:
         _print_status(table)
 
 
+@command.command()
+@_project
+@_json
+def agreement(folder: Path, as_json: bool) -> None:
+    """Print how far annotators agree, with intervals."""
+    from whichsense.studio import reports
+
+    with _opened(folder) as studio:
+        report = reports.agreement(studio)
+    if as_json:
+        click.echo(json.dumps(report))
+        return
+    for one in report["measures"]:
+        value = "undefined" if one["value"] is None else f"{one['value']:.3f}"
+        low = one["low"]
+        bounds = "" if low is None else f" ({low:.3f} to {one['high']:.3f})"
+        click.echo(
+            f"{one['name']}: {value}{bounds}, {one['units']:,} items. {one['says']}"
+        )
+
+
+@command.command()
+@_project
+@_json
+def pay(folder: Path, as_json: bool) -> None:
+    """Print what everyone is owed, by the rules in project.toml."""
+    from whichsense.studio import reports
+
+    with _opened(folder) as studio:
+        table = reports.pay(studio)
+    if as_json:
+        click.echo(json.dumps(table))
+        return
+    for row in table["rows"]:
+        sums = f"{row['pay']:>9,.2f} + {row['bonus']:,.2f} = {row['total']:,.2f} {table['currency']}"
+        click.echo(
+            f"{row['name']:<20} {row['items']:>6,} {row['seconds'] / 60:>8.1f} min {sums}"
+        )
+
+
+@command.command()
+@_project
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="[default: the release that the kind has]",
+)
+@click.option(
+    "--out", type=_PATH, required=True, metavar="DIR", help="The folder for the files."
+)
+def export(folder: Path, form: str | None, out: Path) -> None:
+    """Write the data as a dataset's file, with a data statement."""
+    from whichsense.studio.exports import default_format, export_to
+
+    with _opened(folder) as studio:
+        for path in export_to(studio, form or default_format(studio.kind), out):
+            click.echo(path)
+
+
+@command.command("import")
+@click.argument("folder", type=_PATH, metavar="NAME")
+@click.argument("files", type=_PATH, nargs=-1, required=True, metavar="FILE…")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), required=True, help="What FILE is."
+)
+@click.option("--database", default="", metavar="URL", help="A PostgreSQL database.")
+def import_(folder: Path, files: tuple[Path, ...], form: str, database: str) -> None:
+    """Make a project of an export, or of released data."""
+    from whichsense.studio.imports import import_project
+
+    project = import_project(folder, files, form, database)
+    with _opened(folder) as studio:
+        token = studio.members.invite("owner", "owner") if form != "jsonl" else ""
+        count = studio.database.count_items()
+    click.echo(f"{project.name}: {count:,} items in {folder}")
+    if token:
+        click.echo(f"The owner's link, shown once: {_link(None, token)}")
+
+
 def _print_status(table: dict[str, Any]) -> None:
     counts = ", ".join(f"{count:,} {part}" for part, count in table["items"].items())
     click.echo(f"{table['project']} ({table['kind']}): {counts} items")
@@ -212,7 +323,7 @@ def _print_status(table: dict[str, Any]) -> None:
 
 
 def _link(url: str | None, token: str) -> str:
-    from whichsense.studio.api import invitation_link
+    from whichsense.studio.access import invitation_link
 
     return invitation_link(url or f"http://127.0.0.1:{_PORT}", token)
 

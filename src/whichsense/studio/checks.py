@@ -229,13 +229,13 @@ def listed_options(question: str, expected: int | None = None) -> list[str]:
     return list(parsed.options) if parsed else []
 
 
-def take_apart(question: str) -> dict[str, Any] | None:
+def take_apart(question: str, expected: int | None = None) -> dict[str, Any] | None:
     """The lead and the options of a clarification question; None where it lists none.
 
     >>> take_apart("As of which year: 2017, or 2018?")
     {'lead': 'As of which year', 'options': ['2017', '2018']}
     """
-    options = listed_options(question)
+    options = listed_options(question, expected)
     lead = question.partition(":")[0].strip()
     return {"lead": lead, "options": options} if options else None
 

@@ -196,7 +196,7 @@ def add_items(connection: Connection, new: Sequence[NewItem], overlap: int) -> N
                 "body": encode(item.body),
                 "gold": gold,
                 "uncertainty": item.uncertainty,
-                "difference": 0.0,
+                "difference": item.difference,
             }
         )
         if item.part == "work":
@@ -210,3 +210,15 @@ def add_items(connection: Connection, new: Sequence[NewItem], overlap: int) -> N
 
 def free_slot(item: int, slot: int) -> dict[str, Any]:
     return {"item": item, "slot": slot, "annotator": None, "until": 0.0, "done": False}
+
+
+def add_slots(
+    connection: Connection, places: Sequence[tuple[int, int, str | None]]
+) -> None:
+    """Add places of items, given as item, slot and who has submitted there; None: the place is free."""
+    rows = [
+        {**free_slot(item, slot), "annotator": who, "done": who is not None}
+        for item, slot, who in places
+    ]
+    if rows:
+        connection.execute(slots.insert(), rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,8 +24,9 @@ UNVERSIONED = (
     "suggest",  # what a system suggested, and whether it was shown
     "note",  # a remark for the owner
     "adjudicate",  # the final annotation
+    "grade",  # how right an annotation is, of an item that qualifies
 )
-ABOUT_PEOPLE = ("join", "pause", "resume", "revoke", "pass", "fail")
+ABOUT_PEOPLE = ("invite", "join", "pause", "resume", "revoke", "pass", "fail")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +190,13 @@ def change_draft(
     if not held:
         raise NotHeld
     raise Stale(draft)
+
+
+def insert_events(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add events that happened elsewhere, in their order."""
+    if rows:
+        encoded = [{**row, "payload": encode(row["payload"])} for row in rows]
+        connection.execute(events.insert(), encoded)
 
 
 def _append(

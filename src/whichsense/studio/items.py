@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from whichsense.errors import BadInput
 from whichsense.files import plain_suffix, read_bytes, read_json
 from whichsense.lab.datasets.rows import IdMaker, Row, read_rows
+from whichsense.studio.formats import asqa_reading, from_annotation
 from whichsense.studio.kinds import Kind
 
-PARTS = ("work", "training", "test", "gold", "attention")
+PARTS = ("work", "training", "test", "gold", "attention", "agreed", "unread")
+"""What items are for. Those that qualify have a right value; annotators agreed on some before, and some forms show no
+reading to judge: neither is given out.
+"""
 _FIX = "See docs/studio.md for what an item needs."
-_PASSED_ON = ("gold", "pages", "form", "suggestion")
+_PASSED_ON = ("gold", "form", "suggestion", "queries", "release")
 """What an item has if its row has it."""
 
 
@@ -27,6 +31,8 @@ class NewItem:
     gold: Mapping[str, Any] | None = None
     """The right value, of what qualifies."""
     uncertainty: float = 0.0
+    difference: float = 0.0
+    """How much its annotators differ."""
 
 
 def load_items(path: Path, kind: Kind, part: str = "work") -> list[NewItem]:
@@ -34,29 +40,39 @@ def load_items(path: Path, kind: Kind, part: str = "work") -> list[NewItem]:
 
     Raises `BadInput` that names the record and what it lacks.
     """
-    ids = IdMaker()
-    items = []
-    for row in _rows(path):
-        body = _body(row, kind, ids)
-        gold = row.value.get("value")
-        if part != "work":
-            if not isinstance(gold, Mapping):
-                raise row.bad(
-                    "no 'value', the right annotation of an item that qualifies"
-                )
-            wrong = [one for one in kind.check(body, gold) if one.level == "error"]
-            if wrong:
-                raise row.bad(
-                    f"'value' is not right itself: {wrong[0].where}: {wrong[0].reason}"
-                )
-        items.append(
-            NewItem(body, part, gold if part != "work" else None, _uncertainty(row))
-        )
+    items = items_of(_rows(path), kind, part)
     if not items:
         raise BadInput(
             f"'{path}' has no questions. Write one a line, or a JSON object a line."
         )
     return items
+
+
+def items_of(rows: Iterable[Row], kind: Kind, part: str = "work") -> list[NewItem]:
+    """The items of rows."""
+    ids = IdMaker()
+    items = []
+    for row in rows:
+        body = _body(row, kind, ids)
+        gold = row.value.get("value")
+        if part != "work":
+            _check_gold(row, kind, body, gold)
+            items.append(NewItem(body, part, gold))
+            continue
+        is_shown = kind.name != "readings" or body["readings"]
+        own = "agreed" if row.value.get("agreed") else "work" if is_shown else "unread"
+        items.append(NewItem(body, own, None, _uncertainty(row)))
+    return items
+
+
+def _check_gold(row: Row, kind: Kind, body: Mapping[str, Any], gold: Any) -> None:
+    if not isinstance(gold, Mapping):
+        raise row.bad("no 'value', the right annotation of an item that qualifies")
+    wrong = [one for one in kind.check(body, gold) if one.level == "error"]
+    if wrong:
+        raise row.bad(
+            f"'value' is not right itself: {wrong[0].where}: {wrong[0].reason}"
+        )
 
 
 def _rows(path: Path) -> Iterator[Row]:
@@ -93,9 +109,11 @@ def _body(row: Row, kind: Kind, ids: IdMaker) -> dict[str, Any]:
         body.setdefault("suggestion", _suggestion(row.value["case"]))
     if titles := _titles(row):
         body["pages"] = titles
+    if row.has("used_queries"):
+        body["queries"] = row.value["used_queries"]
     for name in kind.needs:
         body[name] = _NEEDED[name](row)
-        if not body[name]:
+        if not body[name] and kind.name != "readings":
             raise row.bad(f"no '{name}', which the kind '{kind.name}' needs")
     if kind.name == "clarification":
         body["draft"] = row.text(
@@ -108,6 +126,8 @@ def _titles(row: Row) -> list[str]:
     """The pages that annotators of earlier stages read."""
     if row.has("viewed_doc_titles"):
         return list(row.texts("viewed_doc_titles"))
+    if row.has("pages"):
+        return list(row.texts("pages"))
     return [page.text("title") for page in row.rows("wikipages", optional=True)]
 
 
@@ -116,7 +136,7 @@ def _readings(row: Row) -> Any:
     if row.has("readings"):
         return row.value["readings"]
     if row.has("qa_pairs"):
-        return [_asqa_reading(pair) for pair in row.rows("qa_pairs")]
+        return [asqa_reading(pair.value) for pair in row.rows("qa_pairs")]
     if row.has("annotations"):
         for annotation in row.rows("annotations"):
             pairs = annotation.rows("qaPairs", optional=True)
@@ -137,39 +157,12 @@ def _reading(pair: Row) -> dict[str, Any]:
     return {"question": question, "answers": list(pair.texts("answer"))}
 
 
-def _asqa_reading(pair: Row) -> dict[str, Any]:
-    reading: dict[str, Any] = {
-        "question": pair.text("question"),
-        "answers": list(pair.texts("short_answers")),
-    }
-    if context := pair.text("context", default=""):
-        reading["context"] = {
-            "title": pair.text("wikipage", default=""),
-            "text": context,
-        }
-    return reading
-
-
 def _annotations(row: Row) -> Any:
     """Annotations as generators write them, from AmbigNQ's form or as they are."""
-    annotations = []
-    for one in row.rows("annotations"):
-        if one.has("outcome"):
-            annotations.append(one.value)
-        elif one.text("type") == "singleAnswer":
-            annotations.append(
-                {"outcome": "single", "answers": list(one.texts("answer"))}
-            )
-        else:
-            pairs = [
-                {
-                    "question": pair.text("question"),
-                    "answers": list(pair.texts("answer")),
-                }
-                for pair in one.rows("qaPairs")
-            ]
-            annotations.append({"outcome": "several", "pairs": pairs})
-    return annotations
+    return [
+        one.value if one.has("outcome") else from_annotation(one.value)
+        for one in row.rows("annotations")
+    ]
 
 
 def _clarification(row: Row) -> str:
@@ -204,6 +197,30 @@ def _suggestion(case: Mapping[str, Any]) -> dict[str, Any]:
         if pairs
         else {"outcome": "nothing"}
     )
+
+
+def suggest(item: NewItem, kind: Kind, suggested: Mapping[str, Any]) -> NewItem:
+    """An item with what a system suggests for it: a form's value, or a prediction as `whichsense predict` writes it.
+
+    Answers or pairs for questions, a clarification question to revise, a long answer.
+    """
+    given = suggested.get(item.body["id"])
+    if given is None or item.part != "work":
+        return item
+    body = dict(item.body)
+    if kind.name == "clarification" and isinstance(given, str):
+        body["draft"] = given
+    elif isinstance(given, str):
+        body["suggestion"] = {"text": given}
+    elif isinstance(given, Mapping):
+        body["suggestion"] = dict(given)
+    else:
+        pairs = [
+            one if isinstance(one, Mapping) else {"answer": one, "question": ""}
+            for one in given
+        ]
+        body["suggestion"] = _suggestion({"readings": pairs})
+    return replace(item, body=body)
 
 
 def _uncertainty(row: Row) -> float:

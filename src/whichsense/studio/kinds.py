@@ -17,6 +17,10 @@ Measure = Literal["answers", "choice", "options", "text", "marks"]
 """How two annotations agree: F1 over answers, one label, a set of options, ROUGE-L, several labels."""
 
 
+UNSHOWN = ("suggestion", "uncertainty", "case", "form", "queries", "release")
+"""What an item has for the records alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A field of a form."""
@@ -75,7 +79,7 @@ class Kind:
 
     def shown(self, item: Value, annotator: str) -> dict[str, Any]:
         """The item as an annotator sees it."""
-        hidden = {"suggestion", "uncertainty", "case", "form", *self.hidden}
+        hidden = {*UNSHOWN, *self.hidden}
         fields = {name: value for name, value in item.items() if name not in hidden}
         if "readings" in hidden:
             fields.pop("readings", None)

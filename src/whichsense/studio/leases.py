@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -101,6 +102,29 @@ def _order(order: str, annotator: str) -> list[sa.ColumnElement[Any]]:
     return []
 
 
+def assign(connection: Connection, annotator: str, item: int, seconds: float) -> None:
+    """Give an annotator an item in a place of their own, if they have none there: what qualifies is for everyone."""
+    own = sa.select(slots.c.id).where(
+        slots.c.item == item, slots.c.annotator == annotator
+    )
+    if connection.scalar(own) is None:
+        row = free_slot(item, secrets.randbelow(_PRIME) + 1)
+        until = time.time() + seconds
+        connection.execute(
+            slots.insert().values({**row, "annotator": annotator, "until": until})
+        )
+
+
+def held(connection: Connection, annotator: str) -> int | None:
+    """The item that an annotator holds, the one taken last."""
+    query = sa.select(slots.c.item).where(
+        slots.c.annotator == annotator,
+        sa.not_(slots.c.done),
+        slots.c.until > time.time(),
+    )
+    return connection.scalar(query.order_by(slots.c.until.desc()).limit(1))
+
+
 def renew(
     database: Database, annotator: str, item: int, seconds: float
 ) -> Lease | None:
@@ -146,7 +170,8 @@ def holder_count(connection: Connection) -> dict[str, int]:
     now = time.time()
     is_held = sa.and_(slots.c.annotator.is_not(None), slots.c.until > now)
     state = sa.case((slots.c.done, "done"), (is_held, "held"), else_="free")
-    query = sa.select(state, sa.func.count()).group_by(state)
+    query = sa.select(state, sa.func.count()).join(items, items.c.item == slots.c.item)
+    query = query.where(items.c.part == "work").group_by(state)
     counts = {"done": 0, "held": 0, "free": 0}
     for name, count in connection.execute(query):
         counts[name] = count

@@ -72,7 +72,11 @@ class Members:
             raise BadInput(
                 f"'{name}' is invited already. Choose another name, or revoke the member first."
             )
-        return self._file.add(name, (role,))
+        token = self._file.add(name, (role,))
+        parts = split_key(token)
+        if parts is not None:
+            self._record(parts[0], "invite", {"name": name, "role": role})
+        return token
 
     def all(self) -> list[Member]:
         """Every member who was not revoked, in the order of invitation."""
@@ -85,7 +89,9 @@ class Members:
 
     def names(self) -> dict[str, str]:
         """The name of everyone who ever was a member, by id."""
-        return {key.id: key.name for key in self._file.keys().values()}
+        with self._database.reading() as connection:
+            invited = read_events(connection, item=0, kinds=("invite",))
+        return {one.annotator: str(one.payload["name"]) for one in invited}
 
     def find(self, member_id: str) -> Member | None:
         """A member by id; None where there is none, or no longer."""

@@ -5,16 +5,19 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from sqlalchemy import Connection
+
 from whichsense.config import load_as
 from whichsense.errors import BadConfig, BadInput, did_you_mean
 from whichsense.files import write_atomically
+from whichsense.lab.datasets.rows import Row
 from whichsense.studio.database import Database, add_items
-from whichsense.studio.items import NewItem, load_items
+from whichsense.studio.items import NewItem, items_of, load_items, suggest
 from whichsense.studio.kinds import KINDS, Kind
 
 FILE = "project.toml"
@@ -136,43 +139,67 @@ class Project:
 def create_project(
     folder: Path,
     settings: Settings,
-    questions: Path,
+    questions: Path | Sequence[Mapping[str, Any]],
     *,
     qualifying: Mapping[str, Path] | None = None,
+    suggested: Mapping[str, Any] | None = None,
 ) -> Project:
-    """Make a project's folder with the items of a file; `qualifying` names files by part: training, test, gold,
-    attention.
+    """Make a project's folder with the items of a file, or of rows; `qualifying` names files by part: training, test,
+    gold, attention. `suggested` are a system's suggestions by the id of the question.
     """
-    if not _NAME.fullmatch(folder.name):
-        raise BadInput(
-            f"'{folder.name}' cannot name a project. Use letters, digits, spaces, dots and hyphens."
-        )
-    if (folder / FILE).exists():
-        raise BadInput(f"'{folder}' is a project already. Choose another name.")
+    check_name(folder)
     kind = KINDS[settings.kind]
-    items = load_items(questions, kind)
+    items = _load(questions, kind)
+    if suggested is not None:
+        items = [suggest(item, kind, suggested) for item in items]
     for part, path in (qualifying or {}).items():
         items += load_items(path, kind, part=part)
     if not settings.guidelines:
         settings = dataclasses.replace(settings, guidelines=kind.guidelines)
+    return make_project(
+        folder,
+        settings,
+        lambda connection: add_items(connection, items, settings.overlap),
+    )
+
+
+def make_project(
+    folder: Path, settings: Settings, fill: Callable[[Connection], None]
+) -> Project:
+    """Make a project's folder with what `fill` puts into the database: all of it, or nothing."""
     folder.mkdir(parents=True, exist_ok=True)
     project = Project(folder, settings)
     database = project.database()
     try:
-        _fill(database, items, settings)
+        if database.count_items():
+            raise BadInput(
+                f"The database '{settings.database}' holds a project already. Name another one with --database URL."
+            )
+        with database.writing() as connection:
+            fill(connection)
     finally:
         database.close()
     write_atomically(folder / FILE, _as_toml(settings))
     return project
 
 
-def _fill(database: Database, items: list[NewItem], settings: Settings) -> None:
-    if database.count_items():
+def check_name(folder: Path) -> None:
+    """Refuse a name that a project cannot have, or has already."""
+    if not _NAME.fullmatch(folder.name):
         raise BadInput(
-            f"The database '{settings.database}' holds a project already. Name another one with --database URL."
+            f"'{folder.name}' cannot name a project. Use letters, digits, spaces, dots and hyphens."
         )
-    with database.writing() as connection:
-        add_items(connection, items, settings.overlap)
+    if (folder / FILE).exists():
+        raise BadInput(f"'{folder}' is a project already. Choose another name.")
+
+
+def _load(questions: Path | Sequence[Mapping[str, Any]], kind: Kind) -> list[NewItem]:
+    if isinstance(questions, Path):
+        return load_items(questions, kind)
+    numbered = enumerate(questions, 1)
+    return items_of(
+        (Row(dict(one), f"question {number}", "") for number, one in numbered), kind
+    )
 
 
 def _as_toml(settings: Settings) -> str:

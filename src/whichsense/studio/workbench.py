@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from whichsense import sample
 from whichsense.errors import BadInput
 from whichsense.index import Index
-from whichsense.studio import leases
+from whichsense.studio import leases, qualifying
 from whichsense.studio.agreement import similarity
 from whichsense.studio.checks import Finding, error, mark_edits
 from whichsense.studio.database import VERSIONED, items, slots
@@ -46,6 +46,8 @@ class Item:
     part: str
     body: Mapping[str, Any]
     gold: Mapping[str, Any] | None
+    uncertainty: float
+    difference: float
 
 
 class NotComplete(Exception):
@@ -65,6 +67,7 @@ class Studio:
         self.kind = project.kind
         self.database = project.database()
         self.members = Members(project.folder, self.database)
+        self.agreement_cache: tuple[int, dict[str, Any]] = (0, {})
         self._index: Index | None = None
         self._opening = threading.Lock()
 
@@ -90,12 +93,14 @@ class Studio:
 
     def take(self, member: Member, number: int | None = None) -> dict[str, Any] | None:
         """Give a member the next item, or a given one; None where there is none."""
+        part, number = self._due(member, number)
         lease = leases.take(
             self.database,
             member.id,
             self.settings.lease,
             order=self.settings.order,
             item=number,
+            part=part,
         )
         if lease is None:
             return None
@@ -114,12 +119,27 @@ class Studio:
                 )
         return self.view(member, lease.item)
 
+    def _due(self, member: Member, number: int | None) -> tuple[str, int | None]:
+        """What a member is given next: what they hold, what qualifies them, or else work."""
+        rule = self.settings.qualification
+        with self.database.writing() as connection:
+            if number is None:
+                number = leases.held(connection, member.id)
+            due = qualifying.next_item(connection, rule, member)
+            if due is not None and number in (None, due):
+                number = due
+                leases.assign(connection, member.id, due, self.settings.lease)
+            part = "work" if number is None else read_item(connection, number).part
+        is_barred = due is not None and number != due and part == "work"
+        return ("training" if is_barred else part), number
+
     def view(self, member: Member, number: int) -> dict[str, Any]:
         """What a member sees of an item: the item, their draft, what they searched and read. Nothing of others."""
         item = self.item(number)
         with self.database.reading() as connection:
             history = read_events(connection, number, member.id)
             lease = _own_lease(connection, number, member.id)
+            decisions = read_events(connection, number, kinds=("adjudicate",))
         draft = fold(history)
         shown = self.kind.shown(item.body, member.id)
         if self.settings.suggestions == "shown" and "suggestion" in item.body:
@@ -133,11 +153,20 @@ class Studio:
                 one.payload["query"] for one in history if one.kind == "search"
             ],
             "viewed": _viewed(history),
+            "final": _final(decisions),
             **self._about(item, member, draft),
         }
 
     def _about(self, item: Item, member: Member, draft: Draft) -> dict[str, Any]:
-        return {"draft": asdict(draft), **self.check(item.number, draft.value, member)}
+        about = {"draft": asdict(draft), **self.check(item.number, draft.value, member)}
+        if item.part == "training" and draft.is_submitted:
+            about["feedback"] = qualifying.feedback(
+                self.kind,
+                item.body,
+                item.gold,
+                self.kind.unswapped(item.body, member.id, draft.value),
+            )
+        return about
 
     def check(
         self, number: int, value: Mapping[str, Any], member: Member
@@ -201,7 +230,14 @@ class Studio:
             if errors:
                 raise NotComplete(errors)
         submitted = self._change(member, number, version, "submit", {})
-        self._compare(number)
+        item = self.item(number)
+        if item.part == "work":
+            self._compare(item)
+        elif not draft.is_submitted:
+            value = self.kind.unswapped(item.body, member.id, draft.value)
+            with self.database.writing() as connection:
+                rule = self.settings.qualification
+                qualifying.grade(connection, self.kind, rule, (member, number), value)
         return submitted
 
     def _errors(
@@ -216,7 +252,15 @@ class Studio:
         return errors
 
     def reopen(self, member: Member, number: int, version: int) -> dict[str, Any]:
-        """Take a submitted annotation back, until it is adjudicated."""
+        """Take a submitted annotation back, until it is adjudicated. What qualifies is submitted once, and who may
+        adjudicate sees what others wrote as soon as all have.
+        """
+        with self.database.reading() as connection:
+            others = slots.c.item == number, slots.c.annotator != member.id
+            places = connection.scalars(sa.select(slots.c.done).where(*others)).all()
+        has_seen = member.may("adjudicator") and places and all(places)
+        if has_seen or self.item(number).part != "work":
+            raise BadInput("This annotation can no longer be taken back.")
         reopened = self._change(member, number, version, "reopen", {})
         leases.renew(self.database, member.id, number, self.settings.lease)
         return reopened
@@ -307,9 +351,9 @@ class Studio:
 
     # What follows from a submission.
 
-    def _compare(self, number: int) -> None:
+    def _compare(self, item: Item) -> None:
         """Work out how much the annotators of an item differ, and ask for one more where that is wanted."""
-        item = self.item(number)
+        number = item.number
         with self.database.writing() as connection:
             values = submitted_values(connection, number)
             difference = self.difference(item, values)
@@ -341,9 +385,13 @@ class Studio:
             parts = _counts(
                 connection, sa.select(items.c.part, count).group_by(items.c.part)
             )
-            of_each = sa.select(slots.c.annotator, count).where(slots.c.done)
+            of_each = sa.select(slots.c.annotator, count).join(
+                items, items.c.item == slots.c.item
+            )
+            of_each = of_each.where(slots.c.done, items.c.part == "work")
             done = _counts(connection, of_each.group_by(slots.c.annotator))
             seconds = seconds_by_item(read_events(connection), self.settings.pause)
+            graded = read_events(connection, kinds=("grade",))
         people = []
         for member in self.members.all():
             own = [
@@ -356,6 +404,7 @@ class Studio:
                     **asdict(member),
                     "submitted": done.get(member.id, 0),
                     "seconds": sum(own),
+                    "scores": _mean_scores(graded, member.id),
                 }
             )
         return {
@@ -408,19 +457,45 @@ def read_item(connection: Connection, number: int) -> Item:
     row = connection.execute(sa.select(items).where(items.c.item == number)).first()
     if row is None:
         raise BadInput(f"There is no item {number}.")
+    return _item_of(row)
+
+
+def _item_of(row: Any) -> Item:
     gold = None if row.gold is None else json.loads(row.gold)
-    return Item(row.item, row.part, json.loads(row.body), gold)
+    body = json.loads(row.body)
+    return Item(row.item, row.part, body, gold, row.uncertainty, row.difference)
 
 
 def submitted_values(
     connection: Connection, number: int
 ) -> dict[str, Mapping[str, Any]]:
     """What was submitted for an item, by annotator."""
-    by_annotator: dict[str, list[Event]] = {}
+    return all_submitted(connection, number).get(number, {})
+
+
+def all_submitted(
+    connection: Connection, number: int | None = None
+) -> dict[int, dict[str, Mapping[str, Any]]]:
+    """What was submitted for each item, or one, by annotator in the order of submission."""
+    histories: dict[tuple[int, str], list[Event]] = {}
+    submitted: dict[tuple[int, str], int] = {}
     for event in read_events(connection, number, kinds=VERSIONED):
-        by_annotator.setdefault(event.annotator, []).append(event)
-    drafts = {who: fold(own) for who, own in by_annotator.items()}
-    return {who: draft.value for who, draft in drafts.items() if draft.is_submitted}
+        key = (event.item, event.annotator)
+        histories.setdefault(key, []).append(event)
+        if event.kind == "submit":
+            submitted[key] = event.id
+    values: dict[int, dict[str, Mapping[str, Any]]] = {}
+    for item, who in sorted(submitted, key=lambda key: (key[0], submitted[key])):
+        draft = fold(histories[item, who])
+        if draft.is_submitted:
+            values.setdefault(item, {})[who] = draft.value
+    return values
+
+
+def read_items(connection: Connection, *parts: str) -> list[Item]:
+    """The items of some parts, in their order."""
+    query = sa.select(items).where(items.c.part.in_(parts)).order_by(items.c.item)
+    return [_item_of(row) for row in connection.execute(query)]
 
 
 def _own_lease(connection: Connection, number: int, member_id: str) -> Lease | None:
@@ -435,6 +510,20 @@ def _own_lease(connection: Connection, number: int, member_id: str) -> Lease | N
 def _counts(connection: Connection, query: sa.Select[Any]) -> dict[str, int]:
     """The rows of a query for names and their counts."""
     return {name: count for name, count in connection.execute(query)}
+
+
+def _final(decisions: Sequence[Event]) -> Any:
+    """What was decided, which annotators see once it is."""
+    return decisions[-1].payload["value"] if decisions else None
+
+
+def _mean_scores(graded: Sequence[Event], member_id: str) -> dict[str, float]:
+    """A member's mean score on what qualifies, by part."""
+    by_part: dict[str, list[float]] = {}
+    for one in graded:
+        if one.annotator == member_id:
+            by_part.setdefault(one.payload["part"], []).append(one.payload["score"])
+    return {part: sum(own) / len(own) for part, own in by_part.items()}
 
 
 def _viewed(history: Sequence[Event]) -> list[dict[str, Any]]:

@@ -116,7 +116,7 @@ function draw({project, member, go}, view) {
     body.suggestion && suggestion(body.suggestion, (value) => { for (const [field, own] of Object.entries(value)) draft.change(field, own); form.replace(draft.value); }),
     isSubmitted ? make('fieldset', {disabled: true, class: 'closed-form'}, form.element) : form.element, preview, trouble);
   const foot = isSubmitted
-    ? make('div', {class: 'desk-foot'}, make('span', {}, 'You have submitted this.'), !view.feedback && button('Change it', reopen, {class: 'plain'}), button('Next question', () => next(''), {class: 'go'}))
+    ? make('div', {class: 'desk-foot'}, make('span', {}, 'You have submitted this.'), !view.feedback && !view.final && button('Change it', reopen, {class: 'plain'}), button('Next question', () => next(''), {class: 'go'}))
     : make('div', {class: 'desk-foot'}, button('Submit', submit, {class: 'go', title: 'Ctrl+Enter'}), state,
       undo, redo, button('Skip', skip, {class: 'link'}));
   mine.append(foot);
@@ -217,7 +217,7 @@ function pick(form, groups, input) {
   const group = focused ?? all.find(open) ?? all[0];
   const done = click(group?.querySelector(input));
   const following = all.slice(all.indexOf(group) + 1).find(open);
-  if (done && focused && following) following.querySelector('input').focus();
+  if (done && following) following.querySelector('input').focus();
   return done;
 }
 
