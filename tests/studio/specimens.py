@@ -61,11 +61,7 @@ ROWS: dict[str, dict[str, Any]] = {
         "pages": ["The Dark Knight", "Joker (2019 film)"],
     },
     "clarification": {"question": QUESTION, "readings": READINGS, "draft": DRAFT},
-    "preference": {
-        "question": QUESTION,
-        "readings": READINGS,
-        "clarification": DRAFT,
-    },
+    "preference": {"question": QUESTION, "readings": READINGS, "clarification": DRAFT},
     "long-answer": {"question": QUESTION, "readings": READINGS},
     "compare": {"question": QUESTION, "readings": READINGS, "answers": [STORY, LIST]},
     "readings": {"question": QUESTION, "readings": JUDGED},

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ playwright = pytest.importorskip(
     "playwright.sync_api", reason="needs playwright: pip install playwright"
 )
 
-from specimens import PAIRS, QUESTION, ROWS, SINGLE, STORY
+from specimens import DRAFT, PAIRS, QUESTION, ROWS, SEVERAL, SINGLE, STORY
 
 from conftest import served
 from patience import LONGEST, wait_for
@@ -30,6 +32,7 @@ pytestmark = pytest.mark.skipif(
 WIDE = {"width": 1200, "height": 800}
 PHONE = {"width": 390, "height": 844}
 NARROW = {"width": 320, "height": 700}
+REASONED = {"choice": "clarification", "reason": "It is quick to answer."}
 HOSTILE = (
     '<script>window.owned = true</script><img src=x onerror="window.owned = true">'
 )
@@ -65,14 +68,20 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     with contextlib.ExitStack() as ends:
 
         def serve_project(
-            kind: str, rows: list[Any] | None = None, **settings: Any
+            kind: str,
+            rows: list[Any] | None = None,
+            qualifying: dict[str, Path] | None = None,
+            **settings: Any,
         ) -> Desk:
             name = f"project{len(list(folder.iterdir()))}"
             questions = folder / f"{name}.jsonl"
             lines = [json.dumps(row) + "\n" for row in rows or [ROWS[kind]]]
             questions.write_text("".join(lines))
             own = Settings(kind=kind, **{"overlap": 9, **settings})
-            studio = Studio(create_project(folder / name, own, questions))
+            project = create_project(
+                folder / name, own, questions, qualifying=qualifying
+            )
+            studio = Studio(project)
             ends.callback(studio.close)
             return Desk(studio, ends.enter_context(served(studio)))
 
@@ -262,9 +271,7 @@ def test_a_draft_is_taken_apart_and_read_back(serve: Serve, open_page: Open) -> 
     assert page.get_by_label("Category").input_value() == "Which film"
     page.get_by_label("Category").fill("Which version")
     reads = page.locator(".composed")
-    assert (
-        reads.inner_text() == "It reads: Which version: The Dark Knight, or Joker?"
-    )
+    assert reads.inner_text() == "It reads: Which version: The Dark Knight, or Joker?"
     saved(page)
     page.keyboard.press("Control+Enter")
     page.get_by_text("1 question submitted").wait_for()
@@ -283,7 +290,9 @@ def test_marks_by_keyboard(serve: Serve, open_page: Open) -> None:
     page.keyboard.press("Control+Enter")
     page.get_by_text("1 question submitted").wait_for()
     marks = desk.submitted()["ann"]["marks"]
-    said = [one[name] for one in marks for name in ("answer", "true", "apart", "fluent")]
+    said = [
+        one[name] for one in marks for name in ("answer", "true", "apart", "fluent")
+    ]
     assert said == [key == "y" for key in "yyynyyny"]
 
 
@@ -401,15 +410,22 @@ def test_what_was_submitted_may_be_changed(serve: Serve, open_page: Open) -> Non
     assert desk.submitted()["ann"]["choice"] == "rewrites"
 
 
-def test_the_owner_sees_who_agrees_and_decides(serve: Serve, open_page: Open) -> None:
-    """Two annotations that differ: progress, agreement, a decision, people, pay, data."""
-    desk = serve("generate", overlap=2)
+def annotate(desk: Desk) -> None:
+    """Two people submit different annotations of the first question."""
     for name, value in (("ann", SEVERAL), ("bo", SINGLE)):
         desk.studio.members.invite(name)
         member = next(one for one in desk.studio.members.all() if one.name == name)
-        assert desk.studio.take(member) is not None
+        assert desk.studio.take(member, 1) is not None
+        hit = desk.studio.search(member, 1, "Joker film", 5)[0]
+        desk.studio.read_page(member, 1, hit["id"])
         desk.studio.save(member, 1, 0, value)
         desk.studio.submit(member, 1, 1)
+
+
+def test_the_owner_sees_who_agrees_and_decides(serve: Serve, open_page: Open) -> None:
+    """Two annotations that differ: progress, agreement, a decision, people, pay, data."""
+    desk = serve("generate", overlap=2)
+    annotate(desk)
     page = open_page(desk.link("cy", "owner"))
     for label, shown in (
         ("Progress", "2 of 2 annotations submitted"),
@@ -452,3 +468,85 @@ def test_an_invitation_is_made_and_used(serve: Serve, open_page: Open) -> None:
     page.get_by_role("button", name="Remove dee").click()
     page.get_by_role("button", name="Remove dee for good").click()
     page.get_by_text("dee", exact=True).wait_for(state="detached")
+
+
+def test_training_tells_what_is_right(
+    tmp_path: Path, serve: Serve, open_page: Open
+) -> None:
+    training = tmp_path / "training.jsonl"
+    training.write_text(json.dumps({**ROWS["preference"], "value": REASONED}) + "\n")
+    desk = serve("preference", qualifying={"training": training})
+    page = open_page(desk.link("ann"))
+    begin(page)
+    assert page.locator(".crumb").inner_text() == "Training"
+    page.keyboard.press("2")
+    page.get_by_label("Why?").fill("All of it is there.")
+    page.keyboard.press("Control+Enter")
+    page.locator(".feedback-own").get_by_text("0% right.").wait_for()
+    assert REASONED["reason"] in page.locator(".feedback-own").inner_text()
+    assert serious_findings(page) == []
+    page.get_by_role("button", name="Next question").click()
+    page.locator(".crumb:text-is('Which would you rather be asked?')").wait_for()
+
+
+# Pictures for docs/images/studio.
+
+
+def look_at_pages(page: Any) -> None:
+    write_several(page)
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    page.keyboard.insert_text("Joker film")
+    page.keyboard.press("Enter")
+    page.locator(".hit").first.click()
+    page.locator(".document").wait_for()
+    page.evaluate("() => window.scrollTo(0, 0)")
+
+
+def revise(page: Any) -> None:
+    page.get_by_label("Category").fill("Which year's film")
+    assert page.locator(".draft").first.inner_text() == f"Draft: {DRAFT}"
+
+
+def leave_one_out(page: Any) -> None:
+    page.get_by_label("Long answer").fill(STORY.split(", and")[0] + ".")
+    page.locator(".finding").first.wait_for()
+
+
+PICTURES = Path(__file__).parents[2] / "docs" / "images" / "studio"
+LARGEST = 60_000  # bytes
+DRAWN: dict[str, tuple[str, dict[str, Any], Callable[[Any], None]]] = {
+    "generate": ("generate", {"viewport": WIDE}, look_at_pages),
+    "clarification": ("clarification", {"viewport": PHONE}, revise),
+    "long-answer": (
+        "long-answer",
+        {"viewport": WIDE, "color_scheme": "dark"},
+        leave_one_out,
+    ),
+}
+
+
+@pytest.mark.skipif(
+    not os.environ.get("WHICHSENSE_PICTURES"),
+    reason="makes pictures of the studio: set WHICHSENSE_PICTURES=1",
+)
+@pytest.mark.parametrize("name", [*DRAWN, "adjudicate"])
+def test_picture(serve: Serve, open_page: Open, name: str) -> None:
+    if name == "adjudicate":
+        desk = serve("generate", overlap=2)
+        annotate(desk)
+        page = open_page(desk.link("cy", "owner", "/adjudicate/1"))
+        page.locator(".accept").first.wait_for()
+    else:
+        kind, look, prepare = DRAWN[name]
+        page = open_page(serve(kind).link("ann"), reduced_motion="reduce", **look)
+        begin(page)
+        prepare(page)
+        saved(page)
+    session = page.context.new_cdp_session(page)
+    options = {"format": "webp", "quality": 55}
+    taken = session.send("Page.captureScreenshot", options)["data"]
+    picture = base64.b64decode(taken)
+    assert len(picture) <= LARGEST
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    (PICTURES / f"{name}.webp").write_bytes(picture)
