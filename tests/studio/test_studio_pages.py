@@ -268,15 +268,18 @@ def test_a_draft_is_taken_apart_and_read_back(serve: Serve, open_page: Open) -> 
     desk = serve("clarification")
     page = open_page(desk.link("ann"))
     begin(page)
+    page.keyboard.press("1")
+    assert page.get_by_label("No problem").is_checked()
     assert page.get_by_label("Category").input_value() == "Which film"
     page.get_by_label("Category").fill("Which version")
+    assert page.get_by_label("Revised").is_checked()  # it is not kept as it was
     reads = page.locator(".composed")
     assert reads.inner_text() == "It reads: Which version: The Dark Knight, or Joker?"
     saved(page)
     page.keyboard.press("Control+Enter")
     page.get_by_text("1 question submitted").wait_for()
     kept = desk.submitted()["ann"]
-    assert kept["lead"] == "Which version"
+    assert (kept["action"], kept["lead"]) == ("revise", "Which version")
     assert [one["reading"] for one in kept["options"]] == [0, 1]
 
 
@@ -504,6 +507,7 @@ def look_at_pages(page: Any) -> None:
 
 
 def revise(page: Any) -> None:
+    page.keyboard.press("2")
     page.get_by_label("Category").fill("Which year's film")
     assert page.locator(".draft").first.inner_text() == f"Draft: {DRAFT}"
 

@@ -12,12 +12,14 @@ export function makeForm(fields, body, value, changed) {
   let current = {};
   let drawn = new Map();
 
+  const drawOne = (field) => drawField(field, field.name, current[field.name], (next) => {
+    current = {...current, [field.name]: next};
+    showAsked();
+    changed(field.name, next);
+  }, {body});
+
   function draw() {
-    drawn = new Map(ordered.map((field) => [field, drawField(field, field.name, current[field.name], (next) => {
-      current = {...current, [field.name]: next};
-      showAsked();
-      changed(field.name, next);
-    }, {body})]));
+    drawn = new Map(ordered.map((field) => [field, drawOne(field)]));
     fill(element, [...drawn.values()]);
     showAsked();
   }
@@ -37,7 +39,17 @@ export function makeForm(fields, body, value, changed) {
     if (at >= 0) order()[Math.min(at, order().length - 1)]?.focus();
   }
 
+  /** Put another value into one field; what is typed in the others goes on. */
+  function set(name, next) {
+    current = {...current, [name]: next};
+    const field = ordered.find((one) => one.name === name);
+    const fresh = drawOne(field);
+    drawn.get(field).replaceWith(fresh);
+    drawn.set(field, fresh);
+    showAsked();
+  }
+
   current = value;
   draw();
-  return {element, replace, ...findings, get value() { return current; }};
+  return {element, replace, set, ...findings, get value() { return current; }};
 }

@@ -7,6 +7,8 @@ export function showGuidelines({guidelines}) {
   const heading = text.querySelector('h2') ?? make('h2', {}, 'Guidelines');
   if (!heading.isConnected && !text.contains(heading)) text.prepend(heading);
   heading.id = 'guidelines-title';
+  heading.tabIndex = -1;
+  heading.autofocus = true; // a reader begins at the top
   const drawer = make('dialog', {class: 'drawer', 'aria-labelledby': heading.id});
   drawer.append(text, make('div', {class: 'row'}, button('Close', () => drawer.close(), {class: 'plain'})));
   present(drawer);

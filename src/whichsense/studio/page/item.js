@@ -32,6 +32,10 @@ function draw({project, member, go}, view) {
   const preview = 'draft' in body ? make('p', {class: 'draft composed', 'aria-live': 'polite'}) : null;
   const form = makeForm(project.fields, body, begun.value, (field, value) => {
     draft.change(field, value);
+    if (body.parsed && field in body.parsed && form.value.action === 'keep') {
+      form.set('action', 'revise'); // what is edited has not been kept
+      draft.change('action', 'revise');
+    }
     showPreview();
     showSteps();
   });
@@ -166,7 +170,6 @@ function prefill({parsed}, draft, form) {
   if (!parsed) return;
   draft.change('lead', parsed.lead);
   draft.change('options', parsed.options.map((text, reading) => ({text, reading})));
-  draft.change('action', 'keep');
   form.replace(draft.value);
 }
 

@@ -3,7 +3,7 @@ import {count, fill, main, make, routeLink} from './dom.js';
 import {get} from './requests.js';
 import {percent, table} from './tables.js';
 
-const figure = (value) => (value === null ? '–' : value.toFixed(2));
+const figure = (value) => (value === null ? '–' : value.toFixed(2).replace('-', '−'));
 
 export async function showMeasures() {
   const {measures, rows} = await get('agreement');
@@ -38,6 +38,7 @@ function drawInterval(value, low, high) {
   };
   const picture = draw('svg', {viewBox: '0 0 100 6', preserveAspectRatio: 'none', class: 'interval', role: 'img',
     'aria-label': `Between ${percent(low)} and ${percent(high)}`});
+  if (least < 0) picture.append(draw('rect', {x: at(0) - 0.1, y: 1, width: 0.2, height: 4, class: 'span'}));
   picture.append(draw('rect', {x: 0, y: 2.75, width: 100, height: 0.5, class: 'whole'}),
     draw('rect', {x: at(low), y: 2, width: Math.max(at(high) - at(low), 0.5), height: 2, class: 'span'}),
     draw('rect', {x: at(value) - 0.25, y: 0, width: 0.5, height: 6, class: 'point'}));
