@@ -77,13 +77,21 @@ class Postgres:
     def start(self) -> None:
         options = f"-c listen_addresses='' -k {self.folder} -c max_connections=200"
         data = ["-D", str(self.folder / "data"), "-l", str(self.folder / "log")]
-        self._run("pg_ctl", *data, "-o", options, "-w", "-t", "300", "start")
+        command = ("pg_ctl", *data, "-o", options, "-w", "-t", "300", "start")
+        for _ in range(20):
+            with contextlib.suppress(subprocess.CalledProcessError):
+                self._run(*command)
+                return
+            time.sleep(0.5)  # the memory of killed processes is still being given back
+        self._run(*command)
 
     def kill(self) -> None:
         """SIGKILL for the postmaster and every process that it has started, and only for these."""
         lock = (self.folder / "data" / "postmaster.pid").read_text()
         postmaster = int(lock.split(maxsplit=1)[0])
         own = [postmaster]
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(postmaster, signal.SIGSTOP)  # it starts no others meanwhile
         for stat in glob.glob("/proc/[0-9]*/stat"):
             with contextlib.suppress(OSError):
                 fields = Path(stat).read_text().rpartition(")")[2].split()

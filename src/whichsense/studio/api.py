@@ -12,6 +12,7 @@ import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Request
 from pydantic import Field
 from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from whichsense import __version__
 from whichsense.errors import BadInput, WhichsenseError
@@ -297,26 +298,36 @@ def create_app(
     if pages is not None:
         app.include_router(pages)
     app.add_middleware(Guard, settings=settings, telemetry=Telemetry())
+    app.add_middleware(_RefusalLog)
     return app
 
 
+class _RefusalLog:
+    """Writes down what was refused to whom, by the routes or by the guard before them."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def watched(message: Message) -> None:
+            status = message.get("status", 0)
+            if message["type"] == "http.response.start" and status >= 400:
+                who = (scope.get("client") or ("",))[0]
+                sent = scope["method"], scope["path"]
+                _log.warning("refused %s %r from %s: %s", *sent, who, status)
+            await send(message)
+
+        await self._app(scope, receive, watched)
+
+
 async def _refused(request: Request, error: Exception) -> Response:
-    """Answer with the problem, and write down what was refused to whom."""
+    """Answer with the problem."""
     if isinstance(error, BadInput):  # our own words, which name no file here
         problem = Problem(
             422, "not-usable", str(error), "Correct it, and send it again."
         )
     else:
         problem = problems.problem_of(error)
-    who = request.client.host if request.client else ""
-    _log.warning(
-        "refused %s %s from %s: %s %s",
-        request.method,
-        request.url.path,
-        who,
-        problem.status,
-        problem.kind,
-    )
     return problem.response(request.url.path)
 
 
