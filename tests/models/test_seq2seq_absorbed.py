@@ -63,10 +63,7 @@ def masked_attention(
     mask = rows.mask()
     if mask is not None:
         scores = scores.masked_fill(~mask[:, None, None], float("-inf"))
-    dropped, span = (
-        Plan.of(style, float8=False).attention_dropped,
-        rows.aligned(64).longest,
-    )
+    dropped, span = (Plan.of(style).attention_dropped, rows.aligned(64).longest)
     shape = (rows.rows, style.heads, LENGTH, span)
     keep = keep_mask((rows.rows * style.heads * LENGTH, span), seed, dropped).view(
         shape
@@ -178,17 +175,16 @@ def test_the_network_takes_the_way_that_is_least_work(
         monkeypatch.setattr(f"whichsense.models.seq2seq.network.{name}", asked)
 
     ask("absorbed")
-    ask("keys_values")
     network = Network(tiny("bart")).train()
     memory, rows, layers = drawn(90, 32), RAGGED, network.layers().decoder
     assert network._reads(memory, rows, LENGTH, layers) == [memory, memory]
-    network.float8_enable()
-    for length, way in ((LENGTH, "absorbed"), (40, "keys_values")):
-        with pytest.raises(Asked, match=way):
-            network._reads(memory, rows, length, layers)
-    network.trials.reading_failures = ["softmax (0.5)"]  # kernels that err are not used
-    with pytest.raises(Asked, match="keys_values"):
+    monkeypatch.setattr(Network, "_uses_kernels", lambda *_: True)
+    with pytest.raises(Asked, match="absorbed"):
         network._reads(memory, rows, LENGTH, layers)
+    assert network._reads(memory, rows, 40, layers) == [memory, memory]  # no less work
+    network.trials.reading_failures = ["softmax (0.5)"]  # kernels that err are not used
+    assert network._reads(memory, rows, LENGTH, layers) == [memory, memory]
+    network.trials.reading_failures = None
     assert network.eval()._reads(memory, rows, LENGTH, layers) == [memory, memory]
 
 
@@ -207,7 +203,7 @@ class Faulty:
 
 
 def test_a_trial_finds_faults() -> None:
-    plan = Plan.of(layers_of("bart", 0.1)[0], float8=False)
+    plan = Plan.of(layers_of("bart", 0.1)[0])
     for way, wrong in ((fused_reference, []), (Faulty(), ["softmax (nan)"])):
         tried = fused_plan._Trial(
             (way, fused_reference), plan, torch.bfloat16, torch.device("cpu")

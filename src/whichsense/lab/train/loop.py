@@ -80,8 +80,6 @@ class Settings:
     accumulate: int = 1
     """Batches whose gradients make one step."""
     bf16: bool = False
-    float8: bool = False
-    """The encoder's matrix products in float8, where model and GPU can; less exact."""
     gradient_checkpointing: bool = False
     compile: bool = False
     seed: int = 0
@@ -195,7 +193,7 @@ def _checkpoint_activations(part: Any) -> None:
 
 
 def prepare_model(model: nn.Module, settings: Settings) -> None:
-    """Turn on gradient checkpointing, float8 products and compilation, in place, where the settings ask for them."""
+    """Turn on gradient checkpointing and compilation, in place, where the settings ask for them."""
     if settings.gradient_checkpointing:
         parts = _parts_with(model, "gradient_checkpointing_enable")
         if not parts:
@@ -204,14 +202,6 @@ def prepare_model(model: nn.Module, settings: Settings) -> None:
             )
         for part in parts:
             _checkpoint_activations(part)
-    if settings.float8:
-        parts = _parts_with(model, "float8_enable")
-        if not parts:
-            raise BadConfig(
-                "This model is not built for products in eight bits: leave train.float8 out."
-            )
-        for part in parts:
-            part.float8_enable()
     if settings.compile:
         # Sizes of another recipe in the same process would make this one's variable.
         torch.compiler.reset()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -16,12 +15,10 @@ from whichsense.models.seq2seq.fused_layers import (
     absorbs,
     fused_embedding,
     fused_encoder,
-    keys_values,
 )
 from whichsense.models.seq2seq.fused_plan import (
     KernelTrials,
     Plan,
-    check_float8,
     has_kernels,
     is_fusable,
 )
@@ -69,8 +66,6 @@ class Network(nn.Module):
         self._encoder_layer: Callable[..., Tensor] = encoder_layer
         self._saves_memory = False
         self._compiled = False
-        self._float8 = False
-        self._has_warned = False
         self.trials = KernelTrials()
         self.label_smoothing = 0.0
 
@@ -105,12 +100,6 @@ class Network(nn.Module):
         """
         self._compiled = True
         self._encoder_layer = torch.compile(encoder_layer, *arguments, **options)
-
-    def float8_enable(self) -> None:
-        """Train with the encoder's products in float8. Reject other families, and chips without float8."""
-        family = getattr(self, "family", None)
-        check_float8(family and family.encoder_style, self.model.device)
-        self._float8 = True
 
     def gradient_checkpointing_enable(self, **_: Any) -> None:
         """Store only the input of each encoder layer, and recompute the layer in the backward pass."""
@@ -178,22 +167,14 @@ class Network(nn.Module):
         style = self.family.encoder_style
         if not self.training or not is_fusable(style) or not self._uses_kernels(x):
             return None
-        plan = Plan.of(style, float8=self._float8)
-        if not x.is_cuda:
-            return plan
         if not has_kernels(x, style, longest):
-            if self._float8 and not self._has_warned:
-                self._has_warned = True
-                warnings.warn(
-                    "Passages as long as these are not computed in eight bits (train.float8).",
-                    stacklevel=2,
-                )
             return None
+        plan = Plan.of(style)
         inner = self.family.encoder_layers(self.model)[0].feed.up.weight.shape[0]
         return plan if self.trials.passes(plan, x, inner) else None
 
     def _uses_kernels(self, x: Tensor) -> bool:
-        return self._float8 or (self._compiled and x.is_cuda)
+        return self._compiled and x.is_cuda
 
     def logits(
         self,
@@ -231,7 +212,7 @@ class Network(nn.Module):
         questions: RaggedRows,
         length: int,
         layers: Sequence[DecoderWeights],
-    ) -> Sequence[Tensor | tuple[Tensor, Tensor] | Read]:
+    ) -> Sequence[Tensor | Read]:
         """How each decoder layer reads the memory: in training in the way that is least work."""
         style = self.family.decoder_style
         cross = [weights.cross for weights in layers]
@@ -239,9 +220,6 @@ class Network(nn.Module):
             is_less = absorbs(memory, questions.longest, length, style)
             if is_less and self.trials.reads_well(memory, style):
                 return absorbed(memory, questions, cross, length, style)
-            # On a GPU in float8 only after its kernels passed their trial.
-            if self._float8 and (self.trials.were_run or not memory.is_cuda):
-                return keys_values(memory, cross, style)
         return [memory] * len(layers)
 
     def forward(self, batch: Batch) -> Tensor:
