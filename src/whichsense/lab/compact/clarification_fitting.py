@@ -96,9 +96,7 @@ def lead_list(choice: Choice, question: ClarifiedQuestion) -> RankedList | None:
     """The leads of a question, the annotators' own with the value 1; None where it is not among them."""
     annotated = question.clarification.partition(":")[0].strip()
     candidates = lead_candidates(choice)
-    values = []
-    for lead in candidates:
-        values.append(float(lead.text.lower() == annotated.lower()))
+    values = [float(lead.text.lower() == annotated.lower()) for lead in candidates]
     if not any(values):
         return None
     return RankedList(list(candidates.values()), values)

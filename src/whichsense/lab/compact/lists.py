@@ -447,19 +447,18 @@ class ListBuilder:
     ) -> None:
         """Add a list: a question, its passages, and the spans of answers in each."""
         # A passage gets a row when a list first holds it.
-        rows = []
-        for passage in passages:
-            rows.append(self._rows.setdefault(passage, len(self._rows)))
+        rows = [self._rows.setdefault(passage, len(self._rows)) for passage in passages]
         self._questions.append(replace(question, passages=()))
         self._slots.append(rows)
         self._spans += spans
 
     def build(self) -> Pack:
-        questions = []
         titles = []
         texts = []
-        for question in self._questions:
-            questions.append(self._tokenizer.ids(question.text, LONGEST_QUESTION))
+        questions = [
+            self._tokenizer.ids(question.text, LONGEST_QUESTION)
+            for question in self._questions
+        ]
         for passage in self._rows:
             title, text = self._tokenize(passage)
             titles.append(title)

@@ -158,11 +158,11 @@ def shorten(sentence: str, rng: random.Random) -> str | None:
     """
     places = []
     for pattern in (_BRACKETS, _RELATIVE, _APPOSITION, _ADJUNCT):
-        for match in pattern.finditer(sentence):
-            # The comma before and after an apposition become none.
-            places.append(
-                (match.start(), match.end(), " " if pattern is _APPOSITION else "")
-            )
+        # The comma before and after an apposition become none.
+        places.extend(
+            (match.start(), match.end(), " " if pattern is _APPOSITION else "")
+            for match in pattern.finditer(sentence)
+        )
     if not places:
         return None
     start, end, joint = rng.choice(places)
@@ -395,11 +395,12 @@ def _other_name(sentence: str, passage: str, rng: random.Random) -> str | None:
     match = _pick(_NAME, sentence, rng)
     if match is None:
         return None
-    others = []
-    for name in _others(_NAME, passage, sentence):
-        # A part of the same name, or a name that the sentence's is part of, may still be true.
-        if not set(name.split()) & set(sentence.split()):
-            others.append(name)
+    # A part of the same name, or a name that the sentence's is part of, may still be true.
+    others = [
+        name
+        for name in _others(_NAME, passage, sentence)
+        if not set(name.split()) & set(sentence.split())
+    ]
     if not others:
         return None
     return _replace(sentence, match, rng.choice(others))

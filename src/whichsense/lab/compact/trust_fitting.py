@@ -86,9 +86,10 @@ class TrustData:
         places = scene.apart[:_JUDGED]
         if not places:
             return
-        targets = []
-        for candidate in candidates_of(scene, places):
-            targets.append(locate(scene, candidate, told=True))
+        targets = [
+            locate(scene, candidate, told=True)
+            for candidate in candidates_of(scene, places)
+        ]
         (asked,) = Panel.of(scene, targets).ask([scene.evidence.question])
         labels = []
         rows = []
@@ -104,9 +105,9 @@ class TrustData:
         by_answer: defaultdict[str, list[MarkedRewrite]] = defaultdict(list)
         for one in marked:
             by_answer[one.answer].append(one)
-        targets = []
-        for answer in by_answer:
-            targets.append(locate(scene, Candidate(answer, 1.0), told=True))
+        targets = [
+            locate(scene, Candidate(answer, 1.0), told=True) for answer in by_answer
+        ]
         supports = [support(scene, target, policy=FOR_PEOPLE) for target in targets]
         question = scene.evidence.question
         texts = [one.rewrite for own in by_answer.values() for one in own]

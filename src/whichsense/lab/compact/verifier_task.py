@@ -484,8 +484,9 @@ def _collect_texts(
                 judged.append((text, False))
             else:
                 fluent.append(text)
-    for line in topics.judged:
-        judged.append((FluentText(line.rewrite, line.question), line.fluent))
+    judged.extend(
+        (FluentText(line.rewrite, line.question), line.fluent) for line in topics.judged
+    )
     return fluent, judged
 
 

@@ -136,10 +136,11 @@ def references(question: str) -> tuple[tuple[str, ...], ...]:
     >>> references("Who was king?|Who was the ruler?")
     (('who', 'was', 'king'), ('who', 'was', 'ruler'))
     """
-    wordings = []
-    for part in question.split("|"):
-        if wording := part.strip():
-            wordings.append(tokenize_question(wording))
+    wordings = [
+        tokenize_question(wording)
+        for part in question.split("|")
+        if (wording := part.strip())
+    ]
     # An empty gold question counts as one wording without words.
     return tuple(wordings) or ((),)
 

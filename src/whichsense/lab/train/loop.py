@@ -176,10 +176,9 @@ def build_optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimiz
 
 def _matching_prefixes(name: str, settings: Settings) -> list[str]:
     """The prefixes with a learning rate of their own that a parameter's name begins with."""
-    prefixes = []
-    for prefix in settings.learning_rates:
-        if fnmatchcase(name, f"{prefix}*"):
-            prefixes.append(prefix)
+    prefixes = [
+        prefix for prefix in settings.learning_rates if fnmatchcase(name, f"{prefix}*")
+    ]
     return prefixes
 
 
@@ -564,8 +563,7 @@ class Logs:
         self._start = time.monotonic()
         if len(valid) < len(rows) or not self._path.exists():
             lines = [",".join(_COLUMNS)]
-            for row in valid:
-                lines.append(",".join(row[column] for column in _COLUMNS))
+            lines.extend(",".join(row[column] for column in _COLUMNS) for row in valid)
             write_atomically(self._path, "\n".join(lines) + "\n")
         self._board = _open_tensorboard(folder / _TENSORBOARD, step)
 
@@ -592,10 +590,12 @@ def _read_rows(path: Path) -> list[dict[str, str]]:
         return []
     rows = []
     with open(path, newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            # A kill in mid-write leaves half a line: it is not a row.
-            if all(row.get(column) for column in _COLUMNS):
-                rows.append(row)
+        # A kill in mid-write leaves half a line: it is not a row.
+        rows.extend(
+            row
+            for row in csv.DictReader(file)
+            if all(row.get(column) for column in _COLUMNS)
+        )
     return rows
 
 

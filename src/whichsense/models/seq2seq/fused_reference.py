@@ -34,8 +34,9 @@ class _Cast(torch.autograd.Function):
                 wanted.append((gradient.contiguous(), dtype))
         copies = iter(_copy(wanted))
         results: list[Tensor | None] = [None]  # of dtype
-        for gradient in gradients:
-            results.append(None if gradient is None else next(copies))
+        results.extend(
+            None if gradient is None else next(copies) for gradient in gradients
+        )
         return tuple(results)
 
 

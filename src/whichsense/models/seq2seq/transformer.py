@@ -278,9 +278,10 @@ class Bart:
         )  # fmt: skip
 
     def encoder_layers(self, model: Any) -> list[EncoderWeights]:
-        stack = []
-        for layer in model.model.encoder.layers:
-            stack.append(EncoderWeights(self._attention(layer), self._feed(layer)))
+        stack = [
+            EncoderWeights(self._attention(layer), self._feed(layer))
+            for layer in model.model.encoder.layers
+        ]
         return stack
 
     def decoder_layers(self, model: Any) -> list[DecoderWeights]:
@@ -392,9 +393,10 @@ class T5:
         self.output_scale = config.d_model**-0.5 if scaled else 1.0
 
     def encoder_layers(self, model: Any) -> list[EncoderWeights]:
-        stack = []
-        for block in model.encoder.block:
-            stack.append(EncoderWeights(self._attention(block), self._feed(block)))
+        stack = [
+            EncoderWeights(self._attention(block), self._feed(block))
+            for block in model.encoder.block
+        ]
         return stack
 
     def decoder_layers(self, model: Any) -> list[DecoderWeights]:
