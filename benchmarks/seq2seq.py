@@ -26,6 +26,7 @@ import transformers
 from torch import Tensor
 from transformers.modeling_outputs import BaseModelOutput
 
+from whichsense.lab.fused.fused_network import FusedNetwork
 from whichsense.lab.provenance import provenance
 from whichsense.lab.train.loop import to_device
 from whichsense.models.bases import quietly
@@ -119,7 +120,7 @@ def padded(
 
 def _network(made: Any, precision: str, device: str) -> Network:
     """As one trains in that precision: bf16 with our kernels, or as PyTorch's autocast has it."""
-    network = Network(made).train()
+    network = FusedNetwork(made).train()
     if precision == "bf16" and device == "cuda":
         network.compile()
     return network

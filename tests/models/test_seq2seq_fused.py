@@ -15,11 +15,11 @@ pytest.importorskip("transformers")
 from seq2seq_models import batch, sequences, tiny
 from torch import Tensor
 
-from whichsense.models.seq2seq import fused_plan, fused_reference
-from whichsense.models.seq2seq.fused_layers import fused_embedding, fused_layer
-from whichsense.models.seq2seq.fused_plan import Plan
-from whichsense.models.seq2seq.fused_reference import keep_mask, thinned
-from whichsense.models.seq2seq.network import Network
+from whichsense.lab.fused import fused_plan, fused_reference
+from whichsense.lab.fused.fused_layers import fused_embedding, fused_layer
+from whichsense.lab.fused.fused_network import FusedNetwork
+from whichsense.lab.fused.fused_plan import Plan
+from whichsense.lab.fused.fused_reference import keep_mask, thinned
 from whichsense.models.seq2seq.ragged import Linear, RaggedRows
 from whichsense.models.seq2seq.transformer import apply, encoder_layer, normalised
 
@@ -34,7 +34,7 @@ def drawn(*shape: int, seed: int = 1) -> Tensor:
 
 def layer_of(dropout: float = 0.0) -> tuple[Any, Any, list[Tensor]]:
     """Style, weights, and the weights' tensors one by one."""
-    network = Network(tiny("bart", dropout))
+    network = FusedNetwork(tiny("bart", dropout))
     weights = network.layers().encoder[0]
     joined = Linear(
         *(tensor.detach().requires_grad_() for tensor in weights.attention.joined)
@@ -119,7 +119,7 @@ def test_gradients_are_those_of_the_plain_layer(dropout: float) -> None:
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_embedding_is_that_of_the_plain_network(dropout: float) -> None:
-    network = Network(tiny("bart", dropout)).train()
+    network = FusedNetwork(tiny("bart", dropout)).train()
     tables = network.family.encoder_embedding(network.model)
     assert tables.scale == pytest.approx(32**0.5)  # not one, so that it shows
     ids, plan = (
@@ -174,7 +174,7 @@ def test_dropout_takes_its_share_and_no_pattern() -> None:
     )
 
 
-def gradients(network: Network, made: Any) -> tuple[float, dict[str, Tensor]]:
+def gradients(network: FusedNetwork, made: Any) -> tuple[float, dict[str, Tensor]]:
     network.zero_grad()
     torch.manual_seed(5)
     loss = network(made)
@@ -189,15 +189,15 @@ def gradients(network: Network, made: Any) -> tuple[float, dict[str, Tensor]]:
 def test_a_fused_network_learns_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = torch.randint(4, 60, (3, 6), generator=torch.Generator().manual_seed(1))
     made = batch(sequences(LENGTHS), labels)
-    network = Network(tiny("bart")).train()
+    network = FusedNetwork(tiny("bart")).train()
     loss, plain = gradients(network, made)
     asked = []
 
-    def planned(self: Network, x: Tensor, longest: int) -> Plan:
+    def planned(self: FusedNetwork, x: Tensor, longest: int) -> Plan:
         asked.append(longest)
         return Plan.of(self.family.encoder_style)
 
-    monkeypatch.setattr(Network, "_plan", planned)
+    monkeypatch.setattr(FusedNetwork, "_plan", planned)
     own_loss, own = gradients(network, made)
     assert asked == [17] and own_loss == pytest.approx(loss, abs=1e-5)
     assert own.keys() == plain.keys()
@@ -234,10 +234,10 @@ def test_a_trial_finds_faults() -> None:
 def test_faulty_kernels_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(
-        "whichsense.models.seq2seq.fused_plan.failures",
+        "whichsense.lab.fused.fused_plan.failures",
         lambda *_: asked.append(1) or ["GELU (0.87)"],
     )
-    style = Network(tiny("bart")).family.encoder_style
+    style = FusedNetwork(tiny("bart")).family.encoder_style
     x = torch.zeros(3, 32)
     trials = fused_plan.KernelTrials()
     # PyTorch's own layers are used instead.
@@ -248,7 +248,7 @@ def test_faulty_kernels_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
 
 KERNELS = """
 import torch
-from whichsense.models.seq2seq import fused_launch_kernels as ours, fused_reference as theirs
+from whichsense.lab.fused import fused_launch_kernels as ours, fused_reference as theirs
 from whichsense.models.seq2seq.ragged import RaggedRows
 device, dtype, near = ("cuda", torch.bfloat16, 1e-2) if torch.cuda.is_available() else ("cpu", torch.float32, 1e-4)
 torch.manual_seed(0)

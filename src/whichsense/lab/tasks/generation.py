@@ -17,6 +17,7 @@ from torch import Tensor
 
 from whichsense.errors import BadInput, require
 from whichsense.lab.datasets import Question
+from whichsense.lab.fused.fused_network import FusedNetwork
 from whichsense.lab.metrics.ambignq import (
     Annotation,
     Prediction,
@@ -98,7 +99,8 @@ class Generation(Task[Network, Batch], Generic[Example]):
         return generator.load_codec(located(self.model.base), self.form)
 
     def build(self) -> Network:
-        network = network_of(generator.load_model(located(self.model.base), self.codec))
+        model = generator.load_model(located(self.model.base), self.codec)
+        network = network_of(model, FusedNetwork)
         network.label_smoothing = self.model.label_smoothing
         return network
 

@@ -127,7 +127,7 @@ def draw_pairs(
 ) -> tuple[list[Passage], list[Passage]]:
     """For each question one passage that answers it, and `hard` that do not, with repetition."""
     positives = []
-    negatives = []
+    negatives: list[Passage] = []
     for one in lists:
         rng = one.rng(seed)
         positives.append(rng.choice(one.good))

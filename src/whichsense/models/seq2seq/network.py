@@ -10,19 +10,6 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import DynamicCache
 
-from whichsense.models.seq2seq.fused_layers import (
-    absorbed,
-    absorbs,
-    fused_embedding,
-    fused_encoder,
-)
-from whichsense.models.seq2seq.fused_plan import (
-    KernelTrials,
-    Plan,
-    has_kernels,
-    is_fusable,
-)
-from whichsense.models.seq2seq.fused_reference import cast_together
 from whichsense.models.seq2seq.ragged import (
     Batch,
     DecoderWeights,
@@ -36,7 +23,6 @@ from whichsense.models.seq2seq.ragged import (
     shift_labels,
 )
 from whichsense.models.seq2seq.transformer import (
-    Bart,
     Read,
     decoder_layer,
     decoder_step,
@@ -65,8 +51,6 @@ class Network(nn.Module):
         self.family = family_of(model)
         self._encoder_layer: Callable[..., Tensor] = encoder_layer
         self._saves_memory = False
-        self._compiled = False
-        self.trials = KernelTrials()
         self.label_smoothing = 0.0
 
     @property
@@ -94,11 +78,7 @@ class Network(nn.Module):
         return dtype
 
     def compile(self, *arguments: Any, **options: Any) -> None:
-        """Compile one encoder layer for all: they take nearly all the time of training.
-
-        On a GPU, Triton kernels compute BART's layers over passages instead.
-        """
-        self._compiled = True
+        """Compile one encoder layer for all: they take nearly all the time of training."""
         self._encoder_layer = torch.compile(encoder_layer, *arguments, **options)
 
     def gradient_checkpointing_enable(self, **_: Any) -> None:
@@ -123,58 +103,19 @@ class Network(nn.Module):
         """Encode each passage by itself, all in one call: (tokens, size)."""
         dtype = self.dtype
         with torch.autocast(ids.device.type, enabled=False):
-            style = self.family.encoder_style
-            size = style.heads * style.width
-            like = torch.empty((0, size), dtype=dtype, device=ids.device)
-            plan = self._plan(like, passages.longest)
-            if plan is not None and isinstance(self.family, Bart):
-                tables = self.family.encoder_embedding(self.model)
-                first = fused_embedding(ids, passages.position, tables, plan, dtype)
-                # Collected here, while the GPU is busy with the embedding.
-                stack = self.family.encoder_layers(self.model)
-                return fused_encoder(
-                    first, stack, passages, plan, saves_memory=self._saves_memory
-                )
-            return self._encode(ids, passages, layers, dtype)
-
-    def _encode(
-        self,
-        ids: Tensor,
-        passages: RaggedRows,
-        layers: LayerWeights | None,
-        dtype: torch.dtype,
-    ) -> Tensor:
-        """The same without fused kernels."""
-        family = self.family
-        style = family.encoder_style
-        x = family.embedded(self.model, "encoder", ids, passages.position, dtype)
-        stack = layers.encoder if layers else family.encoder_layers(self.model)
-        bias = family.encoder_bias(self.model, passages.longest, dtype)
-        for weights in stack:
-            noise = encoder_noise(x, weights, style) if self.training else None
-            inputs = (x, weights, passages, bias, noise, style, self.training)
-            if self._saves_memory and self.training:
-                x = checkpoint(self._encoder_layer, *inputs, use_reentrant=False)
-            else:
-                x = self._encoder_layer(*inputs)
-        return family.encoded(self.model, x)
-
-    def _plan(self, x: Tensor, longest: int) -> Plan | None:
-        """The plan of a training step in fused kernels; None if the step does not use them.
-
-        `x` is like the input of the layers.
-        """
-        style = self.family.encoder_style
-        if not self.training or not is_fusable(style) or not self._uses_kernels(x):
-            return None
-        if not has_kernels(x, style, longest):
-            return None
-        plan = Plan.of(style)
-        inner = self.family.encoder_layers(self.model)[0].feed.up.weight.shape[0]
-        return plan if self.trials.passes(plan, x, inner) else None
-
-    def _uses_kernels(self, x: Tensor) -> bool:
-        return self._compiled and x.is_cuda
+            family = self.family
+            style = family.encoder_style
+            x = family.embedded(self.model, "encoder", ids, passages.position, dtype)
+            stack = layers.encoder if layers else family.encoder_layers(self.model)
+            bias = family.encoder_bias(self.model, passages.longest, dtype)
+            for weights in stack:
+                noise = encoder_noise(x, weights, style) if self.training else None
+                inputs = (x, weights, passages, bias, noise, style, self.training)
+                if self._saves_memory and self.training:
+                    x = checkpoint(self._encoder_layer, *inputs, use_reentrant=False)
+                else:
+                    x = self._encoder_layer(*inputs)
+            return family.encoded(self.model, x)
 
     def logits(
         self,
@@ -204,7 +145,7 @@ class Network(nn.Module):
         stack = self.family.decoder_layers(self.model)
         if self.model.dtype == dtype:
             return stack
-        return cast_together(stack, dtype)
+        return [cast_weights(weights, dtype) for weights in stack]
 
     def _reads(
         self,
@@ -213,13 +154,7 @@ class Network(nn.Module):
         length: int,
         layers: Sequence[DecoderWeights],
     ) -> Sequence[Tensor | Read]:
-        """How each decoder layer reads the memory: in training in the way that is least work."""
-        style = self.family.decoder_style
-        cross = [weights.cross for weights in layers]
-        if self.training and self._uses_kernels(memory):
-            is_less = absorbs(memory, questions.longest, length, style)
-            if is_less and self.trials.reads_well(memory, style):
-                return absorbed(memory, questions, cross, length, style)
+        """How each decoder layer reads the memory."""
         return [memory] * len(layers)
 
     def forward(self, batch: Batch) -> Tensor:
@@ -481,6 +416,6 @@ def _is_causal(model: Any) -> bool:
     return not getattr(model.config, "is_encoder_decoder", False)
 
 
-def network_of(model: Any) -> Network:
-    """The network over a checkpoint's model, by its kind."""
-    return CausalNetwork(model) if _is_causal(model) else Network(model)
+def network_of(model: Any, kind: type[Network] = Network) -> Network:
+    """Build the network over a checkpoint's model: of this kind, if it has an encoder."""
+    return CausalNetwork(model) if _is_causal(model) else kind(model)

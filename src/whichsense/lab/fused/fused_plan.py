@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from whichsense.models.seq2seq import fused_reference
-from whichsense.models.seq2seq.fused_reference import RowsOfSoftmax
+from whichsense.lab.fused import fused_reference
+from whichsense.lab.fused.fused_reference import RowsOfSoftmax
 from whichsense.models.seq2seq.ragged import RaggedRows, Style
 
 # How a fused network computes: its constants, and the products whose result is wider than what they multiply.
@@ -25,7 +25,7 @@ def kernels(x: Tensor) -> Any:
     """The module of kernels for a tensor: Triton's on a GPU, PyTorch's elsewhere."""
     if not x.is_cuda:
         return fused_reference
-    from whichsense.models.seq2seq import fused_launch_kernels
+    from whichsense.lab.fused import fused_launch_kernels
 
     return fused_launch_kernels
 
@@ -95,7 +95,7 @@ def failures(
     size: int, inner: int, plan: Plan, dtype: torch.dtype, device: torch.device
 ) -> list[str]:
     """The kernels whose results differ from PyTorch's, with the relative error."""
-    from whichsense.models.seq2seq import fused_launch_kernels
+    from whichsense.lab.fused import fused_launch_kernels
 
     trial = _Trial((fused_launch_kernels, fused_reference), plan, dtype, device)
     trial.embedding(size)
@@ -107,7 +107,7 @@ def failures(
 
 def reading_failures(plan: Plan, dtype: torch.dtype, device: torch.device) -> list[str]:
     """The same for the kernels of absorbed attention."""
-    from whichsense.models.seq2seq import fused_launch_kernels
+    from whichsense.lab.fused import fused_launch_kernels
 
     trial = _Trial((fused_launch_kernels, fused_reference), plan, dtype, device)
     trial.softmax()

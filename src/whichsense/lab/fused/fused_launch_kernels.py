@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from whichsense.models.seq2seq import fused_kernels
+from whichsense.lab.fused import fused_kernels
 from whichsense.models.seq2seq.ragged import RaggedRows
 
 _LOG2E = math.log2(math.e)

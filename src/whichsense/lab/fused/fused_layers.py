@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from whichsense.models.seq2seq.fused_plan import Plan, kernels, weight_gradient
-from whichsense.models.seq2seq.fused_reference import RowsOfSoftmax
+from whichsense.lab.fused.fused_plan import Plan, kernels, weight_gradient
+from whichsense.lab.fused.fused_reference import RowsOfSoftmax
 from whichsense.models.seq2seq.ragged import (
     CrossAttention,
     Embedding,
