@@ -491,8 +491,7 @@ class AskerTask(BaseWriterTask):
     def ways(self) -> list[str]:
         """The ways of asking that are learnt."""
         shares = self.options.draw.ways
-        ways = [way for way in self.examples.by_way if shares.get(way, 0.0) > 0]
-        return ways
+        return [way for way in self.examples.by_way if shares.get(way, 0.0) > 0]
 
     def batches(self, epoch: int, seed: int) -> Any:
         # As many batches as would hold every span once.

@@ -249,11 +249,10 @@ def merge_lists(groups: Sequence[ListGroup]) -> Pack:
     merged = groups[0].lists
     for group in groups[1:]:
         # Synthetic questions refer to rows of the datasets' passages.
-        merged = (
-            merged.extended_with(group.lists)
-            if group.same_passages
-            else Pack.concatenate([merged, group.lists])
-        )
+        if group.same_passages:
+            merged = merged.extended_with(group.lists)
+        else:
+            merged = Pack.concatenate([merged, group.lists])
     return merged
 
 

@@ -57,10 +57,9 @@ def calibrate(net: CompactNet, pairs: PairTensors) -> None:
         layer.calibrate(inputs[0])
 
     # A hook sees the inputs of its layer in a normal forward pass.
-    hooks = [
-        layer.register_forward_pre_hook(calibrate_layer)
-        for layer in _quantized_layers(net)
-    ]
+    hooks = []
+    for layer in _quantized_layers(net):
+        hooks.append(layer.register_forward_pre_hook(calibrate_layer))
     # Dropout would change the range of activations.
     net.eval()
     with torch.no_grad():
@@ -106,11 +105,10 @@ class Start:
     @property
     def encoder(self) -> dict[str, Tensor]:
         """The weights of the encoder and its heads."""
-        weights = {
-            name: value
-            for name, value in self.state.items()
-            if not name.startswith(_NOT_ENCODER)
-        }
+        weights = {}
+        for name, value in self.state.items():
+            if not name.startswith(_NOT_ENCODER):
+                weights[name] = value
         return weights
 
     @property
@@ -128,13 +126,12 @@ class Start:
         expected = net.state_dict()
         weights = self.encoder
         # Every misfit is collected, so that the error names the same one each time.
-        misfits = [
-            name
-            for name in {*expected, *weights}
-            if name not in expected
-            or name not in weights
-            or expected[name].shape != weights[name].shape
-        ]
+        misfits = []
+        for name in {*expected, *weights}:
+            if name not in expected or name not in weights:
+                misfits.append(name)
+            elif expected[name].shape != weights[name].shape:
+                misfits.append(name)
         if misfits:
             raise BadInput(
                 f"'{self.folder}' holds no compact model of this shape: '{min(misfits)}' does not fit."
@@ -335,5 +332,8 @@ def longest_prefix(source: str, keys: Iterable[str]) -> str:
     ('situatedqa', 'mine')
     """
     name = Path(source).name
-    fits = [key for key in keys if source.startswith(key) or name.startswith(key)]
+    fits = []
+    for key in keys:
+        if source.startswith(key) or name.startswith(key):
+            fits.append(key)
     return max(fits, key=len, default=source)

@@ -447,18 +447,19 @@ class ListBuilder:
     ) -> None:
         """Add a list: a question, its passages, and the spans of answers in each."""
         # A passage gets a row when a list first holds it.
-        rows = [self._rows.setdefault(passage, len(self._rows)) for passage in passages]
+        rows = []
+        for passage in passages:
+            rows.append(self._rows.setdefault(passage, len(self._rows)))
         self._questions.append(replace(question, passages=()))
         self._slots.append(rows)
         self._spans += spans
 
     def build(self) -> Pack:
+        questions = []
         titles = []
         texts = []
-        questions = [
-            self._tokenizer.ids(question.text, LONGEST_QUESTION)
-            for question in self._questions
-        ]
+        for question in self._questions:
+            questions.append(self._tokenizer.ids(question.text, LONGEST_QUESTION))
         for passage in self._rows:
             title, text = self._tokenize(passage)
             titles.append(title)

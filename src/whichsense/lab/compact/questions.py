@@ -393,12 +393,11 @@ def dev_questions(data: DataConfig) -> list[TrainingQuestion]:
 
 def held_out_questions(data: DataConfig) -> list[Question]:
     """Those of `train` that nothing was learnt from: the scorer is fitted on them."""
-    held_out = [
+    return [
         question
         for question in data.read(data.train)
         if is_held_out(question.id, data.held)
     ]
-    return held_out
 
 
 def labelled_questions(data: DataConfig) -> list[Question]:

@@ -138,7 +138,9 @@ class _Standardized:
 
 def _standardize(rows: Sequence[_FeatureRow]) -> _Standardized:
     names = tuple(rows[0])
-    table = [[row[name] for name in names] for row in rows]
+    table = []
+    for row in rows:
+        table.append([row[name] for name in names])
     values = np.array(table, dtype=np.float32)
     mean = values.mean(axis=0)
     spread = values.std(axis=0)
@@ -417,9 +419,9 @@ def fit_nets(read: Sequence[ReadQuestion], probes: AmbiguityProbes) -> Scorer:
     scored_large = [one for one in scored if one.read.kind is CorpusKind.LARGE]
     in_small, scored_small = _fit_answers(small, sample_weight=_SAMPLE_WEIGHT)
     # No net has seen these: the answers were taken out.
-    scored_emptied = [
-        _ScoredQuestion(one, in_small.probabilities(one.rows)) for one in emptied
-    ]
+    scored_emptied = []
+    for one in emptied:
+        scored_emptied.append(_ScoredQuestion(one, in_small.probabilities(one.rows)))
 
     # Whether an answer exists is learnt from emptied corpora, too; the other nets from real ones alone.
     with_answers = [*scored_large, *scored_small]
@@ -721,10 +723,9 @@ def without_answers(scene: Scene, question: Question) -> Scene:
 def _context(scene: Scene) -> SceneView:
     """What features are computed from. Encoder states, 25 MB a question, are dropped."""
     nothing = np.zeros(0, np.float32)
-    read = [
-        replace(passage, states=nothing, span=nothing)
-        for passage in scene.evidence.read
-    ]
+    read = []
+    for passage in scene.evidence.read:
+        read.append(replace(passage, states=nothing, span=nothing))
     evidence = replace(scene.evidence, read=tuple(read))
     return replace(scene.context, evidence=evidence)
 
@@ -786,9 +787,8 @@ def scorer_questions(
     for kind, sources in by_kind.items():
         questions = []
         for source in sources:
-            questions.extend(
-                ScorerQuestion(kind, source, question) for question in source.questions
-            )
+            for question in source.questions:
+                questions.append(ScorerQuestion(kind, source, question))
         # Every so many-th, so that all corpora of a kind take part.
         step = max(1, round(len(questions) / enough))
         yield from questions[::step]

@@ -23,7 +23,7 @@ _NOUN_SUBJECT = re.compile(
     re.I,
 )
 _HELPER = re.compile(rf"^(?P<wh>{_WH}[\w' -]*?) (?:{_HELPERS}) (?P<rest>.+)$", re.I)
-_PREPOSITIONS = "in on at for from by to with of".split()
+_PREPOSITIONS = ("in", "on", "at", "for", "from", "by", "to", "with", "of")
 
 
 def state(question: str, answer: str) -> str:
@@ -71,29 +71,56 @@ def _capitalize(text: str) -> str:
 # Changes of a sentence that keep it true: parts left out, an order changed, words of the same
 # meaning.
 
-
-def _pairs(text: str) -> tuple[tuple[str, ...], ...]:
-    """
-    >>> _pairs("film/movie, died/passed away")
-    (('film', 'movie'), ('died', 'passed away'))
-    """
-    return tuple(tuple(entry.strip().split("/")) for entry in text.split(","))
-
-
 # Each entry: two ways to say the same in nearly all sentences.
-_SAME = _pairs("""
-began/started, film/movie, died/passed away, located in/situated in,
-purchased/bought, approximately/about, received/got, founded/established,
-children/kids, however/though, several/a number of, created/made, near/close to,
-large/big, ended/finished, constructed/built, wrote/was the author of,
-also known as/also called, resides/lives, United States/US, United Kingdom/UK,
-because/since, initially/at first, attempted/tried, employed/hired, commenced/began,
-prior to/before, throughout/all through, roughly/about, author/writer,
-physician/doctor, nation/country, war between/conflict between, largest/biggest,
-was killed/lost his life, married/wed, assisted/helped, required/needed,
-obtained/got, concluded/ended, attended/went to, remained/stayed, depicts/shows,
-portrayed/played, released/brought out, numerous/many, primarily/mainly
-""")
+_SAME = (
+    ("began", "started"),
+    ("film", "movie"),
+    ("died", "passed away"),
+    ("located in", "situated in"),
+    ("purchased", "bought"),
+    ("approximately", "about"),
+    ("received", "got"),
+    ("founded", "established"),
+    ("children", "kids"),
+    ("however", "though"),
+    ("several", "a number of"),
+    ("created", "made"),
+    ("near", "close to"),
+    ("large", "big"),
+    ("ended", "finished"),
+    ("constructed", "built"),
+    ("wrote", "was the author of"),
+    ("also known as", "also called"),
+    ("resides", "lives"),
+    ("United States", "US"),
+    ("United Kingdom", "UK"),
+    ("because", "since"),
+    ("initially", "at first"),
+    ("attempted", "tried"),
+    ("employed", "hired"),
+    ("commenced", "began"),
+    ("prior to", "before"),
+    ("throughout", "all through"),
+    ("roughly", "about"),
+    ("author", "writer"),
+    ("physician", "doctor"),
+    ("nation", "country"),
+    ("war between", "conflict between"),
+    ("largest", "biggest"),
+    ("was killed", "lost his life"),
+    ("married", "wed"),
+    ("assisted", "helped"),
+    ("required", "needed"),
+    ("obtained", "got"),
+    ("concluded", "ended"),
+    ("attended", "went to"),
+    ("remained", "stayed"),
+    ("depicts", "shows"),
+    ("portrayed", "played"),
+    ("released", "brought out"),
+    ("numerous", "many"),
+    ("primarily", "mainly"),
+)
 _BRACKETS = re.compile(r"\s*\([^()]*\)")
 _LEADING = re.compile(
     r"^((?:In|On|At|After|During|Since|By|For|Between|From|Until|Before|As of) [^,]{3,60}), (\w.*)\.$"
@@ -112,12 +139,12 @@ _ADVERB = re.compile(
     r"\s(?:also|later|then|eventually|subsequently|initially|originally|mainly|mostly|usually|often|officially|"
     r"successfully|soon|primarily|finally|currently|quickly|largely|generally|typically|famously|briefly)(?=\s)"
 )
-_MONTHS = (
-    "January February March April May June July August September October November December"
-).split()
-_MONTH = "|".join(_MONTHS)
-_DAY_FIRST = re.compile(rf"\b(\d{{1,2}}) ({_MONTH}) (\d{{4}})\b")
-_MONTH_FIRST = re.compile(rf"\b({_MONTH}) (\d{{1,2}}), (\d{{4}})\b")
+_DAY_FIRST = re.compile(
+    r"\b(\d{1,2}) (January|February|March|April|May|June|July|August|September|October|November|December) (\d{4})\b"
+)
+_MONTH_FIRST = re.compile(
+    r"\b(January|February|March|April|May|June|July|August|September|October|November|December) (\d{1,2}), (\d{4})\b"
+)
 _PRONOUN = re.compile(
     r"^(?:He|She|It|They) (?=was|is|has|had|were|are|[a-z]+(?:ed|s) )"
 )
@@ -131,11 +158,11 @@ def shorten(sentence: str, rng: random.Random) -> str | None:
     """
     places = []
     for pattern in (_BRACKETS, _RELATIVE, _APPOSITION, _ADJUNCT):
-        # The comma before and after an apposition become none.
-        places.extend(
-            (match.start(), match.end(), " " if pattern is _APPOSITION else "")
-            for match in pattern.finditer(sentence)
-        )
+        for match in pattern.finditer(sentence):
+            # The comma before and after an apposition become none.
+            places.append(
+                (match.start(), match.end(), " " if pattern is _APPOSITION else "")
+            )
     if not places:
         return None
     start, end, joint = rng.choice(places)
@@ -195,7 +222,19 @@ def join_sentences(first: str, second: str, rng: random.Random) -> str:
     begin = first.rstrip(".")
     # A name keeps its capital.
     word = second.split(maxsplit=1)[0]
-    if word in "He She It They The In A An This His Her".split():
+    if word in (
+        "He",
+        "She",
+        "It",
+        "They",
+        "The",
+        "In",
+        "A",
+        "An",
+        "This",
+        "His",
+        "Her",
+    ):
         second = second[0].lower() + second[1:]
     return f"{begin}{', and' if kind == 1 else ', while'} {second}"
 
@@ -208,6 +247,9 @@ _NUMBER = re.compile(r"\b\d+(?:[.,]\d+)*\b")
 _NUMBER_WORDS = (
     "two three four five six seven eight nine ten twelve twenty thirty".split()
 )
+_MONTHS = (
+    "January February March April May June July August September October November December"
+).split()
 # A run of capitalized words that does not begin a sentence.
 _NAME = re.compile(
     r"(?<=[a-z,;)] )(?:[A-Z][\w'’.-]*[\w](?: (?:of|the|de|and) (?=[A-Z])| (?=[A-Z]))?)+"
@@ -218,19 +260,66 @@ _NEGATABLE = re.compile(
 _DENIED = re.compile(
     r"\b(was|is|were|are|had|has|have|can|could|will|would|did|does) not\b"
 )
-_OPPOSITES = _pairs("""
-first/last, before/after, north/south, northern/southern, east/west, eastern/western,
-won/lost, increased/decreased, larger/smaller, largest/smallest, highest/lowest,
-older/younger, oldest/youngest, father/mother, son/daughter, brother/sister,
-husband/wife, began/ended, started/finished, more/fewer, most/least, many/few,
-early/late, earlier/later, bought/sold, born/buried, opened/closed, male/female,
-men/women, king/queen, actor/director, written by/directed by, wrote/published,
-directed/produced, album/single, film/novel, all/some, always/rarely, often/never,
-above/below, left/joined, defeated/lost to, success/failure, positive/negative,
-rejected/accepted, winner/runner-up, president/vice president, city/village,
-river/lake, same/opposite, long/short, high/low, old/new, minor/major,
-public/private, until/since, over/under, with/without
-""")
+_OPPOSITES = (
+    ("first", "last"),
+    ("before", "after"),
+    ("north", "south"),
+    ("northern", "southern"),
+    ("east", "west"),
+    ("eastern", "western"),
+    ("won", "lost"),
+    ("increased", "decreased"),
+    ("larger", "smaller"),
+    ("largest", "smallest"),
+    ("highest", "lowest"),
+    ("older", "younger"),
+    ("oldest", "youngest"),
+    ("father", "mother"),
+    ("son", "daughter"),
+    ("brother", "sister"),
+    ("husband", "wife"),
+    ("began", "ended"),
+    ("started", "finished"),
+    ("more", "fewer"),
+    ("most", "least"),
+    ("many", "few"),
+    ("early", "late"),
+    ("earlier", "later"),
+    ("bought", "sold"),
+    ("born", "buried"),
+    ("opened", "closed"),
+    ("male", "female"),
+    ("men", "women"),
+    ("king", "queen"),
+    ("actor", "director"),
+    ("written by", "directed by"),
+    ("wrote", "published"),
+    ("directed", "produced"),
+    ("album", "single"),
+    ("film", "novel"),
+    ("all", "some"),
+    ("always", "rarely"),
+    ("often", "never"),
+    ("above", "below"),
+    ("left", "joined"),
+    ("defeated", "lost to"),
+    ("success", "failure"),
+    ("positive", "negative"),
+    ("rejected", "accepted"),
+    ("winner", "runner-up"),
+    ("president", "vice president"),
+    ("city", "village"),
+    ("river", "lake"),
+    ("same", "opposite"),
+    ("long", "short"),
+    ("high", "low"),
+    ("old", "new"),
+    ("minor", "major"),
+    ("public", "private"),
+    ("until", "since"),
+    ("over", "under"),
+    ("with", "without"),
+)
 _Edit = Callable[[str, str, random.Random], str | None]
 
 
@@ -306,12 +395,11 @@ def _other_name(sentence: str, passage: str, rng: random.Random) -> str | None:
     match = _pick(_NAME, sentence, rng)
     if match is None:
         return None
-    # A part of the same name, or a name that the sentence's is part of, may still be true.
-    others = [
-        name
-        for name in _others(_NAME, passage, sentence)
-        if not set(name.split()) & set(sentence.split())
-    ]
+    others = []
+    for name in _others(_NAME, passage, sentence):
+        # A part of the same name, or a name that the sentence's is part of, may still be true.
+        if not set(name.split()) & set(sentence.split()):
+            others.append(name)
     if not others:
         return None
     return _replace(sentence, match, rng.choice(others))

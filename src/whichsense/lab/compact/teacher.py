@@ -231,10 +231,9 @@ def _equal_slices(count: int, size: int) -> list[slice]:
     """
     if not count:
         return []
-    slices = [
+    return [
         slice(max(0, end - size), end) for end in (*range(size, count, size), count)
     ]
-    return slices
 
 
 def _encode(scores: TeacherScores) -> bytes:

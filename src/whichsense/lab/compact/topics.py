@@ -97,13 +97,18 @@ class Topics:
 
     def only(self, names: Collection[str]) -> Topics:
         names = set(names)
-        passages = [
-            passage for passage in self.passages if topic_of(passage.id) in names
-        ]
-        questions = [
-            question for question in self.questions if topic_of(question.id) in names
-        ]
-        judged = [rewrite for rewrite in self.judged if topic_of(rewrite.id) in names]
+        passages = []
+        for passage in self.passages:
+            if topic_of(passage.id) in names:
+                passages.append(passage)
+        questions = []
+        for question in self.questions:
+            if topic_of(question.id) in names:
+                questions.append(question)
+        judged = []
+        for rewrite in self.judged:
+            if topic_of(rewrite.id) in names:
+                judged.append(rewrite)
         return Topics(tuple(passages), tuple(questions), self.rewrites, tuple(judged))
 
     def corpora(self, seed: int = 5) -> Iterator[CorpusQuestions]:

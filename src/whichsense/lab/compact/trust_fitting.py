@@ -86,10 +86,9 @@ class TrustData:
         places = scene.apart[:_JUDGED]
         if not places:
             return
-        targets = [
-            locate(scene, candidate, told=True)
-            for candidate in candidates_of(scene, places)
-        ]
+        targets = []
+        for candidate in candidates_of(scene, places):
+            targets.append(locate(scene, candidate, told=True))
         (asked,) = Panel.of(scene, targets).ask([scene.evidence.question])
         labels = []
         rows = []
@@ -105,9 +104,9 @@ class TrustData:
         by_answer: defaultdict[str, list[MarkedRewrite]] = defaultdict(list)
         for one in marked:
             by_answer[one.answer].append(one)
-        targets = [
-            locate(scene, Candidate(answer, 1.0), told=True) for answer in by_answer
-        ]
+        targets = []
+        for answer in by_answer:
+            targets.append(locate(scene, Candidate(answer, 1.0), told=True))
         supports = [support(scene, target, policy=FOR_PEOPLE) for target in targets]
         question = scene.evidence.question
         texts = [one.rewrite for own in by_answer.values() for one in own]

@@ -484,9 +484,8 @@ def _collect_texts(
                 judged.append((text, False))
             else:
                 fluent.append(text)
-    judged.extend(
-        (FluentText(line.rewrite, line.question), line.fluent) for line in topics.judged
-    )
+    for line in topics.judged:
+        judged.append((FluentText(line.rewrite, line.question), line.fluent))
     return fluent, judged
 
 

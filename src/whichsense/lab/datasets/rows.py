@@ -210,10 +210,9 @@ def _transpose(columns: dict[str, Any]) -> Any:
     lengths = set(map(len, lists))
     if len(lists) != len(columns) or len(lengths) > 1:
         return columns
-    rows = [
+    return [
         dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)
     ]
-    return rows
 
 
 @contextmanager

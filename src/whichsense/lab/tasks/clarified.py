@@ -466,8 +466,7 @@ def _annotated_contexts(
     for pair in pairs:
         for key in pair.evidence[:1]:
             passages[evidence.passage(key)] = None
-    contexts = [SourceText(passage.text, passage.title) for passage in passages]
-    return contexts
+    return [SourceText(passage.text, passage.title) for passage in passages]
 
 
 def _derive_reference(question: Question, evidence: EvidenceSearch) -> tuple[str, ...]:

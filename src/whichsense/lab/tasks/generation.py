@@ -169,10 +169,9 @@ def read_answers(
 ) -> list[list[str]]:
     """A reader's answers to questions, over the hits of each."""
     cases = [Case(text, tuple(evidence.hits(text))) for text in questions]
-    answers = [
+    return [
         [candidate.answer for candidate in case.answers] for case in reader.read(cases)
     ]
-    return answers
 
 
 def mean(values: Sequence[float]) -> float:

@@ -163,8 +163,7 @@ def ranking_metrics(
 
 def passage_texts(passages: Sequence[Passage]) -> list[str]:
     """Titles and texts, as answers are looked for in them."""
-    texts = [f"{passage.title} {passage.text}" for passage in passages]
-    return texts
+    return [f"{passage.title} {passage.text}" for passage in passages]
 
 
 def passage_pool(lists: Sequence[PassageList]) -> dict[str, Passage]:

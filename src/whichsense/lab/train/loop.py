@@ -176,10 +176,9 @@ def build_optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimiz
 
 def _matching_prefixes(name: str, settings: Settings) -> list[str]:
     """The prefixes with a learning rate of their own that a parameter's name begins with."""
-    prefixes = [
+    return [
         prefix for prefix in settings.learning_rates if fnmatchcase(name, f"{prefix}*")
     ]
-    return prefixes
 
 
 def _checkpoint_activations(part: Any) -> None:

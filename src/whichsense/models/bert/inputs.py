@@ -59,10 +59,9 @@ class Inputs:
         """Rows of single texts: `[CLS] text [SEP]`."""
         before, after = self._frame
         room = self.longest - len(before) - len(after)
-        rows = [
+        return [
             self._row([*before, *ids[:room], *after]) for ids in self._tokens(texts)
         ]
-        return rows
 
     def pairs(
         self, question: str, passages: Sequence[Passage], *, places: bool = True

@@ -277,11 +277,10 @@ def _fused(
     """One input for each passage, or one without a passage."""
     if not passages:
         return [_closed(codec, lead, [])]
-    inputs = [
+    return [
         _closed(codec, lead, body[: form.passage_tokens])
         for body in codec.bodies(passages)
     ]
-    return inputs
 
 
 def _continued(

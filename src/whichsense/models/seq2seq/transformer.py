@@ -278,11 +278,10 @@ class Bart:
         )  # fmt: skip
 
     def encoder_layers(self, model: Any) -> list[EncoderWeights]:
-        stack = [
+        return [
             EncoderWeights(self._attention(layer), self._feed(layer))
             for layer in model.model.encoder.layers
         ]
-        return stack
 
     def decoder_layers(self, model: Any) -> list[DecoderWeights]:
         stack = []
@@ -393,11 +392,10 @@ class T5:
         self.output_scale = config.d_model**-0.5 if scaled else 1.0
 
     def encoder_layers(self, model: Any) -> list[EncoderWeights]:
-        stack = [
+        return [
             EncoderWeights(self._attention(block), self._feed(block))
             for block in model.encoder.block
         ]
-        return stack
 
     def decoder_layers(self, model: Any) -> list[DecoderWeights]:
         stack = []
