@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import chain, islice, product
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -68,6 +68,15 @@ class Seq2SeqModel:
     label_smoothing: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Seq2SeqOptions:
+    """The tables that every recipe of this kind has."""
+
+    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
+    form: InputForm = field(default_factory=InputForm)
+    data: TrainingData = field(default_factory=TrainingData)
+
+
 class EncodedExample(NamedTuple):
     """An example as the model sees it, in token ids."""
 
@@ -82,26 +91,27 @@ class Generation(Task[Network, Batch], Generic[Example]):
     """A task of the training loop that generates text."""
 
     task: str
-    model: Seq2SeqModel
-    form: InputForm
+    recipe: Seq2SeqOptions
     metric: str
     examples: Sequence[Example]
     encode: Callable[[Codec, Example, random.Random], EncodedExample]
     """May draw at random: its generator is decided by epoch, seed and the example's place."""
     measure: Callable[[Generator], Mapping[str, float]]
-    paths: Sequence[Path]
     options: Mapping[str, Any] = field(default_factory=dict)
     """Written beside the model: what a stage must know to use it."""
+    files: Sequence[Path] = ()
+    """Learnt from as well as the recipe's data."""
     higher_is_better: bool = True
 
     @cached_property
     def codec(self) -> Codec:
-        return generator.load_codec(located(self.model.base), self.form)
+        return generator.load_codec(located(self.recipe.model.base), self.recipe.form)
 
     def build(self) -> Network:
-        model = generator.load_model(located(self.model.base), self.codec)
+        settings = self.recipe.model
+        model = generator.load_model(located(settings.base), self.codec)
         network = network_of(model, FusedNetwork)
-        network.label_smoothing = self.model.label_smoothing
+        network.label_smoothing = settings.label_smoothing
         return network
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], Batch]:
@@ -112,7 +122,7 @@ class Generation(Task[Network, Batch], Generic[Example]):
                 encoded.append(self.encode(self.codec, self.examples[place], rng))
             return collate_examples(encoded)
 
-        size = self.model.batch
+        size = self.recipe.model.batch
         return Lazy(shuffle_batches(len(self.examples), size, epoch, seed), collate)
 
     def loss(self, model: Network, batch: Batch) -> Tensor:
@@ -120,7 +130,7 @@ class Generation(Task[Network, Batch], Generic[Example]):
         return loss
 
     def evaluate(self, model: Network) -> Mapping[str, float]:
-        generator = Generator.of(model, self.codec, self.form)
+        generator = Generator.of(model, self.codec, self.recipe.form)
         generator.options = dict(self.options)
         return self.measure(generator)
 
@@ -129,13 +139,13 @@ class Generation(Task[Network, Batch], Generic[Example]):
             folder,
             model.model,
             self.codec,
-            self.form,
+            self.recipe.form,
             task=self.task,
             options=self.options,
         )
 
     def data(self) -> Sequence[Path]:
-        return self.paths
+        return [*self.recipe.data.paths(), *self.files]
 
 
 def collate_examples(examples: Sequence[EncodedExample]) -> Batch:
@@ -203,10 +213,7 @@ class AnswerSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerPredictionOptions:
-    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
-    form: InputForm = field(default_factory=InputForm)
-    data: TrainingData = field(default_factory=TrainingData)
+class AnswerPredictionOptions(Seq2SeqOptions):
     answers: AnswerSettings = field(default_factory=AnswerSettings)
 
 
@@ -241,24 +248,15 @@ def build_answer_prediction(
             "No training question has an answer in the passages that were found for it."
         )
 
-    def encode(
-        codec: Codec, example: ReadExample, rng: random.Random
-    ) -> EncodedExample:
-        return encode_reading(codec, form, example, rng, options.answers.order)
-
-    def measure(generator: Generator) -> Mapping[str, float]:
-        return _measure_answer_prediction(generator, dev, evidence, options.model.beams)
-
     return Generation(
-        task="answer-prediction",
-        model=options.model,
-        form=form,
-        metric="em" if options.answers.single else "f1_ans",
-        examples=examples,
-        encode=encode,
-        measure=measure,
-        paths=[*data.paths(), *files],
-        options={"single": options.answers.single},
+        "answer-prediction",
+        options,
+        "em" if options.answers.single else "f1_ans",
+        examples,
+        partial(encode_reading, form, options.answers.order),
+        partial(_measure_answer_prediction, dev, evidence, options.model.beams),
+        {"single": options.answers.single},
+        files,
     )
 
 
@@ -288,11 +286,7 @@ def held_aliases(aliases: Aliases, hits: Sequence[Hit]) -> Aliases:
 
 
 def encode_reading(
-    codec: Codec,
-    form: InputForm,
-    example: ReadExample,
-    rng: random.Random,
-    order: str = "annotated",
+    form: InputForm, order: str, codec: Codec, example: ReadExample, rng: random.Random
 ) -> EncodedExample:
     """The target is one combination of aliases, drawn at random."""
     inputs = composed(codec, form, [example.question], example.hits)
@@ -322,10 +316,10 @@ def _is_in_order(answers: Sequence[str], text: str) -> bool:
 
 
 def _measure_answer_prediction(
-    generator: Generator,
     questions: Sequence[Question],
     evidence: EvidenceSearch,
     beams: int,
+    generator: Generator,
 ) -> Mapping[str, float]:
     """F1ans over all questions and over the ambiguous ones; exact match of the first answer."""
     reader = SeqReader(generator, beams=beams)
@@ -461,12 +455,10 @@ class _RewritingSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class _QuestionDisambiguationOptions:
-    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
+class _QuestionDisambiguationOptions(Seq2SeqOptions):
     form: InputForm = field(
         default_factory=lambda: InputForm(question_tokens=64, output_tokens=40)
     )
-    data: TrainingData = field(default_factory=TrainingData)
     rewriting: _RewritingSettings = field(default_factory=_RewritingSettings)
 
 
@@ -503,11 +495,6 @@ def build_question_disambiguation(
         for question in dev:
             dev_examples += _single_examples(question, evidence)
 
-    def encode(
-        codec: Codec, example: _RewriteExample, rng: random.Random
-    ) -> EncodedExample:
-        return _encode_rewrite(codec, form, settings, example, rng)
-
     def measure(generator: Generator) -> Mapping[str, float]:
         beams = options.model.beams
         if is_pretraining:
@@ -516,15 +503,13 @@ def build_question_disambiguation(
 
     generates_question = settings.pretraining == "question-generation"
     return Generation(
-        task="question-disambiguation",
-        model=options.model,
-        form=form,
-        metric="bleu4" if generates_question else "f1_edit",
-        examples=examples,
-        encode=encode,
-        measure=measure,
-        paths=data.paths(),
-        options={
+        "question-disambiguation",
+        options,
+        "bleu4" if generates_question else "f1_edit",
+        examples,
+        partial(_encode_rewrite, form, settings),
+        measure,
+        {
             "prompt": settings.prompt and not generates_question,
             "others": settings.others,
         },
@@ -563,9 +548,9 @@ def _single_examples(
 
 
 def _encode_rewrite(
-    codec: Codec,
     form: InputForm,
     settings: _RewritingSettings,
+    codec: Codec,
     example: _RewriteExample,
     rng: random.Random,
 ) -> EncodedExample:
@@ -702,14 +687,7 @@ QUESTION_DISAMBIGUATION = TaskSpec(
 # with that.
 
 
-@dataclass(frozen=True, slots=True)
-class _VerificationOptions:
-    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
-    form: InputForm = field(default_factory=InputForm)
-    data: TrainingData = field(default_factory=TrainingData)
-
-
-def build_verification(options: _VerificationOptions) -> Generation[ReadExample]:
+def build_verification(options: Seq2SeqOptions) -> Generation[ReadExample]:
     data, form = options.data, options.form
     evidence = data.evidence(form.passages)
     train = data.training()
@@ -726,23 +704,13 @@ def build_verification(options: _VerificationOptions) -> Generation[ReadExample]
     for question in dev:
         dev_examples += _unambiguous_examples(question, evidence, only_held=False)
 
-    def encode(
-        codec: Codec, example: ReadExample, rng: random.Random
-    ) -> EncodedExample:
-        return encode_reading(codec, form, example, rng)
-
-    def measure(generator: Generator) -> Mapping[str, float]:
-        return _measure_verification(generator, dev_examples, options.model.beams)
-
     return Generation(
-        task="verification",
-        model=options.model,
-        form=form,
-        metric="em",
-        examples=examples,
-        encode=encode,
-        measure=measure,
-        paths=data.paths(),
+        "verification",
+        options,
+        "em",
+        examples,
+        partial(encode_reading, form, "annotated"),
+        partial(_measure_verification, dev_examples, options.model.beams),
     )
 
 
@@ -762,7 +730,7 @@ def _unambiguous_examples(
 
 
 def _measure_verification(
-    generator: Generator, examples: Sequence[ReadExample], beams: int
+    examples: Sequence[ReadExample], beams: int, generator: Generator
 ) -> Mapping[str, float]:
     """Exact match of the first answer."""
     reader = SeqReader(generator, beams=beams)
@@ -774,7 +742,7 @@ def _measure_verification(
     return {"em": mean(exact)}
 
 
-VERIFICATION = TaskSpec(_VerificationOptions, build_verification)
+VERIFICATION = TaskSpec(Seq2SeqOptions, build_verification)
 
 
 # Train the rewriter of DISAMBIG-FIRST: from the question alone to all its readings (AmbigQA, section
@@ -782,18 +750,17 @@ VERIFICATION = TaskSpec(_VerificationOptions, build_verification)
 
 
 @dataclass(frozen=True, slots=True)
-class _DisambiguateFirstOptions:
-    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
+class _DisambiguateFirstOptions(Seq2SeqOptions):
     form: InputForm = field(
         default_factory=lambda: InputForm(fusion=False, passages=0, output_tokens=128)
     )
-    data: TrainingData = field(default_factory=TrainingData)
 
 
 def build_disambiguate_first(
     options: _DisambiguateFirstOptions,
 ) -> Generation[Question]:
     form = replace(options.form, passages=0)
+    options = replace(options, form=form)
     examples = _ambiguous(options.data.training())
     if not examples:
         raise BadInput(
@@ -810,18 +777,13 @@ def build_disambiguate_first(
         inputs = composed(codec, form, [question.text], ())
         return EncodedExample(inputs, codec.target(rewrites, form.output_tokens))
 
-    def measure(generator: Generator) -> Mapping[str, float]:
-        return _measure_disambiguate_first(generator, dev, options.model.beams)
-
     return Generation(
-        task="disambiguate-first",
-        model=options.model,
-        form=form,
-        metric="edit_f1",
-        examples=examples,
-        encode=encode,
-        measure=measure,
-        paths=options.data.paths(),
+        "disambiguate-first",
+        options,
+        "edit_f1",
+        examples,
+        encode,
+        partial(_measure_disambiguate_first, dev, options.model.beams),
     )
 
 
@@ -830,7 +792,7 @@ def _ambiguous(questions: Sequence[Question]) -> list[Question]:
 
 
 def _measure_disambiguate_first(
-    generator: Generator, questions: Sequence[Question], beams: int
+    questions: Sequence[Question], beams: int, generator: Generator
 ) -> Mapping[str, float]:
     """EDIT-F1 of each gold rewrite against the nearest predicted one."""
     texts = [question.text for question in questions]
