@@ -325,26 +325,22 @@ def boosts(
 def exact_scores(
     question: Question, scores: Floats, stored: Sequence[bytes], settled: int
 ) -> Floats:
-    """BM25's scores of passages, best first, worked out from their texts where tantivy's digits do not suffice.
+    """Return BM25's scores of passages, best first, worked out from their texts where tantivy's digits do not suffice.
 
     The first `settled` will be ordered by more than these scores (`corrections`), so that only the last of them counts.
     """
-    again = np.ones(len(scores), dtype=bool)
-    if question.certain and len(scores):
-        again = _near_neighbours(scores, question.slack)
-        last = scores[min(settled, len(scores)) - 1]
-        again[scores > last * (1 + question.slack)] = False
-    exact = scores.copy()
-    if not question.certain:
-        exact[:] = bm25_scores(question, stored)
-        return exact
+    if not question.certain or not len(scores):
+        return bm25_scores(question, stored)
     # Lengths do not count, so that passages with the same terms as often have one score, and tantivy gives most of
-    # them the same bits: one of these is worked out for all.
-    places = np.flatnonzero(again)
-    _, first, same = np.unique(scores[places], return_index=True, return_inverse=True)
-    texts = [stored[place] for place in places[first].tolist()]
-    exact[places] = bm25_scores(question, texts)[same]
-    return exact
+    # them the same bits: their order is the corpus's. Only values that are near each other are worked out, each once.
+    values, first, same = np.unique(-scores, return_index=True, return_inverse=True)
+    exact = -values
+    last = scores[min(settled, len(scores)) - 1]
+    again = _near_neighbours(exact, question.slack)
+    again &= exact <= last * (1 + question.slack)
+    texts = [stored[index] for index in first[again].tolist()]
+    exact[again] = bm25_scores(question, texts)
+    return exact[same]
 
 
 def corrections(
