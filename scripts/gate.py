@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import commands
-
 from whichsense.cli import command
 from whichsense.files import read_jsonl
 from whichsense.sample import HANDBOOK, PASSAGES, QUESTIONS, UNANSWERABLE
