@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import threading
@@ -12,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from whichsense.errors import require
 from whichsense.jobs.limits import Limits, current_limits
 from whichsense.models.llm.endpoint import (
     Endpoint,
@@ -352,23 +352,15 @@ def fence_lines(lines: Sequence[str], name: str) -> str:
 # JSON out of a reply: as it should be, between fences or prose, with small faults, or cut off in the
 # middle.
 
-LONGEST = 200_000
-"""Characters of a reply that are looked at; no prompt asks for more."""
+_LONGEST = 4_000
+"""Characters of a reply in which JSON is looked for; no prompt asks for more, and repair takes the square of it."""
 _THOUGHTS = re.compile(r"<think>.*?(?:</think>|$)", re.DOTALL | re.IGNORECASE)
-_TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
-_PYTHON_WORDS = {"None": "null", "True": "true", "False": "false"}
-_PYTHON_WORD = re.compile(r"\b(?:None|True|False)\b(?=\s*[,}\]])")
-_CLOSERS = {"{": "}", "[": "]"}
-_WHOLE_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_STRING_OR_CHARACTER = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|.', re.DOTALL)
-_KEY_WITHOUT_VALUE = re.compile(r'[,\s]+$|(?:(?<=\{)|,)\s*"[^"]*"\s*:\s*$')
-_MOST_STARTS = 20  # brackets at which a value may begin
 _AROUND = " \t\n\"'`*().:{}[]▁Ġ"  # what may stand around a choice
 _LONGEST_CHOICE = 8  # words of a reply that is a choice
 
 
 def parse_object(text: str) -> dict[str, Any] | None:
-    """The first JSON object of a reply; None where there is none.
+    """Return the first JSON object of a reply, repaired where it has to be; None where there is none.
 
     >>> parse_object('Sure! ```json\\n{"answers": ["a", "b",],}\\n```')
     {'answers': ['a', 'b']}
@@ -377,13 +369,15 @@ def parse_object(text: str) -> dict[str, Any] | None:
     >>> parse_object("I cannot help with that.") is None
     True
     """
-    body = without_thoughts(text)[:LONGEST]
-    starts = [match.start() for match in re.finditer(r"\{", body)]
-    for start in starts[:_MOST_STARTS]:
-        value = _decode(body[start:])
-        if isinstance(value, dict):
-            return value
-    return None
+    _, brace, rest = without_thoughts(text)[:_LONGEST].partition("{")
+    if not brace:
+        return None
+    try:
+        value = require("json_repair", "llm").loads(brace + rest)
+    except (ValueError, RecursionError):
+        return None
+    values = value if isinstance(value, list) else [value]
+    return next((each for each in values if isinstance(each, dict)), None)
 
 
 def without_thoughts(text: str) -> str:
@@ -393,56 +387,6 @@ def without_thoughts(text: str) -> str:
     'yes'
     """
     return _THOUGHTS.sub("", text).strip()
-
-
-def _decode(text: str) -> Any:
-    """The JSON value at the beginning of a text; None where not even a repaired one is there."""
-    decoder = json.JSONDecoder()
-    whole = _balanced(text)
-    plain = _TRAILING_COMMA.sub("", whole)
-    plain = _PYTHON_WORD.sub(lambda match: _PYTHON_WORDS[match[0]], plain)
-    for attempt in (text, whole, plain):
-        try:
-            return decoder.raw_decode(attempt)[0]
-        except (ValueError, RecursionError):
-            continue
-    return None
-
-
-def _balanced(text: str) -> str:
-    """The text up to where its first bracket closes; where it never does, with what is open closed.
-
-    >>> _balanced('{"a": [1, 2} ...'), _balanced('{"a": "b')
-    ('{"a": [1, 2]}', '{"a": "b"}')
-    """
-    open_brackets: list[str] = []
-    pieces: list[str] = []
-    # Strings, the last of which may be cut off, and single characters.
-    for part in _STRING_OR_CHARACTER.findall(text):
-        if part in ("}", "]"):
-            # A bracket that was forgotten is closed before one that is outside of it.
-            while open_brackets and _CLOSERS[open_brackets[-1]] != part:
-                pieces.append(_CLOSERS[open_brackets.pop()])
-            if open_brackets:
-                open_brackets.pop()
-                pieces.append(part)
-        else:
-            pieces.append(part)
-        if part in _CLOSERS:
-            open_brackets.append(part)
-        if not open_brackets:
-            return "".join(pieces)
-    return _closed(pieces) + "".join(_CLOSERS[one] for one in reversed(open_brackets))
-
-
-def _closed(pieces: Sequence[str]) -> str:
-    """A text that was cut off, up to its last whole value: a string that has begun ends, a key without a value goes."""
-    text = "".join(pieces)
-    last = pieces[-1] if pieces else ""
-    if last.startswith('"') and not _WHOLE_STRING.fullmatch(last):
-        # Half an escape sequence ends nothing.
-        text = re.sub(r"\\(?:u[0-9a-fA-F]{0,3})?$", "", text) + '"'
-    return _KEY_WITHOUT_VALUE.sub("", text)
 
 
 def texts_of(value: Any) -> list[str]:
