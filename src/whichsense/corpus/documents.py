@@ -121,9 +121,8 @@ class _Parsed(NamedTuple):
     sections: tuple[tuple[int, str], ...] = ()
 
 
-def reader_of(name: str) -> Reader:
-    """The reader of one of the document formats. A document is one record, so an earlier one is not even opened."""
-    parse = _PARSERS[name]
+def _reader(name: str, parse: Callable[[Feed, bytes], _Parsed]) -> Reader:
+    """Make the reader of a document format. A document is one record, so an earlier one is not even opened."""
 
     def read(feed: Feed) -> Iterator[Step]:
         if feed.passed():
@@ -336,10 +335,8 @@ def _refuse_bombs(feed: Feed, body: bytes) -> None:
         )
 
 
-_PARSERS: dict[str, Callable[[Feed, bytes], _Parsed]] = {
-    "text": _parse_text,
-    "markdown": _parse_markdown,
-    "html": _parse_html,
-    "pdf": _parse_pdf,
-    "docx": _parse_docx,
-}
+read_text = _reader("text", _parse_text)
+read_markdown = _reader("markdown", _parse_markdown)
+read_html = _reader("html", _parse_html)
+read_pdf = _reader("pdf", _parse_pdf)
+read_docx = _reader("docx", _parse_docx)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -24,155 +22,21 @@ from whichsense.corpus.feed import (
     Report,
     Step,
 )
-from whichsense.corpus.tables import as_lines, document_of, is_dpr
-from whichsense.errors import BadInput, did_you_mean, require
+from whichsense.corpus.formats import (
+    ARCHIVES,
+    FORMATS,
+    SUFFIXES,
+    check_format,
+    format_by_content,
+    format_by_name,
+    jq_program,
+    reader_of,
+    whole_lines,
+)
+from whichsense.corpus.tables import as_lines, document_of
+from whichsense.errors import BadInput
 from whichsense.text.words import whole_characters
 from whichsense.types import Document, Passage, Redirect, Sense
-
-# Which format a file is in: by its name, and by its first bytes where the name does not tell.
-
-DOCUMENTS = ("text", "markdown", "html", "pdf", "docx")
-"""Formats of one document a file; the others hold many records."""
-FORMATS = ("wikipedia", "jsonl", "passages", "dpr", "csv", "tsv", "parquet", *DOCUMENTS)
-
-_SUFFIXES = {
-    ".xml": "wikipedia",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".txt": "text",
-    ".text": "text",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".html": "html",
-    ".htm": "html",
-    ".xhtml": "html",
-    ".pdf": "pdf",
-    ".docx": "docx",
-}
-# A JSON list of objects, or an object over several lines: records, but not one on each line.
-_JSON = re.compile(rb'\[\s*+\{|\{\s*+"[^"\n]{0,200}+"\s*+:')
-_MARKS = (
-    (b"%pdf-", "pdf"),
-    (b"pk\x03\x04", "docx"),
-    (b"par1", "parquet"),
-    (b"<mediawiki", "wikipedia"),
-    (b"<!doctype html", "html"),
-    (b"<html", "html"),
-)
-ARCHIVES = (".zip", ".epub", ".tar", ".tgz", ".7z", ".rar")
-_MODULES = {
-    "parquet": "pyarrow.parquet",
-    "markdown": "markdown_it",
-    "html": "selectolax.lexbor",
-    "pdf": "pypdf",
-    "docx": "docx",
-}
-
-
-def check(name: str) -> str:
-    """A format's name, or an error that helps with a mistyped one."""
-    if name not in FORMATS:
-        raise BadInput(f"No format named '{name}'. {did_you_mean(name, FORMATS)}")
-    return name
-
-
-def by_name(path: Path) -> str | None:
-    """The format that a file's name tells; None where it tells nothing."""
-    return _SUFFIXES.get(files.plain_suffix(path))
-
-
-def refined(path: Path, name: str) -> str:
-    """The format when more than the suffix is looked at: records that are passages already are not cut again.
-
-    DPR's are a TSV with a known header; JSON lines are passages where their file is called so (passages.jsonl).
-    """
-    if name == "jsonl" and path.name.lower().startswith(("passages", "psgs")):
-        return "passages"
-    return "dpr" if name == "tsv" and is_dpr(_head(path)) else name
-
-
-def by_content(path: Path) -> str | None:
-    """The format that a file's first bytes tell; "text" for any other text, None for anything else.
-
-    "json", which is no format, stands for JSON that is not on lines.
-    """
-    head = _head(path)
-    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:512].lower()
-    for mark, name in _MARKS:
-        if start.startswith(mark):
-            return name
-    if start.startswith((b"{", b"<doc ")) and _one_record_a_line(head):
-        return "jsonl"
-    if is_dpr(head):
-        return "dpr"
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "text"
-    if not head or b"\0" in head:
-        return None
-    return (
-        "json" if files.plain_suffix(path) == ".json" or _JSON.match(start) else "text"
-    )
-
-
-def jq_program(path: Path) -> str:
-    """What makes lines of a JSON file that seems to hold texts to read; empty for one of settings."""
-    head = _head(path)
-    if b'"text"' not in head and b'"contents"' not in head:
-        return ""
-    return (
-        "'.[]'" if head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[") else "."
-    )
-
-
-def _one_record_a_line(head: bytes) -> bool:
-    """Whether the first line is a record; one that is longer than what was read gets the benefit of the doubt."""
-    line, end, _ = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")
-    if line.startswith(b"<doc "):
-        return True
-    if not end:
-        return _JSON.match(line) is not None
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _head(path: Path) -> bytes:
-    with files.open_source(path)[1] as reader:
-        return reader.read(2**16)
-
-
-def reader_of(name: str) -> Reader:
-    """The reader of a format, with the libraries it needs, or the error that says which extra brings them."""
-    if name in _MODULES:
-        require(_MODULES[name], "documents")
-    if name in DOCUMENTS:
-        from whichsense.corpus import documents
-
-        return documents.reader_of(name)
-    if name == "wikipedia":
-        from whichsense.corpus.wikipedia import read_dump
-
-        return read_dump
-    if name == "parquet":
-        from whichsense.corpus.tables import read_parquet
-
-        return read_parquet
-    from whichsense.corpus import tables
-    from whichsense.corpus import tables as tables_module
-
-    return {
-        "jsonl": tables_module.read_jsonl,
-        "passages": tables_module.read_passages,
-        "csv": tables.read_csv,
-        "tsv": tables.read_tsv,
-        "dpr": tables.read_dpr,
-    }[name]
-
 
 # List the files of a source: one file, or all readable files below a folder and nothing outside it.
 
@@ -202,7 +66,7 @@ class SourceEntry:
 
     @property
     def document(self) -> bool:
-        return self.format in DOCUMENTS
+        return self.format in FORMATS and FORMATS[self.format].is_document
 
 
 @dataclass
@@ -240,9 +104,8 @@ def _list_folder(source: Path, format: str | None, listing: Listing) -> None:
             listing.passed_over += 1
         readable = readable or bool(entry.format)
     if not readable:
-        kinds = ".jsonl .csv .tsv .parquet .xml .txt .md .html .pdf .docx"
         raise BadInput(
-            f"The folder '{source}' holds no file that can be read. Kinds that can: {kinds}."
+            f"The folder '{source}' holds no file that can be read. Kinds that can: {' '.join(SUFFIXES)}."
         )
 
 
@@ -270,15 +133,13 @@ def _file_entry(path: Path, format: str | None) -> SourceEntry:
         )
     if not format and files.plain_suffix(path) in ARCHIVES:
         raise BadInput(f"'{path}' is an archive. Unpack it and give the folder.")
-    kind = format or by_name(path) or by_content(path)
+    kind = format or format_by_name(path) or whole_lines(path, format_by_content(path))
     if kind is None:
         raise BadInput(
             f"'{path}' is binary, in no known format. Known: {', '.join(FORMATS)}."
         )
     if kind == "json":
         kind = "jsonl"  # whose reader says what to run
-    if format is None:
-        kind = refined(path, kind)
     return SourceEntry(path, None, kind, size=status.st_size, mtime=status.st_mtime_ns)
 
 
@@ -345,25 +206,24 @@ def _folder_entry(path: Path, root: Path, format: str | None) -> SourceEntry:
     entry = SourceEntry(path, root, size=status.st_size, mtime=status.st_mtime_ns)
     if not stat.S_ISREG(status.st_mode):
         return entry
-    kind = by_name(path)
     try:
-        if format:
-            kind = format
-        elif kind:
-            kind = refined(path, kind)
-        elif files.plain_suffix(path) in ("", ".json") or _wikiextractor(path):
-            guess = by_content(path)
-            if guess == "json" and (program := jq_program(path)):
-                entry.wrong = as_lines(path, "JSON, but not JSON lines", program)
-            kind = guess if guess in ("jsonl", "wikipedia", "dpr", "parquet") else None
+        entry.format = format or format_by_name(path) or _guessed(entry)
     except BadInput as error:
         entry.wrong = whole_characters(str(error))
-    entry.format = kind or ""
     return entry
 
 
-def _wikiextractor(path: Path) -> bool:
-    return path.name.startswith("wiki_")
+def _guessed(entry: SourceEntry) -> str:
+    """Return the format of records in a file whose name tells nothing; empty for another kind. JSON that is not on
+    lines is wrong."""
+    path = entry.path
+    by_wikiextractor = path.name.startswith("wiki_")
+    if files.plain_suffix(path) not in ("", ".json") and not by_wikiextractor:
+        return ""
+    guess = format_by_content(path)
+    if guess == "json" and (program := jq_program(path)):
+        entry.wrong = as_lines(path, "JSON, but not JSON lines", program)
+    return guess if guess in ("jsonl", "wikipedia", "dpr", "parquet") else ""
 
 
 def _name(entries: list[SourceEntry]) -> None:
@@ -427,7 +287,7 @@ class Corpus:
                 "No source given. Name at least one file or folder, or give a record."
             )
         self.sources = [Path(path) for path in sources]
-        self.format = check(format) if format else None
+        self.format = check_format(format) if format else None
         self.encoding = _check_encoding(encoding)
         self.prefix = prefix
         self.limits = limits or ReadingLimits()
