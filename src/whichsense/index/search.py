@@ -28,13 +28,13 @@ from whichsense.index.folder import Manifest
 from whichsense.index.growth import Cutting
 from whichsense.index.object_store import local_folder
 from whichsense.index.shards import (
-    Gatherer,
     LocalShards,
     Shard,
     Shards,
     Spread,
     ask_all,
     check_labels,
+    hits_of,
 )
 from whichsense.index.store import Names, unpack
 from whichsense.index.write import build_index
@@ -68,7 +68,7 @@ class Index:
         self.manifest = manifest
         self._names = Names(folder / manifest.folder / "names.sqlite")
         self._shards = shards or _open_shards(folder, manifest)
-        self._gatherer = Gatherer(self._shards, manifest.shard_passages)
+        self._ranker = self._shards.ranker(manifest.shard_passages)
         self._encoder = encoder
         self.origin: str | Path = folder
         """What was opened: the folder, or the URL that it is a copy of."""
@@ -192,18 +192,19 @@ class Index:
         for question in questions:
             check_question(question)
         method = self.method(method)
+        ranker = self._ranker
         if method == "bm25":
-            return [self._gatherer.by_words(question, k) for question in questions]
+            return [hits_of(ranker.by_words(question, k)) for question in questions]
         # questions × dimensions
         encoded = self._load_encoder().encode_questions(list(questions))
         if method == "dense":
-            return [self._gatherer.by_meaning(vector, k) for vector in encoded]
+            return [hits_of(ranker.by_meaning(vector, k)) for vector in encoded]
         weight = _COSINE_WEIGHTS.get(self.manifest.encoder or "", _OTHER_COSINE_WEIGHT)
         depth = max(k, _FUSION_DEPTH)
         results: list[list[Hit]] = []
         for question, vector in zip(questions, encoded, strict=True):
-            hits = self._gatherer.by_both(question, vector, k, depth, weight)
-            results.append(hits)
+            ranked = ranker.by_both(question, vector, k, depth, weight)
+            results.append(hits_of(ranked))
         return results
 
     def passage(self, passage_id: str) -> Passage:

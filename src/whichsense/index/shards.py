@@ -549,28 +549,8 @@ def missing_note(hits: Sequence[Hit]) -> str:
     )
 
 
-class Gatherer:
-    """The hits of an index, best first. `passages` are those of each shard."""
-
-    def __init__(self, shards: Shards, passages: Sequence[int]) -> None:
-        self._ranker = shards.ranker(passages)
-
-    def by_words(self, text: str, k: int) -> Hits:
-        """BM25's best k, the first of them scored again."""
-        return _hits(self._ranker.by_words(text, k))
-
-    def by_meaning(self, vector: Vector, k: int) -> Hits:
-        """The k passages whose vectors are nearest."""
-        return _hits(self._ranker.by_meaning(vector, k))
-
-    def by_both(
-        self, text: str, vector: Vector, k: int, depth: int, weight: float
-    ) -> Hits:
-        """The hits of either search, scored by their words and by their meaning together; a cosine counts `weight`."""
-        return _hits(self._ranker.by_both(text, vector, k, depth, weight))
-
-
-def _hits(ranked: Ranked) -> Hits:
+def hits_of(ranked: Ranked) -> Hits:
+    """Unpack the passages that a ranker found."""
     hits = []
     for stored, score in zip(ranked.stored, ranked.scores, strict=True):
         hits.append(Hit(unpack(stored), score))

@@ -10,14 +10,7 @@ from whichsense.jobs.limits import check_limits
 from whichsense.models.compact.clarifier import repair
 from whichsense.models.seq2seq.formats import clarified
 from whichsense.protocols import Clarifier, Reader, Reranker
-from whichsense.stages.providers import (
-    COMPACT,
-    LLM,
-    BuildContext,
-    Factory,
-    GeneratorStage,
-    endpoint,
-)
+from whichsense.stages.providers import COMPACT, LLM, Factory, GeneratorStage, endpoint
 from whichsense.text.clarification import (
     ParsedClarification,
     compose_question,
@@ -233,22 +226,12 @@ class ClarifierSettings:
     beams: int = 4
 
 
-def _seq2seq(settings: ClarifierSettings, context: BuildContext) -> Clarifier:
-    return SeqClarifier(settings.model, settings.beams, context.device)
-
-
-def _compact(settings: ClarifierSettings, context: BuildContext) -> Clarifier:
-    return CompactClarifier()
-
-
-def _llm(settings: ClarifierSettings, context: BuildContext) -> Clarifier:
-    embedded = PROVIDERS.get(COMPACT)
-    instead = embedded(settings, context) if embedded else None
-    return LLMClarifier(endpoint(context, "clarifier"), instead)
-
-
 PROVIDERS: Mapping[str, Factory[ClarifierSettings, Clarifier]] = {
-    COMPACT: _compact,
-    LLM: _llm,
-    "clarification": _seq2seq,
+    COMPACT: lambda settings, context: CompactClarifier(),
+    LLM: lambda settings, context: LLMClarifier(
+        endpoint(context, "clarifier"), CompactClarifier()
+    ),
+    "clarification": lambda settings, context: SeqClarifier(
+        settings.model, settings.beams, context.device
+    ),
 }

@@ -8,14 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from whichsense.protocols import Disambiguator, QuestionRewriter
-from whichsense.stages.providers import (
-    COMPACT,
-    LLM,
-    BuildContext,
-    Factory,
-    GeneratorStage,
-    endpoint,
-)
+from whichsense.stages.providers import COMPACT, LLM, Factory, GeneratorStage, endpoint
 from whichsense.text.words import words
 from whichsense.types import Candidate, Case, Reading
 
@@ -214,36 +207,18 @@ class DisambiguatorSettings:
     beams: int = 4
 
 
-def _seq2seq(settings: DisambiguatorSettings, context: BuildContext) -> Disambiguator:
-    return SeqDisambiguator(settings.model, settings.beams, context.device)
-
-
-def _prompt_copy(
-    settings: DisambiguatorSettings, context: BuildContext
-) -> Disambiguator:
-    return PromptCopy()
-
-
-def _compact(settings: DisambiguatorSettings, context: BuildContext) -> Disambiguator:
-    return CompactDisambiguator(context.compact)
-
-
-def _llm(settings: DisambiguatorSettings, context: BuildContext) -> Disambiguator:
-    return LLMDisambiguator(endpoint(context, "disambiguator"), context.compact)
-
-
-def _first_rewriter(
-    settings: DisambiguatorSettings, context: BuildContext
-) -> QuestionRewriter:
-    return FirstRewriter(settings.model, settings.beams, context.device)
-
-
 PROVIDERS: Mapping[str, Factory[DisambiguatorSettings, Disambiguator]] = {
-    COMPACT: _compact,
-    LLM: _llm,
-    "question-disambiguation": _seq2seq,
-    "prompt-copy": _prompt_copy,
+    COMPACT: lambda settings, context: CompactDisambiguator(context.compact),
+    LLM: lambda settings, context: LLMDisambiguator(
+        endpoint(context, "disambiguator"), context.compact
+    ),
+    "question-disambiguation": lambda settings, context: SeqDisambiguator(
+        settings.model, settings.beams, context.device
+    ),
+    "prompt-copy": lambda settings, context: PromptCopy(),
 }
 REWRITERS: Mapping[str, Factory[DisambiguatorSettings, QuestionRewriter]] = {
-    "disambiguate-first": _first_rewriter
+    "disambiguate-first": lambda settings, context: FirstRewriter(
+        settings.model, settings.beams, context.device
+    )
 }

@@ -252,13 +252,8 @@ class ReaderSettings:
 
 
 def _seq2seq(settings: ReaderSettings, context: BuildContext) -> Reader:
-    return SeqReader(
-        settings.model, settings.beams, context.device, settings.threshold or 0.0
-    )
-
-
-def _extractive(settings: ReaderSettings, context: BuildContext) -> Reader:
-    return ExtractiveReader(settings.model, settings.threshold, context.device)
+    threshold = settings.threshold or 0.0
+    return SeqReader(settings.model, settings.beams, context.device, threshold)
 
 
 def _vote(settings: ReaderSettings, context: BuildContext) -> Reader:
@@ -269,24 +264,20 @@ def _vote(settings: ReaderSettings, context: BuildContext) -> Reader:
     return VotingReader(voters)
 
 
-def _compact(settings: ReaderSettings, context: BuildContext) -> Reader:
-    return CompactReader(context.compact)
-
-
-def _llm(settings: ReaderSettings, context: BuildContext) -> Reader:
-    return LLMReader(endpoint(context, "reader"), context.compact)
-
-
 def _documents(settings: ReaderSettings, context: BuildContext) -> Reader:
     least = 0.3 if settings.threshold is None else settings.threshold
     return DocumentReader(context.compact, least, settings.similar)
 
 
 PROVIDERS: Mapping[str, Factory[ReaderSettings, Reader]] = {
-    COMPACT: _compact,
-    LLM: _llm,
+    COMPACT: lambda settings, context: CompactReader(context.compact),
+    LLM: lambda settings, context: LLMReader(
+        endpoint(context, "reader"), context.compact
+    ),
     "documents": _documents,
-    "extractive-reader": _extractive,
+    "extractive-reader": lambda settings, context: ExtractiveReader(
+        settings.model, settings.threshold, context.device
+    ),
     "answer-prediction": _seq2seq,
     "verification": _seq2seq,
     "clarified-reader": _seq2seq,

@@ -220,27 +220,18 @@ class VerifierSettings:
 
 
 def _lm(settings: VerifierSettings, context: BuildContext) -> Verifier:
-    return LMVerifier(
-        settings.model, device=context.device, threshold=settings.threshold
-    )
-
-
-def _em(settings: VerifierSettings, context: BuildContext) -> Verifier:
-    return EMVerifier(own_reader(context, "verifier"))
-
-
-def _compact(settings: VerifierSettings, context: BuildContext) -> Verifier:
-    return CompactVerifier(context.compact)
-
-
-def _llm(settings: VerifierSettings, context: BuildContext) -> Verifier:
-    return LLMVerifier(endpoint(context, "verifier"), context.compact)
+    device, threshold = context.device, settings.threshold
+    return LMVerifier(settings.model, device=device, threshold=threshold)
 
 
 PROVIDERS: Mapping[str, Factory[VerifierSettings, Verifier]] = {
-    COMPACT: _compact,
-    LLM: _llm,
+    COMPACT: lambda settings, context: CompactVerifier(context.compact),
+    LLM: lambda settings, context: LLMVerifier(
+        endpoint(context, "verifier"), context.compact
+    ),
     "verification": _lm,
     "answer-prediction": _lm,
-    "exact-match": _em,
+    "exact-match": lambda settings, context: EMVerifier(
+        own_reader(context, "verifier")
+    ),
 }
