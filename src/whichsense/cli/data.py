@@ -99,25 +99,20 @@ def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
     if not names:
         folder = datasets.data_folder(data_dir)
         click.echo(f"No dataset is in '{folder}'. See: whichsense data list", err=True)
-    reports = []
+    rows = []
     for name in names:
         report = datasets.check(name, data_dir)
-        reports.append(report)
+        row = {field: getattr(report, field) for field in _CHECKED}
+        rows.append(row | {"path": report.path and str(report.path)})
         if not as_json:
             mark = "ok  " if report.ok else "BAD "
             checked = f"{report.release} release, checksum {report.checksum}"
             summary = f"{report.count:,} records, {checked}"
             click.echo(f"{mark} {name}: {report.problem or summary}")
     if as_json:
-        rows = []
-        for report in reports:
-            row = {field: getattr(report, field) for field in _CHECKED}
-            row["path"] = report.path and str(report.path)
-            rows.append(row)
         _print_json(rows)
     # Exit status 1 lets a script notice.
-    if not all(report.ok for report in reports):
-        sys.exit(1)
+    sys.exit(0 if all(row["ok"] for row in rows) else 1)
 
 
 @command.command()

@@ -110,7 +110,22 @@ def _list_folder(source: Path, format: str | None, listing: Listing) -> None:
 
 
 def _file_entry(path: Path, format: str | None) -> SourceEntry:
-    """A file that was given as a source. Whatever is wrong with it is an error."""
+    """Look at a file that was given as a source. Raise BadInput for whatever is wrong with it."""
+    status = _status(path)
+    if not format and files.plain_suffix(path) in ARCHIVES:
+        raise BadInput(f"'{path}' is an archive. Unpack it and give the folder.")
+    kind = format or format_by_name(path) or whole_lines(path, format_by_content(path))
+    if kind is None:
+        raise BadInput(
+            f"'{path}' is binary, in no known format. Known: {', '.join(FORMATS)}."
+        )
+    if kind == "json":
+        kind = "jsonl"  # whose reader says what to run
+    return SourceEntry(path, None, kind, size=status.st_size, mtime=status.st_mtime_ns)
+
+
+def _status(path: Path) -> os.stat_result:
+    """Return what the system knows of a file that has content; raise BadInput for anything else."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -131,16 +146,7 @@ def _file_entry(path: Path, format: str | None) -> SourceEntry:
         raise BadInput(
             f"'{path}' is empty. Check that it was written or fetched to the end."
         )
-    if not format and files.plain_suffix(path) in ARCHIVES:
-        raise BadInput(f"'{path}' is an archive. Unpack it and give the folder.")
-    kind = format or format_by_name(path) or whole_lines(path, format_by_content(path))
-    if kind is None:
-        raise BadInput(
-            f"'{path}' is binary, in no known format. Known: {', '.join(FORMATS)}."
-        )
-    if kind == "json":
-        kind = "jsonl"  # whose reader says what to run
-    return SourceEntry(path, None, kind, size=status.st_size, mtime=status.st_mtime_ns)
+    return status
 
 
 def _walk(root: Path, format: str | None) -> Iterator[SourceEntry]:

@@ -119,36 +119,40 @@ def document_of(
     feed: Feed, record: Mapping[str, Any], number: int, where: str, whole: bool = False
 ) -> Step:
     """The document of a JSON object; ValueError with the reason where it is not one."""
-    title = record.get("title") or ""
-    text = record.get("text")
+    title, text = _title_and_text(record)
     if text is None:
-        text = record.get("contents")
-        if (
-            isinstance(text, str) and not title and text.startswith('"')
-        ):  # Pyserini: "title" on the first line
-            first, _, rest = text.partition("\n")
-            title, text = (first.strip().strip('"'), rest) if rest else (title, text)
-    if not isinstance(text, str) or not text or text.isspace():
-        if text is None:
-            raise ValueError("no text. Each record needs a key 'text' (or 'contents').")
-        raise ValueError(
-            "the text is empty."
-            if isinstance(text, str)
-            else "the text is not a string."
-        )
+        raise ValueError("no text. Each record needs a key 'text' (or 'contents').")
+    if not isinstance(text, str):
+        raise ValueError("the text is not a string.")
+    if not text or text.isspace():
+        raise ValueError("the text is empty.")
     if not isinstance(title, str):
         raise ValueError("the title is not a string.")
     key = record.get("id", record.get("_id"))
     section = record.get("section")
     return feed.document(
         where,
-        numbered(number) if key is None or not (key := str(key).strip()) else key,
+        ("" if key is None else str(key).strip()) or numbered(number),
         title,
         text,
         source=_source(record.get("source")),
         sections=((0, section),) if section and isinstance(section, str) else (),
         whole=whole,
     )
+
+
+def _title_and_text(record: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return title and text of a JSON object, of whatever type they are; None where it has no text."""
+    title, text = record.get("title") or "", record.get("text")
+    if text is not None:
+        return title, text
+    text = record.get("contents")
+    if isinstance(text, str) and not title and text.startswith('"'):
+        # Pyserini: "title" on the first line
+        first, _, rest = text.partition("\n")
+        if rest:
+            return first.strip().strip('"'), rest
+    return title, text
 
 
 def _source(value: Any) -> str:
@@ -250,6 +254,16 @@ class _Lines:
             yield text.removeprefix("\ufeff") if number == 1 else text
         self.ended = True  # asked for more: only a quote that is still open makes the csv module do so
 
+    def checked(self, row: list[str] | csv.Error, wrong: str) -> list[str]:
+        """Return a row in which nothing is wrong; raise ValueError with what is."""
+        if isinstance(row, csv.Error):
+            raise ValueError(wrong or f"not valid CSV ({row}). Is a quote left open?")
+        if self.ended:
+            wrong = "a quote is opened and never closed, which takes in all the lines behind it. Close it."
+        if wrong:
+            raise ValueError(wrong)
+        return row
+
 
 def read_csv(feed: Feed) -> Iterator[Step]:
     yield from _read_table(feed, ",")
@@ -280,15 +294,8 @@ def _read_table(feed: Feed, delimiter: str) -> Iterator[Step]:
             wrong, lines.wrong = lines.wrong, ""
             if feed.passed():
                 continue
-            if isinstance(row, csv.Error):
-                wrong = wrong or f"not valid CSV ({row}). Is a quote left open?"
-            elif lines.ended:
-                wrong = "a quote is opened and never closed, which takes in all the lines behind it. Close it."
-            if wrong or isinstance(row, csv.Error):
-                yield feed.broken(where, wrong)
-                continue
             try:
-                yield columns.document(feed, row, number, where)
+                yield columns.document(feed, lines.checked(row, wrong), number, where)
             except ValueError as error:
                 yield feed.broken(where, str(error))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-import os
 import platform
 import time
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whichsense.errors import BadInput, WhichsenseError, did_you_mean, require
-from whichsense.files import write_atomically
+from whichsense.files import cache_folder, write_atomically
 from whichsense.models.onnx_graph import EXTRA, Graph
 from whichsense.models.static import WEIGHTS, Static
 from whichsense.protocols import Encoder
@@ -341,17 +340,11 @@ def _cached_graph(folder: Path, *, int8: bool) -> Path:
             of_file = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
         digest.update(of_file.digest())
     kind = "int8" if int8 else "float"
-    path = cache() / f"bert-{digest.hexdigest()}-{kind}-{_VERSION}.onnx"
+    path = cache_folder() / f"bert-{digest.hexdigest()}-{kind}-{_VERSION}.onnx"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, serialize(folder, int8=int8))
     return path
-
-
-def cache() -> Path:
-    """The user's cache: $XDG_CACHE_HOME/whichsense, or ~/.cache/whichsense."""
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "whichsense"
 
 
 # Encoders by name, as in an index's manifest and on the command line.
