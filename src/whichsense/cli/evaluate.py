@@ -244,7 +244,7 @@ def _print_retrieval(result: RetrievalResult) -> None:
 
 
 def _reranker(name: str, index: Index, keep: int) -> tuple[Reranker, dict[str, Any]]:
-    """The reranker, and what decides its order."""
+    """Return the reranker, and what decides its order."""
     from whichsense.models.compact.encoder import WEIGHTS
     from whichsense.systems import build_reranker, training_runs
 

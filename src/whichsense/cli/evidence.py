@@ -117,7 +117,7 @@ def use_executor(
 
 
 def use_cluster(address: str | None) -> Cluster | None:
-    """The cluster at an address, until the command ends; None without an address."""
+    """Return the cluster at an address, until the command ends; None without an address."""
     if address is None:
         return None
     from whichsense.index.cluster import connect
@@ -162,7 +162,7 @@ def stored_index(folder: Path | None) -> str | None:
 def open_hits_or_index(
     hits: Path | None, folder: Path | None, method: str | None
 ) -> tuple[Index | SavedHits, Method | None]:
-    """The saved hits, or else the index and the method."""
+    """Return the saved hits, or else the index and the method."""
     if hits is None:
         return open_evidence(folder, method)
     if folder is not None:

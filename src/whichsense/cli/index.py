@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def health_table(health: Health) -> dict[str, Any]:
-    """What a check found, as JSON has it."""
+    """Return what a check found, as JSON has it."""
     served = None
     if health.manifest:
         served = {
@@ -59,7 +59,7 @@ def print_built(manifest: Manifest, folder: Path, as_json: bool) -> None:
 
 
 def summary(manifest: Manifest) -> dict[str, Any]:
-    """What an index holds and what it was built from."""
+    """Return what an index holds and what it was built from."""
     return {
         "passages": manifest.passages,
         "generation": manifest.generation,
@@ -74,7 +74,7 @@ def summary(manifest: Manifest) -> dict[str, Any]:
 
 
 def readable(name: str, value: Any) -> str:
-    """A value of that summary, for a person."""
+    """Return a value of that summary, for a person."""
     if name == "sources":
         paths = []
         for source in value:

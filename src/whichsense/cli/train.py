@@ -103,7 +103,7 @@ def command(
 
 
 def _has_lists(recipe: Path, changes: tuple[str, ...], tiny: bool) -> bool:
-    """Whether the recipe trains on lists that are stored in a folder."""
+    """Tell whether the recipe trains on lists that are stored in a folder."""
     from whichsense.lab.train.recipes import load_recipe
 
     options = load_recipe(recipe, changes, tiny=tiny).options

@@ -130,7 +130,7 @@ def jq_program(path: Path) -> str:
 
 
 def _one_record_a_line(head: bytes) -> bool:
-    """Whether the first line is a record; one that is longer than what was read gets the benefit of the doubt."""
+    """Tell whether the first line is a record; one that is longer than what was read gets the benefit of the doubt."""
     line, end, _ = _unmarked(head).partition(b"\n")
     if line.startswith(b"<doc "):
         return True

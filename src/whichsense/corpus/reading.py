@@ -150,7 +150,7 @@ def _status(path: Path) -> os.stat_result:
 
 
 def _walk(root: Path, format: str | None) -> Iterator[SourceEntry]:
-    """Every file below a folder, sorted; hidden ones are left alone, links that lead outside are named.
+    """Yield every file below a folder, sorted; hidden ones are left alone, links that lead outside are named.
 
     A folder that is an index comes as one entry without a format: `index build . --out idx` must not read idx.
     """
@@ -182,7 +182,7 @@ def _walk(root: Path, format: str | None) -> Iterator[SourceEntry]:
 
 
 def _visible_folders(parent: Path, names: list[str]) -> tuple[list[str], list[str]]:
-    """The folders to go into, sorted, and those that are links."""
+    """Return the folders to go into, sorted, and those that are links."""
     visible, linked = [], []
     for name in names:
         if (parent / name).is_symlink():
@@ -193,7 +193,7 @@ def _visible_folders(parent: Path, names: list[str]) -> tuple[list[str], list[st
 
 
 def _is_index(folders: list[str], names: list[str]) -> bool:
-    """Whether a folder with these in it is an index of ours, or one that is being built."""
+    """Tell whether a folder with these in it is an index of ours, or one that is being built."""
     if "staging" in folders and "writer.lock" in names:
         return True
     has_generation = any(name.startswith("generation-") for name in folders)
@@ -207,7 +207,7 @@ def _unreadable(error: OSError) -> None:
 
 
 def _folder_entry(path: Path, root: Path, format: str | None) -> SourceEntry:
-    """A file below a folder. It has no format where it is of a kind that is not read."""
+    """Return a file below a folder. It has no format where it is of a kind that is not read."""
     status = path.stat()
     entry = SourceEntry(path, root, size=status.st_size, mtime=status.st_mtime_ns)
     if not stat.S_ISREG(status.st_mode):
@@ -251,7 +251,7 @@ def _name(entries: list[SourceEntry]) -> None:
 
 
 def _names(entry: SourceEntry) -> tuple[str, ...]:
-    """The names that a file may have, shortest first."""
+    """Return the names that a file may have, shortest first."""
     relative = entry.relative
     path = entry.path.resolve()
     whole = whole_characters(str(path))
@@ -319,7 +319,7 @@ class Corpus:
         return paths
 
     def source_names(self) -> list[str]:
-        """The source that passages of each file have, unless a record names its own."""
+        """Return the source that passages of each file have, unless a record names its own."""
         return [entry.name for entry in self._listing.entries]
 
     @cached_property
@@ -364,7 +364,7 @@ class Corpus:
         idle: Callable[[], None] | None = None,
         files: range | None = None,
     ) -> Generator[Record, None, None]:
-        """Every record from the `skip`-th on. The report counts those handed over and those found broken.
+        """Yield every record from the `skip`-th on. The report counts those handed over and those found broken.
 
         With `files`, those of some of the files (`parts`); it is no error then that they hold nothing usable.
 
@@ -402,7 +402,7 @@ class Corpus:
         return {name: reader_of(name) for name in sorted(names)}
 
     def nothing_usable(self, report: Report) -> BadInput:
-        """The error of a corpus without a record that can be used."""
+        """Return the error of a corpus without a record that can be used."""
         first = f" First: {report.named[0]}" if report.named else ""
         where = ", ".join(f"'{source}'" for source in self.sources[:3])
         return BadInput(
@@ -490,7 +490,7 @@ def count_record(report: Report, record: Record) -> None:
 
 
 def _printable(error: BadInput) -> BadInput:
-    """The error without lone surrogates, which a path may hold."""
+    """Return the error without lone surrogates, which a path may hold."""
     return BadInput(whole_characters(str(error)))
 
 
@@ -549,7 +549,7 @@ class RecordCorpus:
         return self._position / len(self._records)
 
     def parts(self) -> list[range]:
-        """All records are one part."""
+        """Return one part: all records."""
         return [range(1)]
 
     def records(
@@ -559,7 +559,7 @@ class RecordCorpus:
         idle: Callable[[], None] | None = None,
         files: range | None = None,
     ) -> Generator[Record, None, None]:
-        """Every record from the `skip`-th on. The report counts those handed over and those found broken."""
+        """Yield every record from the `skip`-th on. The report counts those handed over and those found broken."""
         feed = Feed(Path("record"), "record", "", idle=idle)
         self._position = skip
         usable = skip > 0
@@ -577,7 +577,7 @@ class RecordCorpus:
             raise self.nothing_usable(report)
 
     def nothing_usable(self, report: Report) -> BadInput:
-        """The error of records none of which can be used."""
+        """Return the error of records none of which can be used."""
         # A report names a place as "file, line"; in memory there is no file.
         first = str(report.named[0]).replace("record, ", "record ", 1)
         count = report.broken
@@ -591,7 +591,7 @@ def make_corpus(
     encoding: str | None = None,
     prefix: bool | None = None,
 ) -> Corpus | RecordCorpus:
-    """The corpus of paths or of records."""
+    """Return the corpus of paths or of records."""
     if isinstance(sources, str | Path):
         sources = [sources]
     paths: list[str | Path] = []

@@ -123,7 +123,7 @@ def rescore(
 def _hints(
     asked: set[str], texts: Sequence[Text], weights: Weights
 ) -> NDArray[np.float64]:
-    """What is added for texts that hold the kind of thing that is asked for."""
+    """Return what is added for texts that hold the kind of thing that is asked for."""
     hints = np.zeros(len(texts))
     names = 0.0
     if asked & _WHO:
@@ -140,7 +140,7 @@ def _hints(
 
 
 def _count(text: Text, kind: bytes, most: int) -> int:
-    """How many words begin with a capital (" A") or a digit (" 0"), up to `most`."""
+    """Return how many words begin with a capital (" A") or a digit (" 0"), up to `most`."""
     both = b"%b\n%b" % text
     return min(both.translate(_KINDS).count(kind), most)
 
@@ -151,7 +151,7 @@ def _word_signs(
     texts: Sequence[Text],
     weights: Weights,
 ) -> list[float]:
-    """What coverage, pairs, title and lead add to each text."""
+    """Return what coverage, pairs, title and lead add to each text."""
     keys = _content_keys(words, rarity, weights.coverage)
     pairs = []
     for first, second in itertools.pairwise(words):
@@ -184,7 +184,7 @@ def _word_signs(
 def _content_keys(
     words: Sequence[str], rarity: Callable[[str], float], coverage: float
 ) -> list[tuple[bytes, float]]:
-    """The prefix of each content word, and what it adds to a text that has it: its share of `coverage`."""
+    """Return the prefix of each content word, and what it adds to a text that has it: its share of `coverage`."""
     content = content_words(words)
     rarities = [rarity(word) for word in content]
     total = sum(rarities) or 1.0
@@ -223,7 +223,7 @@ def _has_year(text: bytes) -> bool:
 
 
 def _prefix(word: str) -> bytes:
-    """What a word and its stem share, at the start of a word: found in plain text without stemming it."""
+    """Return what a word and its stem share, at the start of a word: found in plain text without stemming it."""
     shared = os.path.commonprefix([word, stem(word)]) if len(word) > 3 else word  # noqa: RUF071 (characters are meant)
     return f" {shared}".encode()
 
@@ -261,7 +261,7 @@ def _analyzer() -> tantivy.TextAnalyzer:
 
 
 def asked_terms(words: Sequence[str]) -> list[str]:
-    """The terms that a question of these words asks for."""
+    """Return the terms that a question of these words asks for."""
     return [term for term, _ in query_terms(content_words(words))]
 
 
@@ -301,7 +301,7 @@ class Question:
         return cls(words, weights, rarities, saturation, slack, len(shards) == 1)
 
     def rarity(self, term: str) -> float:
-        """The idf of a word of the question."""
+        """Return the idf of a word of the question."""
         return self.rarities[term]
 
     @cached_property
@@ -313,7 +313,7 @@ class Question:
 def boosts(
     weights: Mapping[str, float], frequencies: Sequence[int], lengths: Lengths
 ) -> list[tuple[str, float]]:
-    """The terms that a shard has, boosted so that its own idf gives the weights of the whole index."""
+    """Return the terms that a shard has, boosted so that its own idf gives the weights of the whole index."""
     terms = []
     for (term, weight), having in zip(weights.items(), frequencies, strict=True):
         if having:
@@ -346,7 +346,7 @@ def exact_scores(
 def corrections(
     question: Question, scores: Floats, stored: Sequence[bytes], together: Floats
 ) -> Floats:
-    """What is missing from BM25's scores, given for passages whose scores by all features are nearly equal.
+    """Return what is missing from BM25's scores, given for passages whose scores by all features are nearly equal.
 
     There are as many `scores` as BM25 found passages; more passages may stand behind them.
     """
@@ -361,7 +361,7 @@ def corrections(
 
 
 def _near_neighbours(scores: Floats, slack: float) -> NDArray[np.bool_]:
-    """Which of some falling scores have a neighbour within a share of them.
+    """Return which of some falling scores have a neighbour within a share of them.
 
     >>> _near_neighbours(np.array([9.0, 5.0, 4.999, 2.0]), 0.01).tolist()
     [False, True, True, False]
@@ -395,7 +395,7 @@ def bm25_scores(question: Question, stored: Sequence[bytes]) -> Floats:
 
 
 def _frequencies(words: bytes, ends: Sequence[int], term: bytes) -> dict[int, int]:
-    """How often a term occurs in each of some passages that are one text; those without it are left out.
+    """Return how often a term occurs in each of some passages that are one text; those without it are left out.
 
     >>> _frequencies(b" the cat  a cat  cat cat ", [9, 16, 25], b" cat ")
     {0: 1, 1: 1, 2: 2}
@@ -414,7 +414,7 @@ def _frequencies(words: bytes, ends: Sequence[int], term: bytes) -> dict[int, in
 
 
 def _indexed_words(stored: bytes) -> bytes:
-    """The words of a stored passage as tantivy indexes them, the title's twice, between spaces.
+    """Return the words of a stored passage as tantivy indexes them, the title's twice, between spaces.
 
     Its analyzer is slow, and needed only for words that are not ASCII: they follow the others.
 
@@ -432,7 +432,7 @@ def _indexed_words(stored: bytes) -> bytes:
 
 
 def _words_beyond_ascii(words: bytes) -> list[bytes]:
-    """The words of a text between spaces that are not ASCII, without splitting all of it."""
+    """Return the words of a text between spaces that are not ASCII, without splitting all of it."""
     beyond = []
     end = 0
     for match in _HIGH_BYTES.finditer(words):

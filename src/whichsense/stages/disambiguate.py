@@ -24,7 +24,7 @@ class SeqDisambiguator(GeneratorStage):
     tasks: ClassVar = ("question-disambiguation",)
 
     def disambiguate(self, cases: Sequence[Case]) -> list[Case]:
-        """A question with one answer is not ambiguous and stays as it is."""
+        """Rewrite for each answer; a question with one answer is not ambiguous and stays as it is."""
         inputs = []
         for case in cases:
             if len(case.answers) > 1:
@@ -76,7 +76,7 @@ class SeqDisambiguator(GeneratorStage):
 
 
 def _with_rewrites(case: Case, rewrites: Sequence[str]) -> Case:
-    """The case with a reading for each answer."""
+    """Return the case with a reading for each answer."""
     readings = []
     for rewrite, answer in zip(rewrites, case.answers, strict=True):
         reading = Reading(rewrite, answer.answer, answer.spans, answer.score)
@@ -112,7 +112,7 @@ def distinct(
 
 
 def _plain(text: str) -> str:
-    """What makes two questions the same to a person."""
+    """Return what makes two questions the same to a person."""
     return " ".join(words(text))
 
 
@@ -135,7 +135,7 @@ class FirstRewriter(GeneratorStage):
     tasks: ClassVar = ("disambiguate-first",)
 
     def rewrite(self, questions: Sequence[str]) -> list[list[str]]:
-        """The readings that the model thinks of, as questions; the question itself where it thinks of none."""
+        """Return the readings that the model thinks of, as questions; the question itself where it thinks of none."""
         from whichsense.models.seq2seq.decoding import Search
         from whichsense.models.seq2seq.formats import composed
 

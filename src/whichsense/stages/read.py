@@ -46,7 +46,7 @@ class SeqReader(GeneratorStage):
     def read_after(
         self, cases: Sequence[Case], known: Sequence[str] | None
     ) -> list[Case]:
-        """The same, where the model must begin with a known answer of each question (co-training)."""
+        """Return the same, where the model must begin with a known answer of each question (co-training)."""
         from whichsense.models.seq2seq.decoding import Search
         from whichsense.models.seq2seq.formats import composed
 
@@ -80,7 +80,7 @@ class SeqReader(GeneratorStage):
         return tuple(candidates)
 
     def _cased(self, answer: str, spans: Sequence[Span]) -> str:
-        """A model that writes small letters only: the answer as the best passage writes it."""
+        """Return a model that writes small letters only: the answer as the best passage writes it."""
         if not spans or not self.generator.form.lowercase:
             return answer
         best = spans[0]
@@ -148,7 +148,7 @@ class VotingReader:
         return read
 
     def _elect(self, ballots: Sequence[Sequence[Candidate]]) -> tuple[Candidate, ...]:
-        """The answers with the most votes, in the order in which they were first given."""
+        """Return the answers with the most votes, in the order in which they were first given."""
         votes: Counter[str] = Counter()
         first: dict[str, Candidate] = {}
         for ballot in ballots:

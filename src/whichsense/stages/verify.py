@@ -49,7 +49,7 @@ class LMVerifier(GeneratorStage):
         return verified
 
     def score(self, cases: Sequence[Case]) -> list[Case]:
-        """All readings of each case with their scores, each answer once, most likely first."""
+        """Return all readings of each case with their scores, each answer once, most likely first."""
         from whichsense.models.seq2seq.formats import composed
 
         codec, form = self.generator.codec, self.generator.form
@@ -135,7 +135,7 @@ def tuned_threshold(
     golds: Sequence[Gold],
     metric: Callable[[Gold, Sequence[Reading]], float],
 ) -> tuple[float, float]:
-    """The threshold that gives the highest mean of a metric over validation questions, and that mean.
+    """Return the threshold that gives the highest mean of a metric over validation questions, and that mean.
 
     Every score that occurs is tried; of equally good ones the lowest, which keeps most.
     """

@@ -59,7 +59,7 @@ class Talk:
         top_logprobs: int = 0,
         **fields: str,
     ) -> Request:
-        """A prompt file with its fields filled in."""
+        """Return a prompt file with its fields filled in."""
         loaded = load_prompt(prompt, self.endpoint.settings.prompts)
         return Request(
             prompt,
@@ -122,7 +122,7 @@ class Talk:
         return value
 
     def stream(self, request: Request) -> Iterator[str]:
-        """The pieces of one reply as they come."""
+        """Yield the pieces of one reply as they come."""
         begun = time.perf_counter()
         cached = self.endpoint.cached(request)
         if cached is not None:
@@ -142,7 +142,7 @@ class Talk:
                 raise
 
     def recorded(self, case: Case) -> Case:
-        """A case with the calls of this talk, and the tokens that they used."""
+        """Return a case with the calls of this talk, and the tokens that they used."""
         used = sum(_tokens(call) for call in self.calls)
         whole = replace(case, calls=(*case.calls, *self.calls))
         return whole.spend(self.stage, tokens=used) if used else whole
@@ -292,7 +292,7 @@ def passage_window(passage: Passage, question: str) -> str:
 
 
 def best_window(text: str, question: str, longest: int = _LONGEST_WINDOW) -> str:
-    """The run of sentences of at most `longest` words that shares most words with a question.
+    """Return the run of sentences of at most `longest` words that shares most words with a question.
 
     >>> best_window("It rained. The bridge opened in 1932. It is long.", "When did the bridge open?", longest=5)
     'The bridge opened in 1932.'
@@ -316,7 +316,7 @@ def best_window(text: str, question: str, longest: int = _LONGEST_WINDOW) -> str
 
 
 def evidence_words(span: Span) -> str:
-    """The sentence that an answer stands in, cut to what is near it, with the passage's title behind it."""
+    """Return the sentence that an answer stands in, cut to what is near it, with the passage's title behind it."""
     text = span.passage.text
     start, end = sentence_at(text, span.start)
     before = text[start : span.start].split()
@@ -329,7 +329,7 @@ def evidence_words(span: Span) -> str:
 
 
 def answer_lines(answers: Sequence[Candidate], names: Sequence[str]) -> list[str]:
-    """All answers with the words that they stand in. `names` are their numbers or letters."""
+    """Return all answers with the words that they stand in. `names` are their numbers or letters."""
     lines = []
     for name, answer in zip(names, answers, strict=True):
         evidence = evidence_words(answer.spans[0]) if answer.spans else ""
@@ -338,7 +338,7 @@ def answer_lines(answers: Sequence[Candidate], names: Sequence[str]) -> list[str
 
 
 def numbered_answers(answers: Sequence[Candidate]) -> str:
-    """All answers, numbered from 1, fenced."""
+    """Return all answers, numbered from 1, fenced."""
     names = [str(number) for number in range(1, len(answers) + 1)]
     return fence_lines(answer_lines(answers, names), "answers")
 
@@ -381,7 +381,7 @@ def parse_object(text: str) -> dict[str, Any] | None:
 
 
 def without_thoughts(text: str) -> str:
-    """A reply without what a reasoning model thinks aloud.
+    """Return a reply without what a reasoning model thinks aloud.
 
     >>> without_thoughts("<think>Hm, yes.</think>yes")
     'yes'
@@ -428,13 +428,13 @@ def choice_probability(reply: Reply, choices: tuple[str, ...]) -> dict[str, floa
 
 
 def _choice_form(text: str) -> str:
-    """What makes two choices the same. A single letter keeps its case: "a" is an article."""
+    """Return what makes two choices the same. A single letter keeps its case: "a" is an article."""
     bare = text.strip(_AROUND)
     return bare if len(bare) == 1 else bare.lower()
 
 
 def _shares(token: Token, names: Mapping[str, str]) -> dict[str, float]:
-    """The probability of each choice among the alternatives of a token."""
+    """Return the probability of each choice among the alternatives of a token."""
     weights = dict.fromkeys(names.values(), 0.0)
     for text, logprob in {token.text: token.logprob, **token.alternatives}.items():
         choice = names.get(_choice_form(text))
