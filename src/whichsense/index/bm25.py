@@ -22,7 +22,13 @@ from whichsense.index.lexical import (
     stem,
 )
 from whichsense.index.store import TEXT, TITLE
-from whichsense.text.words import QUESTION_WORDS
+from whichsense.text.words import (
+    ASKING_NUMBERS,
+    ASKING_WHEN,
+    ASKING_WHO,
+    HOW_MUCH,
+    QUESTION_WORDS,
+)
 
 # Rescoring of the best hits by cheap features of the text that neither BM25 nor a cosine sees.
 #
@@ -32,11 +38,6 @@ from whichsense.text.words import QUESTION_WORDS
 # Title and text of a hit, in UTF-8: lower-casing bytes is many times faster, and question words are ASCII here.
 Text = tuple[bytes, bytes]
 
-_WHO, _WHEN = {"who", "whom", "whose"}, {"when", "year", "date"}
-_HOW = set(
-    "many much old long far tall high large big deep fast often heavy wide".split()
-)
-_NUMBER = {"number", "population", "percentage", "percent", "age"}
 # Counting " A" and " 0" in translated bytes finds names and numbers many times faster than patterns do.
 _CAPITALS, _DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"0123456789"
 _KINDS = bytes.maketrans(_CAPITALS + _DIGITS, b"A" * 26 + b"0" * 10)
@@ -126,15 +127,17 @@ def _hints(
     """Return what is added for texts that hold the kind of thing that is asked for."""
     hints = np.zeros(len(texts))
     names = 0.0
-    if asked & _WHO:
+    if asked & ASKING_WHO:
         names = weights.names
     elif "where" in asked:
         names = weights.places
     if names:
         hints += [names / 20 * _count(text, b" A", 20) for text in texts]
-    if weights.year and asked & _WHEN:
+    if weights.year and asked & ASKING_WHEN:
         hints += [weights.year * _has_year(b"%b\n%b" % text) for text in texts]
-    if weights.numbers and (asked & _NUMBER or ("how" in asked and asked & _HOW)):
+    if weights.numbers and (
+        asked & ASKING_NUMBERS or ("how" in asked and asked & HOW_MUCH)
+    ):
         hints += [weights.numbers / 10 * _count(text, b" 0", 10) for text in texts]
     return hints
 

@@ -222,7 +222,7 @@ class Executor(Protocol):
 def run_here(
     work: Callable[[Item], Result], items: Sequence[Item]
 ) -> Iterator[tuple[Item, Result]]:
-    """Yield the executor that runs in this process, one item after another."""
+    """Apply the function in this process, one item after another."""
     for item in items:
         yield item, work(item)
 

@@ -447,7 +447,7 @@ def _same_person(one: AnswerForm, other: AnswerForm) -> bool:
 
 
 def _same_given_name(one: str, other: str) -> bool:
-    """Return the same name, or one the initial of the other."""
+    """Tell whether two names are the same, or one is the initial of the other."""
     short, long = sorted((one, other), key=len)
     return short == long or (len(short) == 1 and long.startswith(short))
 

@@ -83,6 +83,14 @@ _OBJECTS = _words("me him them")
 
 WH_WORDS = _words("who whom whose which what when where why how")
 
+# What kind of answer a question asks for: the second look of a search.
+ASKING_WHO = _words("who whom whose")
+ASKING_WHEN = _words("when year date")
+ASKING_NUMBERS = _words("number population percentage percent age")
+HOW_MUCH = _words(
+    "many much old long far tall high large big deep fast often heavy wide"
+)
+
 # Lucene's stop words, which are not indexed.
 UNINDEXED_WORDS = (
     _CORE - {"from"}
