@@ -98,20 +98,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except WhichsenseError as error:
-        _fail(str(error))
     except (KeyboardInterrupt, click.Abort) as stopped:
         # click raises its own Abort from what was raised.
         message = str(stopped.__cause__ or stopped)
         click.echo(message or "Stopped.", err=True)
         sys.exit(130)
-    except OSError as error:
-        message = str(error)
-        if error.filename:
-            message = f"{error.strerror or error}: {error.filename}"
-        _fail(message)
+    except (WhichsenseError, OSError) as error:
+        click.echo(f"error: {_reason(error)}", err=True)
+        sys.exit(1)
 
 
-def _fail(message: str) -> None:
-    click.echo(f"error: {message}", err=True)
-    sys.exit(1)
+def _reason(error: Exception) -> str:
+    """Return an error's message, with the file's name where the system names one."""
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.strerror or error}: {error.filename}"
+    return str(error)

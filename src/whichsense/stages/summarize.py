@@ -245,33 +245,20 @@ class SummarizerSettings:
             )
 
 
-def _seq2seq(settings: SummarizerSettings, context: BuildContext) -> Summarizer:
-    return SeqSummarizer(settings.model, settings.beams, context.device)
-
-
-def _question(settings: SummarizerSettings, context: BuildContext) -> Summarizer:
-    return QuestionRepeated(settings.times)
-
-
-def _passages(settings: SummarizerSettings, context: BuildContext) -> Summarizer:
-    return BestPassages(settings.passages)
-
-
-def _llm(settings: SummarizerSettings, context: BuildContext) -> Summarizer:
-    instead = _compact(settings, context)
-    return LLMSummarizer(endpoint(context, "summarizer"), context.compact, instead)
-
-
 def _compact(settings: SummarizerSettings, context: BuildContext) -> Summarizer:
     return CompactSummarizer(context.compact, settings.least, settings.most)
 
 
 PROVIDERS: Mapping[str, Factory[SummarizerSettings, Summarizer]] = {
     COMPACT: _compact,
-    LLM: _llm,
-    "long-answer": _seq2seq,
-    "question": _question,
-    "passages": _passages,
+    LLM: lambda settings, context: LLMSummarizer(
+        endpoint(context, "summarizer"), context.compact, _compact(settings, context)
+    ),
+    "long-answer": lambda settings, context: SeqSummarizer(
+        settings.model, settings.beams, context.device
+    ),
+    "question": lambda settings, context: QuestionRepeated(settings.times),
+    "passages": lambda settings, context: BestPassages(settings.passages),
 }
 
 
