@@ -408,15 +408,15 @@ def _fits(rewrite: AlignedRewrite, phrase: Phrase) -> bool:
 def _with_openings(
     rewrites: Sequence[AlignedRewrite], phrases: Sequence[Phrase]
 ) -> list[Phrase]:
-    """Return the phrases with the whole of a name that each ends, the article before it, and with the preposition before that where it says something:
-    "by area", "in London, or at the Majestic Theatre"."""
+    """Return the phrases with the whole of a name that each ends and the article before it, and with the preposition
+    before that where it says something: "by area", "in London, or at the Majestic Theatre"."""
     with_prepositions = []
     bare = []
     prepositions = set()
     for rewrite, phrase in zip(rewrites, phrases, strict=True):
         kinds = rewrite.words.kinds
         start, end = phrase
-        start += kinds[start] is Kind.PREPOSITION
+        start += kinds[start] is Kind.PREPOSITION and end - start > 1
         while start > 0 and kinds[start] is kinds[start - 1] is Kind.NAME:
             start -= 1
         is_number = end - start == 1 and kinds[start] in _NUMBERS
