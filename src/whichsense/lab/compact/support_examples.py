@@ -1,4 +1,4 @@
-"""Statements that a passage supports or not: of questions, of answers that people judged, of passages."""
+"""Claims that a passage supports or not: of questions, of answers that people judged, of passages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -22,7 +22,6 @@ from whichsense.lab.compact.support_edits import (
     join_sentences,
     reword,
     shorten,
-    state,
 )
 from whichsense.lab.compact.topics import Topics, topic_of
 from whichsense.lab.compact.verifier_task import BROKEN, EMPTY
@@ -71,16 +70,6 @@ def is_held_out(example: SupportExample) -> bool:
     return int.from_bytes(digest[:4], "big") % _HELD_OUT == 0
 
 
-def split_examples(
-    examples: Iterable[SupportExample],
-) -> tuple[list[SupportExample], list[SupportExample]]:
-    """Examples to learn from, and those that are held out."""
-    parts: tuple[list[SupportExample], list[SupportExample]] = ([], [])
-    for example in examples:
-        parts[is_held_out(example)].append(example)
-    return parts
-
-
 def save_examples(examples: Sequence[SupportExample], path: Path) -> None:
     lines = [json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in examples]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,17 +86,12 @@ def load_examples(path: Path) -> Iterator[SupportExample]:
             ) from None
 
 
-# Examples from questions with answers: a statement for each answer, true or false by the passage.
+# Examples from questions with answers: a claim for each answer, true or false by the passage.
 
-_AS_STATEMENT = (
-    0.75  # how often a question is made a statement; else it is asked, and answered
-)
 _MOST_PASSAGES = 3  # of a topic, that hold an answer
 
 
-def _claim(question: str, answer: str, rng: random.Random) -> str:
-    if rng.random() < _AS_STATEMENT:
-        return state(question, answer)
+def _claim(question: str, answer: str) -> str:
     return f"{question.rstrip('? ')}? {answer}."
 
 
@@ -145,24 +129,24 @@ class _Topic:
 
 
 def topic_examples(topics: Topics, rng: random.Random) -> Iterator[SupportExample]:
-    """Statements of topics' questions and rewrites: true ones, false rewrites, and answers to other questions."""
+    """Claims of topics' questions and rewrites: true ones, false rewrites, and answers to other questions."""
     by_name = _read_topics(topics)
     for question in topics.questions:
         topic = by_name[topic_of(question.id)]
         answers = question.annotations[0].answers if question.annotations else ()
         for names in answers:
-            claim = _claim(question.text, rng.choice(names), rng)
+            claim = _claim(question.text, rng.choice(names))
             yield from topic.example(claim, names, "question", supported=True)
             yield from topic.beside(claim, names)
         wrong = _wrong_answer(topic.strings, answers, rng)
         if wrong:
-            claim = _claim(question.text, wrong, rng)
+            claim = _claim(question.text, wrong)
             yield from topic.example(claim, [wrong], "other answer", supported=False)
         for rewrite in topics.rewrites.get(question.id, ()):
             if rewrite.kind in (EMPTY, BROKEN):
                 continue
             names = answers[rewrite.answer]
-            claim = _claim(rewrite.question, names[0], rng)
+            claim = _claim(rewrite.question, names[0])
             is_true = not rewrite.kind
             yield from topic.example(claim, names, "rewrite", supported=is_true)
 
@@ -200,7 +184,7 @@ def _has_digit(text: str) -> bool:
 def grounded_examples(
     questions: Sequence[GroundedQuestion], source: str, rng: random.Random
 ) -> Iterator[SupportExample]:
-    """Statements of questions with a passage, one by one and two joined.
+    """Claims of questions with a passage, one by one and two joined.
 
     A false one has the answer to another question about the passage, or stands beside another passage about the same.
     """

@@ -14,6 +14,7 @@ from whichsense.text.clarification import say_dependence
 from whichsense.text.words import (
     CLOSED_CLASS_WORDS,
     EDIT_STOP_WORDS,
+    PHRASE_OPENERS,
     WH_WORDS,
     porter_stem,
     sentence_spans,
@@ -278,11 +279,22 @@ def _in_context(fact: Fact, reading: Reading) -> str:
     title = clean(fact.passage.title)
     label = clean(reading.label)
     says_title = bool(said & content_stems(title)) and not fact.refers_back
-    says_label = content_stems(label) <= said | content_stems(title)
+    says_label = not _names_case(label) or content_stems(label) <= said | content_stems(
+        title
+    )
     if not title or (says_title and says_label):
         return fact.text
     where = f"“{title}”" if says_label else f"“{title}” ({label})"
     return f"According to {where}{_continued(fact)}"
+
+
+def _names_case(label: str) -> bool:
+    """Whether a label can stand in brackets: "in Malta", "Skerry 24"; not "first successful", nor "of 1967"."""
+    words_of_label = label.split()
+    opens_phrase = words_of_label[:1] and words_of_label[
+        0
+    ].lower() in PHRASE_OPENERS - {"of"}
+    return bool(opens_phrase) or label[:1].isupper() or label[:1].isdigit()
 
 
 def _continued(fact: Fact) -> str:
