@@ -7,8 +7,10 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from whichsense.models.compact.support_judge import terms
 from whichsense.text.answers import MONTHS
-from whichsense.text.words import CLOSED_CLASS_WORDS
+from whichsense.text.words import CLOSED_CLASS_WORDS, sentences
+from whichsense.types import Passage
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
@@ -280,3 +282,135 @@ def _negated(sentence: str, passage: str, rng: random.Random) -> str | None:
     if rng.random() < 0.5:
         return None
     return _NEGATABLE.sub(r"\1 not", sentence, count=1)
+
+
+# Claims of a passage's own sentences, each with the text that supports it or not.
+#
+# What supports a sentence supports its shortened form; a passage that says less than the sentence does not support it.
+
+_FEWEST_WORDS, _MOST_WORDS = 7, 45
+_Maker = Callable[["ClaimSource", random.Random], tuple[str, str] | None]
+
+
+class ClaimSource:
+    """A passage, and the sentences of it that can be claims."""
+
+    def __init__(self, passage: Passage) -> None:
+        self.title = passage.title
+        self.text = " ".join(passage.text.split())
+        self.sentences = sentences(self.text)
+        self.claims = [one for one in self.sentences if _is_claim(one)]
+
+    def without(self, sentence: str, instead: str = "") -> str:
+        kept = [instead if one == sentence else one for one in self.sentences]
+        return " ".join(one for one in kept if one)
+
+    def adds(self, sentence: str, text: str) -> bool:
+        """Whether a sentence has a number or a name that a text and the title lack."""
+        said = {term.form for term in (*terms(text), *terms(self.title))}
+        own = [term for term in terms(sentence) if term.kind != "word"]
+        return any(term.form not in said for term in own)
+
+    def draw(
+        self, rng: random.Random, *, supported: bool
+    ) -> tuple[str, str, str] | None:
+        """Make a claim that a text supports or not, by one of the rules: (claim, text, rule); None where it does not
+        fit."""
+        if not self.claims or len(self.sentences) < 2:
+            return None
+        maker = rng.choice(_TRUE if supported else _FALSE)
+        made = maker(self, rng)
+        return (*made, maker.__name__.strip("_")) if made else None
+
+
+def _is_claim(sentence: str) -> bool:
+    """Whether a sentence is whole, of a usual length, and names or counts something."""
+    count = len(sentence.split())
+    whole = sentence[:1].isupper() and sentence.endswith(".")
+    if not whole or not _FEWEST_WORDS <= count <= _MOST_WORDS:
+        return False
+    return any(term.kind != "word" for term in terms(sentence))
+
+
+def _reworded_claim(source: ClaimSource, rng: random.Random) -> tuple[str, str]:
+    claim = reword(rng.choice(source.claims), source.title, rng)
+    return claim, source.text
+
+
+def _shortened_claim(source: ClaimSource, rng: random.Random) -> tuple[str, str]:
+    claim = rng.choice(source.claims)
+    shorter = shorten(claim, rng) or claim
+    return reword(shorter, source.title, rng), source.text
+
+
+def _reworded_text(source: ClaimSource, rng: random.Random) -> tuple[str, str]:
+    claim = rng.choice(source.claims)
+    text = source.without(claim, reword(claim, source.title, rng))
+    return shorten(claim, rng) or claim, text
+
+
+def _joined(source: ClaimSource, rng: random.Random) -> tuple[str, str] | None:
+    if len(source.claims) < 2:
+        return None
+    first, second = rng.sample(source.claims, 2)
+    claim = join_sentences(shorten(first, rng) or first, second, rng)
+    return claim, source.text
+
+
+def _false_claim(source: ClaimSource, rng: random.Random) -> tuple[str, str] | None:
+    claim = rng.choice(source.claims)
+    if rng.random() < 0.5:
+        claim = shorten(claim, rng) or claim
+    changed = falsify(claim, source.text, rng)
+    if changed is None:
+        return None
+    return reword(changed, source.title, rng), source.text
+
+
+def _unsaid(source: ClaimSource, rng: random.Random) -> tuple[str, str] | None:
+    """A sentence that was taken out of the passage."""
+    claim = rng.choice(source.claims)
+    text = source.without(claim)
+    if not source.adds(claim, text):
+        return None
+    return reword(claim, source.title, rng), text
+
+
+def _says_less(source: ClaimSource, rng: random.Random) -> tuple[str, str] | None:
+    """A sentence of which the passage says only a part."""
+    claim = rng.choice(source.claims)
+    shorter = shorten(claim, rng)
+    if shorter is None:
+        return None
+    text = source.without(claim, shorter)
+    if not source.adds(claim, text):
+        return None
+    return claim, text
+
+
+def _half_unsaid(source: ClaimSource, rng: random.Random) -> tuple[str, str] | None:
+    """Two sentences, one of which the passage does not say or contradicts."""
+    if len(source.claims) < 2:
+        return None
+    first, second = rng.sample(source.claims, 2)
+    if rng.random() < 0.5:
+        text = source.without(second)
+        if not source.adds(second, text):
+            return None
+        return join_sentences(first, second, rng), text
+    changed = falsify(second, source.text, rng)
+    if changed is None:
+        return None
+    if rng.random() < 0.5:
+        first, changed = changed, first
+    return join_sentences(first, changed, rng), source.text
+
+
+_TRUE: tuple[_Maker, ...] = (_reworded_claim, _shortened_claim, _reworded_text, _joined)
+_FALSE: tuple[_Maker, ...] = (
+    _false_claim,
+    _false_claim,
+    _unsaid,
+    _says_less,
+    _half_unsaid,
+)
