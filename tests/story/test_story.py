@@ -63,7 +63,7 @@ def test_a_label_that_the_sentence_does_not_say_is_told_with_its_source() -> Non
         label="in Malta",
     )
     assert story(case("How much leave do staff get?", one)).text.startswith(
-        "According to “Policy” (in Malta), staff get 24 days of leave."
+        "According to “Policy” (in Malta): Staff get 24 days of leave."
     )
 
 

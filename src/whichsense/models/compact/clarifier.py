@@ -329,7 +329,10 @@ def clarify(case: Case) -> Clarification | None:
         return None
     lead, labels = _name_for_people(case.question, case.readings)
     labels = _told_apart(labels, case.readings)
-    lead = surest_lead(lead, labels)
+    by_answer = any(
+        label == one.answer for label, one in zip(labels, case.readings, strict=True)
+    )
+    lead = _ONE if by_answer else surest_lead(lead, labels)
     if any(label.startswith(f"{lead.preposition} ") for label in labels):
         lead = Lead(lead.category)  # "Which country: in Finland, …", not "In which"
     shorter = without_category(labels, lead.category)

@@ -216,7 +216,7 @@ def _answer_fact(reading: Reading, spans: Sequence[Span]) -> Fact | None:
     best: Fact | None = None
     largest = _LEAST_RELEVANT
     for fact in _facts_of(spans):
-        if not _holds(fact.text, reading.answer):
+        if not _tells(fact, reading.answer):
             continue
         shorter = _without_brackets(fact, reading.answer)
         share = len(asked & content_stems(shorter.text)) / max(len(asked), 1)
@@ -233,6 +233,11 @@ def _facts_of(spans: Sequence[Span]) -> Iterator[Fact]:
 
 def _is_at(fact: Fact, span: Span) -> bool:
     return fact.passage == span.passage and fact.start <= span.start < fact.end
+
+
+def _tells(fact: Fact, answer: str) -> bool:
+    """Whether a fact has an answer, or is of a passage about it."""
+    return _holds(fact.text, answer) or _holds(clean(fact.passage.title), answer)
 
 
 def _holds(text: str, answer: str) -> bool:
@@ -259,7 +264,8 @@ def _context(
             answer_fact.passage,
             answer_fact.number,
         )
-        if not is_told and shared >= _LEAST_SHARED and shorter.size <= _MOST_WORDS:
+        is_short_sentence = shorter.size <= _MOST_WORDS and ": " not in shorter.text
+        if is_short_sentence and not is_told and shared >= _LEAST_SHARED:
             weight = (
                 shared + 2 * _holds(fact.text, reading.answer) + 2 * (fact.number == 0)
             )
@@ -278,14 +284,16 @@ def _in_context(fact: Fact, reading: Reading) -> str:
     said = content_stems(fact.text)
     title = clean(fact.passage.title)
     label = clean(reading.label)
-    says_title = bool(said & content_stems(title)) and not fact.refers_back
+    in_both = said & content_stems(title)
+    says_title = not fact.refers_back and not all(map(str.isdigit, in_both))
+    says_title = says_title and _holds(fact.text, reading.answer)
     says_label = not _names_case(label) or content_stems(label) <= said | content_stems(
         title
     )
     if not title or (says_title and says_label):
         return fact.text
     where = f"“{title}”" if says_label else f"“{title}” ({label})"
-    return f"According to {where}{_continued(fact)}"
+    return f"According to {where}{_continued(fact.text)}"
 
 
 def _names_case(label: str) -> bool:
@@ -297,18 +305,13 @@ def _names_case(label: str) -> bool:
     return bool(opens_phrase) or label[:1].isupper() or label[:1].isdigit()
 
 
-def _continued(fact: Fact) -> str:
-    """Return a sentence as it goes on after a comma; after a colon where its first word may need its capital."""
-    first = re.match(r"\w+", fact.text)
-    word = first[0] if first else ""
-    lower = word.lower()
-    is_common = re.search(rf"\b{re.escape(lower)}\b", fact.passage.text) is not None
-    if lower in CLOSED_CLASS_WORDS or lower in _REFERENCES or is_common:
-        return f", {fact.text[0].lower()}{fact.text[1:]}"
-    is_name = re.search(rf"[a-z,] {re.escape(word)}\b", fact.passage.text) is not None
-    return (
-        f", {fact.text}" if is_name or word in fact.passage.title else f": {fact.text}"
-    )
+def _continued(text: str) -> str:
+    """Return a sentence as it goes on after a comma; after a colon where its first word may need its capital, or where
+    it is a row of values."""
+    first = words(text)[0]
+    if first in CLOSED_CLASS_WORDS or first in _REFERENCES:
+        return f", {text[0].lower()}{text[1:]}"
+    return f": {text}"
 
 
 def _says_more(text: str, told: frozenset[str]) -> bool:
@@ -423,7 +426,7 @@ def _one_by_one(
     for telling in tellings:
         if telling.fact is None:
             text = attributed(_found_in(telling.passage, tellings), telling.passage)
-        elif in_context:
+        elif in_context or not _holds(telling.fact.text, telling.reading.answer):
             text = _in_context(telling.fact, telling.reading)
         else:
             text = telling.fact.text
