@@ -221,10 +221,7 @@ def generate_questions(
     net: WriterNet, pack: Pack, generation: QuestionGeneration, ways: Sequence[str]
 ) -> SyntheticQuestions:
     """Questions for passages drawn at random, each once in a list. The same network writes the same questions again."""
-    shares = {}
-    for way, share in generation.ways.items():
-        if way in ways:
-            shares[way] = share
+    shares = {way: share for way, share in generation.ways.items() if way in ways}
     places = list(_draw_places(pack, generation.count, shares))
     rng = torch.Generator(net.out_bias.device).manual_seed(0)
     # Keyed by list and question: (list, slot, answer, question)
@@ -318,9 +315,10 @@ def sample_outputs(
             ended = ended | (token == END)
             if bool(ended.all()):
                 break
-    texts: list[list[int]] = []
-    for row in torch.stack(outputs, 1).tolist():
-        texts.append(row[: row.index(END)] if END in row else [])
+    texts: list[list[int]] = [
+        row[: row.index(END)] if END in row else []
+        for row in torch.stack(outputs, 1).tolist()
+    ]
     return texts
 
 
@@ -493,11 +491,7 @@ class AskerTask(BaseWriterTask):
     def ways(self) -> list[str]:
         """The ways of asking that are learnt."""
         shares = self.options.draw.ways
-        ways = []
-        for way in self.examples.by_way:
-            if shares.get(way, 0.0) > 0:
-                ways.append(way)
-        return ways
+        return [way for way in self.examples.by_way if shares.get(way, 0.0) > 0]
 
     def batches(self, epoch: int, seed: int) -> Any:
         # As many batches as would hold every span once.

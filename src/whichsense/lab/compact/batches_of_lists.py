@@ -352,8 +352,9 @@ def build_synthetic_lists(
     spans: list[list[Span]] = []
     for number in range(len(synthetic)):
         answer = synthetic.answers[number]
-        for row in slots[number].tolist():
-            spans.append(_find_spans(pack, row, answer, inside))
+        spans.extend(
+            _find_spans(pack, row, answer, inside) for row in slots[number].tolist()
+        )
     texts = synthetic.texts(vocabulary)
     answers = _decode(synthetic.answers, vocabulary)
     asked = []

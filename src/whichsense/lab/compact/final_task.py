@@ -117,10 +117,11 @@ class CompactTask(WriterTask):
     def _verifier_weights(self) -> dict[str, NDArray[np.float32]]:
         """The verifier, of its own recipe or of the model that training starts from."""
         model = self.options.model
-        state: dict[str, Tensor] = {}
-        for name, value in self.start.state.items():
-            if name.startswith(VERIFIER):
-                state[name] = value
+        state: dict[str, Tensor] = {
+            name: value
+            for name, value in self.start.state.items()
+            if name.startswith(VERIFIER)
+        }
         if model.verifier:
             for name, value in load_start(model.verifier).encoder.items():
                 state[VERIFIER + name] = value

@@ -238,8 +238,7 @@ def _all_batches(pack: Pack, longest: int) -> Iterator[tuple[range, ListBatch]]:
 def _gold_strings(pack: Pack, number: int, tokenizer: Tokenizer) -> set[_Pieces]:
     gold = set()
     for aliases in pack.asked[number].answers:
-        for alias in aliases:
-            gold.add(tuple(answer_ids(tokenizer, alias)))
+        gold.update(tuple(answer_ids(tokenizer, alias)) for alias in aliases)
     return gold
 
 

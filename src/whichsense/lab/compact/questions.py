@@ -73,9 +73,7 @@ class DataConfig:
         """The files whose checksums a run records: the questions, and the hits or the index's manifest."""
         # A dataset may serve twice; its checksum is recorded once.
         names = dict.fromkeys([self.train, *self.more, self.dev])
-        files = []
-        for name in names:
-            files.append(locate_questions(name, self.folder or None))
+        files = [locate_questions(name, self.folder or None) for name in names]
         # Hits take the place of an index.
         if self.hit_files:
             return files + self.hit_files
@@ -94,9 +92,11 @@ class DataConfig:
         """All files of `topics`."""
         files = []
         for folder in self.topic_folders:
-            for name in (*_TOPIC_FILES, *_MORE_TOPIC_FILES):
-                if (folder / name).is_file():
-                    files.append(folder / name)
+            files.extend(
+                folder / name
+                for name in (*_TOPIC_FILES, *_MORE_TOPIC_FILES)
+                if (folder / name).is_file()
+            )
         return files
 
     @property
@@ -217,11 +217,12 @@ def convert_ambiguous(question: Question, name: str) -> TrainingQuestion:
 
 def _gold_rewrites(annotation: Annotation) -> Iterator[GoldRewrite]:
     for pair in annotation.pairs:
-        others = []
-        for other in annotation.pairs:
-            # Prompts name the shortest alias of each other answer.
-            if other is not pair and other.answers:
-                others.append(min(other.answers, key=len))
+        # Prompts name the shortest alias of each other answer.
+        others = [
+            min(other.answers, key=len)
+            for other in annotation.pairs
+            if other is not pair and other.answers
+        ]
         if others and pair.answers and any(pair.questions):
             yield GoldRewrite(pair.questions, pair.answers, tuple(others))
 
@@ -249,10 +250,11 @@ def _convert_situated(
         by_prompt[question.text].append(question)
     # SituatedQA has a record for each edit of a prompt.
     for prompt, edits in by_prompt.items():
-        pairs = []
-        for edit in edits:
-            if edit.rewrite and edit.answers:
-                pairs.append((edit.rewrite, edit.answers[0]))
+        pairs = [
+            (edit.rewrite, edit.answers[0])
+            for edit in edits
+            if edit.rewrite and edit.answers
+        ]
         pairs = pairs[:_MAX_REWRITES]
         if pairs:
             answers = merge_answers([aliases for _, aliases in pairs])
@@ -381,20 +383,21 @@ def find_copies(texts: Sequence[str], data: DataConfig) -> Collection[int]:
 
 def dev_questions(data: DataConfig) -> list[TrainingQuestion]:
     """The answerable questions of `dev`."""
-    questions = []
-    for question in data.read(data.dev):
-        if question.is_answerable:
-            questions.append(convert_ambiguous(question, data.dev))
+    questions = [
+        convert_ambiguous(question, data.dev)
+        for question in data.read(data.dev)
+        if question.is_answerable
+    ]
     return questions[: data.dev_limit or None]
 
 
 def held_out_questions(data: DataConfig) -> list[Question]:
     """Those of `train` that nothing was learnt from: the scorer is fitted on them."""
-    held_out = []
-    for question in data.read(data.train):
-        if is_held_out(question.id, data.held):
-            held_out.append(question)
-    return held_out
+    return [
+        question
+        for question in data.read(data.train)
+        if is_held_out(question.id, data.held)
+    ]
 
 
 def labelled_questions(data: DataConfig) -> list[Question]:
@@ -514,9 +517,11 @@ def training_half_of_sample() -> CorpusQuestions:
     """The topics of the embedded sample that may be learnt from; figures are reported on the others."""
     questions = []
     for name in ("questions", "unanswerable"):
-        for question in load_questions(f"sample/{name}")[0]:
-            if is_trained_on(question.id):
-                questions.append(question)
+        questions.extend(
+            question
+            for question in load_questions(f"sample/{name}")[0]
+            if is_trained_on(question.id)
+        )
     return CorpusQuestions(sample.index(), questions)
 
 
@@ -578,10 +583,11 @@ def _restrict_answers(question: Question, passages: Sequence[Passage]) -> Questi
     """The question with only those answers that the passages hold."""
     annotations = []
     for annotation in question.annotations:
-        pairs = []
-        for pair in annotation.pairs:
-            if any(contains_answer(one, pair.answers) for one in passages):
-                pairs.append(pair)
+        pairs = [
+            pair
+            for pair in annotation.pairs
+            if any(contains_answer(one, pair.answers) for one in passages)
+        ]
         if pairs:
             kind = annotation.kind if len(pairs) > 1 else "singleAnswer"
             annotations.append(Annotation(kind, tuple(pairs)))
@@ -591,7 +597,4 @@ def _restrict_answers(question: Question, passages: Sequence[Passage]) -> Questi
 def contains_answer(passage: Passage, names: Sequence[str]) -> bool:
     """Whether a passage holds an answer, by one of its names."""
     text = f" {normalize(f'{passage.title} {passage.text}')} "
-    for name in map(normalize, names):
-        if name and f" {name} " in text:
-            return True
-    return False
+    return any(name and f" {name} " in text for name in map(normalize, names))

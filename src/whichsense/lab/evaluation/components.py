@@ -130,9 +130,7 @@ def _rank_answers(
     records = []
     for question, case in zip(questions, cases, strict=True):
         # An answer in a passage's title counts, too.
-        texts = []
-        for hit in case.hits:
-            texts.append(f"{hit.passage.title} {hit.passage.text}")
+        texts = [f"{hit.passage.title} {hit.passage.text}" for hit in case.hits]
         annotated: list[tuple[str, ...]] = []
         for answers in question.answer_sets:
             annotated.extend(answers)
@@ -407,14 +405,14 @@ def _record(question: Question, case: Case) -> dict[str, Any]:
     assert clarification is not None
     answers = []
     for option in clarification.options:
-        for reading in option.readings:
-            answers.append(
-                {
-                    "question": reading.question,
-                    "answer": [reading.answer],
-                    "clarification": option.label,
-                }
-            )
+        answers.extend(
+            {
+                "question": reading.question,
+                "answer": [reading.answer],
+                "clarification": option.label,
+            }
+            for reading in option.readings
+        )
     return {
         "id": question.id,
         "question": question.text,

@@ -438,9 +438,7 @@ def _choose(
     for question, record in journal.answered():
         if len(chosen) == goal.questions:
             break
-        shown = []
-        for fields in record["readings"]:
-            shown.append(types.decode(ShownReading, fields))
+        shown = [types.decode(ShownReading, fields) for fields in record["readings"]]
         kind = ("none", "one", "several")[min(len(shown), 2)]
         counts[kind] += 1
         if goal.takes(len(shown)):
@@ -512,9 +510,7 @@ def load_judged(paths: Sequence[Path]) -> Judged:
     for path, form in zip(paths, forms, strict=True):
         _refuse_another_form(forms[0], paths[0], form, path)
         _refuse_missing_marks(form, path)
-    labels = []
-    for form in forms:
-        labels.append(tuple(map(_label_readings, form.questions)))
+    labels = [tuple(map(_label_readings, form.questions)) for form in forms]
     return Judged(forms[0], _name_readers(forms, paths), tuple(labels))
 
 
@@ -543,9 +539,7 @@ def _without_marks(form: Form) -> list[JudgedQuestion]:
     """The questions and readings that were to be judged."""
     questions = []
     for question in form.questions:
-        readings = []
-        for reading in question.readings:
-            readings.append(replace(reading, marks=Marks()))
+        readings = [replace(reading, marks=Marks()) for reading in question.readings]
         questions.append(replace(question, readings=tuple(readings)))
     return questions
 
@@ -556,8 +550,10 @@ def _refuse_missing_marks(form: Form, path: Path) -> None:
     places = []
     for number, question in enumerate(form.questions, 1):
         for rank, reading in enumerate(question.readings, 1):
-            for mark in reading.marks.missing:
-                places.append(f"'{mark}' of question {number}, reading {rank}")
+            places.extend(
+                f"'{mark}' of question {number}, reading {rank}"
+                for mark in reading.marks.missing
+            )
     if places:
         total = len(RUBRIC) * form.shown
         raise BadInput(
@@ -724,10 +720,7 @@ def _compare_with_gold(
 
 def _covers(answers: Sequence[str], names: Sequence[str]) -> bool:
     """Whether one of the answers means the same as one of the names."""
-    for answer in answers:
-        if any(same_answer(answer, name) for name in names):
-            return True
-    return False
+    return any(any(same_answer(answer, name) for name in names) for answer in answers)
 
 
 def _mean_columns(by_reader: Sequence[Columns]) -> Columns:

@@ -242,8 +242,7 @@ def _bleu_names(text: str, order: int) -> list[str]:
     """Names for what `bleu_counts` counts, in its order: matches and guesses for each n, then both lengths."""
     names = []
     for kind in ("matching", "predicted"):
-        for n in range(1, order + 1):
-            names.append(f"{text}: {kind} {n}-grams")
+        names.extend(f"{text}: {kind} {n}-grams" for n in range(1, order + 1))
     return [*names, f"{text}: predicted length", f"{text}: gold length"]
 
 

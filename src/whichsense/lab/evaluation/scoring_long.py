@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, Literal
 
 from whichsense.errors import BadInput
@@ -60,7 +61,7 @@ class CitedText:
         """The text with its citations in brackets."""
         if not self.sentences:
             return self.text
-        return " ".join(with_citations(*sentence) for sentence in self.sentences)
+        return " ".join(starmap(with_citations, self.sentences))
 
 
 def as_cited_text(value: Any) -> CitedText:
@@ -68,9 +69,10 @@ def as_cited_text(value: Any) -> CitedText:
     if not isinstance(value, Mapping):
         return CitedText(as_text(value))
     try:
-        documents = []
-        for document in value.get("documents", ()):
-            documents.append(CitedDocument(document["title"], document["text"]))
+        documents = [
+            CitedDocument(document["title"], document["text"])
+            for document in value.get("documents", ())
+        ]
         sentences = []
         for item in value.get("sentences", ()):
             numbers = tuple(map(int, item["citations"]))
@@ -195,9 +197,9 @@ def _disambiguations(question: LongQuestion) -> _Pairs:
 
 
 def _score_question(question: LongQuestion, pairs: _Pairs, prediction: str) -> _Scores:
-    by_reference = []
-    for reference in question.long_answers:
-        by_reference.append(rouge_l(reference.text, prediction))
+    by_reference = [
+        rouge_l(reference.text, prediction) for reference in question.long_answers
+    ]
     return {
         "rouge_l": max(by_reference),
         "rouge_l_by_reference": by_reference,

@@ -205,8 +205,7 @@ def parse_released(question: str) -> tuple[str, list[str]]:
         return _INVALID, [_INVALID]
     options = []
     for part in rest.split(", or"):
-        for option in part.split(","):
-            options.append(option.strip(" ?"))
+        options.extend(option.strip(" ?") for option in part.split(","))
     return category, options
 
 

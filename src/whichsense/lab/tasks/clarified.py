@@ -427,9 +427,7 @@ def write_example(
         text = formats.closed_book(question.text)
     else:
         hits = evidence.hits(question.text)[: form.passages]
-        sources = []
-        for hit in hits:
-            sources.append(SourceText(hit.passage.text, hit.passage.title))
+        sources = [SourceText(hit.passage.text, hit.passage.title) for hit in hits]
         text = formats.open_book(question.text, sources)
     return _WriteExample(question, text, references, references)
 
@@ -454,13 +452,8 @@ def _oracle(
         if context:
             contexts.append(SourceText(context, page))
     longest = max(question.long_answers, key=lambda answer: len(answer.text))
-    knowledge = []
-    for piece in longest.knowledge:
-        knowledge.append(SourceText(piece.text, piece.title))
-    others = []
-    for answer in question.long_answers:
-        if answer is not longest:
-            others.append(answer.text)
+    knowledge = [SourceText(piece.text, piece.title) for piece in longest.knowledge]
+    others = [answer.text for answer in question.long_answers if answer is not longest]
     text = formats.oracle(question.text, answers, rewrites, contexts, knowledge)
     return text, tuple(others)
 
@@ -473,10 +466,7 @@ def _annotated_contexts(
     for pair in pairs:
         for key in pair.evidence[:1]:
             passages[evidence.passage(key)] = None
-    contexts = []
-    for passage in passages:
-        contexts.append(SourceText(passage.text, passage.title))
-    return contexts
+    return [SourceText(passage.text, passage.title) for passage in passages]
 
 
 def _derive_reference(question: Question, evidence: EvidenceSearch) -> tuple[str, ...]:

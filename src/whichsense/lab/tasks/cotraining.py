@@ -235,10 +235,11 @@ def _collect_votes(
     settings: CoTraining, options: AnswerPredictionOptions, models: Sequence[Path]
 ) -> list[QuestionVotes]:
     data = options.data
-    questions = []
-    for question in load(settings.partial, data_dir=data.folder or None):
-        if question.answers:
-            questions.append(question)
+    questions = [
+        question
+        for question in load(settings.partial, data_dir=data.folder or None)
+        if question.answers
+    ]
     questions = questions[: settings.partial_limit or None]
     evidence = data.evidence(options.form.passages)
     evidence.search([question.text for question in questions])
@@ -273,8 +274,7 @@ def _decide(votes: QuestionVotes) -> list[list[str]] | None:
     more = majority_answers(aliases, votes.continued)
     if more:
         agreed = [[votes.known]]
-        for answer in more:
-            agreed.append([answer])
+        agreed.extend([answer] for answer in more)
         return agreed
     for answers in votes.single:
         # One model that gives another answer is enough to leave the question out.
@@ -309,9 +309,9 @@ def cotrain(
 ) -> CoTrained:
     """Run all iterations, or those that are missing. `where`: the folder that the reader's recipe is named from."""
     _check_settings(settings, folder)
-    recipes = []
-    for number in range(settings.models):
-        recipes.append(load_reader_recipe(settings, where, number))
+    recipes = [
+        load_reader_recipe(settings, where, number) for number in range(settings.models)
+    ]
     added: list[Question] = []
     files: list[Path] = []
     models: list[Path] = []

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from whichsense.errors import BadInput, require
 from whichsense.lab.datasets import Question
+from whichsense.lab.fused.fused_network import FusedNetwork
 from whichsense.lab.metrics.ambignq import (
     Annotation,
     Prediction,
@@ -98,7 +99,8 @@ class Generation(Task[Network, Batch], Generic[Example]):
         return generator.load_codec(located(self.model.base), self.form)
 
     def build(self) -> Network:
-        network = network_of(generator.load_model(located(self.model.base), self.codec))
+        model = generator.load_model(located(self.model.base), self.codec)
+        network = network_of(model, FusedNetwork)
         network.label_smoothing = self.model.label_smoothing
         return network
 
@@ -167,10 +169,9 @@ def read_answers(
 ) -> list[list[str]]:
     """A reader's answers to questions, over the hits of each."""
     cases = [Case(text, tuple(evidence.hits(text))) for text in questions]
-    answers = []
-    for case in reader.read(cases):
-        answers.append([candidate.answer for candidate in case.answers])
-    return answers
+    return [
+        [candidate.answer for candidate in case.answers] for case in reader.read(cases)
+    ]
 
 
 def mean(values: Sequence[float]) -> float:
@@ -270,10 +271,7 @@ def read_examples(
     if settings.single:
         answer_sets = [[all_aliases(question)]]
     for answers in answer_sets:
-        held = []
-        for aliases in answers:
-            if own := held_aliases(aliases, hits):
-                held.append(own)
+        held = [own for aliases in answers if (own := held_aliases(aliases, hits))]
         if held or not settings.discard_missing:
             yield ReadExample(question.text, hits, tuple(held or answers))
 
@@ -285,10 +283,7 @@ def all_aliases(question: Question) -> Aliases:
 
 def held_aliases(aliases: Aliases, hits: Sequence[Hit]) -> Aliases:
     """The aliases that some passage holds."""
-    held = []
-    for alias in dict.fromkeys(aliases):
-        if spans_of(alias, hits, most=1):
-            held.append(alias)
+    held = [alias for alias in dict.fromkeys(aliases) if spans_of(alias, hits, most=1)]
     return tuple(held)
 
 
@@ -306,10 +301,11 @@ def encode_reading(
     if order == "found":
         texts = [hit.passage.text for hit in example.hits[: form.passages]]
         text = " ".join(texts).lower()
-        in_order = []
-        for combination in combinations:
-            if _is_in_order(combination, text):
-                in_order.append(combination)
+        in_order = [
+            combination
+            for combination in combinations
+            if _is_in_order(combination, text)
+        ]
         combinations = in_order or combinations
     target = codec.target(rng.choice(combinations), form.output_tokens)
     return EncodedExample(inputs, target)
@@ -428,10 +424,11 @@ def delete_span(
     # The drawn length first, then shorter ones for a short question. One word stays.
     longest = min(rng.randint(1, _LONGEST), len(words) - 1)
     for length in range(longest, 0, -1):
-        starts = []
-        for start in range(len(words) - length + 1):
-            if any(informative[start : start + length]):
-                starts.append(start)
+        starts = [
+            start
+            for start in range(len(words) - length + 1)
+            if any(informative[start : start + length])
+        ]
         if starts:
             start = rng.choice(starts)
             return " ".join([*words[:start], *words[start + length :]]) + mark
@@ -545,10 +542,9 @@ def _pair_examples(
         for pair in annotation.pairs:
             if not pair.questions:
                 continue
-            others = []
-            for other in annotation.pairs:
-                if other is not pair:
-                    others.append(other.answers[0])
+            others = [
+                other.answers[0] for other in annotation.pairs if other is not pair
+            ]
             # No example is left out: where no alias is held, all count.
             answers = held_aliases(pair.answers, hits) or pair.answers
             yield _RewriteExample(
@@ -806,10 +802,11 @@ def build_disambiguate_first(
     dev = _ambiguous(options.data.development())
 
     def encode(codec: Codec, question: Question, rng: random.Random) -> EncodedExample:
-        rewrites = []
-        for pair in rng.choice(question.annotations).pairs:
-            if pair.questions:
-                rewrites.append(rng.choice(pair.questions))
+        rewrites = [
+            rng.choice(pair.questions)
+            for pair in rng.choice(question.annotations).pairs
+            if pair.questions
+        ]
         inputs = composed(codec, form, [question.text], ())
         return EncodedExample(inputs, codec.target(rewrites, form.output_tokens))
 
@@ -844,9 +841,9 @@ def _measure_disambiguate_first(
         counts.append(float(len(rewrites)))
         for pair in question.annotations[0].pairs:
             gold = "|".join(pair.questions)
-            edit_f1 = []
-            for rewrite in rewrites:
-                edit_f1.append(question_scores(question.text, gold, rewrite)[4])
+            edit_f1 = [
+                question_scores(question.text, gold, rewrite)[4] for rewrite in rewrites
+            ]
             scores.append(max(edit_f1))
     return {"edit_f1": mean(scores), "rewrites": mean(counts)}
 

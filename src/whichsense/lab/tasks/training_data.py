@@ -59,10 +59,11 @@ class EvidenceSearch:
 
     def search(self, questions: Sequence[str]) -> None:
         """Search for all questions, with a progress bar where it takes long."""
-        new = []
-        for question in dict.fromkeys(questions):
-            if question not in self._hits:
-                new.append(question)
+        new = [
+            question
+            for question in dict.fromkeys(questions)
+            if question not in self._hits
+        ]
         if len(new) <= _BATCH:
             self._search(new)
             return

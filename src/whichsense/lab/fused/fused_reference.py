@@ -12,42 +12,9 @@ from torch import Tensor
 
 from whichsense.models.seq2seq.ragged import RaggedRows
 
-# Matrices in float8, and casts of whole stacks of weights to the working precision.
+# Casts of whole stacks of weights to the working precision.
 
 _Part = TypeVar("_Part")
-FORWARD = torch.float8_e4m3fn  # more digits
-BACKWARD = (
-    torch.float8_e5m2
-)  # more range: gradients of two tokens may differ by powers of ten
-_ROWS = 64  # a transpose has a multiple of so many: at most those of a kernel's tile, which zeroes the padding
-
-
-def largest(kind: torch.dtype) -> float:
-    """
-    >>> largest(FORWARD), largest(BACKWARD)
-    (448.0, 57344.0)
-    """
-    return torch.finfo(kind).max
-
-
-class Eight(NamedTuple):
-    """A matrix in float8, and its transpose: Hopper's products read both operands along the axis that they sum over."""
-
-    straight: Tensor
-    """(rows, columns)."""
-    turned: Tensor
-    """(columns, rows), rows padded with zeros to a multiple of 64, so that kernels write whole sectors of memory."""
-    scale: Tensor
-    """The factor of its numbers, float32."""
-
-
-def empty_eight(rows: int, columns: int, bound: Tensor, kind: torch.dtype) -> Eight:
-    """An uninitialized matrix for numbers of at most `bound`."""
-    straight = torch.empty((rows, columns), dtype=kind, device=bound.device)
-    turned = torch.empty(
-        (columns, -(-rows // _ROWS) * _ROWS), dtype=kind, device=bound.device
-    )
-    return Eight(straight, turned, bound / largest(kind))
 
 
 class _Cast(torch.autograd.Function):
@@ -67,8 +34,9 @@ class _Cast(torch.autograd.Function):
                 wanted.append((gradient.contiguous(), dtype))
         copies = iter(_copy(wanted))
         results: list[Tensor | None] = [None]  # of dtype
-        for gradient in gradients:
-            results.append(None if gradient is None else next(copies))
+        results.extend(
+            None if gradient is None else next(copies) for gradient in gradients
+        )
         return tuple(results)
 
 
@@ -153,9 +121,8 @@ def norm_forward(
     *,
     epsilon: float,
     dropped: int,
-    bounded: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """norm(x + dropout(change)), the sum, its mean and 1/deviation; the largest value and longest row of the first."""
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """norm(x + dropout(change)), the sum, its mean and 1/deviation."""
     added = change.float()
     if dropped:
         added = thinned(added, keep_mask(x.shape, seed, dropped), dropped)
@@ -164,14 +131,14 @@ def norm_forward(
     mean = wide.mean(1)
     spread = torch.rsqrt((wide - mean[:, None]).pow(2).mean(1) + epsilon)
     y = (wide - mean[:, None]) * spread[:, None] * weight.float() + bias.float()
-    return y.to(x.dtype), total, mean, spread, _bounds(y, bounded)
+    return y.to(x.dtype), total, mean, spread
 
 
 def norm_backward(
     dy: Tensor, dy2: Tensor | None, total: Tensor, mean: Tensor, spread: Tensor, weight: Tensor, seed: Tensor, *,
-    dropped: int, bounded: bool,
-) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:  # fmt: skip
-    """Gradients of the sum and (if not `bounded`) of the change; those of weight, bias and the change's own bias."""
+    dropped: int,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Gradients of the sum and of the change; those of weight, bias and the change's own bias."""
     g = dy.float() if dy2 is None else dy.float() + dy2.float()
     unit = (total.float() - mean[:, None]) * spread[:, None]
     gw = g * weight.float()
@@ -183,20 +150,14 @@ def norm_backward(
     if dropped:
         d = thinned(d, keep_mask(d.shape, seed, dropped), dropped)
     sums = torch.stack([(g * unit).sum(0), g.sum(0), d.sum(0)])
-    return dtotal, None if bounded else d.to(dy.dtype), sums, _bounds(d, bounded)
-
-
-def _bounds(x: Tensor, wanted: bool) -> Tensor:
-    return (
-        torch.stack([x.abs().max(), x.norm(dim=1).max()]) if wanted else x.new_empty(0)
-    )
+    return dtotal, d.to(dy.dtype), sums
 
 
 def embedding_forward(
     ids: Tensor, position: Tensor, words: Tensor, places: Tensor, weight: Tensor, bias: Tensor, seed: Tensor, *,
-    scale: float, offset: int, epsilon: float, dtype: torch.dtype, dropped: int, bounded: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """dropout(norm(word + place)), the sum, its mean and 1/deviation; the first one's largest value and longest row."""
+    scale: float, offset: int, epsilon: float, dtype: torch.dtype, dropped: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """dropout(norm(word + place)), the sum, its mean and 1/deviation."""
     total = (
         F.embedding(ids, words).float() * scale
         + F.embedding(position + offset, places).float()
@@ -207,7 +168,7 @@ def embedding_forward(
     y = (wide - mean[:, None]) * spread[:, None] * weight.float() + bias.float()
     if dropped:
         y = thinned(y, keep_mask(y.shape, seed, dropped), dropped)
-    return y.to(dtype), total, mean, spread, _bounds(y, bounded)
+    return y.to(dtype), total, mean, spread
 
 
 def embedding_backward(
@@ -226,25 +187,17 @@ def embedding_backward(
     return d, torch.stack([(g * unit).sum(0), g.sum(0)])
 
 
-def gelu_forward(
-    u: Tensor, seed: Tensor, *, dropped: int, bound: Tensor | None, kind: torch.dtype
-) -> Tensor | Eight:
-    """dropout(gelu(u)); with a bound, in eight bits."""
+def gelu_forward(u: Tensor, seed: Tensor, *, dropped: int) -> Tensor:
+    """dropout(gelu(u))."""
     h = F.gelu(u.float())
     if dropped:
         h = thinned(h, keep_mask(u.shape, seed, dropped), dropped)
-    return h.to(u.dtype) if bound is None else cast(h, bound, kind)
+    return h.to(u.dtype)
 
 
 def gelu_backward(
-    dh: Tensor,
-    u: Tensor,
-    seed: Tensor,
-    *,
-    dropped: int,
-    bound: Tensor | None,
-    kind: torch.dtype,
-) -> tuple[Tensor | Eight, Tensor]:
+    dh: Tensor, u: Tensor, seed: Tensor, *, dropped: int
+) -> tuple[Tensor, Tensor]:
     """The gradient of u, and its sum over the tokens."""
     wide = u.float()
     slope = 0.5 * (1 + torch.erf(wide * math.sqrt(0.5))) + wide * torch.exp(
@@ -253,37 +206,7 @@ def gelu_backward(
     g = dh.float() * slope
     if dropped:
         g = thinned(g, keep_mask(u.shape, seed, dropped), dropped)
-    return g.to(u.dtype) if bound is None else cast(g, bound, kind), g.sum(0)
-
-
-def cast(
-    x: Tensor, bound: Tensor, kind: torch.dtype, seed: Tensor | None = None, dropped: int = 0,
-    into: Eight | None = None, first: int = 0,
-) -> Eight:  # fmt: skip
-    """In eight bits, dropped out if so wanted; as columns `first` … of a wider table where one is given."""
-    rows, columns = x.shape
-    made = into or empty_eight(rows, columns, bound, kind)
-    wide = x.float()
-    if seed is not None and dropped:
-        wide = thinned(wide, keep_mask(x.shape, seed, dropped), dropped)
-    top = largest(kind)
-    eight = (wide * (top / bound)).clamp(-top, top).to(kind)
-    made.straight[:, first : first + columns] = eight
-    made.turned[first : first + columns] = F.pad(
-        eight.t().float(), (0, made.turned.shape[1] - rows)
-    ).to(kind)
-    return made
-
-
-def cast_summed(
-    x: Tensor,
-    bound: Tensor,
-    kind: torch.dtype,
-    into: Eight | None = None,
-    first: int = 0,
-) -> tuple[Eight, Tensor]:
-    """The same, and the sum over the rows."""
-    return cast(x, bound, kind, into=into, first=first), x.sum(0, dtype=torch.float32)
+    return g.to(u.dtype), g.sum(0)
 
 
 def attention_forward(
@@ -294,20 +217,19 @@ def attention_forward(
     heads: int,
     scale: float,
     dropped: int,
-    bounded: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """(tokens, 3 × heads × width) → (tokens, heads × width), what the way back needs, the largest value."""
+) -> tuple[Tensor, Tensor]:
+    """(tokens, 3 × heads × width) → (tokens, heads × width), and what the way back needs."""
     q, _, v, p, thin = _attended(qkv, rows, seed, heads, scale, dropped)
     found = (p if thin is None else thinned(p, thin, dropped)) @ v
     out = rows.flat(found.transpose(1, 2)).flatten(1).to(qkv.dtype)
-    return out, q.new_empty(0), out.float().abs().max() if bounded else q.new_empty(0)
+    return out, q.new_empty(0)
 
 
 def attention_backward(
     dout: Tensor, qkv: Tensor, out: Tensor, levels: Tensor, rows: RaggedRows, seed: Tensor, *, heads: int, scale: float,
-    dropped: int, bounded: bool,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """The gradient of qkv, its sum over the tokens (the keys' is zero, by any bias), and its largest value."""
+    dropped: int,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The gradient of qkv, and its sum over the tokens (the keys' is zero, by any bias)."""
     q, k, v, p, thin = _attended(qkv, rows, seed, heads, scale, dropped)
     g = rows.padded(dout.float().view(len(dout), heads, -1)).transpose(1, 2)
     dp = g @ v.transpose(-1, -2)
@@ -322,11 +244,7 @@ def attention_backward(
     wide = rows.flat(parts.permute(0, 3, 2, 1, 4)).flatten(1)
     sums = wide.sum(0).view(3, -1)
     sums[1] = 0
-    return (
-        wide.to(qkv.dtype),
-        sums.flatten(),
-        wide.abs().max() if bounded else wide.new_empty(0),
-    )
+    return wide.to(qkv.dtype), sums.flatten()
 
 
 def _attended(

@@ -10,85 +10,28 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from whichsense.errors import BadConfig
-from whichsense.models.seq2seq import fused_reference
-from whichsense.models.seq2seq.fused_reference import (
-    BACKWARD,
-    FORWARD,
-    Eight,
-    RowsOfSoftmax,
-)
+from whichsense.lab.fused import fused_reference
+from whichsense.lab.fused.fused_reference import RowsOfSoftmax
 from whichsense.models.seq2seq.ragged import RaggedRows, Style
 
-# How a fused network computes: its constants, and the three products of a linear layer, in float8 or
-# not.
+# How a fused network computes: its constants, and the products whose result is wider than what they multiply.
 
-Operand = Tensor | Eight
 _LONGEST = 256  # tokens of a sequence: longer ones are left to PyTorch's attention
 # From PyTorch 2.8 on, a product of bfloat16 can have a float32 result.
 _WIDE_RESULTS = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 8)
-_LEAST = 1e-30  # the least bound, so that it can be divided by
 
 
 def kernels(x: Tensor) -> Any:
     """The module of kernels for a tensor: Triton's on a GPU, PyTorch's elsewhere."""
     if not x.is_cuda:
         return fused_reference
-    from whichsense.models.seq2seq import fused_launch_kernels
+    from whichsense.lab.fused import fused_launch_kernels
 
     return fused_launch_kernels
 
 
-def largest_of(x: Tensor) -> Tensor:
-    """The largest number of a tensor, never zero."""
-    largest: Tensor = torch.linalg.vector_norm(x, float("inf"), dtype=torch.float32)
-    return safe(largest)
-
-
-def safe(bound: Tensor) -> Tensor:
-    """A bound that can be divided by."""
-    return bound.clamp_min(_LEAST)
-
-
-def product(x: Operand, weight: Operand, bias: Tensor, dtype: torch.dtype) -> Tensor:
-    """x Wᵀ + b."""
-    if isinstance(x, Eight) and isinstance(weight, Eight):
-        return torch._scaled_mm(
-            x.straight, weight.straight.t(), scale_a=x.scale, scale_b=weight.scale, bias=bias.to(dtype),
-            out_dtype=dtype, use_fast_accum=True,
-        )  # fmt: skip
-    assert isinstance(x, Tensor) and isinstance(weight, Tensor)
-    return torch.addmm(bias.to(dtype), x, weight.t())
-
-
-def input_gradient(g: Operand, weight: Operand, dtype: torch.dtype) -> Tensor:
-    """g W."""
-    if isinstance(g, Eight) and isinstance(weight, Eight):
-        turned = weight.turned[:, : g.straight.shape[1]]  # without the padding
-        return torch._scaled_mm(
-            g.straight,
-            turned.t(),
-            scale_a=g.scale,
-            scale_b=weight.scale,
-            out_dtype=dtype,
-            use_fast_accum=True,
-        )
-    assert isinstance(g, Tensor) and isinstance(weight, Tensor)
-    return g @ weight
-
-
-def weight_gradient(g: Operand, x: Operand) -> Tensor:
-    """gᵀ x in float32. The sum runs over all tokens: the chip's fast accumulators would be too short."""
-    if isinstance(g, Eight) and isinstance(x, Eight):
-        return torch._scaled_mm(
-            g.turned,
-            x.turned.t(),
-            scale_a=g.scale,
-            scale_b=x.scale,
-            out_dtype=torch.float32,
-            use_fast_accum=False,
-        )
-    assert isinstance(g, Tensor) and isinstance(x, Tensor)
+def weight_gradient(g: Tensor, x: Tensor) -> Tensor:
+    """gᵀ x in float32."""
     if g.is_cuda and g.dtype != torch.float32 and _WIDE_RESULTS:
         return torch.mm(g.t(), x, out_dtype=torch.float32)
     return (g.t() @ x).float()
@@ -96,7 +39,7 @@ def weight_gradient(g: Operand, x: Operand) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The constants of a network: sizes, dropout rates as shares of 2**32, the precision of products."""
+    """The constants of a network: sizes, dropout rates as shares of 2**32."""
 
     heads: int
     scale: float
@@ -104,10 +47,9 @@ class Plan:
     dropped: int
     attention_dropped: int
     activation_dropped: int
-    float8: bool
 
     @classmethod
-    def of(cls, style: Style, *, float8: bool) -> Plan:
+    def of(cls, style: Style) -> Plan:
         return cls(
             heads=style.heads,
             scale=style.scale,
@@ -115,12 +57,7 @@ class Plan:
             dropped=round(style.dropout * 2**32),
             attention_dropped=round(style.attention_dropout * 2**32),
             activation_dropped=round(style.activation_dropout * 2**32),
-            float8=float8,
         )
-
-    @property
-    def norm(self) -> dict[str, Any]:
-        return {"dropped": self.dropped, "bounded": self.float8}
 
     @property
     def attention(self) -> dict[str, Any]:
@@ -128,33 +65,7 @@ class Plan:
             "heads": self.heads,
             "scale": self.scale,
             "dropped": self.attention_dropped,
-            "bounded": self.float8,
         }
-
-    def operand(self, x: Tensor, bound: Tensor, dtype: torch.dtype) -> Operand:
-        """A tensor as an operand of a product. In float8, `bound` is the largest number that it may hold."""
-        if not self.float8:
-            return x.to(dtype)
-        operand: Eight = kernels(x).cast(x.detach(), bound, FORWARD)
-        return operand
-
-    def weight(self, w: Tensor, dtype: torch.dtype) -> Operand:
-        """A weight matrix as an operand. Its bound is computed from it."""
-        if not self.float8:
-            return w.to(dtype)
-        return self.operand(w, largest_of(w), dtype)
-
-    def gradient(
-        self, dtotal: Tensor, dchange: Tensor | None, bound: Tensor, seed: Tensor
-    ) -> Operand:
-        """The gradient of a residual branch before dropout; in float8 it is computed here, from that of the sum."""
-        if not self.float8:
-            assert dchange is not None
-            return dchange
-        operand: Eight = kernels(dtotal).cast(
-            dtotal, safe(bound), BACKWARD, seed, self.dropped
-        )
-        return operand
 
 
 def is_fusable(style: Style) -> bool:
@@ -171,25 +82,10 @@ def has_kernels(x: Tensor, style: Style, longest: int) -> bool:
     return is_half and fits and find_spec("triton") is not None
 
 
-def check_float8(style: Style | None, device: torch.device) -> None:
-    """Reject families other than BART, and chips without float8."""
-    if style is None or not is_fusable(style):
-        raise BadConfig(
-            "train.float8 is built for BART checkpoints. Leave it out, or take one of those."
-        )
-    if device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 9):
-        name = torch.cuda.get_device_name(device)
-        raise BadConfig(
-            f"{name} does not compute in eight bits, as Ada, Hopper and later do. Leave train.float8 out."
-        )
-
-
 # A trial of the kernels on the machine where they run: compilers err, and a wrong gradient raises no
 # error.
 #
-# The first training step on a GPU computes a small example by the kernels and by PyTorch. (ptxas 12.8
-# and 12.9 lost bytes of casts to float8 that were stored twice. The kernels avoid that fault; the
-# trial guards against the next.)
+# The first training step on a GPU computes a small example by the kernels and by PyTorch.
 
 _NEAR = 0.02  # of the norm: bfloat16's own rounding is a tenth of it
 _LENGTHS = (70, 3, 140)
@@ -199,21 +95,19 @@ def failures(
     size: int, inner: int, plan: Plan, dtype: torch.dtype, device: torch.device
 ) -> list[str]:
     """The kernels whose results differ from PyTorch's, with the relative error."""
-    from whichsense.models.seq2seq import fused_launch_kernels
+    from whichsense.lab.fused import fused_launch_kernels
 
     trial = _Trial((fused_launch_kernels, fused_reference), plan, dtype, device)
     trial.embedding(size)
     trial.norms(size)
     trial.gelu(inner)
     trial.attention(size)
-    if plan.float8:
-        trial.casts(size)
     return trial.wrong
 
 
 def reading_failures(plan: Plan, dtype: torch.dtype, device: torch.device) -> list[str]:
     """The same for the kernels of absorbed attention."""
-    from whichsense.models.seq2seq import fused_launch_kernels
+    from whichsense.lab.fused import fused_launch_kernels
 
     trial = _Trial((fused_launch_kernels, fused_reference), plan, dtype, device)
     trial.softmax()
@@ -229,21 +123,11 @@ class KernelTrials:
         self.reading_failures: list[str] | None = None
         """Those of absorbed attention; None before its trial."""
 
-    @property
-    def were_run(self) -> bool:
-        """Whether a plan of the encoder was tried."""
-        return self._plan is not None
-
     def passes(self, plan: Plan, x: Tensor, inner: int) -> bool:
         """Whether a plan's kernels pass, for inputs like `x` and feed-forward layers of width `inner`."""
         if self._plan != plan:
             self._failures = failures(x.shape[1], inner, plan, x.dtype, x.device)
             self._plan = plan
-        if self._failures and plan.float8:
-            raise BadConfig(
-                f"train.float8 cannot be used: its kernels, as compiled here, err ({', '.join(self._failures)}). "
-                "Leave it out, or try another release of PyTorch."
-            )
         return not self._failures
 
     def reads_well(self, memory: Tensor, style: Style) -> bool:
@@ -251,7 +135,7 @@ class KernelTrials:
         if self.reading_failures is None:
             self.reading_failures = []
             if memory.is_cuda:
-                plan = Plan.of(style, float8=False)
+                plan = Plan.of(style)
                 self.reading_failures = reading_failures(
                     plan, memory.dtype, memory.device
                 )
@@ -274,7 +158,6 @@ class _Trial:
         self.device = device
         self.generator = torch.Generator().manual_seed(7)
         self.seed = torch.tensor([4_294_967_291, 2_654_435_769], device=device)
-        self.bound = torch.tensor(16.0, device=device) if plan.float8 else None
         self.wrong: list[str] = []
 
     def drawn(self, columns: int) -> Tensor:
@@ -282,8 +165,10 @@ class _Trial:
             self.device, self.dtype
         )
 
-    def compare(self, name: str, compute: Callable[[Any], Sequence[Any]]) -> None:
-        for one, other in zip(*(_flat(compute(way)) for way in self.ways), strict=True):
+    def compare(self, name: str, compute: Callable[[Any], Sequence[Tensor]]) -> None:
+        for one, other in zip(*map(compute, self.ways), strict=True):
+            if not other.numel():
+                continue
             far = float(
                 (one.float() - other.float()).norm()
                 / other.float().norm().clamp_min(1e-12)
@@ -295,7 +180,10 @@ class _Trial:
         x, change, dy, dy2 = (self.drawn(size) for _ in range(4))
         weight = self.drawn(size)[0].float()
         bias = self.drawn(size)[0].float()
-        there = {"epsilon": self.plan.epsilon, **self.plan.norm}
+        there: dict[str, Any] = {
+            "epsilon": self.plan.epsilon,
+            "dropped": self.plan.dropped,
+        }
         self.compare(
             "norm",
             lambda way: way.norm_forward(x, change, weight, bias, self.seed, **there),
@@ -307,7 +195,7 @@ class _Trial:
             self.compare(
                 "norm's gradient",
                 lambda way, more=more: way.norm_backward(
-                    dy, more, *kept, weight, self.seed, **self.plan.norm
+                    dy, more, *kept, weight, self.seed, dropped=self.plan.dropped
                 ),  # type: ignore[misc]
             )
 
@@ -316,12 +204,12 @@ class _Trial:
         weight = self.drawn(size)[0].float()
         bias = self.drawn(size)[0].float()
         ids = torch.arange(len(words), device=self.device) * 7 % len(words)
-        there = {
+        there: dict[str, Any] = {
             "scale": 2.0,
             "offset": 2,
             "epsilon": self.plan.epsilon,
             "dtype": self.dtype,
-            **self.plan.norm,
+            "dropped": self.plan.dropped,
         }
         rest = (ids, ids % 150, words, places, weight, bias, self.seed)
         self.compare("embedding", lambda way: way.embedding_forward(*rest, **there))
@@ -338,28 +226,13 @@ class _Trial:
     def gelu(self, inner: int) -> None:
         u = self.drawn(inner)
         dh = self.drawn(inner)
-        options = {"dropped": self.plan.activation_dropped, "bound": self.bound}
+        dropped = self.plan.activation_dropped
         self.compare(
-            "GELU",
-            lambda way: [way.gelu_forward(u, self.seed, kind=FORWARD, **options)],
+            "GELU", lambda way: [way.gelu_forward(u, self.seed, dropped=dropped)]
         )
         self.compare(
             "GELU's gradient",
-            lambda way: way.gelu_backward(dh, u, self.seed, kind=BACKWARD, **options),
-        )
-
-    def casts(self, size: int) -> None:
-        x = self.drawn(size)
-        wide = self.drawn(3 * size)
-        self.compare("cast", lambda way: [way.cast(x, self.bound, FORWARD)])
-        self.compare(
-            "cast",
-            lambda way: [
-                way.cast(x, self.bound, BACKWARD, self.seed, self.plan.dropped)
-            ],
-        )
-        self.compare(
-            "cast with sums", lambda way: way.cast_summed(wide, self.bound, BACKWARD)
+            lambda way: way.gelu_backward(dh, u, self.seed, dropped=dropped),
         )
 
     def attention(self, size: int) -> None:
@@ -371,18 +244,13 @@ class _Trial:
         dout = self.drawn(size)
 
         def both(way: Any) -> list[Tensor]:
-            seen, levels, largest = way.attention_forward(
+            seen, levels = way.attention_forward(
                 qkv, rows, self.seed, **self.plan.attention
             )
-            gradient, sums, steepest = way.attention_backward(
+            gradient, sums = way.attention_backward(
                 dout, qkv, seen, levels, rows, self.seed, **self.plan.attention
             )
-            return [
-                seen,
-                gradient,
-                sums,
-                *((largest, steepest) if self.plan.float8 else ()),
-            ]
+            return [seen, gradient, sums]
 
         self.compare("attention", both)
 
@@ -418,13 +286,3 @@ class _Trial:
             return [*table, levels, factors, masses, copied, products]
 
         self.compare("softmax", both)
-
-
-def _flat(parts: Sequence[Any]) -> list[Tensor]:
-    """Tensors with anything in them; the three of a table in eight bits one by one."""
-    found = [
-        tensor
-        for part in parts
-        for tensor in (part if isinstance(part, Eight) else [part])
-    ]
-    return [tensor for tensor in found if tensor is not None and tensor.numel()]

@@ -4,17 +4,13 @@
 
 from __future__ import annotations
 
-import os
-
 import triton
 import triton.language as tl
 
-# Triton kernels of what lies between the matrix products: GELU, dropout, casts to eight bits.
+# Triton kernels of what lies between the matrix products: GELU and dropout.
 #
 # Only loaded where there is a GPU (Triton comes with PyTorch for CUDA); `fused_reference.py` says the
 # same in PyTorch.
-
-ON_GPU: tl.constexpr = tl.constexpr(os.environ.get("TRITON_INTERPRET", "0") != "1")
 
 
 @triton.jit
@@ -44,66 +40,17 @@ def normal_share(u, square):
     return 1.0 / (1.0 + tl.exp2(-p))
 
 
-@triton.jit
-def eight_bits(value, LARGEST: tl.constexpr):
-    """The bytes of a tile in eight bits; what is too large becomes the kind's LARGEST.
-
-    Four at a time, and as one instruction to the compiler: ptxas 12.9 loses bytes of such casts when they are read
-    both as they lie and one by one (Triton's issue 11111).
-    """
-    if ON_GPU:
-        if LARGEST == 448.0:
-            bits = tl.inline_asm_elementwise(
-                "{ .reg .b16 a, b; cvt.rn.satfinite.e4m3x2.f32 a, $2, $1; cvt.rn.satfinite.e4m3x2.f32 b, $4, $3;"
-                " mov.b32 $0, {a, b}; }",
-                "=r,f,f,f,f", [value], dtype=tl.uint8, is_pure=False, pack=4,
-            )  # fmt: skip
-        else:
-            bits = tl.inline_asm_elementwise(
-                "{ .reg .b16 a, b; cvt.rn.satfinite.e5m2x2.f32 a, $2, $1; cvt.rn.satfinite.e5m2x2.f32 b, $4, $3;"
-                " mov.b32 $0, {a, b}; }",
-                "=r,f,f,f,f", [value], dtype=tl.uint8, is_pure=False, pack=4,
-            )  # fmt: skip
-    elif LARGEST == 448.0:
-        bits = value.to(tl.float8e4nv).to(tl.uint8, bitcast=True)
-    else:
-        bits = value.to(tl.float8e5).to(tl.uint8, bitcast=True)
-    return bits
-
-
-@triton.jit
-def store_eight(
-    value, out, at, mask, packed, PART: tl.constexpr, LARGEST: tl.constexpr
-):
-    """A scaled tile in eight bits; its bytes join those of the three other rows of each four."""
-    bits = eight_bits(value, LARGEST)
-    tl.store(out + at, bits, mask=mask)
-    return packed | (bits.to(tl.uint32) << (8 * PART))
-
-
-@triton.jit
-def store_turned(packed, out_t, four, column, inside, span):
-    """The transposed tile, four rows at a time; those behind the last token are zeros."""
-    at = column[:, None].to(tl.int64) * (span // 4) + four[None, :]
-    tl.store(
-        out_t + at, tl.trans(packed), mask=inside[:, None] & (four < span // 4)[None, :]
-    )
-
-
 @triton.jit(do_not_specialize=["tokens"])  # one compilation for all batches
 def gelu_forward_kernel(
-    u, h, h_t, bound, seed, tokens, span,
-    SIZE: tl.constexpr, DROPPED: tl.constexpr, LARGEST: tl.constexpr, FOURS: tl.constexpr, COLUMNS: tl.constexpr,
+    u, h, seed, tokens,
+    SIZE: tl.constexpr, DROPPED: tl.constexpr, FOURS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """h = dropout(gelu(u)); with LARGEST in eight bits, as bytes, and transposed in `h_t`, as 32-bit words."""
+    """h = dropout(gelu(u))."""
     four = tl.program_id(0) * FOURS + tl.arange(0, FOURS)
     column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     inside = column < SIZE
     start, factor = seeds_at(seed)
     more = 4294967296.0 / (4294967296 - DROPPED)
-    if LARGEST > 0:
-        more = more * (LARGEST / tl.load(bound))
-    packed = tl.zeros((FOURS, COLUMNS), tl.uint32)
     for part in tl.static_range(4):
         row = four * 4 + part
         at = row[:, None].to(tl.int64) * SIZE + column[None, :]
@@ -116,33 +63,22 @@ def gelu_forward_kernel(
                 value,
                 0.0,
             )
-        if LARGEST > 0:
-            packed = store_eight(value, h, at, both, packed, part, LARGEST)
-        else:
-            tl.store(h + at, value.to(h.dtype.element_ty), mask=both)
-    if LARGEST > 0:
-        store_turned(packed, h_t, four, column, inside, span)
+        tl.store(h + at, value.to(h.dtype.element_ty), mask=both)
 
 
 @triton.jit(do_not_specialize=["tokens"])  # one compilation for all batches
 def gelu_backward_kernel(
-    dh, u, du, du_t, partial, bound, seed, tokens, span,
-    SIZE: tl.constexpr, DROPPED: tl.constexpr, LARGEST: tl.constexpr, FOURS: tl.constexpr, COLUMNS: tl.constexpr,
-    TIMES: tl.constexpr,
+    dh, u, du, partial, seed, tokens,
+    SIZE: tl.constexpr, DROPPED: tl.constexpr, FOURS: tl.constexpr, COLUMNS: tl.constexpr, TIMES: tl.constexpr,
 ):  # fmt: skip
     """The gradient of u; `partial` (programs along the rows, size) gets shares of its bias's gradient."""
     column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     inside = column < SIZE
     start, factor = seeds_at(seed)
     more = 4294967296.0 / (4294967296 - DROPPED)
-    back = 1.0
-    if LARGEST > 0:
-        back = tl.load(bound) / LARGEST
-        more = more / back
     sums = tl.zeros((FOURS, COLUMNS), tl.float32)
     for time in range(TIMES):
         four = (tl.program_id(0) * TIMES + time) * FOURS + tl.arange(0, FOURS)
-        packed = tl.zeros((FOURS, COLUMNS), tl.uint32)
         for part in tl.static_range(4):
             row = four * 4 + part
             at = row[:, None].to(tl.int64) * SIZE + column[None, :]
@@ -161,63 +97,8 @@ def gelu_backward_kernel(
                     0.0,
                 )
             sums += g
-            if LARGEST > 0:
-                packed = store_eight(g, du, at, both, packed, part, LARGEST)
-            else:
-                tl.store(du + at, g.to(du.dtype.element_ty), mask=both)
-        if LARGEST > 0:
-            store_turned(packed, du_t, four, column, inside, span)
-    tl.store(
-        partial + tl.program_id(0) * SIZE + column, tl.sum(sums, 0) * back, mask=inside
-    )
-
-
-@triton.jit(do_not_specialize=["tokens"])  # one compilation for all batches
-def cast_kernel(
-    x, stride, out, out_t, partial, bound, seed, tokens, span, first,
-    SIZE: tl.constexpr, WIDTH: tl.constexpr, DROPPED: tl.constexpr, LARGEST: tl.constexpr, SUMMED: tl.constexpr,
-    FOURS: tl.constexpr, COLUMNS: tl.constexpr, TIMES: tl.constexpr,
-):  # fmt: skip
-    """(tokens, SIZE) → eight bits, dropped out if so wanted, as columns `first` … of a table WIDTH wide.
-
-    With SUMMED, `partial` (programs along the rows, SIZE) gets shares of the sum over all tokens.
-    """
-    column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    inside = column < SIZE
-    more = 4294967296.0 / (4294967296 - DROPPED) * LARGEST / tl.load(bound)
-    if DROPPED > 0:
-        start, factor = seeds_at(seed)
-    sums = tl.zeros((FOURS, COLUMNS), tl.float32)
-    for time in range(TIMES):
-        four = (tl.program_id(0) * TIMES + time) * FOURS + tl.arange(0, FOURS)
-        packed = tl.zeros((FOURS, COLUMNS), tl.uint32)
-        for part in tl.static_range(4):
-            row = four * 4 + part
-            both = (row < tokens)[:, None] & inside[None, :]
-            value = tl.load(
-                x + row[:, None].to(tl.int64) * stride + column[None, :],
-                mask=both,
-                other=0.0,
-            )
-            value = value.to(tl.float32)
-            if SUMMED:
-                sums += value
-            value = value * more
-            if DROPPED > 0:
-                value = tl.where(
-                    is_kept(
-                        row[:, None] * SIZE, column[None, :], start, factor, DROPPED
-                    ),
-                    value,
-                    0.0,
-                )
-            at = row[:, None].to(tl.int64) * WIDTH + first + column[None, :]
-            packed = store_eight(value, out, at, both, packed, part, LARGEST)
-        store_turned(packed, out_t, four, first + column, inside, span)
-    if SUMMED:
-        tl.store(
-            partial + tl.program_id(0) * SIZE + column, tl.sum(sums, 0), mask=inside
-        )
+            tl.store(du + at, g.to(du.dtype.element_ty), mask=both)
+    tl.store(partial + tl.program_id(0) * SIZE + column, tl.sum(sums, 0), mask=inside)
 
 
 # Triton kernels of LayerNorms: of a residual sum, and of the embeddings before the first layer.
@@ -225,8 +106,8 @@ def cast_kernel(
 
 @triton.jit(do_not_specialize=["tokens"])  # one compilation for all batches
 def norm_forward_kernel(
-    x, change, weight, bias, y, total, mean, spread, bounds, seed, tokens, epsilon,
-    SIZE: tl.constexpr, DROPPED: tl.constexpr, BOUNDED: tl.constexpr, BLOCK: tl.constexpr,
+    x, change, weight, bias, y, total, mean, spread, seed, tokens, epsilon,
+    SIZE: tl.constexpr, DROPPED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """y = norm(x + dropout(change)); the sum, mean and 1/deviation are kept for the way back."""
     column = tl.arange(0, BLOCK)
@@ -236,8 +117,6 @@ def norm_forward_kernel(
     start, factor = seeds_at(seed)
     w = tl.load(weight + column, mask=inside, other=0.0).to(tl.float32)
     b = tl.load(bias + column, mask=inside, other=0.0).to(tl.float32)
-    largest = tl.zeros((BLOCK,), tl.float32)
-    longest = 0.0
     for row in range(tl.program_id(0), tokens, tl.num_programs(0)):
         at = row * far + column
         added = tl.load(change + at, mask=inside, other=0.0).to(tl.float32)
@@ -256,23 +135,17 @@ def norm_forward_kernel(
         tl.store(mean + row, middle)
         tl.store(spread + row, rate)
         tl.store(y + at, out.to(y.dtype.element_ty), mask=inside)
-        if BOUNDED:
-            largest = tl.maximum(largest, tl.abs(out))
-            longest = tl.maximum(longest, tl.sum(out * out, 0))
-    if BOUNDED:
-        tl.atomic_max(bounds, tl.max(largest, 0))
-        tl.atomic_max(bounds + 1, tl.sqrt(longest))
 
 
 @triton.jit(do_not_specialize=["tokens"])  # one compilation for all batches
 def norm_backward_kernel(
-    dy, dy2, total, mean, spread, weight, dtotal, dchange, partial, bounds, seed, tokens,
-    SIZE: tl.constexpr, DROPPED: tl.constexpr, BOUNDED: tl.constexpr, TWO: tl.constexpr, BLOCK: tl.constexpr,
+    dy, dy2, total, mean, spread, weight, dtotal, dchange, partial, seed, tokens,
+    SIZE: tl.constexpr, DROPPED: tl.constexpr, TWO: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The gradient of the sum, and of what was dropped out and added, from one or two gradients of the norm's output.
 
     `partial` (programs, 3, size) gets each program's share of the gradients of weight, bias and of the bias that went
-    into `change`. Where bounds are wanted, the casting kernel repeats the dropout, and `dchange` is not written.
+    into `change`.
     """
     column = tl.arange(0, BLOCK)
     inside = column < SIZE
@@ -283,8 +156,6 @@ def norm_backward_kernel(
     dweight = tl.zeros((BLOCK,), tl.float32)
     dbias = tl.zeros((BLOCK,), tl.float32)
     dadded = tl.zeros((BLOCK,), tl.float32)
-    largest = tl.zeros((BLOCK,), tl.float32)
-    longest = 0.0
     for row in range(tl.program_id(0), tokens, tl.num_programs(0)):
         at = row * far + column
         g = tl.load(dy + at, mask=inside, other=0.0).to(tl.float32)
@@ -306,25 +177,18 @@ def norm_backward_kernel(
             keep = is_kept(row * thin, column, start, factor, DROPPED)
             d = tl.where(keep, d * (4294967296.0 / (4294967296 - DROPPED)), 0.0)
         dadded += d
-        if BOUNDED:
-            largest = tl.maximum(largest, tl.abs(d))
-            longest = tl.maximum(longest, tl.sum(d * d, 0))
-        else:
-            tl.store(dchange + at, d.to(dchange.dtype.element_ty), mask=inside)
+        tl.store(dchange + at, d.to(dchange.dtype.element_ty), mask=inside)
     own = partial + tl.program_id(0) * 3 * SIZE + column
     tl.store(own, dweight, mask=inside)
     tl.store(own + SIZE, dbias, mask=inside)
     tl.store(own + 2 * SIZE, dadded, mask=inside)
-    if BOUNDED:
-        tl.atomic_max(bounds, tl.max(largest, 0))
-        tl.atomic_max(bounds + 1, tl.sqrt(longest))
 
 
 @triton.jit(do_not_specialize=["tokens"])  # one compilation for all batches
 def embedding_forward_kernel(
-    ids, position, words, places, weight, bias, y, total, mean, spread, bounds, seed, tokens,
+    ids, position, words, places, weight, bias, y, total, mean, spread, seed, tokens,
     word_scale, offset, epsilon,
-    SIZE: tl.constexpr, DROPPED: tl.constexpr, BOUNDED: tl.constexpr, BLOCK: tl.constexpr,
+    SIZE: tl.constexpr, DROPPED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """y = dropout(norm(word + place)); the sum, mean and 1/deviation are kept for the way back."""
     column = tl.arange(0, BLOCK)
@@ -334,8 +198,6 @@ def embedding_forward_kernel(
     start, factor = seeds_at(seed)
     w = tl.load(weight + column, mask=inside, other=0.0).to(tl.float32)
     b = tl.load(bias + column, mask=inside, other=0.0).to(tl.float32)
-    largest = tl.zeros((BLOCK,), tl.float32)
-    longest = 0.0
     for row in range(tl.program_id(0), tokens, tl.num_programs(0)):
         word = tl.load(ids + row).to(tl.int64) * far
         place = (tl.load(position + row) + offset).to(tl.int64) * far
@@ -359,13 +221,6 @@ def embedding_forward_kernel(
         tl.store(mean + row, middle)
         tl.store(spread + row, rate)
         tl.store(y + at, out.to(y.dtype.element_ty), mask=inside)
-        if BOUNDED:
-            out = tl.where(inside, out, 0.0)
-            largest = tl.maximum(largest, tl.abs(out))
-            longest = tl.maximum(longest, tl.sum(out * out, 0))
-    if BOUNDED:
-        tl.atomic_max(bounds, tl.max(largest, 0))
-        tl.atomic_max(bounds + 1, tl.sqrt(longest))
 
 
 @triton.jit(do_not_specialize=["tokens"])  # one compilation for all batches
@@ -507,15 +362,12 @@ def copied_product_kernel(
 # and back.
 
 QUERIES: tl.constexpr = tl.constexpr(64)  # in a block
-SLOTS: tl.constexpr = tl.constexpr(
-    64
-)  # for the largest value: one alone would be a queue
 
 
 @triton.jit(do_not_specialize=["longest"])
 def attention_forward_kernel(
-    qkv, out, levels, starts, bound, seed, longest, scale,
-    HEADS: tl.constexpr, WIDTH: tl.constexpr, DROPPED: tl.constexpr, BOUNDED: tl.constexpr, KEYS: tl.constexpr,
+    qkv, out, levels, starts, seed, longest, scale,
+    HEADS: tl.constexpr, WIDTH: tl.constexpr, DROPPED: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
     """softmax(q kᵀ) v of one block of queries; `levels` (heads, tokens): log2 of each softmax's sum."""
     block = tl.program_id(0)
@@ -575,17 +427,12 @@ def attention_forward_kernel(
             high + tl.log2(mass),
             mask=row < length,
         )
-        if BOUNDED:
-            tl.atomic_max(
-                bound + tl.program_id(1) % SLOTS,
-                tl.max(tl.where((row < length)[:, None], tl.abs(found), 0.0)),
-            )
 
 
 @triton.jit(do_not_specialize=["longest"])
 def query_gradient_kernel(
-    qkv, out, dout, levels, deltas, dqkv, sums, starts, bound, seed, longest, scale, plain_scale,
-    HEADS: tl.constexpr, WIDTH: tl.constexpr, DROPPED: tl.constexpr, BOUNDED: tl.constexpr, KEYS: tl.constexpr,
+    qkv, out, dout, levels, deltas, dqkv, sums, starts, seed, longest, scale, plain_scale,
+    HEADS: tl.constexpr, WIDTH: tl.constexpr, DROPPED: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
     """The gradient of a block of queries; `deltas` (heads, tokens): how much of each row's gradient is its mean.
 
@@ -642,14 +489,12 @@ def query_gradient_kernel(
             2 * side
         ) + head * WIDTH
         tl.store(sums + of_block + lane, tl.sum(dq, 0))  # rows behind the end are zeros
-        if BOUNDED:
-            tl.atomic_max(bound + tl.program_id(1) % SLOTS, tl.max(tl.abs(dq)))
 
 
 @triton.jit(do_not_specialize=["longest"])
 def key_gradient_kernel(
-    qkv, dout, levels, deltas, dqkv, sums, starts, bound, seed, longest, scale, plain_scale,
-    HEADS: tl.constexpr, WIDTH: tl.constexpr, DROPPED: tl.constexpr, BOUNDED: tl.constexpr,
+    qkv, dout, levels, deltas, dqkv, sums, starts, seed, longest, scale, plain_scale,
+    HEADS: tl.constexpr, WIDTH: tl.constexpr, DROPPED: tl.constexpr,
 ):  # fmt: skip
     """The gradients of a block of keys and values. The keys' bias has none: it adds the same to all scores of a row."""
     block = tl.program_id(0)
@@ -713,8 +558,3 @@ def key_gradient_kernel(
             + head * WIDTH
         )
         tl.store(sums + of_block + lane, tl.sum(dv, 0))
-        if BOUNDED:
-            tl.atomic_max(
-                bound + tl.program_id(1) % SLOTS,
-                tl.maximum(tl.max(tl.abs(dk)), tl.max(tl.abs(dv))),
-            )

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from whichsense.models.seq2seq import fused_kernels
-from whichsense.models.seq2seq.fused_reference import Eight, empty_eight, largest
+from whichsense.lab.fused import fused_kernels
 from whichsense.models.seq2seq.ragged import RaggedRows
 
 _LOG2E = math.log2(math.e)
@@ -38,7 +37,7 @@ class Tile(NamedTuple):
         return {"FOURS": self.fours, "COLUMNS": self.columns, "num_warps": self.warps}
 
 
-GELU, CAST = Tile(16, 64, 4, 4), Tile(32, 64, 8, 2)
+GELU = Tile(16, 64, 4, 4)
 
 
 def _programs(x: Tensor) -> int:
@@ -55,33 +54,31 @@ def _block(size: int) -> int:
     return 1 << (size - 1).bit_length()
 
 
-def norm_forward(x, change, weight, bias, seed, *, epsilon, dropped, bounded):
+def norm_forward(x, change, weight, bias, seed, *, epsilon, dropped):
     tokens, size = x.shape
     y, total = torch.empty_like(x), torch.empty_like(x)
     mean, spread = (
         torch.empty(tokens, dtype=torch.float32, device=x.device) for _ in range(2)
     )
-    bounds = torch.zeros(2 if bounded else 0, dtype=torch.float32, device=x.device)
     fused_kernels.norm_forward_kernel[(_programs(x),)](
-        x, change, weight, bias, y, total, mean, spread, bounds, seed, tokens, epsilon,
-        SIZE=size, DROPPED=dropped, BOUNDED=bounded, BLOCK=_block(size), num_warps=2,
+        x, change, weight, bias, y, total, mean, spread, seed, tokens, epsilon,
+        SIZE=size, DROPPED=dropped, BLOCK=_block(size), num_warps=2,
     )  # fmt: skip
-    return y, total, mean, spread, bounds
+    return y, total, mean, spread
 
 
-def norm_backward(dy, dy2, total, mean, spread, weight, seed, *, dropped, bounded):
+def norm_backward(dy, dy2, total, mean, spread, weight, seed, *, dropped):
     tokens, size = dy.shape
     dtotal = torch.empty_like(dy)
-    dchange = None if bounded else torch.empty_like(dy)
-    bounds = torch.zeros(2 if bounded else 0, dtype=torch.float32, device=dy.device)
+    dchange = torch.empty_like(dy)
     programs = _programs(dy)
     partial = torch.empty((programs, 3, size), dtype=torch.float32, device=dy.device)
     fused_kernels.norm_backward_kernel[(programs,)](
-        dy, dy if dy2 is None else dy2, total, mean, spread, weight, dtotal, dtotal if bounded else dchange, partial,
-        bounds, seed, tokens, SIZE=size, DROPPED=dropped, BOUNDED=bounded, TWO=dy2 is not None, BLOCK=_block(size),
+        dy, dy if dy2 is None else dy2, total, mean, spread, weight, dtotal, dchange, partial, seed,
+        tokens, SIZE=size, DROPPED=dropped, TWO=dy2 is not None, BLOCK=_block(size),
         num_warps=4,
     )  # fmt: skip
-    return dtotal, dchange, partial.sum(0), bounds
+    return dtotal, dchange, partial.sum(0)
 
 
 def embedding_forward(
@@ -98,18 +95,16 @@ def embedding_forward(
     epsilon,
     dtype,
     dropped,
-    bounded,
 ):
     tokens, size = len(ids), words.shape[1]
     y, total = torch.empty((2, tokens, size), dtype=dtype, device=ids.device)
     mean, spread = torch.empty((2, tokens), dtype=torch.float32, device=ids.device)
-    bounds = torch.zeros(2 if bounded else 0, dtype=torch.float32, device=ids.device)
     fused_kernels.embedding_forward_kernel[(_programs(y),)](
-        ids, position, words, places, weight, bias, y, total, mean, spread, bounds, seed, tokens,
+        ids, position, words, places, weight, bias, y, total, mean, spread, seed, tokens,
         scale, offset, epsilon,
-        SIZE=size, DROPPED=dropped, BOUNDED=bounded, BLOCK=_block(size), num_warps=2,
+        SIZE=size, DROPPED=dropped, BLOCK=_block(size), num_warps=2,
     )  # fmt: skip
-    return y, total, mean, spread, bounds
+    return y, total, mean, spread
 
 
 def embedding_backward(dy, dy2, total, mean, spread, weight, seed, *, dropped):
@@ -124,102 +119,39 @@ def embedding_backward(dy, dy2, total, mean, spread, weight, seed, *, dropped):
     return dtotal, partial.sum(0)
 
 
-def gelu_forward(u, seed, *, dropped, bound, kind):
+def gelu_forward(u, seed, *, dropped):
     tokens, size = u.shape
-    made = (
-        torch.empty_like(u) if bound is None else empty_eight(tokens, size, bound, kind)
-    )
+    made = torch.empty_like(u)
     fused_kernels.gelu_forward_kernel[GELU.grid(tokens, size)](
-        u, *_written(made), seed if bound is None else bound, seed, tokens, _span(made),
-        SIZE=size, DROPPED=dropped, LARGEST=_largest(made), **GELU.options,
-    )  # fmt: skip
+        u, made, seed, tokens, SIZE=size, DROPPED=dropped, **GELU.options
+    )
     return made
 
 
-def gelu_backward(dh, u, seed, *, dropped, bound, kind):
+def gelu_backward(dh, u, seed, *, dropped):
     tokens, size = u.shape
-    made = (
-        torch.empty_like(u) if bound is None else empty_eight(tokens, size, bound, kind)
-    )
+    made = torch.empty_like(u)
     grid = GELU.grid(tokens, size, GELU.times)
     partial = torch.empty((grid[0], size), dtype=torch.float32, device=u.device)
     fused_kernels.gelu_backward_kernel[grid](
-        dh, u, *_written(made), partial, seed if bound is None else bound, seed, tokens, _span(made),
-        SIZE=size, DROPPED=dropped, LARGEST=_largest(made), TIMES=GELU.times, **GELU.options,
+        dh, u, made, partial, seed, tokens, SIZE=size, DROPPED=dropped, TIMES=GELU.times, **GELU.options
     )  # fmt: skip
     return made, partial.sum(0)
 
 
-def _written(made: Tensor | Eight) -> tuple[Tensor, Tensor]:
-    """As the kernels write it; in eight bits as bytes, and the transpose four rows at a time."""
-    if isinstance(made, Eight):
-        return made.straight.view(torch.uint8), made.turned.view(torch.int32)
-    return made, made
-
-
-def _span(made: Tensor | Eight) -> int:
-    return made.turned.shape[1] if isinstance(made, Eight) else 0
-
-
-def _largest(made: Tensor | Eight) -> float:
-    return largest(made.straight.dtype) if isinstance(made, Eight) else 0.0
-
-
-def cast(
-    x: Tensor, bound: Tensor, kind: torch.dtype, seed: Tensor | None = None, dropped: int = 0,
-    into: Eight | None = None, first: int = 0,
-) -> Eight:  # fmt: skip
-    made = into or empty_eight(x.shape[0], x.shape[1], bound, kind)
-    _cast(x, made, bound, seed, dropped, first, None)
-    return made
-
-
-def cast_summed(
-    x: Tensor,
-    bound: Tensor,
-    kind: torch.dtype,
-    into: Eight | None = None,
-    first: int = 0,
-):
-    made = into or empty_eight(x.shape[0], x.shape[1], bound, kind)
-    partial = torch.empty(
-        (CAST.grid(*x.shape, CAST.times)[0], x.shape[1]),
-        dtype=torch.float32,
-        device=x.device,
-    )
-    _cast(x, made, bound, None, 0, first, partial)
-    return made, partial.sum(0)
-
-
-def _cast(x, made, bound, seed, dropped, first, partial):
-    rows, columns = x.shape
-    times = 1 if partial is None else CAST.times
-    fused_kernels.cast_kernel[CAST.grid(rows, columns, times)](
-        x, x.stride(0), *_written(made), bound if partial is None else partial, bound,
-        bound if seed is None else seed, rows, _span(made), first, SIZE=columns, WIDTH=made.straight.shape[1],
-        DROPPED=dropped if seed is not None else 0, LARGEST=_largest(made), SUMMED=partial is not None,
-        TIMES=times, **CAST.options,
-    )  # fmt: skip
-
-
-def attention_forward(
-    qkv: Tensor, rows: RaggedRows, seed, *, heads, scale, dropped, bounded
-):
+def attention_forward(qkv: Tensor, rows: RaggedRows, seed, *, heads, scale, dropped):
     tokens, width = qkv.shape[0], qkv.shape[1] // (3 * heads)
     out = torch.empty((tokens, heads * width), dtype=qkv.dtype, device=qkv.device)
     levels = torch.empty((heads, tokens), dtype=torch.float32, device=qkv.device)
-    bound = torch.zeros(
-        fused_kernels.SLOTS.value, dtype=torch.float32, device=qkv.device
-    )
     fused_kernels.attention_forward_kernel[_blocks(rows, heads)](
-        qkv, out, levels, rows.starts, bound, seed, rows.longest, scale * _LOG2E,
-        HEADS=heads, WIDTH=width, DROPPED=dropped, BOUNDED=bounded, KEYS=_KEYS, num_warps=4, num_stages=3,
+        qkv, out, levels, rows.starts, seed, rows.longest, scale * _LOG2E,
+        HEADS=heads, WIDTH=width, DROPPED=dropped, KEYS=_KEYS, num_warps=4, num_stages=3,
     )  # fmt: skip
-    return out, levels, bound.max()
+    return out, levels
 
 
 def attention_backward(
-    dout, qkv, out, levels, rows: RaggedRows, seed, *, heads, scale, dropped, bounded
+    dout, qkv, out, levels, rows: RaggedRows, seed, *, heads, scale, dropped
 ):
     width = qkv.shape[1] // (3 * heads)
     dqkv, deltas = torch.empty_like(qkv), torch.empty_like(levels)
@@ -229,20 +161,17 @@ def attention_backward(
         dtype=torch.float32,
         device=qkv.device,
     )
-    bound = torch.zeros(
-        fused_kernels.SLOTS.value, dtype=torch.float32, device=qkv.device
-    )
-    common = {"HEADS": heads, "WIDTH": width, "DROPPED": dropped, "BOUNDED": bounded}
+    common = {"HEADS": heads, "WIDTH": width, "DROPPED": dropped}
     fused_kernels.query_gradient_kernel[blocks](
-        qkv, out, dout, levels, deltas, dqkv, sums, rows.starts, bound, seed, rows.longest, scale * _LOG2E, scale,
+        qkv, out, dout, levels, deltas, dqkv, sums, rows.starts, seed, rows.longest, scale * _LOG2E, scale,
         **common, KEYS=_KEYS, num_warps=4, num_stages=1,
     )  # fmt: skip
     fused_kernels.key_gradient_kernel[blocks](
-        qkv, dout, levels, deltas, dqkv, sums, rows.starts, bound, seed, rows.longest, scale * _LOG2E, scale,
+        qkv, dout, levels, deltas, dqkv, sums, rows.starts, seed, rows.longest, scale * _LOG2E, scale,
         **common, num_warps=4, num_stages=1, **({"maxnreg": _REGISTERS} if qkv.is_cuda else {}),
     )  # fmt: skip
     queries, values = sums.sum(0).unbind(0)
-    return dqkv, torch.cat([queries, torch.zeros_like(queries), values]), bound.max()
+    return dqkv, torch.cat([queries, torch.zeros_like(queries), values])
 
 
 def _blocks(rows: RaggedRows, heads: int) -> tuple[int, int]:

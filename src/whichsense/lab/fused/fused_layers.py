@@ -5,34 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
+from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from whichsense.models.seq2seq.fused_plan import (
-    Operand,
-    Plan,
-    input_gradient,
-    kernels,
-    largest_of,
-    product,
-    safe,
-    weight_gradient,
-)
-from whichsense.models.seq2seq.fused_reference import (
-    BACKWARD,
-    FORWARD,
-    Eight,
-    RowsOfSoftmax,
-    empty_eight,
-)
+from whichsense.lab.fused.fused_plan import Plan, kernels, weight_gradient
+from whichsense.lab.fused.fused_reference import RowsOfSoftmax
 from whichsense.models.seq2seq.ragged import (
     CrossAttention,
     Embedding,
     EncoderWeights,
     FeedForward,
+    Norm,
     RaggedRows,
     SelfAttention,
     Style,
@@ -51,25 +38,24 @@ class _Places(NamedTuple):
 
 
 class _Embedded(torch.autograd.Function):
-    """(words, places, the norm's weight and bias, …) → x, x again (as the layers hand it on), its bounds."""
+    """(words, places, the norm's weight and bias, …) → x, and x again (as the layers hand it on)."""
 
     @staticmethod
     def forward(
         ctx: Any, words: Tensor, places: Tensor, weight: Tensor, bias: Tensor, at: _Places, w: Embedding, plan: Plan,
         dtype: torch.dtype,
-    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
         seed = torch.randint(0, 2**32, (2,), device=words.device)
-        y, total, mean, spread, bounds = kernels(words).embedding_forward(
+        y, total, mean, spread = kernels(words).embedding_forward(
             *at, words, places, weight, bias, seed, scale=w.scale, offset=w.offset, epsilon=plan.epsilon, dtype=dtype,
-            **plan.norm,
+            dropped=plan.dropped,
         )  # fmt: skip
         ctx.save_for_backward(*at, total, mean, spread, weight, seed)
         ctx.sizes = (len(words), len(places))
         ctx.w = (w.scale, w.offset, w.unlearned)
         ctx.plan = plan
-        ctx.mark_non_differentiable(bounds)
         ctx.set_materialize_grads(False)
-        return y, y.view_as(y), bounds
+        return y, y.view_as(y)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -98,9 +84,9 @@ class _Embedded(torch.autograd.Function):
 
 def fused_embedding(
     ids: Tensor, position: Tensor, w: Embedding, plan: Plan, dtype: torch.dtype
-) -> tuple[Tensor, Tensor, Tensor]:
-    """(tokens, size), the same again, and its bounds: what `fused_encoder` begins with."""
-    found: tuple[Tensor, Tensor, Tensor] = _Embedded.apply(  # type: ignore[no-untyped-call]
+) -> tuple[Tensor, Tensor]:
+    """(tokens, size), and the same again: what `fused_encoder` begins with."""
+    found: tuple[Tensor, Tensor] = _Embedded.apply(  # type: ignore[no-untyped-call]
         w.words,
         w.places,
         w.norm.weight,
@@ -116,178 +102,114 @@ def fused_embedding(
 # One encoder layer of BART's kind, there and back, as one step of the gradient's graph.
 #
 # Between its four products there is one kernel each, and what the way back needs is kept as the
-# products read it. In eight bits every operand is cast with a scale from a bound that is known
-# before: the largest number and the longest row that the last kernel saw, and Cauchy-Schwarz for what
-# a matrix makes of them. Nothing is carried from step to step.
+# products read it.
 
-_ROUNDING = 1.2  # by how much a product of rounded operands may exceed the exact one, and a little more
-_STEEPEST = 1.13  # slope of GELU
+
+class _Normed(NamedTuple):
+    """What the way back needs of a residual's norm."""
+
+    total: Tensor
+    mean: Tensor
+    spread: Tensor
+    norm: Tensor
 
 
 class _Attention(NamedTuple):
     """What the way back needs of a layer's first half."""
 
-    x: Operand
-    into: Operand
+    x: Tensor
+    into: Tensor
     qkv: Tensor
     seen: Tensor
     levels: Tensor
-    read: Operand
-    out: Operand
-    norm: Tensor
-    total: Tensor
-    mean: Tensor
-    spread: Tensor
+    out: Tensor
 
 
 class _Feed(NamedTuple):
     """And of its second."""
 
-    y: Operand
-    up: Operand
+    y: Tensor
+    up: Tensor
     inner: Tensor
-    h: Operand
-    down: Operand
-    steepest: Tensor
-    norm: Tensor
-    total: Tensor
-    mean: Tensor
-    spread: Tensor
+    h: Tensor
+    down: Tensor
 
 
-_Bounded = tuple[Tensor, Tensor]
-"""A tensor, and its largest number and longest row (empty where nobody asks)."""
+_Pair = tuple[Tensor, Tensor | None]
+"""Gradients to be added up."""
+
+
+def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x Wᵀ + b."""
+    assert bias is not None  # BART has one everywhere
+    return torch.addmm(bias.to(x.dtype), x, weight.t())
+
+
+def _add_and_norm(
+    x: Tensor, change: Tensor, norm: Norm, seed: Tensor, plan: Plan
+) -> tuple[Tensor, _Normed]:
+    y, total, mean, spread = kernels(x).norm_forward(
+        x, change, *norm, seed, epsilon=plan.epsilon, dropped=plan.dropped
+    )
+    return y, _Normed(total, mean, spread, norm.weight)
 
 
 def _attention_forward(
-    x: Tensor,
-    bounds: Tensor,
-    w: SelfAttention,
-    rows: RaggedRows,
-    seeds: Tensor,
-    plan: Plan,
-) -> tuple[_Bounded, _Attention]:
-    run = kernels(x)
-    dtype = x.dtype
-    into, out = (plan.weight(one.weight, dtype) for one in (w.joined, w.out))
-    x_ = plan.operand(x, bounds[:1], dtype)
-    qkv = product(x_, into, _bias(w.joined.bias), dtype)
-    seen, levels, bound = run.attention_forward(qkv, rows, seeds[0], **plan.attention)
-    read = plan.operand(seen, safe(bound), dtype)
-    change = product(read, out, _bias(w.out.bias), dtype)
-    y, total, mean, spread, bounds = run.norm_forward(
-        x,
-        change,
-        w.norm.weight,
-        w.norm.bias,
-        seeds[1],
-        epsilon=plan.epsilon,
-        **plan.norm,
-    )
-    return (y, bounds), _Attention(
-        x_, into, qkv, seen, levels, read, out, w.norm.weight, total, mean, spread
-    )
+    x: Tensor, w: SelfAttention, rows: RaggedRows, seeds: Tensor, plan: Plan
+) -> tuple[Tensor, _Attention, _Normed]:
+    into, out = w.joined.weight.to(x.dtype), w.out.weight.to(x.dtype)
+    qkv = _product(x, into, w.joined.bias)
+    seen, levels = kernels(x).attention_forward(qkv, rows, seeds[0], **plan.attention)
+    change = _product(seen, out, w.out.bias)
+    y, normed = _add_and_norm(x, change, w.norm, seeds[1], plan)
+    return y, _Attention(x, into, qkv, seen, levels, out), normed
 
 
 def _feed_forward(
-    y: Tensor, bounds: Tensor, w: FeedForward, seeds: Tensor, plan: Plan
-) -> tuple[_Bounded, _Feed]:
-    run = kernels(y)
-    dtype = y.dtype
-    up, down = (plan.weight(one.weight, dtype) for one in (w.up, w.down))
-    y_ = plan.operand(y, bounds[:1], dtype)
-    inner = product(y_, up, _bias(w.up.bias), dtype)
-    bound = None
-    steepest = bounds
-    more = 2**32 / (2**32 - plan.activation_dropped)
-    if plan.float8:  # |Wx + b| ≤ |W| |x| + |b|, and GELU makes nothing larger
-        widest = torch.linalg.vector_norm(w.up.weight, dim=1).max()
-        bound = (bounds[1] * widest * _ROUNDING + _bias(w.up.bias).abs().max()) * more
-        steepest = torch.linalg.vector_norm(w.down.weight, dim=0).max() * (
-            _ROUNDING * _STEEPEST * more
-        )
-    h = run.gelu_forward(
-        inner, seeds[2], dropped=plan.activation_dropped, bound=bound, kind=FORWARD
-    )
-    change = product(h, down, _bias(w.down.bias), dtype)
-    z, total, mean, spread, bounds = run.norm_forward(
-        y,
-        change,
-        w.norm.weight,
-        w.norm.bias,
-        seeds[3],
-        epsilon=plan.epsilon,
-        **plan.norm,
-    )
-    return (z, bounds), _Feed(
-        y_, up, inner, h, down, steepest, w.norm.weight, total, mean, spread
-    )
+    y: Tensor, w: FeedForward, seeds: Tensor, plan: Plan
+) -> tuple[Tensor, _Feed, _Normed]:
+    up, down = w.up.weight.to(y.dtype), w.down.weight.to(y.dtype)
+    inner = _product(y, up, w.up.bias)
+    h = kernels(y).gelu_forward(inner, seeds[2], dropped=plan.activation_dropped)
+    change = _product(h, down, w.down.bias)
+    z, normed = _add_and_norm(y, change, w.norm, seeds[3], plan)
+    return z, _Feed(y, up, inner, h, down), normed
 
 
 def _feed_backward(
-    dz: tuple[Tensor, Tensor | None], kept: _Feed, seeds: Tensor, plan: Plan
-) -> tuple[tuple[Tensor, Tensor], list[Tensor]]:
+    dz: _Pair, kept: _Feed, normed: _Normed, seeds: Tensor, plan: Plan
+) -> tuple[_Pair, list[Tensor]]:
     """Two gradients of the half's input, to be added up, and those of its weights in their order."""
     run = kernels(dz[0])
-    dtype = dz[0].dtype
-    dtotal, dchange, sums, bounds = run.norm_backward(
-        *dz, kept.total, kept.mean, kept.spread, kept.norm, seeds[3], **plan.norm
-    )
-    g = plan.gradient(dtotal, dchange, bounds[:1], seeds[3])
-    dh = input_gradient(g, kept.down, dtype)
+    dtotal, g, sums = run.norm_backward(*dz, *normed, seeds[3], dropped=plan.dropped)
     ddown = weight_gradient(g, kept.h)
-    bound = safe(bounds[1] * kept.steepest) if plan.float8 else None
     g, dbias = run.gelu_backward(
-        dh,
-        kept.inner,
-        seeds[2],
-        dropped=plan.activation_dropped,
-        bound=bound,
-        kind=BACKWARD,
+        g @ kept.down, kept.inner, seeds[2], dropped=plan.activation_dropped
     )
     dup = weight_gradient(g, kept.y)
-    return (dtotal, input_gradient(g, kept.up, dtype)), [
-        dup,
-        dbias,
-        ddown,
-        sums[2],
-        sums[0],
-        sums[1],
-    ]
+    return (dtotal, g @ kept.up), [dup, dbias, ddown, sums[2], sums[0], sums[1]]
 
 
 def _attention_backward(
-    dy: tuple[Tensor, Tensor],
+    dy: _Pair,
     kept: _Attention,
+    normed: _Normed,
     rows: RaggedRows,
     seeds: Tensor,
     plan: Plan,
-) -> tuple[tuple[Tensor, Tensor], list[Tensor]]:
+) -> tuple[_Pair, list[Tensor]]:
     run = kernels(dy[0])
-    dtype = dy[0].dtype
-    dtotal, dchange, sums, bounds = run.norm_backward(
-        *dy, kept.total, kept.mean, kept.spread, kept.norm, seeds[1], **plan.norm
+    dtotal, g, sums = run.norm_backward(*dy, *normed, seeds[1], dropped=plan.dropped)
+    dout = weight_gradient(g, kept.seen)
+    dqkv, dbias = run.attention_backward(
+        g @ kept.out, kept.qkv, kept.seen, kept.levels, rows, seeds[0], **plan.attention
     )
-    g = plan.gradient(dtotal, dchange, bounds[:1], seeds[1])
-    dseen = input_gradient(g, kept.out, dtype)
-    dout = weight_gradient(g, kept.read)
-    dqkv, dbias, bound = run.attention_backward(
-        dseen, kept.qkv, kept.seen, kept.levels, rows, seeds[0], **plan.attention
-    )
-    g = run.cast(dqkv, safe(bound), BACKWARD) if plan.float8 else dqkv
-    dinto = weight_gradient(g, kept.x)
-    return (dtotal, input_gradient(g, kept.into, dtype)), [
-        dinto,
-        dbias,
-        dout,
-        sums[2],
-        sums[0],
-        sums[1],
-    ]
+    dinto = weight_gradient(dqkv, kept.x)
+    return (dtotal, dqkv @ kept.into), [dinto, dbias, dout, sums[2], sums[0], sums[1]]
 
 
 class _Layer(torch.autograd.Function):
-    """(x, x again, its bounds, …, the layer's twelve tensors) → (y, y again, its bounds).
+    """(x, x again, …, the layer's twelve tensors) → (y, y again).
 
     One x is what is added to, the other what the product reads: so their gradients come back apart, and the layer
     before adds them up on the way.
@@ -295,64 +217,49 @@ class _Layer(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, _same: Tensor, bounds: Tensor, seeds: Tensor, rows: RaggedRows, plan: Plan,
-        w: EncoderWeights, *_: Tensor,
-    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-        (y, bounds), first = _attention_forward(
-            x, bounds, w.attention, rows, seeds, plan
-        )
-        (z, bounds), second = _feed_forward(y, bounds, w.feed, seeds, plan)
+        ctx: Any, x: Tensor, _same: Tensor, seeds: Tensor, rows: RaggedRows, plan: Plan, w: EncoderWeights, *_: Tensor,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        y, *first = _attention_forward(x, w.attention, rows, seeds, plan)
+        z, *second = _feed_forward(y, w.feed, seeds, plan)
         ctx.plan = plan
         ctx.rows = rows[3:]
-        ctx.eights = [isinstance(one, Eight) for one in (*first, *second)]
-        parts = [
-            part
-            for one in (*first, *second)
-            for part in (one[1:] if isinstance(one, Eight) else (one,))
-        ]
-        ctx.save_for_backward(*rows[:3], seeds, *parts)
-        ctx.mark_non_differentiable(bounds)
+        kept = [tensor for part in (*first, *second) for tensor in part]
+        ctx.save_for_backward(*rows[:3], seeds, *kept)
         ctx.set_materialize_grads(False)
-        return z, z.view_as(z), bounds
+        return z, z.view_as(z)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        starts, place, position, seeds, *parts = ctx.saved_tensors
+        starts, place, position, seeds, *tensors = ctx.saved_tensors
         rows = RaggedRows(starts, place, position, *ctx.rows)
-        left = iter(parts)
-        kept: list[Any] = []
-        for is_eight in ctx.eights:
-            one = next(left)
-            kept.append(
-                Eight(one, one, next(left)) if is_eight else one
-            )  # nobody reads it straight any more
-        first = _Attention(*kept[: len(_Attention._fields)])
-        second = _Feed(*kept[len(_Attention._fields) :])
-        dz = [
-            gradient.contiguous() for gradient in gradients[:2] if gradient is not None
-        ]
-        dy, of_feed = _feed_backward(
-            (dz[0], dz[1] if len(dz) > 1 else None), second, seeds, ctx.plan
+        left = iter(tensors)
+        kinds: tuple[Any, ...] = (_Attention, _Normed, _Feed, _Normed)
+        first, first_norm, second, second_norm = (
+            kind(*islice(left, len(kind._fields))) for kind in kinds
         )
-        dx, of_attention = _attention_backward(dy, first, rows, seeds, ctx.plan)
-        return (*dx, None, None, None, None, None, *of_attention, *of_feed)
-
-
-def _bias(bias: Tensor | None) -> Tensor:
-    assert bias is not None  # BART has one everywhere
-    return bias
+        dz = [one.contiguous() for one in gradients if one is not None]
+        dy, of_feed = _feed_backward(
+            (dz[0], dz[1] if len(dz) > 1 else None),
+            second,
+            second_norm,
+            seeds,
+            ctx.plan,
+        )
+        dx, of_attention = _attention_backward(
+            dy, first, first_norm, rows, seeds, ctx.plan
+        )
+        return (*dx, None, None, None, None, *of_attention, *of_feed)
 
 
 def fused_layer(
     x: Tensor,
     same: Tensor,
-    bounds: Tensor,
     w: EncoderWeights,
     rows: RaggedRows,
     seeds: Tensor,
     plan: Plan,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """(tokens, size), the same again, and its bounds → these of the next layer."""
+) -> tuple[Tensor, Tensor]:
+    """(tokens, size), and the same again → these of the next layer."""
     tensors = (
         *w.attention.joined,
         *w.attention.out,
@@ -361,22 +268,20 @@ def fused_layer(
         *w.feed.down,
         *w.feed.norm,
     )
-    found: tuple[Tensor, Tensor, Tensor] = _Layer.apply(
-        x, same, bounds, seeds, rows, plan, w, *tensors
-    )  # type: ignore[no-untyped-call]
+    found: tuple[Tensor, Tensor] = _Layer.apply(x, same, seeds, rows, plan, w, *tensors)  # type: ignore[no-untyped-call]
     return found
 
 
 def fused_encoder(
-    embedded: tuple[Tensor, Tensor, Tensor], layers: Sequence[EncoderWeights], rows: RaggedRows, plan: Plan, *,
+    embedded: tuple[Tensor, Tensor], layers: Sequence[EncoderWeights], rows: RaggedRows, plan: Plan, *,
     saves_memory: bool,
 ) -> Tensor:  # fmt: skip
     """All layers; with `saves_memory` each one's inside is computed anew on the way back."""
-    x, same, bounds = embedded
+    x, same = embedded
     seeds = torch.randint(0, 2**32, (len(layers), 4, 2), device=x.device)
     for weights, seed in zip(layers, seeds, strict=True):
-        rest = (x, same, bounds, weights, rows, seed, plan)
-        x, same, bounds = (
+        rest = (x, same, weights, rows, seed, plan)
+        x, same = (
             checkpoint(fused_layer, *rest, use_reentrant=False)
             if saves_memory
             else fused_layer(*rest)
@@ -387,8 +292,7 @@ def fused_encoder(
 # How decoder layers read the encoded tokens in training, where PyTorch's attention would be more
 # work.
 #
-# `keys_values` computes the keys and values of all layers by one product in float8. `absorbed` needs
-# neither: Cross-attention of short targets over a long memory, without keys and values.
+# `absorbed` is cross-attention of short targets over a long memory, without keys and values.
 #
 # Projecting every token of a hundred passages to keys and values, in every decoder layer, is a
 # seventh of all products of a training step, and some thirty target tokens read them. A score q·(W m)
@@ -565,12 +469,7 @@ def absorbed(
 ) -> list[Read]:
     """How each decoder layer's queries, `length` of each question, read the memory."""
     table = _Table(
-        memory.detach(),
-        rows,
-        len(layers),
-        style.heads,
-        length,
-        Plan.of(style, float8=False),
+        memory.detach(), rows, len(layers), style.heads, length, Plan.of(style)
     )
     thread: Tensor = _Shared.apply(memory, table)  # type: ignore[no-untyped-call]
     return [
@@ -589,58 +488,3 @@ def absorbs(memory: Tensor, longest: int, length: int, style: Style) -> bool:
         memory.dtype == torch.bfloat16 and find_spec("triton") is not None
     )
     return able and length * (longest + style.width) < longest * style.width
-
-
-class _KeysValues(torch.autograd.Function):
-    """(tokens, size), the joined matrices of n parts → n tensors (tokens, size of a part)."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, memory: Tensor, weight: Tensor, bias: Tensor, parts: int
-    ) -> tuple[Tensor, ...]:
-        run = kernels(memory)
-        x: Eight = run.cast(memory, largest_of(memory), FORWARD)
-        w: Eight = run.cast(weight, largest_of(weight), FORWARD)
-        ctx.save_for_backward(x.turned, x.scale, w.turned, w.scale)
-        ctx.dtype = memory.dtype
-        return product(x, w, bias, memory.dtype).view(len(memory), parts, -1).unbind(1)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        run = kernels(gradients[0])
-        x, x_scale, w, w_scale = ctx.saved_tensors
-        tokens, size = gradients[0].shape
-        bound = safe(
-            torch.stack([largest_of(gradient) for gradient in gradients]).max()
-        )
-        g = empty_eight(tokens, size * len(gradients), bound, BACKWARD)
-        dbias = [
-            run.cast_summed(
-                gradient.contiguous(), bound, BACKWARD, into=g, first=number * size
-            )[1]
-            for number, gradient in enumerate(gradients)
-        ]
-        dweight = weight_gradient(g, Eight(x, x, x_scale))
-        return (
-            input_gradient(g, Eight(w, w, w_scale), ctx.dtype),
-            dweight,
-            torch.cat(dbias),
-            None,
-        )
-
-
-def keys_values(
-    memory: Tensor, layers: Sequence[CrossAttention], style: Style
-) -> list[tuple[Tensor, Tensor]]:
-    """Keys and values (tokens, heads, width) of each layer."""
-    parts = [part for layer in layers for part in (layer.key, layer.value)]
-    weight = torch.cat([part.weight for part in parts])
-    bias = torch.cat(
-        [
-            weight.new_zeros(len(part.weight)) if part.bias is None else part.bias
-            for part in parts
-        ]
-    )
-    found: tuple[Tensor, ...] = _KeysValues.apply(memory, weight, bias, len(parts))  # type: ignore[no-untyped-call]
-    heads = [one.view(len(memory), style.heads, style.width) for one in found]
-    return list(zip(heads[::2], heads[1::2], strict=True))
