@@ -57,7 +57,6 @@ from whichsense.models.compact.support_judge import (
     LONGEST_PAIR,
     NETS,
     NETWORK,
-    SAYS,
     WINDOW,
     Claim,
     Evidence,
@@ -159,10 +158,7 @@ _SEED = 25
 _BATCH = 32
 _CHOICES = 3  # times that the window of each example is chosen again, by the net so far
 _SHARE_OF_FEEDBACK = 0.3
-# With more features, or more judged answers, a threshold of a half fits sources that were left out less well.
-_BESIDE_NETWORK = (SAYS, "said")
-# False claims in a passage's own words: these say nothing about words, and the net over words does not see them.
-_SAME_WORDS = ("false_claim", "other answer", "rewrite", "squad/1.1", "squad/2.0")
+# With more judged answers, a threshold of a half fits sources that were left out less well.
 
 
 def fit_nets(
@@ -180,10 +176,9 @@ def fit_nets(
     chosen = _choose(examples, most)
     features = _read(judge, list(dict.fromkeys(chosen)), progress)
     windows = [features[example] for example in chosen]
-    network = SupportNets().network
-    if not judge.model.lacks(NETWORK):
-        network = fit_network(chosen, windows)
-    return SupportNets(words=_fit_words(chosen, windows), network=network)
+    if judge.model.lacks(NETWORK):
+        return SupportNets()
+    return SupportNets(fit_network(chosen, windows))
 
 
 def fit_network(
@@ -201,20 +196,7 @@ def fit_network(
         kind = example.supported, example.source
         if counts[kind] < most:
             counts[kind] += 1
-            rows.append([{name: one[name] for name in _BESIDE_NETWORK} for one in own])
-            labels.append(example.supported)
-    return fit_best_windows(rows, labels)
-
-
-def _fit_words(
-    examples: Sequence[SupportExample], windows: Sequence[Sequence[_Row]]
-) -> Net:
-    """The net of a model without the network."""
-    rows = []
-    labels = []
-    for example, own in zip(examples, windows, strict=True):
-        if example.supported or example.source not in _SAME_WORDS:
-            rows.append([{k: v for k, v in one.items() if k != SAYS} for one in own])
+            rows.append(list(own))
             labels.append(example.supported)
     return fit_best_windows(rows, labels)
 
