@@ -18,7 +18,7 @@ from whichsense.types import Case, Clarification, LongAnswer, Reading, is_tentat
 # A conversation as a value: what was said, how it was understood, what was shown. Nothing in it is
 # alive.
 
-_SCHEMA = 2
+_SCHEMA = 3
 """Of a conversation in JSON; another number is refused."""
 LONGEST_REPLY = 2_000
 """Characters that a person may say at once."""
@@ -57,6 +57,8 @@ class Intent:
     """How well the reply fits, from 0 to 1. It is no probability."""
     question: str = ""
     """A new question, without the words around it."""
+    named: str = ""
+    """The words that name what is meant, here or before: they are the context of what follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,9 @@ class Turn:
 
     @property
     def is_tentative(self) -> bool:
-        """Whether the only answer is not probable: it is given as "Perhaps: …"."""
-        return self.shown in (ANSWER, READINGS) and is_tentative(self.readings)
+        """Whether the only answer is not probable: it is given as "Perhaps: …". What a person named is not."""
+        is_open = self.shown in (ANSWER, READINGS) and not self.intent.named
+        return is_open and is_tentative(self.readings)
 
 
 @dataclass(frozen=True, slots=True)
