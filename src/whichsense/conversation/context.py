@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from whichsense.conversation.followups import Topic, leans, narrowed, stems
+from whichsense.conversation.followups import Topic, by_topic, stems
 from whichsense.jobs.limits import LimitReached, Limits, within
 from whichsense.models.seq2seq.formats import clarified
 from whichsense.pipeline import Pipeline
@@ -28,15 +28,15 @@ def in_context(
 
     A question that names nothing itself, and has no answer that names the topic, is asked about the topic by name.
     """
-    if not topic.readings:
+    if not topic.readings and not topic.named:
         return case, False
     own, by_name = _about(case, topic)
-    if by_name or not leans(case.question):
+    if by_name:
         return _showing(case, own)
-    phrase = topic.named or topic.thing
-    if not phrase:
+    question = by_topic(case.question, topic)
+    if not question or (own and question == case.question):
         return _showing(case, own)
-    found = find(pipeline, narrowed(case.question, phrase, "for"), limits)
+    found = find(pipeline, question, limits)
     other, _ = _about(found, topic)
     known = own or case.readings[:1]
     if other and (not known or _fits(other[0], case) >= _fits(known[0], case)):
@@ -48,10 +48,10 @@ def _about(case: Case, topic: Topic) -> tuple[tuple[Reading, ...], bool]:
     """The readings that name the topic, and True; else those from where its answers are, and False."""
     wanted = stems(topic.named)
     if wanted:
-        for readings in (case.readings, case.possible[:1]):
-            named = tuple(one for one in readings if wanted <= _own_stems(one))
-            if named:
-                return named, True
+        named = [one for one in case.readings if wanted <= _own_stems(one)]
+        possible = [one for one in case.possible if wanted <= _own_stems(one)]
+        if named or possible:
+            return tuple(named or possible[:1]), True
     beside = tuple(one for one in case.readings if topic.titles & set(_titles(one)))
     return beside, False
 

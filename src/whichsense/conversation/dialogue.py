@@ -434,7 +434,8 @@ def _with_own_words(exchange: Exchange, turn: Turn) -> Conversation:
     if (
         not pending
         and not is_choice
-        and not is_elliptical(said, topic, _evidence(case))
+        and conversation.last.shown != NOTHING
+        and not is_elliptical(said, _evidence(case))
     ):
         question = resolved(said, topic)
         return _asked(

@@ -64,6 +64,8 @@ class Topic:
 
     question: str = ""
     """The last question that is whole in the person's own words."""
+    asked: str = ""
+    """The same as it was completed: without pronouns."""
     named: str = ""
     """The words that named what was meant: "the 2019 film", "for contractors"."""
     readings: tuple[Reading, ...] = ()
@@ -111,10 +113,12 @@ class Topic:
     @property
     def place(self) -> str:
         """Return where "there" is, with its preposition."""
-        passage = self.passage
-        is_answer = passage and self.answer == passage.title
-        name = self.answer if is_answer else self.named
-        return name if _opens(name, _PREPOSITIONS) else f"in {name}" if name else ""
+        if self.passage and self.answer == self.passage.title:
+            return f"in {self.answer}"
+        if _opens(self.named, _PREPOSITIONS):
+            return self.named
+        name = max(_NAME.findall(self.named), key=len, default="")
+        return f"in {name}" if name else ""
 
     @property
     def _phrase(self) -> str:
@@ -132,23 +136,30 @@ class Topic:
 
 def topic_of(conversation: Conversation) -> Topic:
     """Return what was meant last. Nothing was, while several readings are shown or a clarification is pending."""
-    question = _whole_question(conversation)
+    question, asked = _whole_question(conversation)
+    named = ""
     for turn in reversed(conversation.turns):
-        if turn.shown in (ANSWER, POSSIBLE):
-            return Topic(question, turn.intent.named, turn.readings)
-        if turn.shown not in (NOTHING, EXPLANATION):
+        is_answered = turn.shown in (ANSWER, POSSIBLE)
+        if is_answered and named in ("", turn.intent.named):
+            return Topic(question, asked, turn.intent.named, turn.readings)
+        if is_answered or turn.shown not in (NOTHING, EXPLANATION):
             break
-    return Topic(question)
+        named = named or turn.intent.named
+    return Topic(question, asked, named)
 
 
-def _whole_question(conversation: Conversation) -> str:
+def _whole_question(conversation: Conversation) -> tuple[str, str]:
+    """The last whole question in the person's words, and as it was completed."""
     for turn in reversed(conversation.turns):
-        if turn.intent.kind == QUESTION:
-            if is_question(plain(turn.said)):
-                return without_greeting(turn.said)
-            if turn.intent.question == turn.said:
-                return turn.said
-    return conversation.case.question if conversation.case else ""
+        said, asked = turn.said, turn.intent.question
+        if turn.intent.kind != QUESTION:
+            continue
+        if is_question(plain(said)) or asked == said:
+            return without_greeting(said), asked
+        if _OWNED.fullmatch(said) or _BARE_INTERROGATIVE.fullmatch(said):
+            return asked, asked
+    first = conversation.case.question if conversation.case else ""
+    return first, first
 
 
 def resolved(question: str, topic: Topic) -> str:
@@ -169,7 +180,7 @@ def resolved(question: str, topic: Topic) -> str:
 
 def _replaced(question: str, pronoun: re.Match[str], name: str) -> str:
     before = question[: pronoun.start()]
-    if not leans(before):
+    if pronoun[0].lower() not in ("it", "this", "that") and not leans(before):
         return question  # "When did Apple move its headquarters?"
     if pronoun[0].lower() in _POSSESSIVES and not question.lower().endswith(
         ("her", "her?")
@@ -187,6 +198,16 @@ def leans(question: str) -> bool:
     return not names_something(_FIRST_WORDS.sub("", question))
 
 
+def by_topic(question: str, topic: Topic) -> str:
+    """Return a question that names nothing as a question about the topic, and one about "the 2019 film Joker" as one
+    about "Joker"; empty if it names something else, or if the topic has no name."""
+    title = topic.passage.title.partition(" (")[0] if topic.passage else ""
+    if title and topic.thing != title and topic.thing in question:
+        return question.replace(topic.thing, title)
+    named = topic.named or topic.thing
+    return narrowed(question, named, "for") if named and leans(question) else ""
+
+
 def names_something(text: str) -> bool:
     """Say whether a text has a word with a capital, or a number."""
     if any(token.number is not None for token in tokenize(plain(text))):
@@ -201,13 +222,18 @@ def completed(said: str, topic: Topic) -> str:
     >>> completed("and the Plover?", topic), completed("for schools", topic)
     ('How much does the Plover cost?', 'How much does it cost for schools?')
     """
-    return about(topic.question, own_words(said), topic)
+    words = own_words(said)
+    before, now = topic.named.partition(" ")[0].lower(), words.partition(" ")[0].lower()
+    adds = not _CONTINUES.match(said) and before != now
+    if adds and _PREPOSITIONS.issuperset((before, now)):
+        return narrowed(narrowed(topic.asked, topic.named), words)
+    return about(topic, words)
 
 
 def fragment(said: str, topic: Topic) -> str:
     """Return the question of which a person says a part, "and where?" or "its price?"; empty if it is none.
 
-    >>> topic = Topic("When does it open?", "the Plover")
+    >>> topic = Topic("When does it open?", named="the Plover")
     >>> fragment("and where?", topic), fragment("its price?", topic), fragment("the film", topic)
     ('where does the Plover open?', "What is the Plover's price?", '')
     """
@@ -222,8 +248,9 @@ def fragment(said: str, topic: Topic) -> str:
     return resolved(f"{asked[1]} {whole['verb']}{noun}{whole['rest']}", topic)
 
 
-def about(question: str, words: str, topic: Topic) -> str:
-    """Return a question about the thing, the place or the case that words name."""
+def about(topic: Topic, words: str) -> str:
+    """Return the last question about the thing, the place or the case that words name."""
+    question = topic.question
     is_phrase = _opens(words, _PREPOSITIONS)
     for pattern in _PRONOUNS:
         pronoun = pattern.search(question)
@@ -242,7 +269,7 @@ def about(question: str, words: str, topic: Topic) -> str:
             return f"{before}{place}{question[pronoun.end() :]}"
         if not is_phrase:
             return _replaced(question, pronoun, words)
-    return narrowed(resolved(question, topic), words)
+    return narrowed(topic.asked or question, words)
 
 
 def narrowed(question: str, words: str, link: str = ",") -> str:
@@ -270,7 +297,7 @@ def narrowed(question: str, words: str, link: str = ",") -> str:
     return f"{bare} {words}?"
 
 
-def is_elliptical(said: str, topic: Topic, known: str) -> bool:
+def is_elliptical(said: str, known: str) -> bool:
     """Say whether words go on with the last question. `known` is the text of its evidence: what is named there is
     about it; "the capital of France" is not."""
     words = own_words(said).split()
@@ -329,10 +356,10 @@ def subject_of(passage: Passage) -> str:
     >>> subject_of(Passage("2", "Tarnbeck Plover: Data Sheet", "The Plover is an open canoe."))
     'the Plover'
     """
-    head, _, bracket = passage.title.partition(" (")
+    title, _, bracket = passage.title.partition(" (")
     text = passage.text.removeprefix(passage.title)
-    for run in _runs(head.split()):
-        name = " ".join(run).rstrip(":,;")
+    head = re.split(r"[:,]", title)[0]
+    for name in (title, *map(" ".join, _runs(head.split()))):
         if name[:1].isupper() and re.search(rf"\b{re.escape(name)}\b", text):
             break
     else:

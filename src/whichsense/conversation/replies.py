@@ -50,7 +50,7 @@ from whichsense.conversation.turns import (
     Intent,
     check_reply,
 )
-from whichsense.text.words import CLOSED_CLASS_WORDS
+from whichsense.text.words import CLOSED_CLASS_WORDS, WH_WORDS
 from whichsense.types import Clarification
 
 # Replies that are about the options as a whole: all of them, none of them, no preference.
@@ -424,6 +424,7 @@ _SUBJECTS = ("who", "what", "whom", "whose", "which")
 _ADVERBS = ("when", "where", "why", "how")
 _MEANING = frozenset(("mean", "means", "meaning"))
 _STAND_INS = ("it", "that", "this", "he", "she", "they")
+_LED_BY = ("in", "on", "at", "for", "from", "to", "until", "since", "by", "with")
 _PRONOUNS = ("i", "you", "we", "it", "they", "he", "she")
 _POINTED = re.compile(
     r"\b(?:option|number|choice) #?(?:\d|[a-e]|one|two|three|four|five)\b|#\d"
@@ -448,6 +449,8 @@ def is_question(text: str) -> bool:
     [False, False, False, False]
     """
     words = [token.text for token in opening(tokenize(text))]
+    if len(words) > 3 and words[0] in _LED_BY and words[1] in WH_WORDS:
+        words = words[1:]  # "until when can I …"
     if len(words) < 2:
         return bool(words) and words[0] in REQUESTS
     first, second = words[0], words[1]
