@@ -38,6 +38,8 @@ def in_context(
         return _showing(case, own)
     found = find(pipeline, question, limits)
     other, _ = _about(found, topic)
+    if not case.readings:
+        other = other or named_by(stems(topic.named), found)
     known = own or case.readings[:1]
     if other and (not known or _fits(other[0], case) >= _fits(known[0], case)):
         return _showing(found, other)

@@ -44,7 +44,9 @@ _NAME = re.compile(
 _NUMBER_OF_OPTION = re.compile(r"\d{1,2}[.)]?")
 _FIRST_WORDS = re.compile(r"^\W*\w+")
 _KIND = re.compile(r"(?:\d\S* )?[a-z]")  # what a title's brackets say of a thing
-_LAST_PHRASE = re.compile(r" (in|on|at|for|of|from) (?:the )?([A-Z][\w' -]*|\d+)$")
+_LAST_PHRASE = re.compile(
+    r" (in|on|at|for|of|from) (?:the )?([A-Z][\w'-]*(?: [A-Z][\w'-]*)*|\d+)$"
+)
 _CONTINUES = re.compile(r"^(?:and|or|but|what about|how about)\b", re.IGNORECASE)
 _OF_MYSELF = re.compile(r"^(?:i|we) (?:am|are|m|re) |^im ")
 _INTERROGATIVE = re.compile(

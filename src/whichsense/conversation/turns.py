@@ -13,6 +13,14 @@ from whichsense import types
 from whichsense.errors import BadInput
 from whichsense.files import write_atomically
 from whichsense.text.clarification import say_dependence
+from whichsense.text.rendering import (
+    Block,
+    say,
+    show_case,
+    show_clarification,
+    show_readings,
+    show_story,
+)
 from whichsense.types import Case, Clarification, LongAnswer, Reading, is_tentative
 
 # A conversation as a value: what was said, how it was understood, what was shown. Nothing in it is
@@ -194,6 +202,25 @@ def check_reply(text: str) -> str:
     for character in text:
         characters.append(character if character.isprintable() else " ")
     return " ".join("".join(characters).split())
+
+
+def show_turn(conversation: Conversation) -> list[Block]:
+    """Return what the last turn shows."""
+    turn, case = conversation.last, conversation.case
+    blocks = say(turn.message)
+    if turn.pending and turn.clarification is not None:
+        blocks += show_clarification(turn.clarification)
+    elif turn.shown == NOTHING and case is not None:
+        return blocks + show_case(case)
+    elif turn.shown == EXPLANATION and case is not None:
+        blocks += show_story(replace(case, long_answer=turn.long_answer))
+    elif turn.shown == POSSIBLE:
+        blocks += say("Merely possible:")
+    blocks += say(conversation.dependence)
+    if turn.shown in (ANSWER, READINGS, POSSIBLE):
+        asked = case.question if case else ""
+        blocks += show_readings(turn.readings, asked, is_tentative=turn.is_tentative)
+    return blocks + say("\n".join(f"({note})" for note in (case.notes if case else ())))
 
 
 # Conversations in files: one JSON object each.
