@@ -6,14 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from whichsense.conversation.matching import (
-    FILLERS,
-    SIZE_ORDER,
-    TIME_ORDER,
-    content,
-    plain,
-    tokenize,
-)
+from whichsense.conversation.matching import content, plain, tokenize
 from whichsense.conversation.replies import is_question, without_greeting
 from whichsense.conversation.turns import (
     ANSWER,
@@ -23,6 +16,7 @@ from whichsense.conversation.turns import (
     QUESTION,
     Conversation,
 )
+from whichsense.text.reply_words import FILLERS, SIZE_ORDER, TIME_ORDER
 from whichsense.types import Passage, Reading
 
 _PREPOSITIONS = frozenset(

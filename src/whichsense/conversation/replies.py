@@ -7,29 +7,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from whichsense.conversation.matching import (
-    ALL_WORDS,
-    AUXILIARIES,
-    CARDINALS,
-    COURTESIES,
-    DENIALS,
-    FILLERS,
-    FIRST_WORDS,
-    GREETINGS,
-    INDIFFERENT,
-    LAST_WORDS,
-    LIST_WORDS,
-    MEASURES,
-    META_WORDS,
-    MIDDLE_WORDS,
-    NONE_PHRASES,
-    NONE_WORDS,
-    ORDINALS,
-    POINTERS,
-    PRICE_ORDER,
-    REQUESTS,
-    SIZE_ORDER,
-    SKIP_PHRASES,
-    TIME_ORDER,
     Matcher,
     Period,
     Token,
@@ -50,6 +27,29 @@ from whichsense.conversation.turns import (
     Intent,
     check_reply,
 )
+from whichsense.text.reply_words import (
+    ALL_WORDS,
+    AUXILIARIES,
+    CARDINALS,
+    COURTESIES,
+    DENIALS,
+    FILLERS,
+    FIRST_WORDS,
+    GREETINGS,
+    INDIFFERENT,
+    LAST_WORDS,
+    MEASURES,
+    META_WORDS,
+    MIDDLE_WORDS,
+    NONE_PHRASES,
+    NONE_WORDS,
+    ORDINALS,
+    POINTERS,
+    REQUESTS,
+    SIZE_ORDER,
+    SKIP_PHRASES,
+    TIME_ORDER,
+)
 from whichsense.text.words import CLOSED_CLASS_WORDS, WH_WORDS
 from whichsense.types import Clarification
 
@@ -64,7 +64,7 @@ def whole_intent(bare: str, matcher: Matcher) -> Intent | None:
         return Intent(SKIP)
     tokens = matcher.tokens(bare)
     words = [token.text for token in tokens]
-    if _is_phrase(words, NONE_PHRASES) or _is_missing(words):
+    if _is_phrase(words, NONE_PHRASES):
         return Intent(NONE)
     # What may stand beside all and none: "all three", "all seasons", "another John Whitfield".
     if not all(_is_general(token, matcher) for token in tokens):
@@ -97,18 +97,10 @@ def _is_skipping(bare: str) -> bool:
     return skipping > 0
 
 
-def _is_missing(words: Sequence[str]) -> bool:
-    """ "it is not in the list", "mine isn't there"."""
-    denied = not DENIALS.isdisjoint(words)
-    listed = not LIST_WORDS.isdisjoint(words)
-    known = FILLERS | DENIALS | LIST_WORDS
-    return denied and listed and all(word in known for word in words)
-
-
 def _is_general(token: Token, matcher: Matcher) -> bool:
     """Whether a token says the same of all options: all, none, their number, their category, a word of the
     question or of every label."""
-    if token.text in ALL_WORDS | NONE_WORDS | LIST_WORDS | DENIALS:
+    if token.text in ALL_WORDS | NONE_WORDS | DENIALS:
         return True
     if token.number is not None:
         return token.number == len(matcher.ids)
@@ -185,9 +177,6 @@ _COUNT = re.compile(
     r"\b(first|top|last|bottom|final|oldest|newest|latest|earliest|biggest|largest|smallest|longest|shortest)"
     rf" ({'|'.join(CARDINALS)}|\d)\b"
     rf"|\b({'|'.join(CARDINALS)}|\d) (oldest|newest|latest|earliest|biggest|largest|smallest|longest|shortest)\b"
-)
-_FROM_END = re.compile(
-    r"\b(?:second|next) (?:to|from) (?:the )?last\b|\bpenultimate\b|\blast but one\b"
 )
 
 
@@ -294,8 +283,6 @@ def _resolve(clause: str, matcher: Matcher) -> Selection:
         selection = _counted(counted, matcher)
         if selection.ids:
             return selection
-    if _FROM_END.search(clause) and len(ids) > 1:
-        return Selection((ids[-2],), 1.0)
     tokens = matcher.tokens(clause)
     return _by_order(tokens, matcher) or _by_position_or_words(tokens, matcher)
 
@@ -329,7 +316,7 @@ def _counted(match: re.Match[str], matcher: Matcher) -> Selection:
 
 def _by_order(tokens: Sequence[Token], matcher: Matcher) -> Selection | None:
     """ "the newest film", "the second oldest", "the biggest"; None where no such word stands in the clause."""
-    orders = (TIME_ORDER, SIZE_ORDER, PRICE_ORDER)
+    orders = (TIME_ORDER, SIZE_ORDER)
     words = [token.text for token in tokens]
     found = [word for word in words if any(word in order for order in orders)]
     # "most recent" is about time: the word behind "most" decides.
@@ -356,10 +343,8 @@ def _ranked(word: str, matcher: Matcher, candidates: Sequence[str]) -> list[str]
     profiles = [one for one in matcher.profiles if one.id in candidates]
     if word in TIME_ORDER:
         known, direction = time_order(profiles), TIME_ORDER[word]
-    elif word in SIZE_ORDER:
-        known, direction = size_order(profiles, price=False), SIZE_ORDER[word]
     else:
-        known, direction = size_order(profiles, price=True), PRICE_ORDER[word]
+        known, direction = size_order(profiles), SIZE_ORDER[word]
     if len(known) < min(2, len(profiles)):
         return []
     known.sort(key=lambda pair: -direction * pair[0])
@@ -423,7 +408,6 @@ _ABOUT_ALL = re.compile(
 _SUBJECTS = ("who", "what", "whom", "whose", "which")
 _ADVERBS = ("when", "where", "why", "how")
 _MEANING = frozenset(("mean", "means", "meaning"))
-_STAND_INS = ("it", "that", "this", "he", "she", "they")
 _LED_BY = ("in", "on", "at", "for", "from", "to", "until", "since", "by", "with")
 _PRONOUNS = ("i", "you", "we", "it", "they", "he", "she")
 _POINTED = re.compile(
@@ -546,8 +530,7 @@ def restates(text: str, matcher: Matcher) -> Selection | None:
     tokens = opening(matcher.tokens(text))
     content = [one for one in tokens if one.text not in CLOSED_CLASS_WORDS]
     stems = {one.stem for one in content}
-    leans = any(one.text in _STAND_INS for one in tokens) and matcher.asked & stems
-    if not leans and not matcher.asked <= stems:
+    if not matcher.asked <= stems:
         return None
     added = [one for one in content if one.stem not in matcher.asked]
     if not added or not all(matcher.covers(one) for one in added):
