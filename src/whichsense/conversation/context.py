@@ -28,34 +28,38 @@ def in_context(
 
     A question that names nothing itself, and has no answer that names the topic, is asked about the topic by name.
     """
-    if not topic.readings and not topic.named:
-        return case, False
     own, by_name = _about(case, topic)
-    if by_name:
-        return _showing(case, own)
     question = by_topic(case.question, topic)
-    if not question or (own and question == case.question):
+    if by_name or not question or (own and question == case.question):
         return _showing(case, own)
     found = find(pipeline, question, limits)
     other, _ = _about(found, topic)
     if not case.readings:
         other = other or named_by(stems(topic.named), found)
-    known = own or case.readings[:1]
-    if other and (not known or _fits(other[0], case) >= _fits(known[0], case)):
+    if other and _is_better(other[0], [*own, *case.readings][:1], case):
         return _showing(found, other)
     return _showing(case, own)
+
+
+def _is_better(other: Reading, known: Sequence[Reading], case: Case) -> bool:
+    """Whether a reading has as many of the question's words in its passages, and is as probable."""
+
+    def fits(reading: Reading) -> tuple[int, float]:
+        return len(stems(case.question) & _all_stems(reading)), reading.confidence
+
+    return all(fits(other) >= fits(one) for one in known)
 
 
 def _about(case: Case, topic: Topic) -> tuple[tuple[Reading, ...], bool]:
     """The readings that name the topic, and True; else those from where its answers are, and False."""
     wanted = stems(topic.named)
     if wanted:
-        named = [one for one in case.readings if wanted <= _own_stems(one)]
-        possible = [one for one in case.possible if wanted <= _own_stems(one)]
-        if named or possible:
-            return tuple(named or possible[:1]), True
-    beside = tuple(one for one in case.readings if topic.titles & set(_titles(one)))
-    return beside, False
+        for readings in (case.readings, case.possible):
+            named = [one for one in readings if wanted <= _own_stems(one)]
+            if named:
+                return tuple(named if readings is case.readings else named[:1]), True
+    beside = [one for one in case.readings if not topic.titles.isdisjoint(_titles(one))]
+    return tuple(beside), False
 
 
 def _showing(case: Case, readings: Sequence[Reading]) -> tuple[Case, bool]:
@@ -63,11 +67,6 @@ def _showing(case: Case, readings: Sequence[Reading]) -> tuple[Case, bool]:
         return case, False
     rest = [one for one in (*case.readings, *case.possible) if one not in readings]
     return replace(case, readings=tuple(readings), possible=tuple(rest)), True
-
-
-def _fits(reading: Reading, case: Case) -> tuple[int, float]:
-    """How many of the question's words its passage has, then how probable it is."""
-    return len(stems(case.question) & _all_stems(reading)), reading.confidence
 
 
 def named_by(words: Iterable[str], case: Case) -> tuple[Reading, ...]:

@@ -214,6 +214,31 @@ class Exchange:
         matcher = Matcher(self.clarification, self.case.question)
         return {token.stem for token in matcher.content(tokenize(plain(said)))}
 
+    def ask_back(self, turn: Turn, case: Case) -> Turn:
+        """The turn with the readings of a new question, or with the question back where that is worth it."""
+        clarification = clarification_of(self.pipeline, case)
+        if clarification is None:
+            several = case.has_several_readings
+            return replace(turn, shown=READINGS if several else ANSWER)
+        turn = replace(turn, clarification=clarification)
+        said, question = self.conversation.said(), turn.intent.question
+        chosen = chosen_by_context(clarification, question, said)
+        if chosen:
+            option = find_option(clarification, chosen)
+            return replace(
+                turn,
+                intent=replace(turn.intent, named=option.label),
+                shown=ANSWER,
+                readings=answer_option(
+                    self.pipeline, case, clarification.category, option, self.limits
+                ),
+                message=f"Taken as: {option.label}.",
+            )
+        is_new = clarification.question not in self.conversation.asked
+        return replace(
+            turn, shown=CLARIFICATION if self.policy.enabled and is_new else READINGS
+        )
+
     def answer(self, turn: Turn) -> Turn:
         """The turn with what is to be shown for its intent. It comes with all readings, for those who skip."""
         kind = turn.intent.kind
@@ -368,36 +393,19 @@ def ask(
 
 def _asked(exchange: Exchange, turn: Turn, found: Case | None = None) -> Conversation:
     """The conversation with the answer to a turn's question, or with the question back; `found` is what was found."""
-    pipeline, limits = exchange.pipeline, exchange.limits
     conversation, intent = exchange.conversation, turn.intent
-    case = found or find(pipeline, intent.question, limits)
+    case = found or find(exchange.pipeline, intent.question, exchange.limits)
     topic = topic_of(conversation)
-    if leans(turn.said):
-        case, is_about = in_context(pipeline, case, topic, limits)
+    if leans(turn.said) and (topic.readings or topic.named):
+        case, is_about = in_context(exchange.pipeline, case, topic, exchange.limits)
         if is_about or not case.readings:
             intent = replace(intent, named=intent.named or topic.named)
     turn = replace(turn, intent=intent, readings=case.readings)
-    conversation = replace(conversation, case=case)
-    if not case.readings:
-        return conversation.with_turn(replace(turn, shown=NOTHING))
-    clarification = clarification_of(pipeline, case)
-    if clarification is None:
-        shown = READINGS if case.has_several_readings else ANSWER
-        return conversation.with_turn(replace(turn, shown=shown))
-    turn = replace(turn, clarification=clarification)
-    said_before = exchange.conversation.said()
-    named = chosen_by_context(clarification, intent.question, said_before)
-    if named:
-        option = find_option(clarification, named)
-        readings = answer_option(pipeline, case, clarification.category, option, limits)
-        message = f"Taken as: {option.label}."
-        intent = replace(intent, named=option.label)
-        turn = replace(
-            turn, intent=intent, shown=ANSWER, readings=readings, message=message
-        )
-    elif exchange.policy.enabled and clarification.question not in conversation.asked:
-        turn = replace(turn, shown=CLARIFICATION)
-    return conversation.with_turn(turn)
+    if case.readings:
+        turn = exchange.ask_back(turn, case)
+    else:
+        turn = replace(turn, shown=NOTHING)
+    return replace(conversation, case=case).with_turn(turn)
 
 
 def reply(
@@ -422,46 +430,46 @@ def reply(
 
 def _with_own_words(exchange: Exchange, turn: Turn) -> Conversation:
     """The next turn for a reply in words that no option has, or has in part: what they name is searched for."""
-    conversation, said, words = exchange.conversation, turn.said, own_words(turn.said)
-    case = exchange.case
-    pending, is_choice = conversation.last.pending, turn.intent.kind == CHOOSE
-    if not says_something(said):
-        if pending or is_choice:
-            return conversation.with_turn(exchange.answer(turn))
-        return conversation.with_turn(replace(turn, shown=MORE, message=_NEXT))
+    conversation, said = exchange.conversation, turn.said
+    is_open = conversation.last.pending or turn.intent.kind == CHOOSE
     topic = topic_of(conversation)
+    if not says_something(said):
+        answered = replace(turn, shown=MORE, message=_NEXT)
+        return conversation.with_turn(exchange.answer(turn) if is_open else answered)
+    if not is_open and not _goes_on(said, conversation):
+        intent = Intent(QUESTION, question=resolved(said, topic))
+        return _asked(exchange, replace(turn, intent=intent))
     question = completed(said, topic)
-    if (
-        not pending
-        and not is_choice
-        and conversation.last.shown != NOTHING
-        and not is_elliptical(said, _evidence(case))
-    ):
-        question = resolved(said, topic)
-        return _asked(
-            exchange, replace(turn, intent=Intent(QUESTION, question=question))
-        )
-    wanted = exchange.own_stems(said)
-    found, readings = case, ()
-    if wanted and len(said.split()) <= _LONGEST:
-        found = find(exchange.pipeline, question, exchange.limits)
-        readings = named_by(wanted, found) or named_by(wanted, case)
+    found, readings = _search(exchange, said, question)
+    words, case = own_words(said), exchange.case
     if readings:
         conversation = replace(conversation, case=case if case.readings else found)
         intent = Intent(REFINE, question=question, named=words)
         message = f"Taken as: {words}."
         turn = Turn(said, intent, ANSWER, readings=readings, message=message)
         return conversation.with_turn(turn)
-    if pending or is_choice:
+    if is_open:
         return conversation.with_turn(exchange.answer(turn))
     intent = Intent(QUESTION, question=question, named=words)
-    return _asked(
-        exchange, replace(turn, intent=intent), None if found is case else found
-    )
+    return _asked(exchange, replace(turn, intent=intent), found)
 
 
-def _evidence(case: Case) -> str:
-    return " ".join(f"{hit.passage.title} {hit.passage.text}" for hit in case.hits)
+def _goes_on(said: str, conversation: Conversation) -> bool:
+    """Whether words are about the last question; what follows one without an answer is."""
+    hits = conversation.case.hits if conversation.case else ()
+    evidence = " ".join(f"{hit.passage.title} {hit.passage.text}" for hit in hits)
+    return conversation.last.shown == NOTHING or is_elliptical(said, evidence)
+
+
+def _search(
+    exchange: Exchange, said: str, question: str
+) -> tuple[Case | None, tuple[Reading, ...]]:
+    """What a question with a reply's words finds, and what these words name in it or in what was found before."""
+    wanted = exchange.own_stems(said)
+    if not wanted or len(said.split()) > _LONGEST:
+        return None, ()
+    found = find(exchange.pipeline, question, exchange.limits)
+    return found, named_by(wanted, found) or named_by(wanted, exchange.case)
 
 
 def choose(
@@ -497,28 +505,25 @@ def show_readings(conversation: Conversation) -> Conversation:
 
 def _intent_of(said: str, conversation: Conversation) -> Intent:
     """What was said, in its place. A question that leans on what was said before is completed."""
-    case = conversation.case
+    case, topic = conversation.case, topic_of(conversation)
     if case is None:
         return Intent(QUESTION, question=said)
-    bare, topic = plain(said), topic_of(conversation)
-    if (
-        conversation.last.shown == MORE
-        and says_something(said)
-        and not is_question(bare)
-    ):
-        return Intent(QUESTION, question=completed(said, topic))
+    asks = is_question(plain(said))
     part = "" if conversation.last.pending else fragment(said, topic)
+    if conversation.last.shown == MORE and says_something(said) and not asks:
+        part = completed(said, topic)
     if part:
         return Intent(QUESTION, question=part)
     clarification = conversation.clarification or offer_each(case.readings)
     intent = understand(said, clarification, case.question, conversation.chosen)
     if intent.kind == QUESTION:
         return replace(intent, question=resolved(intent.question, topic))
-    if conversation.clarification is None and intent.kind not in (NONE, ABOUT):
-        # There was no choice: what is not against the answer, or about it, is about another one.
-        asks = is_question(bare) and not proposal(bare)
-        return Intent(QUESTION, question=said) if asks else Intent(UNCLEAR, score=0.0)
-    return intent
+    if conversation.clarification or intent.kind in (NONE, ABOUT):
+        return intent
+    # There was no choice: what is not against the answer, or about it, is about another one.
+    if asks and not proposal(plain(said)):
+        return Intent(QUESTION, question=said)
+    return Intent(UNCLEAR, score=0.0)
 
 
 def _case_of(conversation: Conversation) -> Case:

@@ -309,19 +309,18 @@ def own_words(said: str) -> str:
     ('in Uruguay', 'Estate', 'for an administrator')
     """
     words = said.rstrip(" ?.!").split()
-    start = 0
-    for place, word in enumerate(words):
-        bare = plain(word).split()
-        opens = bare[:1] and (bare[0] in _PREPOSITIONS or bare[0] in _ARTICLES)
-        if opens and bare[0] != "about":
-            break
-        if not all(part.strip(",.:;") in FILLERS for part in bare):
-            break
-        start = place + 1
-    own = " ".join(words[start:])
+    count = len(words)
+    own = " ".join(words[next((n for n in range(count) if _is_own(words[n])), count) :])
     if _OF_MYSELF.match(plain(said)) and _opens(own, _ARTICLES):
         return f"for {own}"
     return own or said
+
+
+def _is_own(word: str) -> bool:
+    """Whether a word begins what a reply says: a preposition, an article, or no filler."""
+    parts = [part.strip(",.:;") for part in plain(word).split()]
+    opens = parts[:1] and (parts[0] in _PREPOSITIONS or parts[0] in _ARTICLES)
+    return bool(opens) or not FILLERS.issuperset(parts)
 
 
 def says_something(said: str) -> bool:

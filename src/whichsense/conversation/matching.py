@@ -357,15 +357,15 @@ def _ordered(
         if answers_first:
             texts = [*texts[1:], texts[0]]
         columns.append([value_of(text) for text in texts])
+    ids = [profile.id for profile in profiles]
     for row in zip(*columns, strict=False):
         if None not in row and len(set(row)) > 1:
-            return [(value, one.id) for value, one in zip(row, profiles, strict=True)]
-    known = []
-    for profile, column in zip(profiles, columns, strict=True):
-        values = [value for value in column if value is not None]
-        if values:
-            known.append((values[0], profile.id))
-    return known
+            return list(zip(row, ids, strict=True))
+    firsts = [
+        next((one for one in column if one is not None), None) for column in columns
+    ]
+    pairs = zip(firsts, ids, strict=True)
+    return [(value, identifier) for value, identifier in pairs if value is not None]
 
 
 def _time_value(text: str) -> float | None:
@@ -492,28 +492,24 @@ class Matcher:
     def meant(self, tokens: Sequence[Token]) -> tuple[list[str], float]:
         """The options that content tokens name, and their score; none where the tokens fit no option better than the
         rest."""
-        table = np.array(
-            [self._qualities(token) for token in tokens]
-        )  # tokens × options
-        if not table.size:
+        if not tokens or not self.profiles:
             return [], 0.0
+        table = np.array([self._qualities(token) for token in tokens])
         best_of = table.max(axis=1)
-        weights = np.where(best_of > 0, 1.0, _UNMATCHED)
+        years = np.array([1000 <= (token.number or 0) <= 2100 for token in tokens])
+        if (years & (best_of <= 0)).any():
+            return [], 0.0  # another year than any option's
         repeated = np.array([token.stem in self.asked for token in tokens])
-        weights = np.where(repeated & (best_of <= 0), 0.0, weights)
+        weights = np.where(best_of > 0, 1.0, np.where(repeated, 0.0, _UNMATCHED))
         # A word that fits all options alike tells nothing.
-        shared = (table.min(axis=1) >= best_of - 1e-6) & (best_of > 0)
-        weights = np.where(shared, 0.0, weights)
+        weights[(table.min(axis=1) >= best_of - 1e-6) & (best_of > 0)] = 0.0
         if not weights.any():
             return [], 0.0
         scores = weights @ table / weights.sum()
         best = float(scores.max())
         if best < _LEAST:
             return self._near_text(tokens)
-        ids = []
-        for profile, score in zip(self.profiles, scores, strict=True):
-            if score >= _TIE * best:
-                ids.append(profile.id)
+        ids = [self.ids[place] for place in np.flatnonzero(scores >= _TIE * best)]
         ids = self._fully_named(ids, tokens) or ids
         return (ids, best) if len(ids) < len(self.profiles) else ([], 0.0)
 
@@ -554,36 +550,37 @@ class Matcher:
         """The nearest word of each option, where one option's is much nearer than that of the rest."""
         nearest = []
         for profile in self.profiles:
-            best = 0.0
-            for field in profile.fields:
-                texts = [own.text for own in field.tokens if own.number is None]
-                if texts:
-                    cosine = float(_cosines(token.text, tuple(texts)).max())
-                    is_name = field is profile.label and field.text[:1].isupper()
-                    if not is_name or cosine >= _NEAR_NAME:
-                        best = max(best, (0.5 + 0.5 * field.weight) * cosine)
-            nearest.append(best)
+            scores = [self._nearness(token, field, profile) for field in profile.fields]
+            nearest.append(max(scores, default=0.0))
         top = max(nearest, default=0.0)
         if top < _NEAR:
             return [0.0] * len(nearest)
         return [0.4 + 0.5 * one if one >= _TIE * top else 0.0 for one in nearest]
 
+    @staticmethod
+    def _nearness(token: Token, field: Field, profile: Profile) -> float:
+        """How near a token is to the nearest word of a field; a name in a label must be nearer than others."""
+        texts = tuple(own.text for own in field.tokens if own.number is None)
+        if not texts:
+            return 0.0
+        cosine = float(_cosines(token.text, texts).max())
+        is_name = field is profile.label and field.text[:1].isupper()
+        is_far = is_name and cosine < _NEAR_NAME
+        return 0.0 if is_far else (0.5 + 0.5 * field.weight) * cosine
+
     def _near_text(self, tokens: Sequence[Token]) -> tuple[list[str], float]:
         """The option whose words as a whole are near to the tokens, where only one is."""
-        text = " ".join(token.text for token in tokens if token.number is None)
-        known = [token for token in tokens if shipped_vectors().has_word(token.text)]
-        if not known or len(known) < len(tokens):
+        if not all(shipped_vectors().has_word(token.text) for token in tokens):
             return [], 0.0
-        best = []
+        text = " ".join(token.text for token in tokens if token.number is None)
+        best = [(0.0, "")]
         for profile in self.profiles:
             others = [field.text for field in profile.others]
             texts = (_without_names(profile.label.text), *others)
             best.append((float(_cosines(text, texts).max()), profile.id))
-        best.sort(reverse=True)
-        second = best[1][0] if len(best) > 1 else 0.0
-        if best[0][0] < _NEAR_TEXT or best[0][0] < 2 * second:
-            return [], 0.0
-        return [best[0][1]], best[0][0]
+        (second, _), (first, identifier) = sorted(best)[-2:]
+        is_near = first >= max(_NEAR_TEXT, 2 * second)
+        return ([identifier], first) if is_near else ([], 0.0)
 
 
 def _word_quality(one: Token, other: Token) -> float:

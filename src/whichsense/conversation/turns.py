@@ -206,21 +206,21 @@ def check_reply(text: str) -> str:
 
 def show_turn(conversation: Conversation) -> list[Block]:
     """Return what the last turn shows."""
-    turn, case = conversation.last, conversation.case
+    turn, case = conversation.last, conversation.case or Case("")
+    if turn.shown == NOTHING:
+        return say(turn.message) + show_case(case)
     blocks = say(turn.message)
     if turn.pending and turn.clarification is not None:
         blocks += show_clarification(turn.clarification)
-    elif turn.shown == NOTHING and case is not None:
-        return blocks + show_case(case)
-    elif turn.shown == EXPLANATION and case is not None:
+    elif turn.shown == EXPLANATION:
         blocks += show_story(replace(case, long_answer=turn.long_answer))
-    elif turn.shown == POSSIBLE:
-        blocks += say("Merely possible:")
-    blocks += say(conversation.dependence)
+    blocks += say(
+        "Merely possible:" if turn.shown == POSSIBLE else conversation.dependence
+    )
     if turn.shown in (ANSWER, READINGS, POSSIBLE):
-        asked = case.question if case else ""
-        blocks += show_readings(turn.readings, asked, is_tentative=turn.is_tentative)
-    return blocks + say("\n".join(f"({note})" for note in (case.notes if case else ())))
+        tentative = turn.is_tentative
+        blocks += show_readings(turn.readings, case.question, is_tentative=tentative)
+    return blocks + say("\n".join(f"({note})" for note in case.notes))
 
 
 # Conversations in files: one JSON object each.
