@@ -89,13 +89,14 @@ def test_chat_programs_choose_an_index_by_the_model(client: Any) -> None:
 
     def chat(**given: Any) -> Any:
         messages = [{"role": "user", "content": "Who played the Joker?"}]
-        body = {"model": "whichsense-readings", "messages": messages, **given}
+        body = {"model": "whichsense-readings", "messages": messages} | given
         return client.post("/v1/chat/completions", json=body)
 
     answer = chat().json()["choices"][0]["message"]
     assert [one["answer"] for one in answer["readings"]]
+    asked = {"messages": [{"role": "user", "content": "What ears has the lynx?"}]}
     for given in ({"model": "whichsense-readings@cats"}, {"index": "cats"}):
-        other = chat(**given).json()["choices"][0]["message"]
+        other = chat(**asked, **given).json()["choices"][0]["message"]
         assert (
             not other["readings"]
             and "index=cats" in other["annotations"][0]["url_citation"]["url"]
@@ -129,7 +130,7 @@ EXAMPLES = {
 }
 WRITES = {
     ("PUT", "/v1/corpus/sources/{name}"),
-    ("DELETE", "/v1/corpus/sources/{name}"),
+    ("DELETE", "/v1/corpus/sources/{name:path}"),
     ("GET", "/v1/corpus/uploads/{key}"),
     ("PATCH", "/v1/corpus/uploads/{key}"),
 }

@@ -391,6 +391,53 @@ def _day(seconds: float) -> str:
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).date().isoformat()
 
 
+# whichsense backup, restore: keys, traces and indexes of a service.
+
+backup_indexes_option = click.option(
+    "--index",
+    "places",
+    multiple=True,
+    metavar="NAME=DIR",
+    help="Index folder, and its name in the backup. Repeatable.",
+)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@backup_indexes_option
+@state_option
+def backup_command(folder: Path, places: tuple[str, ...], state: Path | None) -> None:
+    """Save the state of a service, which may run meanwhile, and indexes to FOLDER. A backup that was stopped is resumed
+    by the same command."""
+    from whichsense.serve.backup import back_up
+
+    done = back_up(folder, state or state_folder(), _folders(places))
+    click.echo(f"{folder}: {done['files']:,} files, {done['bytes']:,} bytes")
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@backup_indexes_option
+@state_option
+def restore_command(folder: Path, places: tuple[str, ...], state: Path | None) -> None:
+    """Put the state of the backup in FOLDER, and the indexes that are named, where nothing is yet. What was stopped is
+    resumed by the same command."""
+    from whichsense.serve.backup import restore
+
+    done = restore(folder, state or state_folder(), _folders(places))
+    click.echo(f"{done['files']:,} files, {done['bytes']:,} bytes restored")
+
+
+def _folders(places: tuple[str, ...]) -> dict[str, Path]:
+    folders = {}
+    for given in places:
+        name, _, place = given.partition("=")
+        if not place or name in folders:
+            raise BadInput(f"'{given}' names no index. Write --index NAME=DIR")
+        folders[name] = Path(place)
+    return folders
+
+
 # whichsense traces: what a service was asked, and what people said of its answers.
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}

@@ -247,7 +247,7 @@ class Service:
         self.traces = Traces(kept / state.FILE)
         self.conversations = Conversations(kept / state.FILE)
         self.uploads = Uploads(settings.state / "uploads")
-        self.quotas = Quotas(settings.state / "quotas.sqlite")
+        self.quotas = Quotas(settings.state / state.QUOTAS)
         self.telemetry = telemetry
         self.failure: Exception | None = None
         """Why it could not start."""

@@ -449,6 +449,7 @@ def _mark(conversation: Conversation) -> int:
 _KEPT = (
     86_400.0  # seconds for which a file that was not sent to its end can be continued
 )
+QUOTAS = "quotas.sqlite"
 _DAY = 86_400.0
 _QUOTAS_SCHEMA = "CREATE TABLE IF NOT EXISTS spent (key TEXT, day REAL, bytes INTEGER, PRIMARY KEY (key, day))"
 _POLL = 0.05  # seconds between two looks at whose turn it is
