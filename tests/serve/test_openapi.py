@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -36,14 +35,14 @@ def test_every_example_works(start: Start, tmp_path: Path) -> None:
             ids |= {"name": "lynx.md", "key": "abcdefgh"}
             response = client.request(
                 method,
-                re.sub(r"{(\w+)}", lambda name: ids[name[1]], path),
+                path.format(**ids),
                 json=body,
                 content=None if body else CONTENT.get(method),
                 headers={"Upload-Offset": "0"},
             )
             assert response.status_code in (200, 204), (method, path, response.text)
             sent += 1
-    assert sent > 30
+    assert sent > 25
 
 
 CONTENT = {"put": b"The lynx has tufted ears.", "patch": b"The lynx"}

@@ -65,7 +65,6 @@ def create_app(
         dependencies=[Depends(json_only)],
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
-        root_path=settings.root_path,
     )
     problems.install(app)
     describe(app)
