@@ -32,6 +32,8 @@ class Config:
     """The settings of a `whichsense.toml`."""
 
     retrieve: RetrieveConfig = field(default_factory=RetrieveConfig)
+    serve: Mapping[str, Any] = field(default_factory=dict)
+    """Options of `whichsense serve` by their names, without the dashes before them."""
 
 
 def find_config() -> Config:

@@ -39,14 +39,18 @@ _COMMANDS = {
     "mcp": "Answer as tools of the Model Context Protocol, over stdio.",
     "keys": "Make, list and revoke the API keys of a service.",
     "traces": "List, show, export and delete what a service was asked.",
+    "backup": "Save a service's keys, traces and indexes.",
+    "restore": "Put a backup back.",
 }
 _MODULES = {
+    "backup": "serve:backup_command",
     "clarify": "chat:clarify_command",
     "cotrain": "train:cotrain_command",
     "keys": "serve:keys_command",
     "mcp": "serve:mcp_command",
     "prompts": "data:prompts_command",
     "report": "score:report_command",
+    "restore": "serve:restore_command",
     "retrieve": "index:retrieve_command",
     "search": "ask:search_command",
     "traces": "serve:traces_command",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
+
+from whichsense.errors import BadInput
 
 if TYPE_CHECKING:
     from whichsense.index import Index
@@ -81,6 +84,39 @@ evidence_options = _all_of(index_option, method_option)
 hits_option = path_option(
     "--hits", "Hits saved by whichsense retrieve, in place of --index.", "FILE"
 )
+
+indexes_option = click.option(
+    "--index",
+    "places",
+    multiple=True,
+    metavar="[NAME=]DIR",
+    help="Index folder to serve, or handbook, the embedded documents. Repeatable, each with a name by which requests "
+    "choose it; the first is the default. [default: the embedded sample]",
+)
+
+
+def named_places(places: Sequence[str], *, is_stored: bool = False) -> dict[str, str]:
+    """The indexes that --index names: name → folder, each opened to see that it is one; a URL, where machines fetch
+    their own shards, stays."""
+    from whichsense import config, sample
+
+    named: dict[str, str] = {}
+    for given in places or [config.find_config().retrieve.index]:
+        name, equals, place = given.partition("=")
+        if not equals or Path(given).exists():
+            name, place = "", given
+        url = stored_index(Path(place)) if is_stored and place else None
+        if url is None:
+            with closing(sample.open_index(place or None)) as index:
+                url = str(index.folder)
+        name = name or sample.corpus_name(url)
+        if name in named:
+            raise BadInput(
+                f"Two indexes are called '{name}'. Name them: --index NAME={place}"
+            )
+        named[name] = url
+    return named
+
 
 # The options of commands whose work is spread.
 
