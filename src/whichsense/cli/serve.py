@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from whichsense.cli.ask import format_case, printable
+from whichsense.cli.ask import format_case
 from whichsense.cli.evidence import (
     cluster_option,
     indexes_option,
@@ -29,6 +29,7 @@ from whichsense.cli.evidence import (
 from whichsense.errors import BadConfig, BadInput, did_you_mean, require
 from whichsense.serve.settings import SCOPES, ApiKey, KeyFile, state_folder
 from whichsense.serve.state import FILE, Conversations, Traces
+from whichsense.text.rendering import printable
 
 # whichsense serve: the HTTP service over an index.
 
