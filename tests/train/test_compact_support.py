@@ -164,9 +164,9 @@ def test_a_trained_judge_is_exported_and_fitted(tmp_path: Path) -> None:
     assert places.count("early.onnx") == places.count("verifier.onnx") == 2 * 3
     judge = SupportJudge(CompactModel(folder, threads=1))
     example = examples()[0]
-    ((excerpt,),) = judge.excerpts([(example.claim, example.passage)])
+    (row,) = judge.features([(example.claim, example.passage)])
     (logit,) = task.logits(net.eval(), np.array([0])).tolist()
-    assert excerpt.features[SAYS] == pytest.approx(logit, abs=0.05)
+    assert row[SAYS] == pytest.approx(logit, abs=0.05)
     assert 0 < judge.supports([(example.claim, example.passage)])[0] < 1
 
 
@@ -189,7 +189,7 @@ def test_judged_answers_count_as_other_sources_do() -> None:
         replace(examples()[0], source="made", supported=n % 2 == 0) for n in range(8)
     ]
     judged = [replace(one, source=FEEDBACK) for one in made]
-    rows = [[{SAYS: 2.0 * one.supported - 1, "said": 0.5}] for one in made]
+    rows = [{SAYS: 2.0 * one.supported - 1, "said": 0.5} for one in made]
     few = fit_network([*made, *judged], rows * 2)
     many = fit_network([*made, *judged, *judged, *judged], rows * 4)
     assert few.names == (SAYS, "said")
