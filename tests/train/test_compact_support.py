@@ -18,6 +18,7 @@ from whichsense.lab.compact.support_edits import falsify, reword, shorten
 from whichsense.lab.compact.support_examples import (
     FEEDBACK,
     SupportExample,
+    grounded_examples,
     is_held_out,
     load_examples,
     passage_examples,
@@ -31,6 +32,7 @@ from whichsense.lab.compact.support_task import (
     export_adapters,
     fit_network,
 )
+from whichsense.lab.datasets import Annotation, Context, GroundedQuestion, QAPair
 from whichsense.models.compact.encoder import CompactModel, pair
 from whichsense.models.compact.nets import own_weights, set_quantization
 from whichsense.models.compact.support_judge import NETS, NETWORK, SAYS, SupportJudge
@@ -90,6 +92,24 @@ def test_passages_give_both_labels() -> None:
         if one.source == "unsaid":
             assert one.claim not in one.text
         assert one.group == "page Race"
+
+
+def test_questions_with_a_passage_give_true_and_false_claims() -> None:
+    passage = Context("Race", TEXT, gold=True)
+    questions = []
+    for text, answer in (
+        ("Who won in 1990?", "Ann Lee"),
+        ("Who was second?", "Bob Roe"),
+    ):
+        annotation = Annotation("singleAnswer", (QAPair((answer,), (text,)),))
+        questions.append(
+            GroundedQuestion(text, text, (annotation,), passages=(passage,))
+        )
+    made = list(grounded_examples(questions, "squad", random.Random(0)))
+    true = {one.claim for one in made if one.supported}
+    false = {one.claim for one in made if not one.supported}
+    assert "Who won in 1990? Ann Lee." in true and "Who won in 1990? Bob Roe." in false
+    assert not true & false
 
 
 def test_examples_are_saved_and_read(tmp_path: Path) -> None:
