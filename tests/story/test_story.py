@@ -56,22 +56,28 @@ def test_a_sentence_that_refers_back_is_told_in_its_context() -> None:
     assert answer.text == "According to “Heath Ledger”, he died in 2008 in New York."
 
 
-def test_a_label_that_the_sentence_does_not_say_is_told_with_its_source() -> None:
-    text = "Leave in Malta. Staff get 24 days of leave. New staff ask for leave in May."
-    one = replace(
-        reading("How much leave do staff get?", "24 days", "Policy", text),
-        label="in Malta",
-    )
-    assert story(case("How much leave do staff get?", one)).text.startswith(
-        "According to “Policy” (in Malta): Staff get 24 days of leave."
+def test_an_answer_that_no_sentence_tells_is_given_with_its_label() -> None:
+    text = "Leave in Malta\n24 days"
+    one = reading("How much leave do staff get?", "24 days", "Policy", text)
+    told = story(
+        case("How much leave do staff get?", replace(one, label="in Malta"))
+    ).text
+    assert told == "The answer found is 24 days (in Malta), in “Policy”."
+
+
+def test_a_passage_about_the_answer_tells_it_without_its_name() -> None:
+    text = "An actress. She then sang the part of Sarah in the revival of 2015."
+    one = reading("Who sang the part of Sarah?", "Jessica Ray", "Jessica Ray", text)
+    assert story(case("Who sang the part of Sarah?", one)).text == (
+        "According to “Jessica Ray”, she then sang the part of Sarah in the revival of 2015."
     )
 
 
 def test_a_first_word_that_may_be_a_name_keeps_its_capital() -> None:
-    text = "Full pay continues for 60 days. Ann Lee said so, and so did Ann Lee."
-    one = reading("How long does pay continue?", "60 days", "Terms", text)
-    assert story(case("How long does pay continue?", one)).text == (
-        "According to “Terms”: Full pay continues for 60 days."
+    text = "Will Smith pays for 60 days."
+    one = reading("How long does he pay?", "60 days", "Terms", text)
+    assert story(case("How long does he pay?", one)).text == (
+        "According to “Terms”: Will Smith pays for 60 days."
     )
 
 

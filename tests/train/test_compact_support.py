@@ -18,6 +18,7 @@ from whichsense.lab.compact.support_edits import falsify, reword, shorten
 from whichsense.lab.compact.support_examples import (
     FEEDBACK,
     SupportExample,
+    grounded_examples,
     is_held_out,
     load_examples,
     passage_examples,
@@ -31,6 +32,7 @@ from whichsense.lab.compact.support_task import (
     export_adapters,
     fit_network,
 )
+from whichsense.lab.datasets import Annotation, Context, GroundedQuestion, QAPair
 from whichsense.models.compact.encoder import CompactModel, pair
 from whichsense.models.compact.nets import own_weights, set_quantization
 from whichsense.models.compact.support_judge import NETS, NETWORK, SAYS, SupportJudge
@@ -90,6 +92,24 @@ def test_passages_give_both_labels() -> None:
         if one.source == "unsaid":
             assert one.claim not in one.text
         assert one.group == "page Race"
+
+
+def test_questions_with_a_passage_give_true_and_false_claims() -> None:
+    passage = Context("Race", TEXT, gold=True)
+    questions = []
+    for text, answer in (
+        ("Who won in 1990?", "Ann Lee"),
+        ("Who was second?", "Bob Roe"),
+    ):
+        annotation = Annotation("singleAnswer", (QAPair((answer,), (text,)),))
+        questions.append(
+            GroundedQuestion(text, text, (annotation,), passages=(passage,))
+        )
+    made = list(grounded_examples(questions, "squad", random.Random(0)))
+    true = {one.claim for one in made if one.supported}
+    false = {one.claim for one in made if not one.supported}
+    assert "Who won in 1990? Ann Lee." in true and "Who won in 1990? Bob Roe." in false
+    assert not true & false
 
 
 def test_examples_are_saved_and_read(tmp_path: Path) -> None:
@@ -164,9 +184,9 @@ def test_a_trained_judge_is_exported_and_fitted(tmp_path: Path) -> None:
     assert places.count("early.onnx") == places.count("verifier.onnx") == 2 * 3
     judge = SupportJudge(CompactModel(folder, threads=1))
     example = examples()[0]
-    ((excerpt,),) = judge.excerpts([(example.claim, example.passage)])
+    (row,) = judge.features([(example.claim, example.passage)])
     (logit,) = task.logits(net.eval(), np.array([0])).tolist()
-    assert excerpt.features[SAYS] == pytest.approx(logit, abs=0.05)
+    assert row[SAYS] == pytest.approx(logit, abs=0.05)
     assert 0 < judge.supports([(example.claim, example.passage)])[0] < 1
 
 
@@ -189,7 +209,7 @@ def test_judged_answers_count_as_other_sources_do() -> None:
         replace(examples()[0], source="made", supported=n % 2 == 0) for n in range(8)
     ]
     judged = [replace(one, source=FEEDBACK) for one in made]
-    rows = [[{SAYS: 2.0 * one.supported - 1, "said": 0.5}] for one in made]
+    rows = [{SAYS: 2.0 * one.supported - 1, "said": 0.5} for one in made]
     few = fit_network([*made, *judged], rows * 2)
     many = fit_network([*made, *judged, *judged, *judged], rows * 4)
     assert few.names == (SAYS, "said")

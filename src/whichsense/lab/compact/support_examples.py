@@ -213,12 +213,12 @@ class _Page:
             answers = question.answers
             if answers:
                 right = min(answers[0], key=len)
-                true.append(_claim(question.text, right, rng))
+                true.append(_claim(question.text, right))
                 yield self._example(true[-1], self.passage, supported=True)
                 yield from self._elsewhere(true[-1], answers[0], rng)
             wrong = _wrong_answer(strings, answers, rng)
             if wrong:
-                false.append(_claim(question.text, wrong, rng))
+                false.append(_claim(question.text, wrong))
                 yield self._example(false[-1], self.passage, supported=False)
         if len(true) > 1:
             first, second = rng.sample(true, 2)

@@ -488,10 +488,10 @@ def choose_phrases(
     for rewrite, own in zip(rewrites, ranked, strict=True):
         contents.append([_content(rewrite, phrase) for phrase in own])
     chosen = [0] * len(rewrites)
-    for number, own in enumerate(contents):
+    for number, choices in enumerate(contents):
         others = [said[rank] for said, rank in zip(contents, chosen, strict=True)]
         del others[number]
-        for rank, content in enumerate(own):
+        for rank, content in enumerate(choices):
             if not any(content <= other for other in others):
                 chosen[number] = rank
                 break

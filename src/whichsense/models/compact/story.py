@@ -9,12 +9,11 @@ from functools import lru_cache
 from itertools import islice
 
 from whichsense.models.compact.clarifier import clarify
+from whichsense.models.compact.phrases import Kind, kind_of
 from whichsense.text.answers import parse_date
 from whichsense.text.clarification import say_dependence
 from whichsense.text.words import (
-    CLOSED_CLASS_WORDS,
     EDIT_STOP_WORDS,
-    PHRASE_OPENERS,
     WH_WORDS,
     porter_stem,
     sentence_spans,
@@ -46,6 +45,8 @@ _REFERENCES = frozenset(
     "he she it they his her its their this that these those such both others another there here later instead"
     " afterwards subsequently".split()
 )
+# Kinds of words that are no names; an auxiliary may be one: "Will Smith".
+_LOWER_KINDS = (Kind.ARTICLE, Kind.PREPOSITION, Kind.CONJUNCTION, Kind.PRONOUN, Kind.WH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,42 +275,26 @@ def _context(
     return [fact for _, fact in others]
 
 
-def _in_context(fact: Fact, reading: Reading) -> str:
-    """Return an answer's sentence, after its passage's title and its label where it does not say what it is about.
+def _in_context(fact: Fact, answer: str) -> str:
+    """Return an answer's sentence, after its passage's title where it does not say what it is about.
 
     >>> passage = Passage("1", "Batman (1989 film)", "")
-    >>> _in_context(Fact("He played the Joker.", passage, 1, 0, 20), Reading("Who?", "Nicholson"))
+    >>> _in_context(Fact("He played the Joker.", passage, 1, 0, 20), "Nicholson")
     'According to “Batman (1989 film)”, he played the Joker.'
     """
-    said = content_stems(fact.text)
     title = clean(fact.passage.title)
-    label = clean(reading.label)
-    in_both = said & content_stems(title)
+    in_both = content_stems(fact.text) & content_stems(title)
     says_title = not fact.refers_back and not all(map(str.isdigit, in_both))
-    says_title = says_title and _holds(fact.text, reading.answer)
-    says_label = not _names_case(label) or content_stems(label) <= said | content_stems(
-        title
-    )
-    if not title or (says_title and says_label):
+    if not title or (says_title and _holds(fact.text, answer)):
         return fact.text
-    where = f"“{title}”" if says_label else f"“{title}” ({label})"
-    return f"According to {where}{_continued(fact.text)}"
-
-
-def _names_case(label: str) -> bool:
-    """Whether a label can stand in brackets: "in Malta", "Skerry 24"; not "first successful", nor "of 1967"."""
-    words_of_label = label.split()
-    opens_phrase = words_of_label[:1] and words_of_label[
-        0
-    ].lower() in PHRASE_OPENERS - {"of"}
-    return bool(opens_phrase) or label[:1].isupper() or label[:1].isdigit()
+    return f"According to “{title}”{_continued(fact.text)}"
 
 
 def _continued(text: str) -> str:
     """Return a sentence as it goes on after a comma; after a colon where its first word may need its capital, or where
     it is a row of values."""
-    first = words(text)[0]
-    if first in CLOSED_CLASS_WORDS or first in _REFERENCES:
+    first = text.split(maxsplit=1)[0].rstrip(",")
+    if kind_of(first) in _LOWER_KINDS or first.lower() in _REFERENCES:
         return f", {text[0].lower()}{text[1:]}"
     return f": {text}"
 
@@ -427,7 +412,7 @@ def _one_by_one(
         if telling.fact is None:
             text = attributed(_found_in(telling.passage, tellings), telling.passage)
         elif in_context or not _holds(telling.fact.text, telling.reading.answer):
-            text = _in_context(telling.fact, telling.reading)
+            text = _in_context(telling.fact, telling.reading.answer)
         else:
             text = telling.fact.text
         is_told = text in seen

@@ -99,7 +99,6 @@ def term_weight(term: Term, vocabulary: Mapping[str, int]) -> float:
 WINDOW = 144  # tokens of a window; one longer sentence is a window of its own
 _LEAST_ROOM = 8  # tokens: a digest with less room is full
 _LONGEST_TITLE = 120  # characters
-_BEST_RUNS = 2  # windows of adjacent sentences that are judged, beside the digest
 
 
 @dataclass(frozen=True)
@@ -155,32 +154,14 @@ class Evidence:
             collected += _cut(sentence, tokenizer)
         return cls(title, tuple(collected))
 
-    @cached_property
-    def whole(self) -> Window:
-        return Window(self.title, self.sentences)
-
-    def windows(
-        self, claim: Sequence[Term], vocabulary: Mapping[str, int]
-    ) -> list[Window]:
-        """The windows that could support a claim, best first; the whole passage if it fits into one.
-
-        The digest has the sentences that together say most of the claim, wherever they stand; the others are runs of
-        adjacent sentences.
-        """
+    def window(self, claim: Sequence[Term], vocabulary: Mapping[str, int]) -> Window:
+        """Return the sentences that together say most of a claim, wherever they are; all of them if they fit."""
         if sum(sentence.tokens for sentence in self.sentences) <= WINDOW:
-            return [self.whole]
+            return Window(self.title, self.sentences)
         weights: dict[str, float] = {}
         for term in claim:
             weights[term.form] = term_weight(term, vocabulary)
-        digest = self._digest(weights)
-        runs = sorted(self._runs(), key=lambda run: -self._said(run, weights))
-        chosen = [digest]
-        for run in runs[:_BEST_RUNS]:
-            if run not in chosen:
-                chosen.append(run)
-        return [self._window(places) for places in chosen]
-
-    def _window(self, places: Sequence[int]) -> Window:
+        places = self._digest(weights)
         return Window(self.title, tuple(self.sentences[place] for place in places))
 
     def _digest(self, weights: Mapping[str, float]) -> list[int]:
@@ -206,29 +187,6 @@ class Evidence:
                 missing -= forms
                 chosen.append(best)
         return sorted(chosen) or [0]
-
-    def _said(self, places: Sequence[int], weights: Mapping[str, float]) -> float:
-        forms: set[str] = set()
-        for place in places:
-            forms |= self.sentences[place].forms
-        return _total(forms & weights.keys(), weights)
-
-    def _runs(self) -> list[list[int]]:
-        """Runs of adjacent sentences that fit into a window: each starts in the middle of the one before."""
-        runs: list[list[int]] = []
-        start = 0
-        while start < len(self.sentences):
-            end, room = start, WINDOW
-            while end < len(self.sentences) and (
-                end == start or self.sentences[end].tokens <= room
-            ):
-                room -= self.sentences[end].tokens
-                end += 1
-            runs.append(list(range(start, end)))
-            if end == len(self.sentences):
-                break
-            start += max(1, (end - start) // 2)
-        return runs
 
 
 def _total(forms: Collection[str], weights: Mapping[str, float]) -> float:
@@ -325,16 +283,8 @@ class SupportNets:
 
 
 @dataclass(frozen=True)
-class Excerpt:
-    """A window that a sentence is judged beside, and the features of both."""
-
-    window: Window
-    features: dict[str, float]
-
-
-@dataclass(frozen=True)
 class SupportJudge:
-    """Judges sentences. A passage may be of any length: the windows that say most of a sentence are read."""
+    """Judges sentences. A passage may be of any length: its sentences that together say most of the claim are read."""
 
     model: CompactModel = field(default_factory=CompactModel)
 
@@ -352,43 +302,38 @@ class SupportJudge:
 
         A first line of the passage that is no sentence is its title. An empty sentence or passage gives 0.
         """
-        excerpts = self.excerpts(pairs)
-        has_network = not self.model.lacks(NETWORK)
-        net = self.nets.network if has_network else self.nets.words
-        best = []
-        for own in excerpts:
-            features = [excerpt.features for excerpt in own]
-            best.append(max(net.probabilities(features), default=0.0))
-        return best
+        net = self.nets.words if self.model.lacks(NETWORK) else self.nets.network
+        chances = []
+        for row in self.features(pairs):
+            chances.append(net.probabilities([row])[0] if row else 0.0)
+        return chances
 
-    def excerpts(self, pairs: Sequence[tuple[str, str]]) -> list[list[Excerpt]]:
-        """The windows that each pair is judged by; none where sentence or passage is empty."""
+    def features(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, float]]:
+        """Return what each pair is judged by; nothing where sentence or passage is empty."""
         tokenizer = self.model.tokenizer
         evidence_of: dict[str, Evidence] = {}
-        excerpts: list[list[Excerpt]] = []
+        rows: list[dict[str, float]] = []
         inputs: list[Pair] = []
         for sentence, passage in pairs:
             if passage not in evidence_of:
                 evidence_of[passage] = Evidence.of(passage, tokenizer)
             evidence = evidence_of[passage]
             claim = Claim(sentence.strip(), tokenizer)
-            own = []
-            if claim.text and evidence.sentences:
-                for window in evidence.windows(claim.terms, tokenizer.vocabulary):
-                    own.append(Excerpt(window, {SAID: claim.share_said(window)}))
-                    ids = tokenizer.ids(claim.text, LONGEST_CLAIM)
-                    read = pair(tokenizer, ids, window.title, window.text, LONGEST_PAIR)
-                    inputs.append(read)
-            excerpts.append(own)
-        self._add_logits(excerpts, inputs)
-        return excerpts
+            if not claim.text or not evidence.sentences:
+                rows.append({})
+                continue
+            window = evidence.window(claim.terms, tokenizer.vocabulary)
+            rows.append({SAID: claim.share_said(window)})
+            ids = tokenizer.ids(claim.text, LONGEST_CLAIM)
+            inputs.append(pair(tokenizer, ids, window.title, window.text, LONGEST_PAIR))
+        if not self.model.lacks(NETWORK):
+            logits = iter(self._logits(inputs))
+            for row in filter(None, rows):
+                row[SAYS] = next(logits)
+        return rows
 
-    def _add_logits(
-        self, excerpts: Sequence[Sequence[Excerpt]], inputs: Sequence[Pair]
-    ) -> None:
-        """Add what the network says, if there is one. All pairs are encoded in one call, which fills all cores."""
-        if self.model.lacks(NETWORK):
-            return
+    def _logits(self, inputs: Sequence[Pair]) -> list[float]:
+        """Return what the network says. All pairs are encoded in one call, which fills all cores."""
         session = self._network
         embeddings = self.model.words
         shape: Mapping[str, int] = self.model.config["shape"]
@@ -398,7 +343,4 @@ class SupportJudge:
             embedded = embeddings.embed_pair(read)
             return float(session.run(["support"], {"embedded": embedded})[0][0])
 
-        logits = iter(self.model.map(encode, inputs))
-        for own in excerpts:
-            for excerpt in own:
-                excerpt.features[SAYS] = next(logits)
+        return list(self.model.map(encode, inputs))
