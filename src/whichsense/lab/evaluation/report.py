@@ -111,9 +111,7 @@ def _section(dataset: str, results: Sequence[Result], differences: int) -> str:
         for metric in results[0].metrics
         if set(_values(results, metric)) != {None}
     ]
-    counts = []
-    for name, count in results[0].counts.items():
-        counts.append(f"{name} = {count:,}")
+    counts = [f"{name} = {count:,}" for name, count in results[0].counts.items()]
     parts = [
         text("h2", dataset),
         text("p", ", ".join(counts)),
@@ -121,10 +119,11 @@ def _section(dataset: str, results: Sequence[Result], differences: int) -> str:
         *_notes(results),
     ]
     # A pair of systems can be compared where both results hold their questions.
-    comparable = []
-    for name, result in zip(names, results, strict=True):
-        if result.questions:
-            comparable.append(replace(result, name=name))
+    comparable = [
+        replace(result, name=name)
+        for name, result in zip(names, results, strict=True)
+        if result.questions
+    ]
     pairs = list(combinations(comparable, 2))
     for a, b in pairs[:_MOST_PAIRS]:
         parts.append(_pair(a, b, differences))

@@ -107,9 +107,10 @@ def _parse_result(table: dict[str, Any], stem: str) -> Result:
             counts[key] = value
         else:
             settings[key] = value
-    intervals: dict[str, Interval] = {}
-    for name, (low, high) in table["intervals"].items():
-        intervals[name] = (float(low), float(high))
+    intervals: dict[str, Interval] = {
+        name: (float(low), float(high))
+        for name, (low, high) in table["intervals"].items()
+    }
     for question in questions.values():
         if not isinstance(question, dict):
             raise TypeError("questions must be objects")

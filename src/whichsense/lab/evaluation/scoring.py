@@ -150,10 +150,12 @@ def _show_prediction(prediction: metrics.Prediction | None) -> list[str]:
         return []
     if not prediction.questions:
         return list(prediction.answers)
-    shown = []
-    for question, answer in zip(prediction.questions, prediction.answers, strict=True):
-        shown.append(f"{question} → {answer}")
-    return shown
+    return [
+        f"{question} → {answer}"
+        for question, answer in zip(
+            prediction.questions, prediction.answers, strict=True
+        )
+    ]
 
 
 def _means(
@@ -329,9 +331,10 @@ def score_nq(
         answers_only=True,
         is_empty=_is_empty,
     )
-    questions = {}
-    for key, question in golds.items():
-        questions[key] = _score_question_nq(question, aligned[key] or ())
+    questions = {
+        key: _score_question_nq(question, aligned[key] or ())
+        for key, question in golds.items()
+    }
     values = {}
     columns = {"n": [1.0] * len(questions)}
     statistics = {}
@@ -416,9 +419,10 @@ def score_ramdocs(
     one of the two holds all words of the other in a row."""
     golds = read_gold(gold, _read_official_ramdocs, ConflictQuestion)
     aligned = align(golds, predictions, _as_answers, allow_missing=allow_missing)
-    questions = {}
-    for key, question in golds.items():
-        questions[key] = _score_question_ramdocs(question, aligned[key] or ())
+    questions = {
+        key: _score_question_ramdocs(question, aligned[key] or ())
+        for key, question in golds.items()
+    }
     rows = list(questions.values())
     columns: dict[str, Sequence[float]] = {"n": [1.0] * len(rows)}
     statistics: dict[str, Statistic] = {}
