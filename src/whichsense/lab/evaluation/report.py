@@ -57,7 +57,7 @@ def table(
 
 
 def style() -> str:
-    """The style sheet of pages and drawings, as an element."""
+    """The style sheet of pages, as an element."""
     sheet = files("whichsense.lab.evaluation").joinpath("report", "style.css")
     return tag("style", sheet.read_text(encoding="utf-8"))
 
@@ -78,7 +78,7 @@ def page(title: str, *body: str, head: str = "") -> str:
     return f"<!doctype html>{html}\n"
 
 
-# One HTML page from saved results: tables, charts, and the questions where two systems differ.
+# One HTML page from saved results: tables, tests, and the questions where two systems differ.
 
 # The metric by which questions are ranked where two systems differ.
 _MAIN = {"ambignq": "f1_ans", "nq": "em", "cambignq": "option_f1", "asqa": "rouge_l"}

@@ -165,6 +165,16 @@ def bootstrap_intervals(
     return intervals
 
 
+def mean_intervals(
+    rows: Sequence[Mapping[str, Any]], metrics: Sequence[str]
+) -> dict[str, Interval]:
+    """Intervals of means over the questions."""
+    columns: dict[str, Sequence[float]] = {"n": [1.0] * len(rows)}
+    columns |= {metric: column(rows, metric) for metric in metrics}
+    statistics = {metric: ratio_of(metric, "n") for metric in metrics}
+    return bootstrap_intervals(columns, statistics)
+
+
 def column(rows: Iterable[Mapping[str, Any]], name: str) -> list[float]:
     """One number of each question."""
     return [row[name] for row in rows]

@@ -26,6 +26,7 @@ from whichsense.lab.evaluation.results import (
     input_name,
     load_result,
     mean,
+    mean_intervals,
     ratio_of,
     read_gold,
     result_name,
@@ -335,19 +336,13 @@ def score_nq(
         key: _score_question_nq(question, aligned[key] or ())
         for key, question in golds.items()
     }
-    values = {}
-    columns = {"n": [1.0] * len(questions)}
-    statistics = {}
-    for metric in _NQ_METRICS:
-        columns[metric] = column(questions.values(), metric)
-        values[metric] = mean(columns[metric])
-        statistics[metric] = ratio_of(metric, "n")
+    rows = list(questions.values())
     return Result(
         dataset="nq",
         name=result_name(name, predictions),
-        metrics=values,
-        counts={"n": len(questions)},
-        intervals=bootstrap_intervals(columns, statistics),
+        metrics={metric: mean(column(rows, metric)) for metric in _NQ_METRICS},
+        counts={"n": len(rows)},
+        intervals=mean_intervals(rows, _NQ_METRICS),
         questions=questions,
     )
 
@@ -424,17 +419,12 @@ def score_ramdocs(
         for key, question in golds.items()
     }
     rows = list(questions.values())
-    columns: dict[str, Sequence[float]] = {"n": [1.0] * len(rows)}
-    statistics: dict[str, Statistic] = {}
-    for metric in _RAMDOCS_METRICS:
-        columns[metric] = column(rows, metric)
-        statistics[metric] = ratio_of(metric, "n")
     return Result(
         dataset="ramdocs",
         name=result_name(name, predictions),
-        metrics={metric: mean(columns[metric]) for metric in _RAMDOCS_METRICS},
+        metrics={metric: mean(column(rows, metric)) for metric in _RAMDOCS_METRICS},
         counts={"n": len(rows)},
-        intervals=bootstrap_intervals(columns, statistics),
+        intervals=mean_intervals(rows, _RAMDOCS_METRICS),
         questions=questions,
     )
 
