@@ -113,10 +113,11 @@ class AskerExamples:
     def _spans_of(self, number: int) -> list[_AskedSpan]:
         """One span for each answer in the passage with most support, if that is enough."""
         way = _way_of(self.pack.asked[number].source, self.data)
-        support = {}
-        for slot in self.pack.slot_range(number):
-            if len(self.pack.spans[slot]):
-                support[slot] = self._support(number, slot)
+        support = {
+            slot: self._support(number, slot)
+            for slot in self.pack.slot_range(number)
+            if len(self.pack.spans[slot])
+        }
         if way is None or not support:
             return []
         best = max(support, key=support.__getitem__)
@@ -143,10 +144,11 @@ class AskerExamples:
     def _best_place(self, slot: int, answer: int) -> tuple[int, int]:
         """First and last token of an answer: in the text rather than the title, and the longest alias."""
         title = len(self.pack.titles[self.pack.passage_of(slot)])
-        places = []
-        for number, first, last in self.pack.spans[slot].tolist():
-            if number == answer:
-                places.append((first, last))
+        places = [
+            (first, last)
+            for number, first, last in self.pack.spans[slot].tolist()
+            if number == answer
+        ]
 
         def preference(place: tuple[int, int]) -> tuple[bool, int]:
             first, last = place

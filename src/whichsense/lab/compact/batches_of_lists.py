@@ -357,9 +357,10 @@ def build_synthetic_lists(
         )
     texts = synthetic.texts(vocabulary)
     answers = _decode(synthetic.answers, vocabulary)
-    asked = []
-    for text, answer_text in zip(texts, answers, strict=True):
-        asked.append(TrainingQuestion(text, _SOURCE, ((answer_text,),)))
+    asked = [
+        TrainingQuestion(text, _SOURCE, ((answer_text,),))
+        for text, answer_text in zip(texts, answers, strict=True)
+    ]
     return Pack(
         synthetic.questions,
         slots,

@@ -236,9 +236,11 @@ def _all_batches(pack: Pack, longest: int) -> Iterator[tuple[range, ListBatch]]:
 
 
 def _gold_strings(pack: Pack, number: int, tokenizer: Tokenizer) -> set[_Pieces]:
-    gold = set()
-    for aliases in pack.asked[number].answers:
-        gold.update(tuple(answer_ids(tokenizer, alias)) for alias in aliases)
+    gold = {
+        tuple(answer_ids(tokenizer, alias))
+        for aliases in pack.asked[number].answers
+        for alias in aliases
+    }
     return gold
 
 

@@ -90,13 +90,12 @@ class DataConfig:
     @property
     def topic_files(self) -> list[Path]:
         """All files of `topics`."""
-        files = []
-        for folder in self.topic_folders:
-            files.extend(
-                folder / name
-                for name in (*_TOPIC_FILES, *_MORE_TOPIC_FILES)
-                if (folder / name).is_file()
-            )
+        files = [
+            folder / name
+            for folder in self.topic_folders
+            for name in (*_TOPIC_FILES, *_MORE_TOPIC_FILES)
+            if (folder / name).is_file()
+        ]
         return files
 
     @property
@@ -269,10 +268,9 @@ def _situated_rewrites(
     """A reading needs another one with other answers beside it."""
     rewritings = []
     for rewrite, answers in pairs:
-        others = []
-        for _, other in pairs:
-            if not set(other) & set(answers):
-                others.append(min(other, key=len))
+        others = [
+            min(other, key=len) for _, other in pairs if not set(other) & set(answers)
+        ]
         if others:
             rewritings.append(GoldRewrite((rewrite,), answers, tuple(others)))
     return tuple(rewritings)
@@ -333,10 +331,9 @@ def training_questions(data: DataConfig) -> list[TrainingQuestion]:
             by_words.setdefault(" ".join(question_words), question)
     unique = list(by_words.values())
     copies = _find_copies([one.text for one in unique], reserved)
-    usable = []
-    for number, question in enumerate(unique):
-        if number not in copies:
-            usable.append(question)
+    usable = [
+        question for number, question in enumerate(unique) if number not in copies
+    ]
     if not usable:
         raise BadInput(f"'{data.train}' has no question that could be learnt from.")
     return usable
@@ -515,13 +512,12 @@ class CorpusQuestions:
 
 def training_half_of_sample() -> CorpusQuestions:
     """The topics of the embedded sample that may be learnt from; figures are reported on the others."""
-    questions = []
-    for name in ("questions", "unanswerable"):
-        questions.extend(
-            question
-            for question in load_questions(f"sample/{name}")[0]
-            if is_trained_on(question.id)
-        )
+    questions = [
+        question
+        for name in ("questions", "unanswerable")
+        for question in load_questions(f"sample/{name}")[0]
+        if is_trained_on(question.id)
+    ]
     return CorpusQuestions(sample.index(), questions)
 
 

@@ -317,9 +317,9 @@ class TeacherTask(Task[TeacherNet, ListBatch]):
         # The teacher has no early exit and no head for ambiguity: it learns two parts.
         parts = losses.read(model(batch.pairs), batch)
         total = parts["relevance"] + _SPAN_WEIGHT * parts["span"]
-        logged: dict[str, float | Tensor] = {}
-        for name, part in parts.items():
-            logged[name] = part.detach()
+        logged: dict[str, float | Tensor] = {
+            name: part.detach() for name, part in parts.items()
+        }
         return total, logged
 
     def evaluate(self, model: TeacherNet) -> dict[str, float]:

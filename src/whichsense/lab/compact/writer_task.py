@@ -243,10 +243,11 @@ class RewriteExamples:
         for place, piece in enumerate(text):
             if piece == stop:
                 stops.append(place)
-        sentences = []
-        for before, end in pairwise(stops):
-            if end - before in _SENTENCE_SIZES:
-                sentences.append((before + 1, end))
+        sentences = [
+            (before + 1, end)
+            for before, end in pairwise(stops)
+            if end - before in _SENTENCE_SIZES
+        ]
         if not sentences:
             return None
         first, end = rng.choice(sentences)
@@ -435,9 +436,7 @@ class BaseWriterTask(Task[WriterNet, WriterBatch]):
 
     def save(self, model: WriterNet, folder: Path) -> None:
         state = model.state_dict()
-        weights = {}
-        for name, value in state.items():
-            weights[name] = value.detach().cpu()
+        weights = {name: value.detach().cpu() for name, value in state.items()}
         torch.save(weights, folder / WRITER)
 
 

@@ -248,11 +248,7 @@ def _drop_near_duplicates(
     texts = [record.text for record in records]
     other_texts = [other.text for other in others]
     duplicates = find_near_duplicates(texts, other_texts)
-    kept = []
-    for number, record in enumerate(records):
-        if number not in duplicates:
-            kept.append(record)
-    return kept
+    return [record for number, record in enumerate(records) if number not in duplicates]
 
 
 # Check a file against the catalog: checksum, count, and the schema of every record.

@@ -132,9 +132,7 @@ def _parse_target(target: str) -> tuple[str, ...]:
     >>> _parse_target('(list (description "Lawyer") (description Jamaica))')
     ('Lawyer', 'Jamaica')
     """
-    answers = []
-    for quoted, bare in _DESCRIPTION.findall(target):
-        answers.append(quoted or bare)
+    answers = [quoted or bare for quoted, bare in _DESCRIPTION.findall(target)]
     return tuple(answers)
 
 

@@ -121,10 +121,10 @@ class Row:
                 items.extend(item)
             else:
                 items.append(item)
-        rows = []
-        for number, item in enumerate(items):
-            rows.append(Row(item, f"{self.where}, {keys[0]}[{number}]", self.fix))
-        return rows
+        return [
+            Row(item, f"{self.where}, {keys[0]}[{number}]", self.fix)
+            for number, item in enumerate(items)
+        ]
 
     def _first(self, keys: tuple[str, ...]) -> Any:
         for key in keys:

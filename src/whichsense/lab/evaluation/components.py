@@ -284,9 +284,10 @@ def balanced_accuracy(
     >>> balanced_accuracy([True, True, False, False], [True, False, False, False])[0]
     0.75
     """
-    rows = []
-    for label, decision in zip(labels, decisions, strict=True):
-        rows.append([label, label and decision, not label, not label and not decision])
+    rows = [
+        [label, label and decision, not label, not label and not decision]
+        for label, decision in zip(labels, decisions, strict=True)
+    ]
     table = np.array(rows, dtype=np.float64)
     sums = resampled_sums(table)
     # A resample without one of the labels says nothing.
@@ -393,26 +394,25 @@ def make_clarifications(
             asked.append(question)
             cases.append(case)
     clarified = (clarifier or CompactClarifier()).clarify(cases)
-    records = []
-    for question, case in zip(asked, clarified, strict=True):
-        if case.clarification is not None:
-            records.append(_record(question, case))
-    return records
+    return [
+        _record(question, case)
+        for question, case in zip(asked, clarified, strict=True)
+        if case.clarification is not None
+    ]
 
 
 def _record(question: Question, case: Case) -> dict[str, Any]:
     clarification = case.clarification
     assert clarification is not None
-    answers = []
-    for option in clarification.options:
-        answers.extend(
-            {
-                "question": reading.question,
-                "answer": [reading.answer],
-                "clarification": option.label,
-            }
-            for reading in option.readings
-        )
+    answers = [
+        {
+            "question": reading.question,
+            "answer": [reading.answer],
+            "clarification": option.label,
+        }
+        for option in clarification.options
+        for reading in option.readings
+    ]
     return {
         "id": question.id,
         "question": question.text,

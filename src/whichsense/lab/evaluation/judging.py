@@ -220,9 +220,9 @@ _KINDS = {
 
 def build_form_page(form: Form, name: str) -> bytes:
     """The page, which needs no other file. `name` is how the downloaded form's name begins."""
-    sections = []
-    for number, question in enumerate(form.questions):
-        sections.append(_question(number, question))
+    sections = [
+        _question(number, question) for number, question in enumerate(form.questions)
+    ]
     body = [
         text("p", _describe(form)),
         text("p", _HELP),
@@ -280,11 +280,10 @@ def _reading(number: int, rank: int, reading: ShownReading, has_rewrite: bool) -
     if reading.sentence or reading.title:
         title = text("cite", f"[{reading.title}]")
         parts.append(tag("blockquote", _marked(reading), " ", title))
-    marks = []
-    for mark, meaning in rubric.items():
-        marks.append(
-            _mark(f"{number}/{rank}/{mark}", text("legend", mark, title=meaning))
-        )
+    marks = [
+        _mark(f"{number}/{rank}/{mark}", text("legend", mark, title=meaning))
+        for mark, meaning in rubric.items()
+    ]
     parts.append(tag("div", *marks, class_="marks"))
     return tag("article", *parts)
 
@@ -547,13 +546,12 @@ def _without_marks(form: Form) -> list[JudgedQuestion]:
 def _refuse_missing_marks(form: Form, path: Path) -> None:
     if not form.shown:
         raise BadInput(f"'{path}' shows no reading: there is nothing to count.")
-    places = []
-    for number, question in enumerate(form.questions, 1):
-        for rank, reading in enumerate(question.readings, 1):
-            places.extend(
-                f"'{mark}' of question {number}, reading {rank}"
-                for mark in reading.marks.missing
-            )
+    places = [
+        f"'{mark}' of question {number}, reading {rank}"
+        for number, question in enumerate(form.questions, 1)
+        for rank, reading in enumerate(question.readings, 1)
+        for mark in reading.marks.missing
+    ]
     if places:
         total = len(RUBRIC) * form.shown
         raise BadInput(
@@ -705,10 +703,11 @@ def _compare_with_gold(
     """For each question the sums of recall and of judged F."""
     columns: Columns = {"gold": [], "covered": [], "twice": [], "together": []}
     for question, own in zip(questions, labels, strict=True):
-        correct = []
-        for reading, given in zip(question.readings, own, strict=True):
-            if given["correct"]:
-                correct.append(reading.answer)
+        correct = [
+            reading.answer
+            for reading, given in zip(question.readings, own, strict=True)
+            if given["correct"]
+        ]
         covered = [names for names in question.gold if _covers(correct, names)]
         columns["gold"].append(float(len(question.gold)))
         columns["covered"].append(float(len(covered)))

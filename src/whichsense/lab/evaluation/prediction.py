@@ -315,9 +315,10 @@ def _in_dialogue(
 ) -> list[str]:
     """What a person gets who replies with the words of each option: its answer, another one's, or none where the reply
     is not understood as a choice."""
-    by_id = {}
-    for option, answer in zip(clarification.options, answers, strict=True):
-        by_id[option.id] = answer
+    by_id = {
+        option.id: answer
+        for option, answer in zip(clarification.options, answers, strict=True)
+    }
     given = []
     for option in clarification.options:
         intent = understand(option.label, clarification, question)
@@ -579,9 +580,10 @@ def predict(
     taken = sum(one["seconds"] for one in done) / len(questions)
     where = provenance(paths)
     where |= {key: about[key] for key in ("system", "dataset", "setting")}
-    written = {}
-    for question, record in zip(questions, done, strict=True):
-        written[question.id] = record["prediction"]
+    written = {
+        question.id: record["prediction"]
+        for question, record in zip(questions, done, strict=True)
+    }
     write_atomically(out, as_json(written))
     facts = {
         "questions": len(questions),

@@ -23,6 +23,7 @@ from whichsense.lab.evaluation.results import (
     describe_ids,
     input_name,
     mean,
+    mean_intervals,
     ratio_of,
     read_gold,
     read_predictions,
@@ -109,14 +110,7 @@ def citation_means(rows: Sequence[_Scores]) -> dict[str, float | None]:
 
 
 def citation_intervals(rows: Sequence[_Scores]) -> dict[str, Interval]:
-    if not rows:
-        return {}
-    columns: dict[str, Sequence[float]] = {"n": [1.0] * len(rows)}
-    statistics: dict[str, Statistic] = {}
-    for metric in _METRICS:
-        columns[metric] = column(rows, metric)
-        statistics[metric] = ratio_of(metric, "n")
-    return bootstrap_intervals(columns, statistics)
+    return mean_intervals(rows, _METRICS) if rows else {}
 
 
 # ASQA: long answers by ROUGE-L, STR-EM and, with a reader, Disambig-F1 and DR.

@@ -28,10 +28,11 @@ class _Cast(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        wanted = []
-        for gradient, dtype in zip(gradients, ctx.dtypes, strict=True):
-            if gradient is not None:
-                wanted.append((gradient.contiguous(), dtype))
+        wanted = [
+            (gradient.contiguous(), dtype)
+            for gradient, dtype in zip(gradients, ctx.dtypes, strict=True)
+            if gradient is not None
+        ]
         copies = iter(_copy(wanted))
         results: list[Tensor | None] = [None]  # of dtype
         results.extend(
@@ -43,9 +44,10 @@ class _Cast(torch.autograd.Function):
 def _copy(wanted: list[tuple[Tensor, torch.dtype]]) -> list[Tensor]:
     """Copies of tensors, each in its own precision, by one call."""
     tensors = [tensor for tensor, _ in wanted]
-    copies = []
-    for tensor, dtype in wanted:
-        copies.append(torch.empty(tensor.shape, dtype=dtype, device=tensor.device))
+    copies = [
+        torch.empty(tensor.shape, dtype=dtype, device=tensor.device)
+        for tensor, dtype in wanted
+    ]
     torch._foreach_copy_(copies, tensors)
     return copies
 

@@ -59,9 +59,9 @@ def f1_answers(
     >>> f1_answers([["a", "b"], ["a"]], ["a", "b"]), f1_answers([["a"], ["a", "b"]], ["a", "b"])
     (0.5, 1.0)
     """
-    matches: list[_Match] = []
-    for i, j in _matching_answers(gold, predicted):
-        matches.append((i, j, (1.0,)))
+    matches: list[_Match] = [
+        (i, j, (1.0,)) for i, j in _matching_answers(gold, predicted)
+    ]
     f1 = _F1_BY_VARIANT[variant]
     return f1(matches, 0, len(gold), len(predicted))
 

@@ -295,9 +295,12 @@ def _stems(text: str) -> _Words:
 
 @lru_cache(maxsize=2**13)
 def _stemmed_sentences(text: str) -> tuple[_Words, ...]:
-    stemmed = []
-    for sentence in sentences(text.lower()):
-        stemmed.extend(_stems(line) for line in sentence.split("\n") if line)
+    stemmed = [
+        _stems(line)
+        for sentence in sentences(text.lower())
+        for line in sentence.split("\n")
+        if line
+    ]
     return tuple(stemmed)
 
 
@@ -471,9 +474,11 @@ def read_all(
     reader: Reader,
 ) -> list[ReaderScores]:
     """Let a reader answer every disambiguated question from the long answers, in one call, and score it."""
-    pairs = []
-    for group, text in zip(questions, predictions, strict=True):
-        pairs.extend((disambiguation.question, text) for disambiguation in group)
+    pairs = [
+        (disambiguation.question, text)
+        for group, text in zip(questions, predictions, strict=True)
+        for disambiguation in group
+    ]
     answers = reader(pairs)
     scores = []
     start = 0  # of the group's answers

@@ -110,18 +110,14 @@ def majority_answers(
     written: dict[str, str] = {}  # normal form → the answer as it was written first
     for answers in predictions:
         # Of answers with one form the last is kept: a model has one vote for each.
-        own = {}
-        for answer in answers:
-            own[normalize(answer)] = answer
+        own = {normalize(answer): answer for answer in answers}
         for form, answer in own.items():
             if form and form not in known_forms:
                 votes[form] += 1
                 written.setdefault(form, answer)
-    majority = []
-    for form, count in votes.items():
-        if count > len(predictions) / 2:
-            majority.append(written[form])
-    return majority
+    return [
+        written[form] for form, count in votes.items() if count > len(predictions) / 2
+    ]
 
 
 def _voted_answers(predictions: Sequence[Sequence[str]]) -> list[str]:
@@ -134,18 +130,12 @@ def _voted_answers(predictions: Sequence[Sequence[str]]) -> list[str]:
     written: dict[str, str] = {}  # normal form → the answer as it was written first
     for answers in predictions:
         # Of answers with one form the first is kept.
-        own = {}
-        for answer in reversed(answers):
-            own[normalize(answer)] = answer
+        own = {normalize(answer): answer for answer in reversed(answers)}
         for form, answer in own.items():
             votes[form] += 1
             written.setdefault(form, answer)
     most = max(votes.values(), default=0)
-    voted = []
-    for form, answer in written.items():
-        if votes[form] == most:
-            voted.append(answer)
-    return voted
+    return [answer for form, answer in written.items() if votes[form] == most]
 
 
 def best_ensemble(

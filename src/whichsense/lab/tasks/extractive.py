@@ -95,9 +95,7 @@ def build_items(
     evidence.search([question.text for question in questions])
     items = []
     for question in questions:
-        passages = {}
-        for hit in evidence.hits(question.text):
-            passages[hit.passage.id] = hit.passage
+        passages = {hit.passage.id: hit.passage for hit in evidence.hits(question.text)}
         variants = [question]
         if rewrites:
             variants += rewrites_as_questions(question)

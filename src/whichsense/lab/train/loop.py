@@ -267,9 +267,7 @@ class TrainingStep(Generic[ModelT, BatchT]):
 
     def pop_means(self, step: int) -> dict[str, float]:
         """The mean loss and its parts since the last call; a loss that is not finite is an error."""
-        means = {}
-        for name, value in self._sums.items():
-            means[name] = float(value) / self._steps
+        means = {name: float(value) / self._steps for name, value in self._sums.items()}
         self._sums = {}
         self._steps = 0.0
         if not math.isfinite(means["loss"]):
@@ -587,15 +585,13 @@ class Logs:
 def _read_rows(path: Path) -> list[dict[str, str]]:
     if not path.exists():
         return []
-    rows = []
     with open(path, newline="", encoding="utf-8") as file:
         # A kill in mid-write leaves half a line: it is not a row.
-        rows.extend(
+        return [
             row
             for row in csv.DictReader(file)
             if all(row.get(column) for column in _COLUMNS)
-        )
-    return rows
+        ]
 
 
 def _open_tensorboard(folder: Path, step: int) -> Any:

@@ -386,9 +386,7 @@ def picked_order(
     rest = set(range(len(passages))) - set(order)
     # Picked passages score above the most relevant one, the first of them highest.
     top = max(scores)
-    ranked = []
-    for number, place in enumerate(order):
-        ranked.append((place, top + len(order) - number))
+    ranked = [(place, top + len(order) - number) for number, place in enumerate(order)]
     ranked.extend(
         (place, scores[place])
         for place in sorted(rest, key=lambda place: -scores[place])

@@ -143,9 +143,7 @@ class Inputs:
             for text, ids, offsets in zip(
                 new, encoded["input_ids"], encoded["offset_mapping"], strict=True
             ):
-                places = []
-                for start, end in offsets:
-                    places.append((int(start), int(end)))
+                places = [(int(start), int(end)) for start, end in offsets]
                 known[text] = self._cache[text] = (ids, tuple(places))
         for text in texts:
             yield known[text]
@@ -330,9 +328,10 @@ def save(
     folder.mkdir(parents=True, exist_ok=True)
     config.save_pretrained(folder)
     inputs.tokenizer.save_pretrained(folder)
-    weights = {}
-    for name, tensor in model.state_dict().items():
-        weights[name] = tensor.detach().to("cpu").contiguous()
+    weights = {
+        name: tensor.detach().to("cpu").contiguous()
+        for name, tensor in model.state_dict().items()
+    }
     save_file(weights, folder / WEIGHTS)
     about = {"task": task, "longest": inputs.longest, "options": dict(options)}
     write_atomically(folder / ABOUT, json.dumps(about, indent=2) + "\n")
