@@ -6,13 +6,16 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from whichsense.cli.evidence import data_dir_option, json_option
 from whichsense.errors import BadInput, did_you_mean
 from whichsense.models.llm.prompts import copy_prompts, load_prompt, names, read_text
+
+if TYPE_CHECKING:
+    from whichsense.lab.datasets.dataset import CheckReport
 
 # whichsense data: list, describe, check and fetch the datasets.
 
@@ -105,14 +108,19 @@ def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
         row = {field: getattr(report, field) for field in _CHECKED}
         rows.append(row | {"path": report.path and str(report.path)})
         if not as_json:
-            mark = "ok  " if report.ok else "BAD "
-            checked = f"{report.release} release, checksum {report.checksum}"
-            summary = f"{report.count:,} records, {checked}"
-            click.echo(f"{mark} {name}: {report.problem or summary}")
+            click.echo(_checked_line(report))
     if as_json:
         _print_json(rows)
     # Exit status 1 lets a script notice.
     sys.exit(0 if all(row["ok"] for row in rows) else 1)
+
+
+def _checked_line(report: CheckReport) -> str:
+    """Return what a check found, for a person."""
+    mark = "ok  " if report.ok else "BAD "
+    checked = f"{report.release} release, checksum {report.checksum}"
+    summary = f"{report.count:,} records, {checked}"
+    return f"{mark} {report.name}: {report.problem or summary}"
 
 
 @command.command()

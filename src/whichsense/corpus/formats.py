@@ -106,19 +106,23 @@ def format_by_content(path: Path) -> str | None:
     """
     head = _head(path)
     start = _unmarked(head)[:512].lower()
+    if name := _format_of_records(head, start):
+        return name
+    is_utf16 = head.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if not is_utf16 and (not head or b"\0" in head):
+        return None
+    is_json = files.plain_suffix(path) == ".json" or _JSON.match(start)
+    return "json" if is_json and not is_utf16 else "text"
+
+
+def _format_of_records(head: bytes, start: bytes) -> str:
+    """Return the format that a mark or the first record tells; empty where neither does."""
     for each in _TABLE:
         if each.marks and start.startswith(each.marks):
             return each.name
     if start.startswith((b"{", b"<doc ")) and _one_record_a_line(head):
         return "jsonl"
-    if is_dpr(head):
-        return "dpr"
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "text"
-    if not head or b"\0" in head:
-        return None
-    is_json = files.plain_suffix(path) == ".json" or _JSON.match(start)
-    return "json" if is_json else "text"
+    return "dpr" if is_dpr(head) else ""
 
 
 def jq_program(path: Path) -> str:

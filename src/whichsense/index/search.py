@@ -17,15 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import IO, Any, TypeGuard, cast, get_args
+from typing import IO, TYPE_CHECKING, Any, TypeGuard, cast, get_args
 
-from whichsense.corpus.reading import GivenRecord, Sources
 from whichsense.errors import BadInput, DamagedIndex, NoIndex, did_you_mean
 from whichsense.files import read_jsonl, sha256
 from whichsense.index import folder as folders
-from whichsense.index.dense_writer import encoder_of
 from whichsense.index.folder import Manifest
-from whichsense.index.growth import Cutting
 from whichsense.index.object_store import local_folder
 from whichsense.index.shards import (
     LocalShards,
@@ -37,12 +34,15 @@ from whichsense.index.shards import (
     hits_of,
 )
 from whichsense.index.store import Names, unpack
-from whichsense.index.write import build_index
 from whichsense.jobs.limits import Progress, silent, unsaid
 from whichsense.jobs.parts import closable
 from whichsense.jobs.workers import Executor, run_here
 from whichsense.protocols import Encoder
 from whichsense.types import Hit, Method, Passage, Sense
+
+if TYPE_CHECKING:
+    from whichsense.corpus.reading import GivenRecord, Sources
+    from whichsense.index.growth import Cutting
 
 # An opened index: one immutable generation, searched by words, by meaning, or by both.
 
@@ -93,6 +93,8 @@ class Index:
         `sources` are a file or folder, several of them, or records. An index that is in the folder already is served
         until the new one is complete; a build that was stopped resumes. With `shards` it is spread over several.
         """
+        from whichsense.index.write import build_index
+
         build_index(
             sources,
             folder,
@@ -122,6 +124,8 @@ class Index:
         >>> index.search("Which cat is large?")[0].passage.title
         'Jaguar'
         """
+        from whichsense.index.write import build_index
+
         folder = Path(tempfile.mkdtemp(prefix="whichsense-index-"))
         try:
             build_index(list(records), folder, cutting=cutting, encoder=encoder)
@@ -274,6 +278,8 @@ class Index:
         return method
 
     def _load_encoder(self) -> Encoder:
+        from whichsense.index.dense_writer import encoder_of
+
         self._encoder = encoder_of(self.manifest.encoder, self._encoder)
         if self._encoder is None:
             raise DamagedIndex(

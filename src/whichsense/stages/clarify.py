@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from whichsense.jobs.limits import check_limits
-from whichsense.models.compact.clarifier import repair
-from whichsense.models.seq2seq.formats import clarified
 from whichsense.protocols import Clarifier, Reader, Reranker
 from whichsense.stages.providers import COMPACT, LLM, Factory, GeneratorStage, endpoint
 from whichsense.text.clarification import (
@@ -55,6 +53,8 @@ class SeqClarifier(GeneratorStage):
             answers.append([reading.answer for reading in case.readings])
             # Without readings (CAmbigNQ's "no answers"), all passages are the evidence.
             hits.append(evidence_of(case.readings) or list(case.hits))
+        from whichsense.models.compact.clarifier import repair
+
         texts = self.write(questions, answers, hits)
         clarified_cases = []
         for case, text in zip(cases, texts, strict=True):
@@ -176,6 +176,7 @@ class LLMClarifier:
 
 def _ask_which(talk: Talk, case: Case) -> Case:
     """Return the case with its clarification; one with a single reading needs none."""
+    from whichsense.models.compact.clarifier import repair
     from whichsense.models.llm.wording import write_clarification
 
     if len(case.readings) < 2:
@@ -196,6 +197,8 @@ class ClarifiedReader:
 
     def answer_options(self, case: Case) -> list[Reading]:
         """A reading for each option of the case's clarification; where nothing is found, with an empty answer."""
+        from whichsense.models.seq2seq.formats import clarified
+
         clarification = case.clarification
         if clarification is None:
             return []
