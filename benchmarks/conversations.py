@@ -30,7 +30,9 @@ CORPORA = ("sample", "handbook", "boatyard")
 def conversations(corpus: str, only: str | None) -> list[dict[str, Any]]:
     lines = (WRITTEN / "conversations.jsonl").read_text("utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
-    return [row for row in rows if row["corpus"] == corpus and only in (None, row["id"])]
+    return [
+        row for row in rows if row["corpus"] == corpus and only in (None, row["id"])
+    ]
 
 
 def open_pipeline(corpus: str, folder: Path) -> Pipeline:
@@ -72,10 +74,15 @@ def main() -> None:
                 for text, holds in hold(pipeline, row):
                     marks.append(holds)
                     print(text)
-                print(f"Expected words, turn by turn: {' '.join('yes' if m else 'NO' for m in marks)}\n", flush=True)
+                print(
+                    f"Expected words, turn by turn: {' '.join('yes' if m else 'NO' for m in marks)}\n",
+                    flush=True,
+                )
                 count, to_the_end = count + 1, to_the_end + all(marks)
                 turns, held = turns + len(marks), held + sum(marks)
-    print(f"{held} of {turns} turns show the expected words; {to_the_end} of {count} conversations at every turn.")
+    print(
+        f"{held} of {turns} turns show the expected words; {to_the_end} of {count} conversations at every turn."
+    )
 
 
 if __name__ == "__main__":

@@ -264,8 +264,7 @@ class Exchange:
         if turn.intent.kind == ALL:
             return replace(turn, shown=ANSWER)  # there is nothing to rank anew for
         if len(options) == 1:
-            intent = replace(turn.intent, named=options[0].label)
-            turn = replace(turn, intent=intent)
+            turn = replace(turn, intent=_naming(turn, options[0]))
         readings: list[Reading] = []
         for option in options:
             readings += answer_option(
@@ -341,6 +340,13 @@ class Exchange:
         if repeats < self.policy.repeats:
             return self._put_again(turn, "That fits none of these.")
         return replace(turn, message="That fits none of these. Here is every reading.")
+
+
+def _naming(turn: Turn, option: Option) -> Intent:
+    """What a turn means, with what names the option: its label, or a person's words where that is a whole question."""
+    is_question_itself = option.label in [one.question for one in option.readings]
+    named = own_words(turn.said) if is_question_itself else option.label
+    return replace(turn.intent, named=named)
 
 
 def find_option(clarification: Clarification, identifier: str) -> Option:

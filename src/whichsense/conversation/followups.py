@@ -178,11 +178,10 @@ def _replaced(question: str, pronoun: re.Match[str], name: str) -> str:
     before = question[: pronoun.start()]
     if pronoun[0].lower() not in ("it", "this", "that") and not leans(before):
         return question  # "When did Apple move its headquarters?"
-    if pronoun[0].lower() in _POSSESSIVES and not question.lower().endswith(
-        ("her", "her?")
-    ):
+    after = question[pronoun.end() :]
+    if pronoun[0].lower() in _POSSESSIVES and after.strip(" ?"):
         name = f"{name}'" if name.endswith("s") and name.islower() else f"{name}'s"
-    return f"{before}{name}{question[pronoun.end() :]}"
+    return f"{before}{name}{after}"
 
 
 def leans(question: str) -> bool:

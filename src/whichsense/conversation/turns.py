@@ -92,9 +92,11 @@ class Turn:
 
     @property
     def is_tentative(self) -> bool:
-        """Whether the only answer is not probable: it is given as "Perhaps: …". What a person named is not."""
-        is_open = self.shown in (ANSWER, READINGS) and not self.intent.named
-        return is_open and is_tentative(self.readings)
+        """Whether the only answer is not probable: it is given as "Perhaps: …". A reading that a person named is not,
+        though it was merely possible before."""
+        is_named = self.intent.kind in (CHOOSE, REFINE)
+        is_only = self.shown in (ANSWER, READINGS) and is_tentative(self.readings)
+        return is_only and not is_named
 
 
 @dataclass(frozen=True, slots=True)
