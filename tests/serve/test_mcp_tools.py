@@ -84,7 +84,7 @@ def test_stages_are_progress_and_passages_are_links(client: Any, mode: str) -> N
         with pytest.raises(MCPError, match="no such resource"):
             await session.read_resource("whichsense://passages/none")
         templates = (await session.list_resource_templates()).resource_templates
-        assert templates[0].uri_template == "whichsense://passages/{id}"
+        assert templates[0].uri_template == "whichsense://passages/{index}/{id}"
 
     talk(url_of(client), conversation, mode=mode)
     steps = [step for step, _ in seen]

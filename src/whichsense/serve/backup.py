@@ -54,7 +54,7 @@ def back_up(folder: Path, kept: Path, indexes: Mapping[str, Path]) -> dict[str, 
         for name, place in indexes.items():
             _copy_index(place, part / "indexes" / name)
         files = {
-            str(path.relative_to(part)): [path.stat().st_size, sha256(path)]
+            str(path.relative_to(part)): (path.stat().st_size, sha256(path))
             for path in sorted(part.rglob("*"))
             if path.is_file() and path.name != _WHOLE
         }

@@ -30,7 +30,6 @@ from whichsense.serve.problems import Problem, Refused, busy, not_found
 from whichsense.serve.routes import Asks, as_json, service_of, wants_events
 from whichsense.serve.schemas import (
     STREAM,
-    AddedModel,
     CorpusModel,
     IndexQuery,
     SourceList,
@@ -448,7 +447,7 @@ async def sources(
 
 @corpus_router.put(
     "/sources/{name}",
-    response_model=AddedModel,
+    response_model=AddedFile,
     responses={200: {"content": STREAM}, **problems(409, 410, 422)},
     openapi_extra={
         "requestBody": {

@@ -163,36 +163,21 @@ class ExplainOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class PassageOutput:
-    id: str
-    title: str
-    section: str
-    source: Annotated[str, Field(description="The name of the file it is from.")]
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class HitOutput:
-    passage: PassageOutput
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
 class SearchOutput:
     """Passages, best first."""
 
     query: str
     method: Method
-    hits: tuple[HitOutput, ...]
+    hits: tuple[Hit, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOutput:
     """A passage and its neighbours in its document."""
 
-    before: tuple[PassageOutput, ...]
-    passage: PassageOutput
-    after: tuple[PassageOutput, ...]
+    before: tuple[Passage, ...]
+    passage: Passage
+    after: tuple[Passage, ...]
 
 
 def turn_output(kept: KeptConversation) -> TurnOutput:
@@ -245,19 +230,6 @@ def explain_output(served: ServedCase) -> ExplainOutput:
         stopped=case.stopped,
         case=served.id,
     )
-
-
-def passage_output(passage: Passage) -> PassageOutput:
-    return PassageOutput(
-        passage.id, passage.title, passage.section, passage.source, passage.text
-    )
-
-
-def search_output(query: str, method: Method, hits: Sequence[Hit]) -> SearchOutput:
-    rows = []
-    for hit in hits:
-        rows.append(HitOutput(passage_output(hit.passage), round(hit.score, 4)))
-    return SearchOutput(query, method, tuple(rows))
 
 
 def _clarification(clarification: Clarification) -> ClarificationOutput:
@@ -448,7 +420,7 @@ def read_text(output: ReadOutput) -> str:
     return "\n\n".join(blocks)
 
 
-def _passage(passage: PassageOutput) -> str:
+def _passage(passage: Passage) -> str:
     section = f" › {passage.section}" if passage.section else ""
     return f"{passage.title}{section} [{passage.id}]\n{passage.text}"
 

@@ -532,7 +532,7 @@ async def _search(call: Call, arguments: mcp_outputs.SearchArguments) -> Answer:
         ) from None
     query = arguments.query
     hits = await call.briefly(lambda: index.search(query, arguments.k, method))
-    output = mcp_outputs.search_output(query, method, hits)
+    output = mcp_outputs.SearchOutput(query, method, tuple(hits))
     return _result(call, output, mcp_outputs.search_text(output))
 
 
@@ -543,12 +543,7 @@ async def _read(call: Call, arguments: mcp_outputs.ReadArguments) -> Answer:
         raise ToolFault(
             "There is no passage with this id. Take it, whole, from evidence, a source or a search hit."
         )
-    before, passage, after = rows
-    output = mcp_outputs.ReadOutput(
-        tuple(mcp_outputs.passage_output(one) for one in before),
-        mcp_outputs.passage_output(passage),
-        tuple(mcp_outputs.passage_output(one) for one in after),
-    )
+    output = mcp_outputs.ReadOutput(*rows)
     return _result(call, output, mcp_outputs.read_text(output))
 
 

@@ -28,20 +28,15 @@ from whichsense.serve.events import describe_stage, dump, stage_counts
 from whichsense.serve.openai_turns import (
     ASSISTANT,
     REPLAYED,
-    STREAM,
     USER,
-    ChatCompletion,
     Found,
     Message,
-    ModelList,
-    ModelObject,
     Page,
-    ResponseObject,
     Said,
     Written,
     answer_task,
     count_tokens,
-    errors,
+    described,
     events_of,
     find_conversation,
     is_open_webui,
@@ -140,14 +135,14 @@ def find_offer(name: str, index: str, service: Service, caller: Caller) -> Offer
     raise Refused(problem)
 
 
-@models_router.get("", response_model=ModelList, responses=errors())
+@models_router.get("", **described("models/list"))
 async def list_models(request: Request, caller: Asks) -> Response:
     """The models: manners in which an index is asked."""
     listed = [offer.to_json() for offer in offers(service_of(request), caller)]
     return JSONResponse({"object": "list", "data": listed})
 
 
-@models_router.get("/{model_id}", response_model=ModelObject, responses=errors(404))
+@models_router.get("/{model_id}", **described("models/object", 404))
 async def read_model(
     model_id: Annotated[str, Path(max_length=200)], request: Request, caller: Asks
 ) -> Response:
@@ -622,9 +617,7 @@ chat_router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"])
 
 
 @chat_router.post(
-    "/chat/completions",
-    response_model=ChatCompletion,
-    responses={200: {"content": STREAM}, **errors(404, 410)},
+    "/chat/completions", **described("chat/object", 404, 410, streams=True)
 )
 async def complete(body: ChatRequest, request: Request, caller: Asks) -> Response:
     """Answer the last message of a chat.
@@ -749,9 +742,7 @@ _PLACE = {"output_index": 0, "content_index": 0}
 
 
 @responses_router.post(
-    "/responses",
-    response_model=ResponseObject,
-    responses={200: {"content": STREAM}, **errors(404, 410)},
+    "/responses", **described("responses/object", 404, 410, streams=True)
 )
 async def respond(body: ResponsesRequest, request: Request, caller: Asks) -> Response:
     """Answer the last message of the input.

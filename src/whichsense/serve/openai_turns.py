@@ -8,10 +8,10 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote as escape_url
 
-from pydantic import BaseModel
+from starlette.responses import JSONResponse
 
 from whichsense.conversation import Conversation, Turn
 from whichsense.serve.state import Conversations, KeptConversation, View
@@ -575,124 +575,26 @@ def _summary(written: Written) -> str:
     return "Done"
 
 
-# What clients get, as the OpenAPI description has it.
+# What clients get, as the OpenAPI description has it: OpenAI describes it.
+
+_REFERENCE = "https://platform.openai.com/docs/api-reference"
 
 
-class UrlCitation(BaseModel):
-    start_index: int
-    end_index: int
-    title: str
-    url: str
+def described(name: str, *statuses: int, streams: bool = False) -> dict[str, Any]:
+    """The responses of a path for the OpenAPI description: an object of OpenAI's API, and the statuses of errors."""
+    fine: dict[str, Any] = {
+        "description": f"See {_REFERENCE}/{name}",
+        "content": {"application/json": {"schema": {"type": "object"}}},
+    }
+    if streams:
+        fine["content"] |= STREAM
+    told = {"description": "An error; its message says what to do.", "content": _ERROR}
+    usual = (400, 401, 403, 408, 413, 414, 415, 421, 429, 503)
+    errors = {status: told for status in (*usual, *statuses)}
+    return {"response_class": JSONResponse, "responses": {200: fine, **errors}}
 
 
-class ChatAnnotation(BaseModel):
-    type: Literal["url_citation"]
-    url_citation: UrlCitation
-
-
-class AssistantMessage(BaseModel):
-    role: Literal["assistant"]
-    content: str
-    refusal: None
-    annotations: list[ChatAnnotation]
-    readings: list[Meaning]
-
-
-class Choice(BaseModel):
-    index: int
-    message: AssistantMessage
-    logprobs: None
-    finish_reason: Literal["stop"]
-
-
-class ChatUsage(BaseModel):
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-
-
-class ChatCompletion(BaseModel):
-    id: str
-    object: Literal["chat.completion"]
-    created: int
-    model: str
-    choices: list[Choice]
-    usage: ChatUsage
-
-
-class Annotation(UrlCitation):
-    type: Literal["url_citation"]
-
-
-class OutputText(BaseModel):
-    type: Literal["output_text"]
-    text: str
-    annotations: list[Annotation]
-    readings: list[Meaning]
-
-
-class OutputMessage(BaseModel):
-    id: str
-    type: Literal["message"]
-    role: Literal["assistant"]
-    status: str
-    content: list[OutputText]
-
-
-class ResponseUsage(BaseModel):
-    input_tokens: int
-    output_tokens: int
-    total_tokens: int
-
-
-class ResponseObject(BaseModel):
-    id: str
-    object: Literal["response"]
-    created_at: int
-    status: Literal["completed", "in_progress", "failed"]
-    model: str
-    output: list[OutputMessage]
-    previous_response_id: str | None
-    store: bool
-    metadata: dict[str, str]
-    usage: ResponseUsage | None
-
-
-class ModelObject(BaseModel):
-    id: str
-    object: Literal["model"]
-    created: int
-    owned_by: str
-    description: str
-
-
-class ModelList(BaseModel):
-    object: Literal["list"]
-    data: list[ModelObject]
-
-
-class OpenAIError(BaseModel):
-    message: str
-    type: str
-    param: str | None
-    code: str
-
-
-class OpenAIErrorBody(BaseModel):
-    error: OpenAIError
-
-
-def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The errors that a path may answer with, for the OpenAPI description."""
-    described: dict[int | str, dict[str, Any]] = {}
-    for status in (400, 401, 403, 408, 413, 414, 415, 421, 429, 503, *statuses):
-        described[status] = {
-            "description": "An error; its message says what to do.",
-            "model": OpenAIErrorBody,
-        }
-    return described
-
-
+_ERROR = {"application/json": {"schema": {"type": "object", "required": ["error"]}}}
 STREAM = {
     "text/event-stream": {
         "itemSchema": {
