@@ -82,6 +82,8 @@ _FOR_EVER = "public, max-age=31536000, immutable"
 
 @router.get("/")
 @router.get("/q/{case_id}")
+@router.get("/t/{thread_id}")
+@router.get("/t/{thread_id}/{turn}")
 @router.get("/compare")
 @router.get("/compare/{left}/{right}")
 @router.get("/corpus")

@@ -1,10 +1,9 @@
 // Two systems side by side on one question: what both find, and what only one does.
 import {copy} from './actions.js';
 import {Problem, stream} from './api.js';
-import {EXAMPLES} from './ask.js';
 import {announce, button, count, fill, main, make} from './dom.js';
-import {QuestionForm} from './question.js';
-import {perhaps, readingEntry} from './readings.js';
+import {QuestionForm, examplesOf} from './question.js';
+import {readingEntry} from './readings.js';
 import {Stages} from './stages.js';
 import {trouble} from './trouble.js';
 
@@ -22,7 +21,7 @@ class CompareView {
   draw() {
     document.title = 'Compare · whichsense';
     this.form = new QuestionForm({
-      example: EXAMPLES[this.info.corpus]?.[0], submit: (question) => this.ask(question),
+      example: examplesOf(this.info.corpus)[0], submit: (question) => this.ask(question),
     });
     const names = this.info.systems.map((one) => one.name);
     this.columns = [0, 1].map((place) => new Column(this.info.systems, names[place] ?? names[0], place,
@@ -95,6 +94,10 @@ class CompareView {
     }, {class: 'link'}), ' ', said);
   }
 
+  leave() {
+    this.running?.abort();
+  }
+
   pressed(key) {
     return key === '/' && this.form.field.isConnected && (this.form.focus(), true);
   }
@@ -159,7 +162,7 @@ class Column {
       const isAlone = other && !readingOf(other.found.readings, key);
       return make('li', {class: isAlone ? 'only' : null},
         isAlone && make('p', {class: 'only-line'}, make('mark', {}, `only ${this.system}`)),
-        readingEntry(question, reading, {before: perhaps(this.found.readings)}));
+        readingEntry(question, reading));
     }
     if (!other) return make('li', {class: 'absent'});
     const answer = readingOf(other.found.readings, key).answer;

@@ -1,8 +1,7 @@
 // The documents of the corpus: list them, add some by drag and drop or from a list of files, remove one.
-import {get, Problem, remove} from './api.js';
-import {announce, button, count, fill, make} from './dom.js';
+import {get, patch, Problem, remove, stream} from './api.js';
+import {announce, button, carefulButton, count, fill, make} from './dom.js';
 import {trouble, troubleLine} from './trouble.js';
-import {sendFile} from './upload.js';
 
 const KINDS = '.txt,.text,.md,.markdown,.html,.htm,.pdf,.docx,.jsonl,.ndjson,.csv,.tsv,.parquet';
 
@@ -102,13 +101,7 @@ export class Documents {
     const what = documents > 1 ? `${count(documents, 'document')}, ${count(passages, 'passage')}` : count(passages, 'passage');
     const line = make('p', {class: 'quiet'}, title !== source && documents === 1 && `${title} · `, what);
     const whole = passages === 1 ? 'its passage' : `its ${count(passages, 'passage')}`;
-    const ask = button('Remove', () => {
-      fill(act, make('span', {}, `Remove ${source} and ${whole}? `),
-        button('Remove', () => this.remove(source, item, act), {class: 'link', 'aria-label': `Remove ${source} for good`}), ' ', keep);
-      keep.focus();
-    }, {class: 'link', 'aria-label': `Remove ${source}`});
-    const keep = button('Keep', () => { fill(act, ask); ask.focus(); }, {class: 'link', 'aria-label': `Keep ${source}`});
-    const act = make('span', {class: 'act'}, ask);
+    const act = carefulButton('Remove', source, `Remove ${source} and ${whole}?`, (place) => this.remove(source, item, place));
     const item = make('li', {},
       make('div', {class: 'head'}, make('span', {}, source), this.corpus.writable && act), line);
     return item;
@@ -203,4 +196,47 @@ function megabytes(bytes) {
   if (bytes < 1000) return count(bytes, 'byte');
   if (bytes < 1e6) return `${Math.max(1, Math.round(bytes / 1000))} kB`;
   return `${(bytes / 2 ** 20).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
+}
+
+// A file on its way into the index: sent in pieces, so that a break costs no more than one of them.
+
+const PIECE = 2 ** 20; // bytes
+const ATTEMPTS = 5;
+
+/**
+ * Send a file and have it indexed. `tell(phase, share)` is called as it goes on; gives what became of it.
+ * The same file, chosen again after a break, goes on where it was: also in another tab, or after a restart.
+ */
+async function sendFile(file, tell) {
+  const key = keyOf(file);
+  let {received} = await get(`/v1/corpus/uploads/${key}`);
+  tell(received ? 'resumed' : 'sending', received / file.size);
+  for (let failures = 0; received < file.size;) {
+    try {
+      const piece = file.slice(received, received + PIECE);
+      ({received} = await patch(`/v1/corpus/uploads/${key}`, piece, received));
+      failures = 0;
+    } catch (problem) {
+      if (!isBreak(problem) || ++failures === ATTEMPTS) throw problem;
+      tell('waiting', received / file.size);
+      await pause(500 * 2 ** failures);
+      ({received} = await get(`/v1/corpus/uploads/${key}`).catch(() => ({received})));
+    }
+    tell('sending', received / file.size);
+  }
+  tell('indexing', 0);
+  const path = `/v1/corpus/sources/${encodeURIComponent(file.name)}?upload=${key}`;
+  return stream(path, null, ({done}) => tell('indexing', done ?? 0), {method: 'PUT'});
+}
+
+const isBreak = (problem) => problem instanceof Problem && (problem.kind === 'offline' || problem.kind === 'gap');
+const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** What an upload is called: the same for the same file, another one as soon as the file was changed. */
+function keyOf({name, size, lastModified}) {
+  let hash = 0n; // FNV-1a, 64 bits
+  for (const unit of new TextEncoder().encode(name)) {
+    hash = ((hash ^ BigInt(unit)) * 0x100000001b3n) & 0xffffffffffffffffn;
+  }
+  return `${hash.toString(16).padStart(16, '0')}-${size}-${lastModified}`;
 }

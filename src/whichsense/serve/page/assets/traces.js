@@ -1,7 +1,6 @@
 // What was asked, how long each stage took, what people said of it.
 import {get, Problem} from './api.js';
-import {button, count, fill, main, make} from './dom.js';
-import {when} from './history.js';
+import {button, count, fill, main, make, when} from './dom.js';
 import {trouble, troubleLine} from './trouble.js';
 
 const ROWS = 50;
