@@ -58,12 +58,23 @@ def is_ready(address: str) -> bool:
 
 
 @pytest.fixture(scope="session")
-def joker(address: str) -> str:
-    """The id of an answered case with a question back."""
+def conversation(address: str) -> dict[str, str]:
+    """A conversation of one turn, whose question is ambiguous."""
     body = {"question": JOKER}
     answer = httpx.post(f"{address}/v1/conversations", json=body, timeout=LONGEST)
-    case_id: str = answer.json()["case_id"]
-    return case_id
+    table: dict[str, str] = answer.json()
+    return table
+
+
+@pytest.fixture(scope="session")
+def joker(conversation: dict[str, str]) -> str:
+    """The id of its case."""
+    return conversation["case_id"]
+
+
+@pytest.fixture(scope="session")
+def joker_thread(conversation: dict[str, str]) -> str:
+    return conversation["id"]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,5 +1,5 @@
 // The service: requests, streams that are rejoined, problems.
-import {store} from './dom.js';
+import {BASE, store} from './dom.js';
 
 /** What went wrong, as the service tells it: title, fix, status, kind. */
 export class Problem extends Error {
@@ -8,6 +8,10 @@ export class Problem extends Error {
     Object.assign(this, {title, fix, status, errors, retryAfter, kind: type.split(':').pop()});
   }
 }
+
+/** The index of what is shown, '' for the first that is served: what is read of it is read there. */
+export const shown = {index: ''};
+export const inIndex = (path) => (shown.index ? `${path}?index=${encodeURIComponent(shown.index)}` : path);
 
 const OFFLINE = {type: 'urn:whichsense:problem:offline', title: 'The service cannot be reached.'};
 // Pauses before a stream that broke off is joined again; an answer goes on for 15 s without anybody who listens.
@@ -21,7 +25,7 @@ function headers(more) {
 async function send(path, {method = 'GET', body, piece, offset, accept = 'application/json', signal, after} = {}) {
   let response;
   try {
-    response = await fetch(path, {
+    response = await fetch(path.startsWith(`${BASE}/v1/`) ? path : BASE + path, {
       method,
       signal,
       headers: headers({
@@ -52,6 +56,14 @@ async function problemOf(response) {
 
 export async function get(path, {signal} = {}) {
   return (await send(path, {signal})).json();
+}
+
+/** What the service says of itself and of its indexes; until it can be reached, nothing. */
+export async function learnInfo() {
+  const nothing = {corpus: '', passages: 0, systems: [], explains: true, traces: true};
+  const known = await get('/v1/info').catch(() => nothing);
+  const {indexes} = await get('/v1/indexes').catch(() => ({indexes: [{...known, name: '', default: true}]}));
+  return {...known, indexes};
 }
 
 export async function post(path, body) {

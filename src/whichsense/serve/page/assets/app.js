@@ -1,6 +1,6 @@
 // The beginning: which view an address names, the header, the threads beside it, the keys.
-import {get} from './api.js';
-import {button, fill, make, present, store} from './dom.js';
+import {learnInfo} from './api.js';
+import {BASE, button, fill, make, present, store} from './dom.js';
 import {ThreadView} from './thread.js';
 import {ThreadList} from './threads.js';
 
@@ -12,15 +12,15 @@ let view = null;
 
 /** Change the address; `replace`: it names the same thing as before. */
 function go(path, replace = false) {
-  if (path === location.pathname + location.search) return;
-  history[replace ? 'replaceState' : 'pushState'](null, '', path);
+  if (BASE + path === location.pathname + location.search) return;
+  history[replace ? 'replaceState' : 'pushState'](null, '', BASE + path);
 }
 
 /** Show what the address names. */
 async function route() {
-  const [, place, id, other] = location.pathname.split('/').map(decodeURIComponent);
+  const [, place, id, other] = location.pathname.slice(BASE.length).split('/').map(decodeURIComponent);
   for (const link of document.querySelectorAll('nav [data-route]')) {
-    if (link.pathname === `/${place}` && place) link.setAttribute('aria-current', 'page');
+    if (place && link.pathname === `${BASE}/${place}`) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
   document.body.classList.remove('menu-open');
@@ -55,7 +55,7 @@ document.addEventListener('click', (event) => {
   const link = event.target.closest('a[data-route]');
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   event.preventDefault();
-  open(link.pathname + link.search);
+  open(link.pathname.slice(BASE.length) + link.search);
 });
 window.addEventListener('popstate', route);
 const menu = document.getElementById('open-menu');
@@ -116,14 +116,5 @@ window.addEventListener('offline', () => document.body.prepend(offlineLine()));
 window.addEventListener('online', () => document.querySelector('.offline')?.remove());
 const offlineLine = () => make('p', {class: 'offline', role: 'alert'},
   'This device is offline. What is shown stays; what is asked is asked again when it is back.');
-
-/** What the service says of itself; until it can be reached, nothing. */
-async function learnInfo() {
-  try {
-    return await get('/v1/info');
-  } catch {
-    return {corpus: '', passages: 0, systems: [], explains: true, clarifies: true, traces: true};
-  }
-}
 
 await route();

@@ -67,7 +67,7 @@ export class Chapter {
     if (!readings.length && !clarification) return [this.nothing(), possible];
     if (readings.length === 1 && !clarification) return [readingEntry(question, readings[0], {large: true}), possible];
     this.list = new ReadingList(question, {
-      options: clarification?.options, readings, chosen: (row) => this.thread.choose(this, row),
+      options: clarification?.options, readings, chosen: (row) => !this.isClosed && this.thread.choose(row),
     });
     const isAsking = turn.shown === 'clarification';
     this.lead = make('h2', {class: 'lead'}, isAsking ? leadOf(clarification) : dependence(clarification));
@@ -149,6 +149,7 @@ export class Chapter {
 
   /** A question after it is asked: what can be done is done there. */
   close() {
+    this.isClosed = true;
     fill(this.actions);
     this.choices?.remove();
   }

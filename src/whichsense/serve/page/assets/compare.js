@@ -1,8 +1,8 @@
 // Two systems side by side on one question: what both find, and what only one does.
 import {copy} from './actions.js';
-import {Problem, stream} from './api.js';
+import {Problem, shown, stream} from './api.js';
 import {announce, button, count, fill, main, make} from './dom.js';
-import {QuestionForm, examplesOf} from './question.js';
+import {QuestionForm, examplesOf, indexOf} from './question.js';
 import {readingEntry} from './readings.js';
 import {Stages} from './stages.js';
 import {trouble} from './trouble.js';
@@ -21,7 +21,7 @@ class CompareView {
   draw() {
     document.title = 'Compare · whichsense';
     this.form = new QuestionForm({
-      example: examplesOf(this.info.corpus)[0], submit: (question) => this.ask(question),
+      example: examplesOf(indexOf(this.info).corpus)[0], submit: (question) => this.ask(question),
     });
     const names = this.info.systems.map((one) => one.name);
     this.columns = [0, 1].map((place) => new Column(this.info.systems, names[place] ?? names[0], place,
@@ -42,7 +42,7 @@ class CompareView {
   async ask(question) {
     this.setQuestion(question);
     await this.run((column, onStage, signal) =>
-      stream('/v1/ask', {question, system: column.system}, onStage, {signal}));
+      stream('/v1/ask', {question, system: column.system, ...(shown.index && {index: shown.index})}, onStage, {signal}));
     const [left, right] = this.columns;
     if (left.found && right.found) this.go(`/compare/${left.caseId}/${right.caseId}`);
   }

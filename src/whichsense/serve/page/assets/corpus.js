@@ -1,7 +1,8 @@
 // What is indexed: search it, read a document passage by passage, change it.
-import {get, post, Problem} from './api.js';
+import {get, learnInfo, post, Problem, shown} from './api.js';
 import {Documents} from './documents.js';
-import {announce, button, count, fill, main, make} from './dom.js';
+import {announce, button, count, fill, main, make, routeLink} from './dom.js';
+import {indexChoice, indexOf} from './question.js';
 import {documentPath, nameOf, pathOf} from './sources.js';
 import {marked} from './text.js';
 import {trouble, troubleLine} from './trouble.js';
@@ -17,14 +18,16 @@ export function create(info, go) {
 
   /** What the corpus is now. */
   async function learn() {
-    Object.assign(info, await get('/v1/info').catch(() => ({})));
+    Object.assign(info, await learnInfo());
     describe();
   }
 
   function describe() {
-    about.textContent = info.corpus
-      ? `The ${info.corpus} corpus: ${count(info.passages, 'passage')}, searched by ${METHODS[info.method]}.`
-      : 'The service cannot be reached at the moment.';
+    const {corpus, passages = 0, method} = indexOf(info);
+    const again = () => { go(`/corpus?index=${encodeURIComponent(shown.index)}`); draw(); };
+    fill(about, corpus
+      ? ['The ', indexChoice(info, again), ` corpus: ${count(passages, 'passage')}, searched by ${METHODS[method]}.`]
+      : 'The service cannot be reached at the moment.');
   }
 
   /** Results take the place of the documents, until one goes back. */
@@ -38,7 +41,7 @@ export function create(info, go) {
     if (!field.value.trim()) return;
     fill(found, make('p', {class: 'doing'}, 'Searching …'));
     try {
-      const {hits} = await post('/v1/search', {question: field.value.trim(), k: PASSAGES});
+      const {hits} = await post('/v1/search', {question: field.value.trim(), k: PASSAGES, ...(shown.index && {index: shown.index})});
       announce(`${count(hits.length, 'passage')}`);
       fill(found, button('All documents', () => { showResults(false); field.value = ''; field.focus(); }, {class: 'link'}), hits.length
         ? make('ol', {class: 'entries'}, hits.map(({passage}) => entry(passage)))
@@ -52,7 +55,7 @@ export function create(info, go) {
   function entry(passage) {
     const text = passage.text.length > HALF ? `${passage.text.slice(0, HALF).replace(/\s+\S*$/, '')} …` : passage.text;
     return make('li', {},
-      make('div', {class: 'head'}, make('a', {href: documentPath(passage), 'data-route': true}, nameOf(passage)),
+      make('div', {class: 'head'}, routeLink(documentPath(passage), nameOf(passage)),
         make('span', {class: 'figures'}, passage.id)),
       make('p', {class: 'snippet'}, text));
   }
@@ -111,9 +114,10 @@ export function create(info, go) {
       found, documents.element);
     fill(main(), view);
     documents.receive(view);
+    const asked = new URLSearchParams(location.search);
+    if (asked.get('index')) shown.index = asked.get('index');
     describe();
     documents.load();
-    const asked = new URLSearchParams(location.search);
     if (asked.get('passage')) {
       const [start, end] = (asked.get('answer') ?? '').split('-').map(Number);
       read(asked.get('passage'), end > start ? {start, end} : null);

@@ -1,6 +1,6 @@
 // The documents of the corpus: list them, add some by drag and drop or from a list of files, remove one.
-import {get, patch, Problem, remove, stream} from './api.js';
-import {announce, button, carefulButton, count, fill, make} from './dom.js';
+import {get, inIndex, patch, Problem, remove, shown, stream} from './api.js';
+import {announce, button, carefulButton, count, fill, make, routeLink} from './dom.js';
 import {trouble, troubleLine} from './trouble.js';
 
 const KINDS = '.txt,.text,.md,.markdown,.html,.htm,.pdf,.docx,.jsonl,.ndjson,.csv,.tsv,.parquet';
@@ -24,7 +24,7 @@ export class Documents {
   /** What there is, and whether it may be changed. */
   async load() {
     try {
-      const [corpus, {sources, complete}] = await Promise.all([get('/v1/corpus'), get('/v1/corpus/sources')]);
+      const [corpus, {sources, complete}] = await Promise.all([get(inIndex('/v1/corpus')), get(inIndex('/v1/corpus/sources'))]);
       this.corpus = corpus;
       if (!this.adding.childElementCount) fill(this.adding, corpus.writable ? this.zone() : closed(corpus));
       fill(this.list, sources.map((one) => this.row(one)));
@@ -110,7 +110,7 @@ export class Documents {
   async remove(source, item, act) {
     fill(act, make('span', {class: 'quiet', role: 'status'}, 'Removing …'));
     try {
-      await remove(`/v1/corpus/sources/${source.split('/').map(encodeURIComponent).join('/')}`);
+      await remove(inIndex(`/v1/corpus/sources/${source.split('/').map(encodeURIComponent).join('/')}`));
       announce(`${source} is removed.`);
       await this.changed();
       await this.load();
@@ -147,7 +147,7 @@ class UploadRow {
     try {
       const result = await sendFile(this.file, (phase, share) => this.tell(phase, share));
       this.bar.remove();
-      fill(this.said, resultLine(result), result.added > 0 && [' ', make('a', {href: '/', 'data-route': true}, 'Ask about it')]);
+      fill(this.said, resultLine(result), result.added > 0 && [' ', routeLink(shown.index ? `/?index=${encodeURIComponent(shown.index)}` : '/', 'Ask about it')]);
       if (result.left_out) this.said.append(make('span', {class: 'trouble-line'}, ` ${leftOut(result)}`));
       return true;
     } catch (problem) {
@@ -209,24 +209,26 @@ const ATTEMPTS = 5;
  */
 async function sendFile(file, tell) {
   const key = keyOf(file);
-  let {received} = await get(`/v1/corpus/uploads/${key}`);
+  const place = inIndex(`/v1/corpus/uploads/${key}`);
+  let {received} = await get(place);
   tell(received ? 'resumed' : 'sending', received / file.size);
   for (let failures = 0; received < file.size;) {
     try {
       const piece = file.slice(received, received + PIECE);
-      ({received} = await patch(`/v1/corpus/uploads/${key}`, piece, received));
+      ({received} = await patch(place, piece, received));
       failures = 0;
     } catch (problem) {
       if (!isBreak(problem) || ++failures === ATTEMPTS) throw problem;
       tell('waiting', received / file.size);
       await pause(500 * 2 ** failures);
-      ({received} = await get(`/v1/corpus/uploads/${key}`).catch(() => ({received})));
+      ({received} = await get(place).catch(() => ({received})));
     }
     tell('sending', received / file.size);
   }
   tell('indexing', 0);
-  const path = `/v1/corpus/sources/${encodeURIComponent(file.name)}?upload=${key}`;
-  return stream(path, null, ({done}) => tell('indexing', done ?? 0), {method: 'PUT'});
+  const path = inIndex(`/v1/corpus/sources/${encodeURIComponent(file.name)}`);
+  const query = `${shown.index ? '&' : '?'}upload=${key}`;
+  return stream(path + query, null, ({done}) => tell('indexing', done ?? 0), {method: 'PUT'});
 }
 
 const isBreak = (problem) => problem instanceof Problem && (problem.kind === 'offline' || problem.kind === 'gap');

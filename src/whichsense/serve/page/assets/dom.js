@@ -1,5 +1,8 @@
 // Elements. Text always becomes a text node: nothing that comes from a corpus is ever markup.
 
+/** What all addresses of the service begin with: '', or where a proxy has it. */
+export const BASE = new URL(import.meta.url).pathname.split('/page/')[0];
+
 /** Make an element: `make('p', {class: 'x', onclick: f}, 'text', child, …)`. Empty children are left out. */
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
@@ -36,6 +39,11 @@ export function announce(text) {
 
 export function button(label, onclick, properties = {}) {
   return make('button', {type: 'button', onclick, ...properties}, label);
+}
+
+/** A link to another view of the page. */
+export function routeLink(path, label, properties = {}) {
+  return make('a', {href: BASE + path, 'data-route': true, ...properties}, label);
 }
 
 /** Make a button that asks before it acts: `name`, then `question` with the button once more and one that keeps. */

@@ -1,4 +1,5 @@
 // The field in which a question is written, and what is chosen with it: the corpus, how probable an answer must be.
+import {shown} from './api.js';
 import {button, count, fill, make} from './dom.js';
 
 const LONGEST = 2000;
@@ -69,6 +70,18 @@ export class QuestionForm {
   }
 }
 
+/** The index that is shown, as the service describes it. */
+export const indexOf = ({indexes}) => indexes.find((one) => one.name === shown.index) ?? indexes.find((one) => one.default) ?? {};
+
+/** The name of the index that is shown; where there are several, a choice. `changed()` is called when it is another. */
+export function indexChoice(info, changed) {
+  const {name = '', corpus} = indexOf(info);
+  if (info.indexes.length < 2) return corpus;
+  const select = make('select', {'aria-label': 'Which corpus', onchange: () => { shown.index = select.value; changed(); }},
+    info.indexes.map((one) => make('option', {value: one.name, selected: one.name === name}, one.name)));
+  return select;
+}
+
 // How probable an answer must be to be shown: by default, the service chooses.
 const THRESHOLDS = [['', 'probable enough'], ['0.1', 'barely possible, too'], ['0.5', 'likely'], ['0.9', 'almost certain']];
 
@@ -77,27 +90,34 @@ export class Settings {
   constructor(info, changed) {
     this.info = info;
     this.changed = changed;
-    const given = Number(new URLSearchParams(location.search).get('threshold'));
+    const asked = new URLSearchParams(location.search);
+    if (asked.get('index')) shown.index = asked.get('index');
+    const given = Number(asked.get('threshold'));
     this.threshold = given > 0 && given <= 1 ? given : null;
     this.element = make('p', {class: 'settings quiet'});
-    this.draw();
   }
 
-  /** What a request says of it. */
+  /** What a question says of it; a reply is about the index of its thread. */
   get body() {
-    return {threshold: this.threshold};
+    return {threshold: this.threshold, ...(shown.index && {index: shown.index})};
   }
 
-  /** What the address says of it. */
-  get query() {
-    return this.threshold === null ? '' : `?threshold=${this.threshold}`;
+  /** What an address says of it; that of a thread says no index. */
+  query(hasIndex = false) {
+    const query = new URLSearchParams({
+      ...(hasIndex && shown.index && {index: shown.index}), ...(this.threshold !== null && {threshold: this.threshold}),
+    });
+    return query.size ? `?${query}` : '';
   }
 
-  draw() {
-    const {corpus, passages} = this.info;
+  /** Draw it anew; `isOpen`: another index may be chosen. */
+  draw(isOpen) {
+    const {corpus, passages = 0} = indexOf(this.info);
     fill(this.element,
-      corpus && make('span', {class: 'corpus'}, `Asked of the ${corpus} corpus, `, count(passages, 'passage'), '.'),
-      make('label', {}, 'Show answers that are ', this.thresholds()));
+      corpus && make('span', {class: 'corpus'}, 'Asked of the ', isOpen ? indexChoice(this.info, this.changed) : corpus, ' corpus, ',
+        count(passages, 'passage'), '.'),
+      make('label', {}, 'Show what is ', this.thresholds()));
+    return this.element;
   }
 
   thresholds() {

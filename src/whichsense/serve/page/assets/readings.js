@@ -59,7 +59,7 @@ const keysOf = (question, reading) => tellingKeys(question, `${reading.question}
 export function readingEntry(question, reading, {large = false, isPossible = false} = {}) {
   const isUnsure = large && perhaps(reading, isPossible);
   return make('div', {class: large ? 'reading large' : 'reading'},
-    rewriteLine(question, reading), answerLine(large ? 'h3' : 'h4', reading, isPossible), sureLine(reading, isPossible),
+    rewriteLine(question, reading), answerLine('h3', reading, isPossible), sureLine(reading, isPossible),
     isUnsure && make('p', {class: 'caution'}, 'Nothing here says it for sure: look at the source.'),
     cards(reading, keysOf(question, reading)));
 }

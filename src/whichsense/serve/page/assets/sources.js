@@ -1,10 +1,10 @@
 // Sources: a card with the sentence that holds the answer, which opens its passage in place, between its neighbours.
-import {get} from './api.js';
-import {append, button, count, fill, freshId, make} from './dom.js';
+import {get, inIndex, shown} from './api.js';
+import {append, button, count, fill, freshId, make, routeLink} from './dom.js';
 import {marked, nearestSentence, placesOf, sentenceOf, unitOffset} from './text.js';
 import {troubleLine} from './trouble.js';
 
-export const pathOf = (id) => `/v1/passages/${id.split('/').map(encodeURIComponent).join('/')}`;
+export const pathOf = (id) => inIndex(`/v1/passages/${id.split('/').map(encodeURIComponent).join('/')}`);
 
 /** "Title · section". */
 export function nameOf(passage) {
@@ -13,7 +13,7 @@ export function nameOf(passage) {
 
 /** Where a passage is read in its document; `answer` is a place {start, end} in it, to be marked there. */
 export function documentPath(passage, answer) {
-  const query = new URLSearchParams({passage: passage.id});
+  const query = new URLSearchParams({...(shown.index && {index: shown.index}), passage: passage.id});
   if (answer) query.set('answer', `${answer.start}-${answer.end}`);
   return `/corpus?${query}`;
 }
@@ -105,8 +105,7 @@ function passageBody(passage, places, {before = [], after = []} = {}) {
 
 /** The document at the place of the passage; and where it is from, if that is an address. */
 function wayToDocument(passage, answer) {
-  const line = make('p', {class: 'origin'},
-    make('a', {href: documentPath(passage, answer), 'data-route': true}, 'Read on in the document'));
+  const line = make('p', {class: 'origin'}, routeLink(documentPath(passage, answer), 'Read on in the document'));
   if (/^https?:\/\//.test(passage.source)) {
     append(line, [' · ', make('a', {href: passage.source, rel: 'noopener noreferrer', target: '_blank'}, passage.source)]);
   }

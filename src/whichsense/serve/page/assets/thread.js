@@ -1,8 +1,8 @@
 // The page on which one asks: an empty field, then a thread of questions, choices and answers.
-import {Problem, get, stream} from './api.js';
+import {Problem, get, shown, stream} from './api.js';
 import {Chapter, chaptersOf, hear, suggestions, summary, turnsOf} from './chapter.js';
 import {announce, button, fill, main, make} from './dom.js';
-import {QuestionForm, Settings, exampleList, examplesOf} from './question.js';
+import {QuestionForm, Settings, exampleList, examplesOf, indexOf} from './question.js';
 import {Stages} from './stages.js';
 import {remember, threadOf} from './threads.js';
 import {trouble, troubleLine} from './trouble.js';
@@ -13,6 +13,7 @@ export class ThreadView {
     Object.assign(this, {info, go, changed});
     this.settings = new Settings(info, () => this.askAnew());
     this.running = null; // of the request that is under way
+    this.before = null; // what has to be done before anything else is
     this.undo = null; // what gives back what was written, where it is stopped
     this.talk = null; // the conversation: {id, caseId, turns, found}
     this.chapters = [];
@@ -26,14 +27,19 @@ export class ThreadView {
     return this.chapters.at(-1);
   }
 
+  /** Whether all of the thread is shown: what is chosen in an earlier part is looked at, and not said. */
+  get isAtEnd() {
+    return chaptersOf(this.talk.turns).length === this.chapters.length;
+  }
+
   /** The empty page: a field, and examples. */
   begin(question = '', note = '') {
     this.leave();
     this.talk = null;
     this.chapters = [];
-    const [example, ...examples] = examplesOf(this.info.corpus);
+    const [example, ...examples] = examplesOf(indexOf(this.info).corpus);
     this.form = new QuestionForm({example, submit: (text) => this.ask(text)});
-    this.view = make('div', {class: 'ask empty'}, this.form.form, this.form.length, this.settings.element,
+    this.view = make('div', {class: 'ask empty'}, this.form.form, this.form.length, this.settings.draw(true),
       note && make('p', {class: 'message', role: 'status'}, note),
       examples.length > 0 && exampleList(examples, (text) => this.ask(text)));
     fill(main(), this.view);
@@ -74,8 +80,9 @@ export class ThreadView {
 
   /** Something else was set: what was asked last is asked again, in a thread of its own. */
   askAnew() {
-    if (!this.talk) this.go(location.pathname + this.settings.query, true);
-    else this.ask(this.last.question);
+    if (this.talk) return this.ask(this.last.question);
+    this.go(`/${this.settings.query(true)}`, true);
+    this.begin(this.form.field.value);
   }
 
   /** Say something in the thread: a reply in words, or another question. */
@@ -88,8 +95,8 @@ export class ThreadView {
   }
 
   /** An option is open: its reading is shown, the service reads it again, and what follows is about it. */
-  choose(chapter, {option, body}) {
-    if (chapter === this.last) this.tellService({options: [option.id]}, option.label, body);
+  choose({option, body}) {
+    if (this.isAtEnd) this.tellService({options: [option.id]}, option.label, body);
   }
 
   chooseAll(chapter) {
@@ -107,34 +114,40 @@ export class ThreadView {
   async tellService(body, label, place, doing = 'Reading it once more …') {
     const waiting = make('p', {class: 'doing', role: 'status'}, doing);
     place.append(waiting);
-    const known = this.begun();
     try {
-      const data = await this.reply(this.follow(known), body, label);
-      if (!known.signal.aborted) this.present(data);
+      await this.inOrder(async (follow) => this.present(await this.reply(follow, body, label)));
     } catch (problem) {
-      if (!known.signal.aborted) waiting.after(troubleLine(problem));
-      if (!known.signal.aborted && !(problem instanceof Problem)) throw problem;
+      if (problem.name === 'AbortError') return;
+      waiting.after(troubleLine(problem));
+      if (!(problem instanceof Problem)) throw problem;
     } finally {
       waiting.remove();
-      if (this.running === known) this.running = null;
     }
   }
 
-  /** Let go of what is under way, and begin something else. */
-  begun() {
-    this.running?.abort();
-    return (this.running = new AbortController());
-  }
-
-  /** How to stream from the service while `running` goes on. */
-  follow({signal}, stages = null) {
-    return (path, body) => stream(path, body, (stage) => stages?.ended(stage), {signal, onBreak: () => stages?.broken()});
+  /** Do one thing after the other: a question that is asked after a choice is about that choice. */
+  async inOrder(work, stages = null) {
+    const {signal} = this.running ??= new AbortController();
+    const before = this.before;
+    const options = {signal, onBreak: () => stages?.broken()};
+    const follow = (path, body) => stream(path, body, (stage) => stages?.ended(stage), options);
+    const mine = (async () => {
+      await before;
+      signal.throwIfAborted();
+      await work(follow, signal);
+    })();
+    const settled = this.before = mine.catch(() => {});
+    try {
+      await mine;
+    } finally {
+      if (this.before === settled) this.running = this.undo = null;
+    }
   }
 
   /** Reply in the conversation. A case from its link has none yet: it is begun by asking again. */
   async reply(follow, body, label = '') {
     const {talk} = this;
-    const {threshold} = this.settings.body;
+    const {threshold} = this.settings;
     let reply = body;
     if (!talk.id) {
       const begun = await follow('/v1/conversations', {question: talk.found.question, ...this.settings.body});
@@ -147,7 +160,6 @@ export class ThreadView {
 
   /** Send what a person wrote: it is shown with the stages of its answer, and stopped by a button or a key. */
   async run({text, tag, work, undo}) {
-    const running = this.begun();
     const stages = new Stages('', () => this.stop());
     const heading = make(tag, {class: 'asked', tabindex: '-1'}, text);
     fill(this.pending, heading, stages.element);
@@ -157,21 +169,20 @@ export class ThreadView {
     heading.scrollIntoView({block: 'nearest'});
     announce('Searching');
     try {
-      const data = await work(this.follow(running, stages));
-      if (running.signal.aborted) return;
-      stages.stop();
-      fill(this.pending);
-      this.present(data, stages);
+      await this.inOrder(async (follow) => {
+        const data = await work(follow);
+        stages.stop();
+        fill(this.pending);
+        this.present(data, stages);
+      }, stages);
       this.last.heading.focus({preventScroll: true});
       if (tag === 'p') (this.last.after.lastElementChild ?? this.last.heading).scrollIntoView({block: 'start'});
     } catch (problem) {
-      if (running.signal.aborted) return;
+      if (problem.name === 'AbortError') return;
       stages.stop();
       fill(this.pending, heading, trouble(problem, () => this.run({text, tag, work, undo})));
       this.foot.hidden = !this.talk;
       if (!(problem instanceof Problem)) throw problem;
-    } finally {
-      if (this.running === running) this.running = this.undo = null;
     }
   }
 
@@ -190,15 +201,21 @@ export class ThreadView {
 
   /** What was said is answered: show it, and give it its address. */
   present(data, stages = null) {
-    const {turns, case: found} = data.conversation;
+    const {turns} = data.conversation;
     const isBegun = !this.talk?.turns;
-    this.talk = {id: data.id, caseId: data.case_id, turns, found};
-    remember(this.talk);
+    this.keep(data);
     this.show(turns.length, stages);
     const turn = turns.at(-1);
     if (isBegun) announce(summary(turn.readings));
     else hear(turn);
-    this.go(`/t/${data.id}/${turns.length}${this.settings.query}`);
+    this.go(this.address(turns.length));
+  }
+
+  /** Take over what the service says of the conversation. */
+  keep({id, case_id: caseId, index = '', conversation: {turns, case: found}}) {
+    this.talk = {id, caseId, turns, found};
+    shown.index = index;
+    remember(this.talk);
   }
 
   /** Show the thread up to a turn; what is shown already stays as it is. */
@@ -214,6 +231,7 @@ export class ThreadView {
         const chapter = new Chapter(turn, {
           thread: this, isFirst: !i, found: isLast ? found : null, stages: isLast ? stages?.element : null,
         });
+        if (!isLast) chapter.close();
         this.chapters.push(chapter);
         this.list.append(chapter.element);
       }
@@ -227,13 +245,14 @@ export class ThreadView {
     const asked = suggestions(this.chapters);
     fill(this.suggested, asked.length > 0 && [make('span', {class: 'quiet'}, 'Ask the same about '),
       asked.map(({label, text}) => button(label, () => this.say(text), {class: 'plain'}))]);
+    this.settings.draw(false);
     this.foot.hidden = false;
     this.form.measure();
     this.changed(this.talk.id, true);
   }
 
   address(turn) {
-    return `/t/${this.talk.id}/${turn}${this.settings.query}`;
+    return `/t/${this.talk.id}/${turn}${this.settings.query()}`;
   }
 
   /** Show a thread from its address; one that is shown already is not read again. */
@@ -246,9 +265,7 @@ export class ThreadView {
       return;
     }
     await this.load(`/v1/conversations/${encodeURIComponent(id)}`, (data) => {
-      const {turns, case: found} = data.conversation;
-      this.talk = {id: data.id, caseId: data.case_id, turns, found};
-      remember(this.talk);
+      this.keep(data);
       this.show(last());
     });
   }
@@ -263,20 +280,22 @@ export class ThreadView {
     }
     await this.load(`/v1/cases/${encodeURIComponent(caseId)}`, (data) => {
       this.talk = {id: '', caseId, turns: turnsOf(data.case), found: data.case};
+      shown.index = data.index ?? '';
       this.show(this.talk.turns.length);
     });
   }
 
   async load(path, show) {
+    this.leave();
     this.draw();
-    const running = this.begun();
     try {
-      const data = await get(path, {signal: running.signal});
-      if (!data.case && data.state === 'running') throw new Problem({title: 'It is still being answered.', type: 'loading'});
-      fill(this.pending);
-      show(data);
+      await this.inOrder(async (follow, signal) => {
+        const data = await get(path, {signal});
+        if (data.state === 'running') throw new Problem({title: 'It is still being answered.', type: 'loading'});
+        show(data);
+      });
     } catch (problem) {
-      if (running.signal.aborted) return;
+      if (problem.name === 'AbortError') return;
       fill(this.pending, trouble(problem, problem.kind === 'not-found' ? null : () => this.load(path, show)));
       if (!(problem instanceof Problem)) throw problem;
     }

@@ -1,6 +1,6 @@
 // The threads of this browser: a list beside the page, or a sheet where there is no room for it.
 import {remove} from './api.js';
-import {button, carefulButton, count, fill, make, present, store, when} from './dom.js';
+import {button, carefulButton, count, fill, make, present, routeLink, store, when} from './dom.js';
 
 const MOST = 100;
 const kept = () => store.get('threads', []);
@@ -30,7 +30,7 @@ export class ThreadList {
     });
     this.list = make('ol', {class: 'thread-list'});
     this.element = make('div', {class: 'threads'},
-      make('a', {href: '/', class: 'new-thread', 'data-route': true}, 'New question'), this.field, this.list);
+      routeLink('/', 'New question', {class: 'new-thread'}), this.field, this.list);
   }
 
   /** Draw what is there now; gives whether there is anything. */
@@ -52,7 +52,7 @@ export class ThreadList {
     const [first, ...others] = asked;
     const more = others.length ? ` · ${count(others.length, 'follow-up')}` : '';
     return make('li', {},
-      make('a', {href: `/t/${id}`, 'data-route': true, 'aria-current': id === this.current ? 'page' : null}, first),
+      routeLink(`/t/${id}`, first, {'aria-current': id === this.current ? 'page' : null}),
       make('p', {class: 'quiet'}, `${when(at)}${more} · `,
         carefulButton('Delete', `the thread ${first}`, 'Delete it?', () => this.remove(id))));
   }
