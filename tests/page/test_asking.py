@@ -102,9 +102,7 @@ def test_a_conversation_by_keyboard_alone(open_page: OpenPage) -> None:
     assert outline == "solid"
 
 
-def test_a_reload_a_shared_link_and_back_keep_the_choice(
-    open_page: OpenPage,
-) -> None:
+def test_a_reload_a_shared_link_and_back_keep_the_choice(open_page: OpenPage) -> None:
     page = open_page(**CLIPBOARD)
     ask(page, JOKER)
     open_row(page, 2)
