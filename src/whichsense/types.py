@@ -515,12 +515,15 @@ class ServedCase:
     case: Case
     system: str = ""
     """The system that answered, by the name under which the service has it."""
+    index: str = ""
+    """The index that was asked, by its name there."""
 
     def to_json(self) -> dict[str, Any]:
         """The case as JSON values, with what a client would otherwise have to derive."""
         return {
             "id": self.id,
             "system": self.system,
+            "index": self.index,
             "tentative": self.case.is_tentative,
             "case": self.case.to_json(),
         }
@@ -529,4 +532,5 @@ class ServedCase:
     def from_json(cls, value: Mapping[str, Any]) -> ServedCase:
         """Read what `to_json` wrote."""
         case = Case.from_json(value["case"])
-        return cls(str(value["id"]), case, str(value.get("system", "")))
+        names = [str(value.get(name, "")) for name in ("system", "index")]
+        return cls(str(value["id"]), case, *names)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
+
+from whichsense.errors import BadInput
 
 if TYPE_CHECKING:
     from whichsense.cluster import Cluster
@@ -21,6 +24,13 @@ if TYPE_CHECKING:
 # The options of commands that search: which index, and how.
 
 
+method_option = click.option(
+    "--method",
+    type=click.Choice(["bm25", "dense", "hybrid"]),
+    help="Search by words, by meaning, or by both. [default: hybrid if there are vectors]",
+)
+
+
 def evidence_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add --index and --method to a command."""
     folder = click.option(
@@ -30,12 +40,40 @@ def evidence_options(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="DIR",
         help="Index folder to search, or handbook, the embedded documents. [default: the embedded sample]",
     )
-    method = click.option(
-        "--method",
-        type=click.Choice(["bm25", "dense", "hybrid"]),
-        help="Search by words, by meaning, or by both. [default: hybrid if there are vectors]",
-    )
-    return folder(method(command))
+    return folder(method_option(command))
+
+
+indexes_option = click.option(
+    "--index",
+    "places",
+    multiple=True,
+    metavar="[NAME=]DIR",
+    help="Index folder to serve, or handbook, the embedded documents. Repeatable, each with a name by which requests "
+    "choose it; the first is the default. [default: the embedded sample]",
+)
+
+
+def named_places(places: Sequence[str], *, is_stored: bool = False) -> dict[str, str]:
+    """The indexes that --index names: name → folder, each opened to see that it is one; a URL, where machines fetch
+    their own shards, stays."""
+    from whichsense import config, sample
+
+    named: dict[str, str] = {}
+    for given in places or [config.find_config().retrieve.index]:
+        name, equals, place = given.partition("=")
+        if not equals or Path(given).exists():
+            name, place = "", given
+        url = stored_index(Path(place)) if is_stored and place else None
+        if url is None:
+            with closing(sample.open_index(place or None)) as index:
+                url = str(index.folder)
+        name = name or sample.corpus_name(url)
+        if name in named:
+            raise BadInput(
+                f"Two indexes are called '{name}'. Name them: --index NAME={place}"
+            )
+        named[name] = url
+    return named
 
 
 def cluster_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,12 @@ import click
 from whichsense.cli.ask import format_case, printable
 from whichsense.cli.evidence import (
     cluster_option,
-    evidence_options,
+    indexes_option,
+    method_option,
     named_method,
-    open_evidence,
+    named_places,
     service_options,
     state_option,
-    stored_index,
     system_option,
 )
 from whichsense.errors import BadInput, require
@@ -32,7 +33,8 @@ from whichsense.serve.state import FILE, Conversations, Traces
 
 
 @click.command()
-@evidence_options
+@indexes_option
+@method_option
 @cluster_option
 @click.option(
     "--replicas",
@@ -85,14 +87,6 @@ from whichsense.serve.state import FILE, Conversations, Traces
 )
 @service_options(threads=1)
 @click.option(
-    "--recall",
-    default=32,
-    show_default=True,
-    type=click.IntRange(0, 100_000),
-    metavar="MB",
-    help="Memory of each worker for searches that were answered before.",
-)
-@click.option(
     "--host-name",
     "hosts",
     multiple=True,
@@ -107,7 +101,7 @@ from whichsense.serve.state import FILE, Conversations, Traces
     help="Site whose pages may ask, such as https://example.org. Repeatable.",
 )
 def command(
-    folder: Path | None,
+    places: tuple[str, ...],
     method: str | None,
     cluster: str | None,
     replicas: int,
@@ -121,7 +115,6 @@ def command(
     threads: int,
     queue: int,
     deadline: float,
-    recall: int,
     state: Path | None,
     no_traces: bool,
     hosts: tuple[str, ...],
@@ -136,12 +129,8 @@ def command(
     from whichsense.serve.app import serve
     from whichsense.serve.settings import ServiceSettings, state_folder
 
-    place = stored_index(folder) if cluster else None
-    if place is None:
-        index, _ = open_evidence(folder, method)
-        place = str(index.folder)
     settings = ServiceSettings(
-        index=place,
+        indexes=named_places(places, is_stored=bool(cluster)),
         cluster=cluster or "",
         replicas=replicas,
         system=str(system or "compact"),
@@ -155,14 +144,12 @@ def command(
         threads=threads,
         queue=queue,
         deadline=deadline,
-        recall_bytes=recall * 2**20,
         state=state or state_folder(),
         traces=not no_traces,
         hosts=hosts,
         origins=origins,
         api_key=os.environ.get("WHICHSENSE_API_KEY", ""),
     )
-    index.close()
     serve(settings, say=click.echo)
 
 
@@ -170,11 +157,12 @@ def command(
 
 
 @click.command()
-@evidence_options
+@indexes_option
+@method_option
 @system_option()
 @service_options(threads=2)
 def mcp_command(
-    folder: Path | None,
+    places: tuple[str, ...],
     method: str | None,
     system: Path | None,
     threshold: float | None,
@@ -192,9 +180,8 @@ def mcp_command(
     from whichsense.serve.mcp import serve_stdio
     from whichsense.serve.settings import ServiceSettings, state_folder
 
-    index, _ = open_evidence(folder, method)
     settings = ServiceSettings(
-        index=str(index.folder),
+        indexes=named_places(places),
         system=str(system or "compact"),
         method=named_method(method),
         threshold=threshold,
@@ -203,7 +190,6 @@ def mcp_command(
         state=state or state_folder(),
         traces=not no_traces,
     )
-    index.close()
     if sys.stdin.isatty():
         hint = "Waiting for a program that speaks MCP. Ctrl-C ends it."
         click.echo(hint, err=True)
@@ -230,16 +216,46 @@ def keys_command() -> None:
     help="What the key allows: to ask, or to see and change everything (write). Repeatable.",
 )
 @click.option(
+    "--index",
+    "indexes",
+    multiple=True,
+    metavar="NAME",
+    help="Index that the key may use, by its name in the service. Repeatable.  [default: all]",
+)
+@click.option(
     "--rate",
     type=click.IntRange(1, 1_000_000),
     help="Requests a minute.  [default: the service's own]",
 )
+@click.option(
+    "--quota",
+    type=click.IntRange(1, 2**40),
+    metavar="MB",
+    help="Most of files that it may upload in a day.  [default: as much as there is room for]",
+)
+@click.option(
+    "--expires", metavar="AGE", help="After so long it is refused: 90d, 12h, 2w."
+)
 @state_option
 def add(
-    name: str, scopes: tuple[str, ...], rate: int | None, state: Path | None
+    name: str,
+    scopes: tuple[str, ...],
+    indexes: tuple[str, ...],
+    rate: int | None,
+    quota: int | None,
+    expires: str | None,
+    state: Path | None,
 ) -> None:
     """Make a key for NAME and print it. It is kept as a hash and cannot be printed again."""
-    click.echo(KeyFile(state or state_folder()).add(name, scopes, rate))
+    token = KeyFile(state or state_folder()).add(
+        name,
+        scopes,
+        indexes=indexes,
+        rate=rate,
+        quota=quota * 2**20 if quota else None,
+        expires=time.time() + parse_age(expires) if expires else None,
+    )
+    click.echo(token)
 
 
 @keys_command.command(name="list")
@@ -252,23 +268,29 @@ def list_keys(state: Path | None, as_json: bool) -> None:
         click.echo(json.dumps([_row(key) for key in keys]))
         return
     for key in keys:
-        status = f"revoked {_day(key.revoked)}" if key.revoked else "active"
         scopes = "+".join(key.scopes)
-        click.echo(f"{key.id}  {_day(key.created)}  {scopes:<10} {status}  {key.name}")
+        indexes = f"  of {', '.join(key.indexes)}" if key.indexes else ""
+        click.echo(
+            f"{key.id}  {_day(key.created)}  {scopes:<10} {_status(key)}  {key.name}{indexes}"
+        )
     if not keys:
         click.echo("There is no key. Make one: whichsense keys add NAME", err=True)
 
 
+def _status(key: ApiKey) -> str:
+    if key.revoked:
+        return f"revoked {_day(key.revoked)}"
+    if key.expires is None:
+        return "active"
+    return f"{'until' if key.is_active else 'expired'} {_day(key.expires)}"
+
+
 def _row(key: ApiKey) -> dict[str, Any]:
     """A key without its hash."""
-    return {
-        "id": key.id,
-        "name": key.name,
-        "scopes": key.scopes,
-        "rate": key.rate,
-        "created": _day(key.created),
-        "revoked": _day(key.revoked) if key.revoked else None,
-    }
+    row = dataclasses.asdict(key)
+    for name in ("created", "revoked", "expires"):
+        row[name] = _day(row[name]) if row[name] else None
+    return {name: row[name] for name in row if name not in ("salt", "digest")}
 
 
 @keys_command.command()
@@ -335,11 +357,12 @@ def list_traces(state: Path | None, limit: int, as_json: bool) -> None:
 def show(case_id: str, state: Path | None, as_json: bool) -> None:
     """Print one case and what was said of it."""
     traces = _open(state)
-    case = traces.find(case_id)
+    served = traces.find(case_id)
     feedback = traces.feedback(case_id)
     traces.close()
-    if case is None:
+    if served is None:
         raise BadInput(f"No case has the id '{case_id}'. See: whichsense traces list")
+    case = served.case
     said = [dataclasses.asdict(one) for one in feedback]
     if as_json:
         table = {"id": case_id, "case": case.to_json(), "feedback": said}

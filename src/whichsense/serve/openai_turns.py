@@ -14,7 +14,7 @@ from urllib.parse import quote as escape_url
 from pydantic import BaseModel
 
 from whichsense.conversation import Conversation, Turn
-from whichsense.serve.state import Conversations, KeptConversation
+from whichsense.serve.state import Conversations, KeptConversation, View
 from whichsense.text.words import excerpt
 from whichsense.types import Clarification, LongAnswer, Option, Passage, Reading, Span
 
@@ -38,6 +38,16 @@ class CitedPassage:
 
 
 @dataclass(frozen=True, slots=True)
+class Meaning:
+    """A reading in short."""
+
+    answer: str
+    label: str
+    question: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
 class Written:
     """An answer as Markdown."""
 
@@ -45,6 +55,8 @@ class Written:
     citations: tuple[CitedPassage, ...] = ()
     options: tuple[str, ...] = ()
     """What may be replied to the question back: the labels of its options."""
+    readings: tuple[Meaning, ...] = ()
+    """All readings that are asked about, or answered."""
 
     @property
     def sources(self) -> tuple[CitedPassage, ...]:
@@ -61,6 +73,8 @@ class Page:
 
     base: str = ""
     """The address of the service, for passages without one of their own."""
+    index: str = ""
+    """Where there are several: the name of the one that is asked."""
     shows_titles: bool = False
     """Whether the client shows a title in the place of each number."""
     text: str = ""
@@ -85,7 +99,7 @@ class Page:
                 len(self.text),
                 number,
                 passage.title,
-                address_of(passage, self.base),
+                address_of(passage, self.base, self.index),
                 passage.text,
             )
         )
@@ -94,7 +108,7 @@ class Page:
         return passage.id in self._numbers
 
 
-def address_of(passage: Passage, base: str) -> str:
+def address_of(passage: Passage, base: str, index: str = "") -> str:
     """Where a passage can be read: at its source if that is a page, else at the service.
 
     >>> address_of(Passage("a b", "T", "…", source="notes.md"), "http://localhost:8000")
@@ -102,7 +116,8 @@ def address_of(passage: Passage, base: str) -> str:
     """
     if passage.source.startswith(("http://", "https://")):
         return passage.source
-    return f"{base}/v1/passages/{escape_url(passage.id, safe='')}"
+    query = f"?index={escape_url(index)}" if index else ""
+    return f"{base}/v1/passages/{escape_url(passage.id, safe='')}{query}"
 
 
 def plain(text: str) -> str:
@@ -146,7 +161,11 @@ def write_turn(conversation: Conversation, page: Page) -> Written:
     if conversation.case is not None:
         for note in conversation.case.notes:
             page.add_block(f"*{plain(note)}*")
-    return Written(page.text, tuple(page.citations), options)
+    readings = tuple(
+        Meaning(one.answer, one.label, one.question, round(one.confidence, 3))
+        for one in turn.readings
+    )
+    return Written(page.text, tuple(page.citations), options, readings)
 
 
 def _add_answer(page: Page, turn: Turn, conversation: Conversation) -> None:
@@ -373,16 +392,16 @@ def count_tokens(text: str) -> int:
     return len(_WORD.findall(text))
 
 
-def first_digest(owner: str) -> str:
+def first_digest(view: View) -> str:
     """The digest of a conversation in which nothing was said."""
-    return _digest("", owner)
+    return _digest("", view.owner or "", *view.indexes)
 
 
 def next_digest(digest: str, message: Message) -> str:
     """The digest with one more message. White space, which clients change, does not count.
 
-    >>> one = next_digest(first_digest(""), Message("user", "Who won? "))
-    >>> one == next_digest(first_digest(""), Message("user", "Who won?"))
+    >>> one = next_digest("", Message("user", "Who won? "))
+    >>> one == next_digest("", Message("user", "Who won?"))
     True
     """
     return _digest(digest, message.role, " ".join(message.text.split()))
@@ -393,17 +412,17 @@ def _digest(*parts: str) -> str:
 
 
 def find_conversation(
-    store: Conversations, owner: str, history: Sequence[Message]
+    store: Conversations, view: View, history: Sequence[Message]
 ) -> Found:
     """The longest beginning of the history that is kept, and the messages of the person after it. In a thread."""
-    digests = [first_digest(owner)]
+    digests = [first_digest(view)]
     for message in history:
         digests.append(next_digest(digests[-1], message))
     replayed: list[str] = []
     for place in range(len(history), 0, -1):
         message = history[place - 1]
         if message.role == ASSISTANT:
-            kept = store.find(digests[place], owner)
+            kept = store.find(digests[place], view)
             if kept is not None:
                 return Found(digests[-1], kept, tuple(reversed(replayed)))
         elif len(replayed) < REPLAYED:
@@ -576,6 +595,7 @@ class AssistantMessage(BaseModel):
     content: str
     refusal: None
     annotations: list[ChatAnnotation]
+    readings: list[Meaning]
 
 
 class Choice(BaseModel):
@@ -608,6 +628,7 @@ class OutputText(BaseModel):
     type: Literal["output_text"]
     text: str
     annotations: list[Annotation]
+    readings: list[Meaning]
 
 
 class OutputMessage(BaseModel):

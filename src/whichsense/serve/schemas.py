@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from whichsense.conversation.turns import LONGEST_REPLY
@@ -61,14 +61,12 @@ class _Request(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
+Probability = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 Threshold = Annotated[
-    float | None,
+    Probability | None,
     Field(
-        gt=0,
-        le=1,
-        allow_inf_nan=False,
         description="The least probability of an answer that is shown; the best one is shown in any case. "
-        "null: the service chooses.",
+        "null: the service chooses."
     ),
 ]
 
@@ -97,6 +95,11 @@ System = Annotated[
 ]
 
 
+_INDEX = "Which index is asked: one of those that /v1/indexes lists; empty: the first of them."
+IndexName = Annotated[str, Field(max_length=100, description=_INDEX)]
+IndexQuery = Annotated[str, Query(alias="index", max_length=100, description=_INDEX)]
+
+
 class AskRequest(_Streamable):
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"question": "Who played the Joker?"}]}
@@ -112,6 +115,7 @@ class AskRequest(_Streamable):
         description="Also write one long answer with a citation on every sentence.",
     )
     system: System = ""
+    index: IndexName = ""
 
 
 class BeginRequest(_Streamable):
@@ -121,6 +125,7 @@ class BeginRequest(_Streamable):
 
     question: Question
     system: System = ""
+    index: IndexName = ""
 
 
 class SayRequest(_Streamable):
@@ -163,6 +168,7 @@ class SearchRequest(_Request):
     method: Method | None = Field(
         None, description="By words, by meaning or both; null: the best that there is."
     )
+    index: IndexName = ""
 
 
 class FeedbackRequest(_Request):
@@ -214,6 +220,7 @@ class CaseModel(BaseModel):
 class AnswerModel(BaseModel):
     id: str
     system: str = Field(description="The system that answered.")
+    index: str = Field(description="The index that was asked.")
     tentative: bool = Field(description=_TENTATIVE)
     case: CaseModel
 
@@ -222,6 +229,7 @@ class CaseState(BaseModel):
     id: str
     state: Literal["running", "finished"]
     system: str
+    index: str
     tentative: bool = Field(description=_TENTATIVE)
     case: CaseModel | None
 
@@ -250,12 +258,14 @@ class ConversationModel(BaseModel):
     id: str
     case_id: str = Field(description="Of the question that is talked about.")
     system: str = Field(description="The system that answers.")
+    index: str = Field(description="The index that is asked.")
     tentative: bool = Field(description=_TENTATIVE)
     conversation: TalkModel
 
 
 class SearchAnswer(BaseModel):
     question: str
+    index: str
     method: Method
     hits: list[Hit]
 
@@ -277,6 +287,7 @@ class CaseSummary(BaseModel):
     down: int
     system: str
     spent: dict[str, float] = Field(description="Seconds by stage.")
+    index: str
 
 
 class CaseList(BaseModel):
@@ -292,8 +303,23 @@ class SystemModel(BaseModel):
     about: str
 
 
+class IndexEntry(BaseModel):
+    name: str = Field(description="What `index` in a request may say.")
+    default: bool = Field(description="Whether it is asked where a request names none.")
+    corpus: str = Field(description="The name of its folder, or of an embedded corpus.")
+    passages: int
+    generation: int
+    created: str
+    method: Method
+    writable: bool = Field(description="Whether this caller may add and delete.")
+
+
+class IndexList(BaseModel):
+    indexes: list[IndexEntry] = Field(description="The default comes first.")
+
+
 class Info(BaseModel):
-    """What is served."""
+    """What is served. The corpus is that of the default index."""
 
     version: str
     system: str = Field(description="What answers where no system is named.")
