@@ -1,4 +1,4 @@
-"""A real service over a copy of the embedded sample, with two systems, in a process of its own; and a browser."""
+"""A real service in a process of its own: a copy of the embedded sample, the handbook, two systems; and a browser."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     embedded.close()
     command = [
         *(sys.executable, "-m", "whichsense", "serve", "--port", "0"),
-        *("--index", str(folder / "sample"), "--state", str(folder / "state")),
+        *("--index", f"sample={folder / 'sample'}", "--index", "handbook=handbook"),
+        *("--state", str(folder / "state")),
         *("--compare", str(SHALLOW)),
     ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

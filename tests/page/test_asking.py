@@ -308,3 +308,25 @@ def test_no_answer_shows_what_comes_nearest(open_page: OpenPage) -> None:
     page.wait_for_selector(".nothing")
     assert page.locator(".nothing .source-card").count() > 0
     assert "passages came near" in page.locator(".nothing > p").first.inner_text()
+
+
+def test_another_index_is_chosen_and_a_thread_stays_with_it(
+    open_page: OpenPage,
+) -> None:
+    page = open_page()
+    page.get_by_label("Which corpus").select_option("handbook")
+    page.wait_for_url(re.compile(r"\?index=handbook"))
+    page.keyboard.press("Tab")  # the field has been focused
+    page.locator(".question button").click()  # the grey example
+    page.wait_for_selector(".actions")
+    page.reload()
+    page.wait_for_selector(".actions")
+    assert "handbook" in page.locator(".corpus").inner_text()
+    assert page.get_by_label("Which corpus").count() == 0
+    if page.locator(".option").count():
+        page.locator(".option").first.click()
+    page.locator(".source-link:visible").first.click()
+    page.get_by_role("link", name="Read on in the document").first.click()
+    page.wait_for_selector(".document .here")
+    assert "index=handbook" in page.url
+    assert page.get_by_label("Which corpus").input_value() == "handbook"
