@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from browsing import JOKER, PHONE, PICTURES, WIDE, OpenPage, ask, problem
 from test_page_documents import drop, remove_all
-from test_states import refuse
+from test_states import change_case, refuse
 
 from patience import LONGEST
 
@@ -21,7 +21,6 @@ pytestmark = pytest.mark.skipif(
 )
 LARGEST = 60_000  # bytes
 NOWHERE = "Which colour is the moon of the planet Zorblax?"
-UNSURE = "When was the 2019 film Joker released?"
 CORRECTION = "Jared Leto played him too, in Suicide Squad."
 FERRY = b"# The Quillon ferry\n\nThe ferry crosses Lake Orrin every forty minutes.\n"
 THREADS = json.dumps(
@@ -46,8 +45,7 @@ def first_row(page: Any) -> None:
 
 
 def choice(page: Any) -> None:
-    first_row(page)
-    page.locator(".option").nth(3).click()
+    page.wait_for_selector(".sense.open")
 
 
 def source(page: Any) -> None:
@@ -62,6 +60,18 @@ def story(page: Any) -> None:
     page.locator(".cite").last.click()
     if page.viewport_size["width"] < WIDE["width"]:
         page.locator(".story").scroll_into_view_if_needed()
+
+
+def perhaps(page: Any) -> None:
+    """An only answer that is not probable: the service's word is changed on its way."""
+
+    def doubt(case: dict[str, Any]) -> None:
+        case |= {"clarification": None, "readings": case["readings"][:1]}
+        case["readings"][0]["confidence"] = 0.31
+
+    change_case(page, doubt)
+    page.reload()
+    page.wait_for_selector(".caution")
 
 
 def follow_up(page: Any) -> None:
@@ -182,13 +192,13 @@ def traces(page: Any) -> None:
 STATES: dict[str, tuple[str, Prepare]] = {
     "empty": ("/", lambda page: None),
     "loading": ("/", loading),
-    "readings": ("/t/{thread}/1", first_row),
-    "choice": ("/t/{looked_at}/1", choice),
-    "source": ("/t/{looked_at}/1", source),
+    "readings": ("/t/{fresh}", first_row),
+    "choice": ("/t/{chosen}", choice),
+    "source": ("/t/{chosen}", source),
     "follow-up": ("/t/{thread}/3", follow_up),
     "story": ("/t/{story}", story),
-    "threads": ("/t/{thread}/1", threads),
-    "perhaps": ("/t/{perhaps}", lambda page: page.wait_for_selector(".caution")),
+    "threads": ("/t/{fresh}", threads),
+    "perhaps": ("/q/{joker}", perhaps),
     "nothing": ("/q/{nothing}", lambda page: page.wait_for_selector(".nothing")),
     "offline": ("/", offline),
     "key": ("/", refused("key")),
@@ -230,9 +240,9 @@ def ids(address: str, joker: str) -> dict[str, str]:
     return {
         "joker": joker,
         "thread": talk(JOKER, *on_dark_knight),
-        "looked_at": talk(JOKER),
+        "fresh": talk(JOKER),
+        "chosen": talk(JOKER, {"options": ["4"]}),
         "story": talk(JOKER, {"options": ["3"]}, {"explain": True}),
-        "perhaps": talk(UNSURE),
         "shallow": post("ask", question=JOKER, system="compact-shallow")["id"],
         "nothing": post("ask", question=NOWHERE)["id"],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -349,6 +350,12 @@ def test_accessible(
 
 def test_all_assets_are_small() -> None:
     assert bundle().zipped_bytes < LARGEST
+
+
+def test_all_addresses_begin_with_the_root_path() -> None:
+    document = bundle("/ws").document.plain.decode()
+    addresses = re.findall(r'(?:href|src)="([^"#]*)"', document)
+    assert addresses and all(one.startswith("/ws/") for one in addresses)
 
 
 def test_files_are_compressed_and_kept(address: str) -> None:

@@ -111,7 +111,8 @@ export class Chapter {
       if (kind === 'all') this.list.openAll();
       else this.list.open(options);
       this.list.renew(reply.readings);
-    } else append(this.after, [this.replied(reply)]);
+    } else if (this.list && reply.shown === 'readings') append(this.after, [this.replied({...reply, readings: []})]);
+    else append(this.after, [this.replied(reply)]);
   }
 
   /** A reply that no option stands for: what was said, and what is shown for it. */

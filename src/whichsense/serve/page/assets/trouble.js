@@ -11,6 +11,8 @@ const WORDS = {
   'deadline': ['Many questions at once', 'Others are asking, too. Your question is put again as soon as there is room.'],
   'rate': ['A short pause', 'You asked more often than this service allows in a minute.'],
   'index': ['The documents cannot be read', 'Whoever runs this service can mend that.'],
+  'no-index': ['There is no such corpus', 'It is not served any more, or your key does not open it. Ask another one.'],
+  'quota': ['Enough for today', 'Your key has sent as much as it may in a day.'],
   'shard': ['A part of the documents is missing', 'It is being started again.'],
   'key': ['A key is needed', 'This service answers those who have a key. Ask whoever runs it for one.'],
   'scope': ['Your key does not allow this', 'Ask whoever runs this service for a key that does.'],
@@ -23,7 +25,8 @@ const WORDS = {
 const PASSING = new Set(['offline', 'loading', 'stopping', 'worker-ended', 'queue-full', 'deadline', 'rate', 'index', 'shard']);
 const PAUSE = 5; // seconds between attempts where the service names no time
 
-const saying = (problem) => WORDS[problem.kind]?.[1]
+const kindOf = ({kind, status}) => (kind === 'index' && status === 404 ? 'no-index' : kind);
+const saying = (problem) => WORDS[kindOf(problem)]?.[1]
   || [problem.title ?? 'The page failed at this.', problem.fix].filter(Boolean).join(' ');
 
 /** One line, beneath what it belongs to. */
@@ -35,16 +38,17 @@ export function troubleLine(problem) {
 
 /** A whole state: what happened, what to do about it, and `again()`: by itself where it passes, else by a button. */
 export function trouble(problem, again) {
-  const [title] = WORDS[problem.kind] ?? ['This did not work'];
+  const kind = kindOf(problem);
+  const [title] = WORDS[kind] ?? ['This did not work'];
   const heading = make('h2', {tabindex: '-1'}, title);
   const text = saying(problem);
-  const box = make('section', {class: 'trouble', 'data-kind': problem.kind ?? 'page'},
+  const box = make('section', {class: 'trouble', 'data-kind': kind ?? 'page'},
     heading, make('p', {}, text),
     (problem.errors ?? []).map((error) => make('p', {}, error.problem)));
-  if (problem.kind === 'key' && again) box.append(keyForm(again));
-  else if (again && PASSING.has(problem.kind)) box.append(retry(problem, again));
+  if (kind === 'key' && again) box.append(keyForm(again));
+  else if (again && PASSING.has(kind)) box.append(retry(problem, again));
   else if (again) box.append(button('Try again', again, {class: 'plain'}));
-  if (WORDS[problem.kind] && problem.fix) box.append(forOperators(problem));
+  if (WORDS[kind] && problem.fix) box.append(forOperators(problem));
   announce(`${title}. ${text}`);
   return box;
 }
