@@ -215,7 +215,7 @@ STATES: dict[str, tuple[str, Prepare]] = {
     "traces": ("/traces", lambda page: page.wait_for_selector(".entries li")),
     "traces-judged": ("/traces", traces),
 }
-LOOKS = (("wide", WIDE, "light"), ("phone", PHONE, "light"), ("phone", PHONE, "dark"))
+LOOKS = (("wide", WIDE, "light"), ("phone", PHONE, "dark"))
 
 
 @pytest.fixture(scope="session")

@@ -77,7 +77,7 @@ export const indexOf = ({indexes}) => indexes.find((one) => one.name === shown.i
 export function indexChoice(info, changed) {
   const {name = '', corpus} = indexOf(info);
   if (info.indexes.length < 2) return corpus;
-  const select = make('select', {'aria-label': 'Which corpus', onchange: () => { shown.index = select.value; changed(); }},
+  const select = make('select', {class: 'inline-choice', 'aria-label': 'Which corpus', onchange: () => { shown.index = select.value; changed(); }},
     info.indexes.map((one) => make('option', {value: one.name, selected: one.name === name}, one.name)));
   return select;
 }
@@ -125,7 +125,7 @@ export class Settings {
     const known = THRESHOLDS.some(([value]) => value === chosen);
     const own = known ? [] : [[chosen, `at least ${Math.round(100 * this.threshold)} in 100`]];
     const select = make('select', {
-      id: 'threshold', onchange: () => { this.threshold = select.value ? Number(select.value) : null; this.changed(); },
+      id: 'threshold', class: 'inline-choice', onchange: () => { this.threshold = select.value ? Number(select.value) : null; this.changed(); },
     }, [...THRESHOLDS, ...own].map(([value, label]) => make('option', {value, selected: value === chosen}, label)));
     return select;
   }
