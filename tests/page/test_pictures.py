@@ -76,7 +76,7 @@ def perhaps(page: Any) -> None:
 
 def follow_up(page: Any) -> None:
     page.wait_for_selector(".suggested button")
-    page.locator(".chapter").last.scroll_into_view_if_needed()
+    page.locator(".settings").scroll_into_view_if_needed()
 
 
 def threads(page: Any) -> None:
