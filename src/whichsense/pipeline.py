@@ -99,7 +99,7 @@ class Pipeline:
         return self.run([question], limits=limits, on_stage=on_stage)[0]
 
     def readings(self, question: str) -> tuple[Reading, ...]:
-        """Every reading of a question that is shown, best first."""
+        """Return every reading of a question that is shown, best first."""
         return self.ask(question).readings
 
     def clarify(self, question: str | Case) -> Clarification | None:
@@ -126,7 +126,7 @@ class Pipeline:
         return _run_steps(last, [case], limits, on_stage or self.on_stage)[0]
 
     def _steps(self, goal: _Goal) -> Iterator[Step]:
-        """The names and verbs of the stages that lead to a goal, in their order."""
+        """Yield the names and verbs of the stages that lead to a goal, in their order."""
         yield "retrieve", lambda cases: self.retriever.retrieve(cases, self.depth)
         yield "rerank", self._rerank
         if goal == "evidence":

@@ -14,20 +14,16 @@ from tiny_compact import exported
 torch = pytest.importorskip("torch")
 onnx = pytest.importorskip("onnx")
 
-from whichsense.models.compact.encoder import CompactModel, pair
-from whichsense.models.compact.nets import own_weights, set_quantization
-from whichsense.models.compact.support_judge import NETS, NETWORK, SAYS, SupportJudge
-from whichsense.text.words import words
-from whichsense.train.compact.support_edits import falsify, reword, shorten, state
-from whichsense.train.compact.support_examples import (
+from whichsense.lab.compact.support_edits import falsify, reword, shorten
+from whichsense.lab.compact.support_examples import (
     FEEDBACK,
     SupportExample,
+    is_held_out,
     load_examples,
     passage_examples,
     save_examples,
-    split_examples,
 )
-from whichsense.train.compact.support_task import (
+from whichsense.lab.compact.support_task import (
     ADAPTERS,
     EncodedExamples,
     SupportOptions,
@@ -35,6 +31,10 @@ from whichsense.train.compact.support_task import (
     export_adapters,
     fit_network,
 )
+from whichsense.models.compact.encoder import CompactModel, pair
+from whichsense.models.compact.nets import own_weights, set_quantization
+from whichsense.models.compact.support_judge import NETS, NETWORK, SAYS, SupportJudge
+from whichsense.text.words import words
 from whichsense.types import Passage
 
 SENTENCE = (
@@ -82,18 +82,6 @@ def test_rewording_keeps_numbers_and_names() -> None:
             assert word in changed
 
 
-@pytest.mark.parametrize(
-    ("question", "answer", "statement"),
-    [
-        ("who won the race", "Ann Lee", "Ann Lee won the race."),
-        ("Who was second?", "Bob Roe", "Bob Roe was second."),
-        ("In what year was it held?", "1990", "It held in 1990."),
-    ],
-)
-def test_statements(question: str, answer: str, statement: str) -> None:
-    assert state(question, answer) == statement
-
-
 def test_passages_give_both_labels() -> None:
     passage = Passage("p1", "Race", TEXT)
     made = list(passage_examples(passage, random.Random(0), most=40))
@@ -108,8 +96,8 @@ def test_examples_are_saved_and_read(tmp_path: Path) -> None:
     made = examples()
     save_examples(made, tmp_path / "examples.jsonl")
     assert list(load_examples(tmp_path / "examples.jsonl")) == made
-    learnt, held_out = split_examples(made)
-    assert learnt and held_out and len(learnt) > len(held_out)
+    held_out = sum(map(is_held_out, made))
+    assert 0 < held_out < len(made) / 2
 
 
 def build_task(folder: Path) -> SupportTask:

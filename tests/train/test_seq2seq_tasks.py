@@ -18,8 +18,10 @@ pytest.importorskip("transformers")
 from whichsense import sample
 from whichsense.cli.predict import tune_command
 from whichsense.errors import BadConfig
-from whichsense.evaluation.prediction import tune
-from whichsense.metrics.ambignq import f1_answers
+from whichsense.lab.evaluation.prediction import tune
+from whichsense.lab.metrics.ambignq import f1_answers
+from whichsense.lab.train.loop import Trained, train
+from whichsense.lab.train.recipes import load_recipe
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.pipeline import Pipeline
 from whichsense.stages.clarify import SeqClarifier
@@ -28,8 +30,6 @@ from whichsense.stages.read import SeqReader
 from whichsense.stages.retrieve import IndexRetriever
 from whichsense.stages.summarize import SeqSummarizer
 from whichsense.stages.verify import LMVerifier
-from whichsense.train.loop import Trained, train
-from whichsense.train.recipes import load_recipe
 from whichsense.types import Candidate, Case, Reading
 
 
@@ -46,7 +46,7 @@ def verification(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Trained
 
 
 def questions(count: int) -> list[Any]:
-    from whichsense.datasets import load
+    from whichsense.lab.datasets import load
 
     return list(load("sample/questions"))[:count]
 
@@ -55,14 +55,6 @@ def questions(count: int) -> list[Any]:
 def test_readers_fit(name: str, tmp_path: Path) -> None:
     _, trained = fitted(name, tmp_path)
     assert trained.metrics["f1_ans"] >= 0.9 and trained.metrics["f1_ans_multi"] >= 0.9
-
-
-def test_a_reader_fits_in_eight_bits(tmp_path: Path) -> None:
-    # Two questions: without the hardware for it each product takes long.
-    few = ("data.limit=2", "data.dev_limit=2", "train.steps=25")
-    changes = ("train.float8=true", "train.evaluate_every=25", *few)
-    _, trained = fitted("fid-reader", tmp_path, *changes)
-    assert trained.metrics["f1_ans"] >= 0.9
 
 
 def test_fused_reader_and_rewriter_make_a_pipeline(tmp_path: Path) -> None:

@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from whichsense.cli.evidence import (
+    PATH,
+    choice_option,
     cluster_option,
+    count_option,
+    data_dir_option,
     evidence_options,
     gpus_option,
+    json_option,
+    limit_option,
     open_evidence,
+    path_option,
     system_option,
     use_executor,
     weights_option,
@@ -24,34 +31,11 @@ from whichsense.errors import BadInput
 from whichsense.jobs.limits import show_progress
 
 if TYPE_CHECKING:
-    from whichsense.evaluation.components import RetrievalResult, SupportResult
-    from whichsense.evaluation.judging import Band, Draw, Form, ReadingsResult, Row
-    from whichsense.evaluation.leaderboard import Leaderboard
     from whichsense.index import Index
+    from whichsense.lab.evaluation.components import RetrievalResult, SupportResult
+    from whichsense.lab.evaluation.judging import Band, Draw, Form, ReadingsResult, Row
+    from whichsense.lab.evaluation.leaderboard import Leaderboard
     from whichsense.protocols import Reranker
-
-
-# The options that several of these commands have.
-
-PATH = click.Path(path_type=Path)
-data_dir_option = click.option(
-    "--data-dir",
-    type=PATH,
-    metavar="DIR",
-    help="The data folder. [default: WHICHSENSE_DATA, or the user's cache]",
-)
-limit_option = click.option(
-    "--limit",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Use only the first N questions.",
-)
-json_option = click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print the result as JSON, with the provenance of its numbers.",
-)
 
 
 # whichsense evaluate systems: several systems in one table.
@@ -125,7 +109,7 @@ def systems(
     The file's `goal` says what they predict: readings, ambiguity, clarification, clarified answers, long answer.
     A system with predictions is not run again; a stopped one resumes.
     """
-    from whichsense.evaluation.leaderboard import evaluate_systems
+    from whichsense.lab.evaluation.leaderboard import evaluate_systems
 
     leaderboard = evaluate_systems(
         file,
@@ -192,17 +176,12 @@ _KEEP = 40
     metavar="MODEL",
     help="Rerank the passages: compact, or the folder of a trained reranker.",
 )
-@click.option(
-    "--keep",
-    type=click.IntRange(1),
-    metavar="N",
-    help="With --rerank compact: read N passages to the end. [default: 40]",
+@count_option(
+    "--keep", "With --rerank compact: read N passages to the end. [default: 40]"
 )
 @data_dir_option
 @limit_option
-@click.option(
-    "--out", type=PATH, metavar="FILE", help="Write the result to this JSON file, too."
-)
+@path_option("--out", "Write the result to this JSON file, too.", "FILE")
 @json_option
 def retrieval(
     dataset: str,
@@ -219,7 +198,7 @@ def retrieval(
 
     With --out, a stopped run resumes when the same command is given again.
     """
-    from whichsense.evaluation.components import evaluate_retrieval
+    from whichsense.lab.evaluation.components import evaluate_retrieval
 
     index, chosen = open_evidence(folder, method)
     if keep and rerank != "compact":
@@ -265,7 +244,7 @@ def _print_retrieval(result: RetrievalResult) -> None:
 
 
 def _reranker(name: str, index: Index, keep: int) -> tuple[Reranker, dict[str, Any]]:
-    """The reranker, and what decides its order."""
+    """Return the reranker, and what decides its order."""
     from whichsense.models.compact.encoder import WEIGHTS
     from whichsense.systems import build_reranker, training_runs
 
@@ -278,7 +257,7 @@ def _reranker(name: str, index: Index, keep: int) -> tuple[Reranker, dict[str, A
 # whichsense evaluate readings: people judge what is shown to people.
 
 _COLUMN = 11  # characters
-# As in evaluation/judging.py, which is imported only when the command runs.
+# As in lab/evaluation/judging.py, which is imported only when the command runs.
 DRAWS = ("several", "all", "ambiguous")
 
 
@@ -310,22 +289,20 @@ DRAWS = ("several", "all", "ambiguous")
     metavar="N",
     help="Questions in the form.",
 )
-@click.option(
+@choice_option(
     "--draw",
-    type=click.Choice(DRAWS),
-    default="ambiguous",
-    show_default=True,
-    help="Ask until N questions got several readings; or the first N of all, or of those to which all annotators gave "
+    DRAWS,
+    "ambiguous",
+    "Ask until N questions got several readings; or the first N of all, or of those to which all annotators gave "
     "several answers, whatever they get.",
 )
 @system_option()
 @weights_option
 @data_dir_option
-@click.option(
+@path_option(
     "--out",
-    type=PATH,
-    metavar="FILE.json",
-    help="The form to write, with its page FILE.html beside it; with --filled, the result.",
+    "The form to write, with its page FILE.html beside it; with --filled, the result.",
+    "FILE.json",
 )
 @json_option
 def readings(
@@ -360,7 +337,7 @@ def readings(
         raise click.UsageError(
             "Give --dataset NAME --out FORM.json to draw a form, or --filled FORMS to count its marks."
         )
-    from whichsense.evaluation.judging import draw_form
+    from whichsense.lab.evaluation.judging import draw_form
     from whichsense.systems import build, describe, load_settings
     from whichsense.types import FOR_PEOPLE
 
@@ -412,9 +389,9 @@ def _print_form(form: Form, out: Path, as_json: bool) -> None:
 
 
 def _count_marks(forms: Sequence[Path], out: Path | None, as_json: bool) -> None:
-    from whichsense.evaluation.judging import evaluate_forms
     from whichsense.files import as_json as to_json
     from whichsense.files import write_atomically
+    from whichsense.lab.evaluation.judging import evaluate_forms
 
     if out and out.exists() and any(map(out.samefile, forms)):
         raise click.UsageError(f"'{out}' is a filled form. Give another --out.")
@@ -428,7 +405,7 @@ def _count_marks(forms: Sequence[Path], out: Path | None, as_json: bool) -> None
 
 
 def _print_result(result: ReadingsResult) -> None:
-    from whichsense.evaluation.judging import JUDGED_F, LABELS
+    from whichsense.lab.evaluation.judging import JUDGED_F, LABELS
 
     drawn = f"{result.questions:,} questions of {result.asked:,} asked"
     counts = f"{result.one_reading:,} got one reading, {result.no_reading:,} none"
@@ -523,9 +500,7 @@ def _print_line(name: str, cells: Sequence[str]) -> None:
 @weights_option
 @data_dir_option
 @limit_option
-@click.option(
-    "--out", type=PATH, metavar="FILE", help="Write the result to this JSON file, too."
-)
+@path_option("--out", "Write the result to this JSON file, too.", "FILE")
 @json_option
 def support(
     dataset: str,
@@ -540,7 +515,7 @@ def support(
     Prints the balanced accuracy of "supported or not" with its 95% bootstrap interval, and the area under the curve;
     beside them those of word overlap. "Tuned" chooses the threshold of each fifth of the claims on the other four.
     """
-    from whichsense.evaluation.components import evaluate_support
+    from whichsense.lab.evaluation.components import evaluate_support
     from whichsense.models.compact.encoder import WEIGHTS, CompactModel
     from whichsense.models.compact.support_judge import SupportJudge
 

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from whichsense.cli.evidence import choice_option, json_option, path_option
+
 if TYPE_CHECKING:
-    from whichsense.evaluation.scoring import Comparison, Result
+    from whichsense.lab.evaluation.scoring import Comparison, Result
 
 
 # whichsense score: predictions against gold, exactly as the official scripts do.
@@ -83,12 +85,11 @@ def _benchmark_options(function: Callable[..., None]) -> Callable[..., None]:
 
 @command.command()
 @_benchmark_options
-@click.option(
+@choice_option(
     "--variant",
-    type=click.Choice(["released", "paper", "in_order"]),
-    default="released",
-    show_default=True,
-    help="released: the official script. paper: the paper's formula, without 1:1 matching. "
+    ["released", "paper", "in_order"],
+    "released",
+    "released: the official script. paper: the paper's formula, without 1:1 matching. "
     "in_order: matching in the order of the predictions, as REFUEL describes it.",
 )
 def ambignq(as_json: bool, per_question: bool, **options: Any) -> None:
@@ -112,12 +113,11 @@ def nq(as_json: bool, per_question: bool, **options: Any) -> None:
 
 @command.command()
 @_benchmark_options
-@click.option(
+@choice_option(
     "--variant",
-    type=click.Choice(["released", "paper"]),
-    default="released",
-    show_default=True,
-    help="released: one assignment of options for precision and one for recall. paper: a single assignment.",
+    ["released", "paper"],
+    "released",
+    "released: one assignment of options for precision and one for recall. paper: a single assignment.",
 )
 @click.option(
     "--bert",
@@ -135,12 +135,11 @@ def cambignq(as_json: bool, per_question: bool, **options: Any) -> None:
 
 @command.command("cambignq-answers")
 @_benchmark_options
-@click.option(
+@choice_option(
     "--variant",
-    type=click.Choice(["released", "paper"]),
-    default="released",
-    show_default=True,
-    help="released: one assignment of answers for precision and one for recall. paper: a single assignment.",
+    ["released", "paper"],
+    "released",
+    "released: one assignment of answers for precision and one for recall. paper: a single assignment.",
 )
 def cambignq_answers(as_json: bool, per_question: bool, **options: Any) -> None:
     """Answers for the options of clarification questions: F1, end to end, without asking; collapse.
@@ -172,12 +171,11 @@ def ramdocs(as_json: bool, per_question: bool, **options: Any) -> None:
 
 @command.command()
 @_benchmark_options
-@click.option(
+@choice_option(
     "--variant",
-    type=click.Choice(["best", "average"]),
-    default="best",
-    show_default=True,
-    help="ROUGE-L by the better reference of each question (best) or, as until 2022, by the reference with the "
+    ["best", "average"],
+    "best",
+    "ROUGE-L by the better reference of each question (best) or, as until 2022, by the reference with the "
     "better average (average).",
 )
 @click.option(
@@ -217,7 +215,7 @@ def asqa(
     """
     if reader and reader_answers:
         raise click.UsageError("--reader and --reader-answers exclude each other.")
-    from whichsense.evaluation.results import load_judge, load_reader
+    from whichsense.lab.evaluation.results import load_judge, load_reader
 
     options["reader"] = load_reader(reader) if reader else None
     options["judge"] = load_judge(judge) if judge else None
@@ -228,14 +226,14 @@ def asqa(
 @command.command()
 @click.argument("a", type=_FILE)
 @click.argument("b", type=_FILE)
-@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
+@json_option
 def compare(a: Path, b: Path, as_json: bool) -> None:
     """Test whether B is better than A or the difference may be chance.
 
     A and B are results: whichsense score … --json --per-question > a.json
     """
-    from whichsense.evaluation.scoring import compare as compare_results
-    from whichsense.evaluation.scoring import load_result
+    from whichsense.lab.evaluation.scoring import compare as compare_results
+    from whichsense.lab.evaluation.scoring import load_result
 
     comparison = compare_results(load_result(a), load_result(b))
     if as_json:
@@ -268,7 +266,7 @@ def _score(
     pred: Path,
     **options: Any,
 ) -> None:
-    from whichsense.evaluation.scoring import score
+    from whichsense.lab.evaluation.scoring import score
 
     result = score(benchmark, gold, pred, **options)
     if as_json:
@@ -307,13 +305,7 @@ _REPORT_FILE = click.Path(path_type=Path)
 
 @click.command()
 @click.argument("results", nargs=-1, required=True, type=_REPORT_FILE)
-@click.option(
-    "--out",
-    required=True,
-    type=_REPORT_FILE,
-    metavar="FILE",
-    help="The HTML file to write.",
-)
+@path_option("--out", "The HTML file to write.", "FILE", required=True)
 @click.option(
     "--title",
     default="Results",
@@ -332,15 +324,15 @@ _REPORT_FILE = click.Path(path_type=Path)
 def report_command(
     results: tuple[Path, ...], out: Path, title: str, differences: int
 ) -> None:
-    """Turn result files into one page with tables and plots.
+    """Turn result files into one page with tables.
 
     RESULTS come from: whichsense score … --json --per-question > result.json. The page needs no other file. Where
     two systems were scored on the same questions, the page tests whether the difference may be chance and shows the
     questions where they differ, side by side.
     """
-    from whichsense.evaluation.report import build_page
-    from whichsense.evaluation.scoring import load_result
     from whichsense.files import write_atomically
+    from whichsense.lab.evaluation.report import build_page
+    from whichsense.lab.evaluation.scoring import load_result
 
     page = build_page([load_result(path) for path in results], title, differences)
     write_atomically(out, page)

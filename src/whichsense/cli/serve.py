@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,50 @@ from whichsense.cli.evidence import (
     state_option,
     system_option,
 )
-from whichsense.errors import BadInput, require
+from whichsense.errors import BadConfig, BadInput, did_you_mean, require
 from whichsense.serve.settings import SCOPES, ApiKey, KeyFile, state_folder
 from whichsense.serve.state import FILE, Conversations, Traces
 
 # whichsense serve: the HTTP service over an index.
 
 
-@click.command()
+class _ServeCommand(click.Command):
+    """Takes what no option says from the environment (WHICHSENSE_SERVE_PORT for --port), then from the table [serve]
+    of whichsense.toml."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        from whichsense import config
+
+        names = {name.removeprefix("--"): option for name, option in self._options()}
+        given: dict[str, Any] = {}
+        for key, value in config.find_config().serve.items():
+            if key not in names:
+                advice = did_you_mean(key, list(names))
+                raise BadConfig(f"whichsense.toml: unknown key 'serve.{key}'. {advice}")
+            given[names[key]] = value
+            if isinstance(value, dict):  # [serve.index]: a folder by each name
+                pairs = [f"{name}={place}" for name, place in value.items()]
+                given[names[key]] = pairs
+        extra = {
+            "auto_envvar_prefix": "WHICHSENSE_SERVE",
+            "default_map": given,
+            **extra,
+        }
+        return super().make_context(info_name, args, parent, **extra)
+
+    def _options(self) -> Iterator[tuple[str, str]]:
+        for parameter in self.params:
+            for name in parameter.opts:
+                yield name, str(parameter.name)
+
+
+@click.command(cls=_ServeCommand)
 @indexes_option
 @method_option
 @cluster_option
@@ -100,6 +137,28 @@ from whichsense.serve.state import FILE, Conversations, Traces
     metavar="ORIGIN",
     help="Site whose pages may ask, such as https://example.org. Repeatable.",
 )
+@click.option(
+    "--root-path",
+    default="",
+    metavar="PATH",
+    help="What a proxy puts before every path, such as /whichsense.",
+)
+@click.option(
+    "--proxy",
+    "proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Address or network of a proxy whose X-Forwarded-For and -Proto are believed. Repeatable.",
+)
+@click.option(
+    "--access-log",
+    default="",
+    metavar="FILE",
+    help="Write a line of JSON for each request; - for standard error.",
+)
+@click.option(
+    "--log-questions", is_flag=True, help="Write the questions into these lines, too."
+)
 def command(
     places: tuple[str, ...],
     method: str | None,
@@ -119,10 +178,16 @@ def command(
     no_traces: bool,
     hosts: tuple[str, ...],
     origins: tuple[str, ...],
+    root_path: str,
+    proxies: tuple[str, ...],
+    access_log: str,
+    log_questions: bool,
 ) -> None:
-    """Serve an index over HTTP: /v1/ask, /v1/search and the rest of /openapi.json.
+    """Serve indexes over HTTP: /v1/ask, /v1/search and the rest of /openapi.json.
 
-    An API key in the environment variable WHICHSENSE_API_KEY is accepted beside those of whichsense keys.
+    What no option says is taken from the environment, WHICHSENSE_SERVE_PORT for --port and so on, then from the table
+    [serve] of whichsense.toml. An API key in WHICHSENSE_API_KEY is accepted beside those of whichsense keys, with the
+    scopes that WHICHSENSE_API_KEY_SCOPES names ("ask write"; without it ask alone).
     """
     require("fastapi", "serve")
     require("uvicorn", "serve")
@@ -148,9 +213,29 @@ def command(
         traces=not no_traces,
         hosts=hosts,
         origins=origins,
+        root_path=root_path,
+        proxies=proxies,
+        access_log=access_log,
+        log_questions=log_questions,
         api_key=os.environ.get("WHICHSENSE_API_KEY", ""),
+        api_key_scopes=_scopes(os.environ.get("WHICHSENSE_API_KEY_SCOPES", "ask")),
     )
     serve(settings, say=click.echo)
+
+
+def _scopes(text: str) -> tuple[str, ...]:
+    """The scopes that a text names.
+
+    >>> _scopes("ask write")
+    ('ask', 'write')
+    """
+    scopes = tuple(text.split())
+    unknown = [scope for scope in scopes if scope not in SCOPES]
+    if unknown or not scopes:
+        raise BadConfig(
+            f"WHICHSENSE_API_KEY_SCOPES is '{text}'. Set it to 'ask', 'write' or 'ask write'."
+        )
+    return scopes
 
 
 # whichsense mcp: the service as tools of a model, over standard input and output.
@@ -304,6 +389,53 @@ def revoke(name: str, state: Path | None) -> None:
 
 def _day(seconds: float) -> str:
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).date().isoformat()
+
+
+# whichsense backup, restore: keys, traces and indexes of a service.
+
+backup_indexes_option = click.option(
+    "--index",
+    "places",
+    multiple=True,
+    metavar="NAME=DIR",
+    help="Index folder, and its name in the backup. Repeatable.",
+)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@backup_indexes_option
+@state_option
+def backup_command(folder: Path, places: tuple[str, ...], state: Path | None) -> None:
+    """Save the state of a service, which may run meanwhile, and indexes to FOLDER. A backup that was stopped is resumed
+    by the same command."""
+    from whichsense.serve.backup import back_up
+
+    done = back_up(folder, state or state_folder(), _folders(places))
+    click.echo(f"{folder}: {done['files']:,} files, {done['bytes']:,} bytes")
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@backup_indexes_option
+@state_option
+def restore_command(folder: Path, places: tuple[str, ...], state: Path | None) -> None:
+    """Put the state of the backup in FOLDER, and the indexes that are named, where nothing is yet. What was stopped is
+    resumed by the same command."""
+    from whichsense.serve.backup import restore
+
+    done = restore(folder, state or state_folder(), _folders(places))
+    click.echo(f"{done['files']:,} files, {done['bytes']:,} bytes restored")
+
+
+def _folders(places: tuple[str, ...]) -> dict[str, Path]:
+    folders = {}
+    for given in places:
+        name, _, place = given.partition("=")
+        if not place or name in folders:
+            raise BadInput(f"'{given}' names no index. Write --index NAME=DIR")
+        folders[name] = Path(place)
+    return folders
 
 
 # whichsense traces: what a service was asked, and what people said of its answers.

@@ -13,6 +13,8 @@ import click
 from whichsense.cli.evidence import (
     cluster_option,
     gpus_option,
+    json_option,
+    path_option,
     use_executor,
     workers_option,
 )
@@ -26,12 +28,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("recipe", type=click.Path(path_type=Path), metavar="RECIPE")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="[default: runs/ and the recipe's name]",
-)
+@path_option("--out", "[default: runs/ and the recipe's name]")
 @click.option(
     "--set",
     "changes",
@@ -52,7 +49,7 @@ if TYPE_CHECKING:
 @cluster_option
 @workers_option
 @gpus_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(
     recipe: Path,
     out: Path | None,
@@ -72,8 +69,8 @@ def command(
     With --cluster, the runs of a sweep, or else the lists to train on, are made by its workers.
     """
     from whichsense.jobs.workers import spread_over
-    from whichsense.train.chain import train_recipe
-    from whichsense.train.processes import is_first_process
+    from whichsense.lab.train.chain import train_recipe
+    from whichsense.lab.train.processes import is_first_process
 
     say = partial(click.echo, err=True)
     if cluster and not sweep and not _has_lists(recipe, changes, tiny):
@@ -106,8 +103,8 @@ def command(
 
 
 def _has_lists(recipe: Path, changes: tuple[str, ...], tiny: bool) -> bool:
-    """Whether the recipe trains on lists that are stored in a folder."""
-    from whichsense.train.recipes import load_recipe
+    """Tell whether the recipe trains on lists that are stored in a folder."""
+    from whichsense.lab.train.recipes import load_recipe
 
     options = load_recipe(recipe, changes, tiny=tiny).options
     lists = getattr(options, "lists", None)
@@ -122,7 +119,7 @@ def _sweep(
     sweep: str,
     executor: Executor,
 ) -> None:
-    from whichsense.train.chain import train_sweep
+    from whichsense.lab.train.chain import train_sweep
 
     folder = out or Path("runs") / f"{Path(recipe).stem}-sweep"
     for change, run in train_sweep(
@@ -137,21 +134,16 @@ def _sweep(
 
 @click.command()
 @click.argument("recipe", type=click.Path(path_type=Path), metavar="RECIPE.toml")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="[default: runs/ and the recipe's name]",
-)
+@path_option("--out", "[default: runs/ and the recipe's name]")
 @click.option(
     "--tiny",
     is_flag=True,
     help="At its tiny size: minutes on a CPU, over the embedded sample.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def cotrain_command(recipe: Path, out: Path | None, tiny: bool, as_json: bool) -> None:
     """Co-train readers as RECIPE.toml describes. The same command resumes a run that was stopped or killed."""
-    from whichsense.train.cotraining import cotrain, load_cotraining
+    from whichsense.lab.tasks.cotraining import cotrain, load_cotraining
 
     settings = load_cotraining(recipe, tiny=tiny)
     name = f"{recipe.stem}-tiny" if tiny else recipe.stem

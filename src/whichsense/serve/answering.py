@@ -21,7 +21,6 @@ from whichsense.errors import BadConfig, BadInput, MissingStage
 from whichsense.index import Index
 from whichsense.jobs.limits import LimitReached, Limits, current_limits, within
 from whichsense.pipeline import Pipeline, StageHook
-from whichsense.providers import COMPACT
 from whichsense.serve.events import Event, Shared, problem_event, stage_data
 from whichsense.serve.problems import (
     CANCELLED,
@@ -35,6 +34,7 @@ from whichsense.serve.problems import (
 )
 from whichsense.serve.settings import ServiceSettings
 from whichsense.serve.telemetry import Telemetry
+from whichsense.stages.providers import COMPACT
 from whichsense.systems import load_settings
 from whichsense.types import Case
 
@@ -115,7 +115,7 @@ class Engine:
         """Open the index and build the systems over it, once, in a thread."""
         place = self.place or None
         if self._settings.cluster:
-            from whichsense.cluster import ClusterIndex
+            from whichsense.index.cluster import ClusterIndex
 
             address, replicas = self._settings.cluster, self._settings.replicas
             folder = sample.place_of(place)

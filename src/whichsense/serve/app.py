@@ -25,6 +25,7 @@ from starlette.middleware.cors import CORSMiddleware
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
+from whichsense import __version__
 from whichsense.errors import BadConfig
 from whichsense.serve import corpus_routes, events, mcp, openai, page, problems, routes
 from whichsense.serve.answering import BuildPipeline, BuildSystems
@@ -35,7 +36,6 @@ from whichsense.serve.schemas import describe
 from whichsense.serve.service import Service, running_service
 from whichsense.serve.settings import KeyFile, ServiceSettings
 from whichsense.serve.telemetry import RESTARTS, Telemetry, begin_log
-from whichsense.version import __version__
 
 _log = logging.getLogger("whichsense.serve")
 
@@ -65,7 +65,6 @@ def create_app(
         dependencies=[Depends(json_only)],
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
-        root_path=settings.root_path,
     )
     problems.install(app)
     describe(app)

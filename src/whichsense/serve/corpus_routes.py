@@ -26,7 +26,7 @@ from whichsense.pipeline import StageHook
 from whichsense.serve.answering import Engine, Running, new_id
 from whichsense.serve.events import dump
 from whichsense.serve.guard import TOO_LARGE
-from whichsense.serve.problems import Problem, Refused, not_found
+from whichsense.serve.problems import Problem, Refused, busy, not_found
 from whichsense.serve.routes import Asks, as_json, service_of, wants_events
 from whichsense.serve.schemas import (
     STREAM,
@@ -62,6 +62,7 @@ _SCOPE = Problem(
     "This key lacks the scope 'write'.",
     "Use a key made with: whichsense keys add NAME --scope ask --scope write",
 )
+_PIECE = 2**20  # bytes that are written, and counted, at once
 _NO_ROOM = Problem(
     503,
     "disk-full",
@@ -118,12 +119,16 @@ async def append(
     service = service_of(request)
     _writable(service, caller, index)
     part = service.uploads.part(caller.id, key)
-    await receive(request, service, part, upload_offset)
+    await _receive(request, service, caller, part, upload_offset)
     return as_json(dump({"received": service.uploads.received(caller.id, key)}))
 
 
-async def receive(
-    request: Request, service: Service, path: FilePath, offset: int | None = None
+async def _receive(
+    request: Request,
+    service: Service,
+    caller: Caller,
+    path: FilePath,
+    offset: int | None = None,
 ) -> None:
     """Write a body into a file from an offset on; without one, it is the file, which is there only when it is whole."""
     try:
@@ -132,7 +137,7 @@ async def receive(
             beside = path.with_name(f".{new_id()}")
             try:
                 with open(beside, "wb") as file:
-                    await _copy(request, file, service.settings.upload_bytes)
+                    await _copy(request, file, service, caller)
                 os.replace(beside, path)
             finally:
                 beside.unlink(missing_ok=True)
@@ -142,16 +147,35 @@ async def receive(
                 raise Refused(_gap(file.tell()))
         with open(path, "r+b") as file:
             file.seek(offset)
-            await _copy(request, file, service.settings.upload_bytes)
+            await _copy(request, file, service, caller)
     except OSError:
         raise Refused(_NO_ROOM) from None
 
 
-async def _copy(request: Request, file: BinaryIO, most: int) -> None:
-    async for chunk in request.stream():
-        if file.tell() + len(chunk) > most:
+async def _copy(
+    request: Request, file: BinaryIO, service: Service, caller: Caller
+) -> None:
+    """Write a body as it comes, as long as there is room for it, in the caller's quota too."""
+    pieces: list[bytes] = []
+
+    async def write() -> None:
+        body = b"".join(pieces)
+        pieces.clear()
+        if file.tell() + len(body) > service.settings.upload_bytes:
             raise Refused(TOO_LARGE)
-        await asyncio.to_thread(file.write, chunk)
+        if caller.quota is not None:
+            spent = caller.id, len(body), caller.quota
+            wait = await asyncio.to_thread(service.quotas.spend, *spent)
+            if wait:
+                title = "The files of this key are more than it may send in a day."
+                raise Refused(busy("quota", title, wait))
+        await asyncio.to_thread(file.write, body)
+
+    async for chunk in request.stream():
+        pieces.append(chunk)
+        if sum(map(len, pieces)) >= _PIECE:
+            await write()
+    await write()
 
 
 def _gap(received: int) -> Problem:
@@ -457,7 +481,7 @@ async def add(
         raise Refused(_NAME)
     body = service.uploads.part(caller.id, upload or f"{engine.name}\0{name}\0whole")
     if not upload:
-        await receive(request, service, body)
+        await _receive(request, service, caller, body)
     elif not service.uploads.received(caller.id, upload):
         raise Refused(_INCOMPLETE)
 

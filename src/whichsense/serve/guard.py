@@ -85,6 +85,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope = {**scope, "root_path": self._settings.root_path}
         path = get_route_path(scope)
         if scope["method"] == "HEAD" and path != "/mcp":
             scope = {**scope, "method": "GET"}  # the server leaves the body out

@@ -55,6 +55,7 @@ from whichsense.serve.state import (
     Changed,
     Conversations,
     KeptConversation,
+    Quotas,
     Traces,
     Uploads,
     View,
@@ -113,6 +114,7 @@ class Access:
         self._default_rate = settings.rate
         self._pace = settings.failures, max(1, int(settings.failures * _BURST))
         self._given = settings.api_key.encode()
+        self._given_scopes = settings.api_key_scopes
         self._is_local = settings.is_local
         self._shared = shared
         self._pepper = secrets.token_bytes(32)
@@ -135,7 +137,7 @@ class Access:
         is_token = scheme.lower() == "bearer" and token.isascii()
         given = token.encode() if is_token else b""
         if self._given and secrets.compare_digest(given, self._given):
-            return Caller("environment", ("ask",), self._default_rate)
+            return Caller("environment", self._given_scopes, self._default_rate)
         key = self._known_key(given) or await self._verified(given, address)
         rate = key.rate or self._default_rate
         return Caller(key.id, key.scopes, rate, key.indexes, key.quota)
@@ -245,6 +247,7 @@ class Service:
         self.traces = Traces(kept / state.FILE)
         self.conversations = Conversations(kept / state.FILE)
         self.uploads = Uploads(settings.state / "uploads")
+        self.quotas = Quotas(settings.state / state.QUOTAS)
         self.telemetry = telemetry
         self.failure: Exception | None = None
         """Why it could not start."""
@@ -441,6 +444,7 @@ class Service:
         self._short.shutdown(wait=True)
         self.traces.close()
         self.conversations.close()
+        self.quotas.close()
         self.shared.close()
 
 

@@ -97,7 +97,8 @@ class ServiceSettings:
     origins: tuple[str, ...] = ()
     """Origins of other pages that may ask; none: CORS stays closed."""
     api_key: str = field(default="", repr=False)
-    """A key with the scope "ask" from the environment, beside those of the key file."""
+    """A key from the environment, beside those of the key file."""
+    api_key_scopes: tuple[str, ...] = ("ask",)
     shared: Path | None = None
     """The folder that the workers of this service share while it runs; `run` makes it."""
 

@@ -449,6 +449,9 @@ def _mark(conversation: Conversation) -> int:
 _KEPT = (
     86_400.0  # seconds for which a file that was not sent to its end can be continued
 )
+QUOTAS = "quotas.sqlite"
+_DAY = 86_400.0
+_QUOTAS_SCHEMA = "CREATE TABLE IF NOT EXISTS spent (key TEXT, day REAL, bytes INTEGER, PRIMARY KEY (key, day))"
 _POLL = 0.05  # seconds between two looks at whose turn it is
 
 
@@ -511,6 +514,34 @@ class Uploads:
             yield path
         finally:
             shutil.rmtree(place, ignore_errors=True)
+
+
+class Quotas:
+    """How much each key has uploaded today, in a database of its own that is made when it is needed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._database: Database | None = None
+
+    def spend(self, key: str, size: int, quota: int) -> float:
+        """Count so many bytes of a key, and return 0; where they would be more than its quota of a day, count nothing
+        and return the seconds until tomorrow (UTC)."""
+        with self._lock:
+            if self._database is None:
+                self._database = Database(self._path, _QUOTAS_SCHEMA)
+        day, passed = divmod(time.time(), _DAY)
+        self._database.rows("DELETE FROM spent WHERE day < ?", (day,))
+        fits = size <= quota and self._database.rows(
+            "INSERT INTO spent VALUES (?1, ?2, ?3) ON CONFLICT (key, day) DO UPDATE SET bytes = bytes + ?3"
+            " WHERE bytes + ?3 <= ?4 RETURNING bytes",
+            (key, day, size, quota),
+        )
+        return 0.0 if fits else _DAY - passed
+
+    def close(self) -> None:
+        if self._database is not None:
+            self._database.close()
 
 
 def _remove(path: Path) -> None:

@@ -22,7 +22,9 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
+from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.registry import Collector
 
 from whichsense.serve.settings import ServiceSettings
 from whichsense.types import Case
@@ -144,10 +146,7 @@ class Telemetry:
     def page(self, shared: Shared) -> bytes:
         """The Prometheus text of all workers."""
         whole = CollectorRegistry()
-        restarts = Gauge(
-            RESTARTS, "Workers that died and were replaced.", registry=whole
-        )
-        restarts.set(shared.counted(RESTARTS))
+        whole.register(_Restarts(shared))
         folder = os.environ.get(_FOLDER)
         if not folder:
             return generate_latest(self._registry) + generate_latest(whole)
@@ -155,6 +154,17 @@ class Telemetry:
         registry = CollectorRegistry()
         MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
         return generate_latest(registry) + generate_latest(whole)
+
+
+class _Restarts(Collector):
+    """What the process that holds the workers counts."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._count = shared.counted(RESTARTS)
+
+    def collect(self) -> Iterator[Metric]:
+        about = "Workers that died and were replaced."
+        yield CounterMetricFamily(RESTARTS, about, value=self._count)
 
 
 def _forget_dead(folder: str) -> None:

@@ -59,10 +59,9 @@ class Inputs:
         """Rows of single texts: `[CLS] text [SEP]`."""
         before, after = self._frame
         room = self.longest - len(before) - len(after)
-        rows = []
-        for ids in self._tokens(texts):
-            rows.append(self._row([*before, *ids[:room], *after]))
-        return rows
+        return [
+            self._row([*before, *ids[:room], *after]) for ids in self._tokens(texts)
+        ]
 
     def pairs(
         self, question: str, passages: Sequence[Passage], *, places: bool = True
@@ -77,10 +76,11 @@ class Inputs:
             bodies.append(passage.text)
         titles = self._tokens(passage_titles)
         texts: Iterable[tuple[list[int], Places]]
-        if places:
-            texts = self._with_places(bodies)
-        else:
-            texts = [(ids, ()) for ids in self._tokens(bodies)]
+        texts = (
+            self._with_places(bodies)
+            if places
+            else [(ids, ()) for ids in self._tokens(bodies)]
+        )
         before, between, after = self._pair_frame
         lead = [*before, *asked, *between]
         rows = []
