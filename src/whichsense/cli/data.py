@@ -6,21 +6,19 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from whichsense.cli.evidence import data_dir_option, json_option
 from whichsense.errors import BadInput, did_you_mean
 from whichsense.models.llm.prompts import copy_prompts, load_prompt, names, read_text
 
+if TYPE_CHECKING:
+    from whichsense.lab.datasets.dataset import CheckReport
+
 # whichsense data: list, describe, check and fetch the datasets.
 
-_DATA_DIR = click.option(
-    "--data-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="The data folder. [default: WHICHSENSE_DATA, or the user's cache]",
-)
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 # Fields of a check's report that --json prints, beside the path.
 _CHECKED = ("name", "ok", "count", "release", "checksum", "problem")
 
@@ -31,8 +29,8 @@ def command() -> None:
 
 
 @command.command("list")
-@_JSON
-@_DATA_DIR
+@json_option
+@data_dir_option
 def list_(as_json: bool, data_dir: Path | None) -> None:
     """List all datasets, with the path of those that are present."""
     from whichsense.lab import datasets
@@ -58,8 +56,8 @@ def list_(as_json: bool, data_dir: Path | None) -> None:
 
 @command.command()
 @click.argument("name")
-@_JSON
-@_DATA_DIR
+@json_option
+@data_dir_option
 def info(name: str, as_json: bool, data_dir: Path | None) -> None:
     """Print a dataset's source, licence, citation and releases."""
     from dataclasses import asdict
@@ -92,8 +90,8 @@ def info(name: str, as_json: bool, data_dir: Path | None) -> None:
 
 @command.command()
 @click.argument("names", nargs=-1)
-@_JSON
-@_DATA_DIR
+@json_option
+@data_dir_option
 def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
     """Compare files with the catalog: checksum, count, schema of every record. Without NAMES: all that are present."""
     from whichsense.lab import datasets
@@ -104,31 +102,31 @@ def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
     if not names:
         folder = datasets.data_folder(data_dir)
         click.echo(f"No dataset is in '{folder}'. See: whichsense data list", err=True)
-    reports = []
+    rows = []
     for name in names:
         report = datasets.check(name, data_dir)
-        reports.append(report)
+        row = {field: getattr(report, field) for field in _CHECKED}
+        rows.append(row | {"path": report.path and str(report.path)})
         if not as_json:
-            mark = "ok  " if report.ok else "BAD "
-            checked = f"{report.release} release, checksum {report.checksum}"
-            summary = f"{report.count:,} records, {checked}"
-            click.echo(f"{mark} {name}: {report.problem or summary}")
+            click.echo(_checked_line(report))
     if as_json:
-        rows = []
-        for report in reports:
-            row = {field: getattr(report, field) for field in _CHECKED}
-            row["path"] = report.path and str(report.path)
-            rows.append(row)
         _print_json(rows)
     # Exit status 1 lets a script notice.
-    if not all(report.ok for report in reports):
-        sys.exit(1)
+    sys.exit(0 if all(row["ok"] for row in rows) else 1)
+
+
+def _checked_line(report: CheckReport) -> str:
+    """Return what a check found, for a person."""
+    mark = "ok  " if report.ok else "BAD "
+    checked = f"{report.release} release, checksum {report.checksum}"
+    summary = f"{report.count:,} records, {checked}"
+    return f"{mark} {report.name}: {report.problem or summary}"
 
 
 @command.command()
 @click.argument("name")
 @click.option("--force", is_flag=True, help="Download it even if it is present.")
-@_DATA_DIR
+@data_dir_option
 def fetch(name: str, force: bool, data_dir: Path | None) -> None:
     """Download a dataset into the data folder."""
     from whichsense.jobs.limits import show_progress
@@ -154,7 +152,7 @@ def fetch(name: str, force: bool, data_dir: Path | None) -> None:
     metavar="NAME",
     help="Another dataset, whose readings questions of the same id take that have none.",
 )
-@_DATA_DIR
+@data_dir_option
 def make_clarifications(
     name: str, out: Path, more: Sequence[str], data_dir: Path | None
 ) -> None:

@@ -57,7 +57,7 @@ def table(
 
 
 def style() -> str:
-    """The style sheet of pages and drawings, as an element."""
+    """The style sheet of pages, as an element."""
     sheet = files("whichsense.lab.evaluation").joinpath("report", "style.css")
     return tag("style", sheet.read_text(encoding="utf-8"))
 
@@ -78,7 +78,7 @@ def page(title: str, *body: str, head: str = "") -> str:
     return f"<!doctype html>{html}\n"
 
 
-# One HTML page from saved results: tables, charts, and the questions where two systems differ.
+# One HTML page from saved results: tables, tests, and the questions where two systems differ.
 
 # The metric by which questions are ranked where two systems differ.
 _MAIN = {"ambignq": "f1_ans", "nq": "em", "cambignq": "option_f1", "asqa": "rouge_l"}
@@ -111,9 +111,7 @@ def _section(dataset: str, results: Sequence[Result], differences: int) -> str:
         for metric in results[0].metrics
         if set(_values(results, metric)) != {None}
     ]
-    counts = []
-    for name, count in results[0].counts.items():
-        counts.append(f"{name} = {count:,}")
+    counts = [f"{name} = {count:,}" for name, count in results[0].counts.items()]
     parts = [
         text("h2", dataset),
         text("p", ", ".join(counts)),
@@ -121,10 +119,11 @@ def _section(dataset: str, results: Sequence[Result], differences: int) -> str:
         *_notes(results),
     ]
     # A pair of systems can be compared where both results hold their questions.
-    comparable = []
-    for name, result in zip(names, results, strict=True):
-        if result.questions:
-            comparable.append(replace(result, name=name))
+    comparable = [
+        replace(result, name=name)
+        for name, result in zip(names, results, strict=True)
+        if result.questions
+    ]
     pairs = list(combinations(comparable, 2))
     for a, b in pairs[:_MOST_PAIRS]:
         parts.append(_pair(a, b, differences))

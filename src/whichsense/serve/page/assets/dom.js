@@ -70,7 +70,7 @@ export function when(milliseconds) {
   if (at.toDateString() === new Date().toDateString()) {
     return at.toLocaleTimeString('en-GB', {hour: '2-digit', minute: '2-digit'});
   }
-  return at.toLocaleDateString('en-GB', {day: 'numeric', month: 'long', year: 'numeric'});
+  return at.toLocaleDateString('en-GB', {day: 'numeric', month: 'short', year: 'numeric'});
 }
 
 /** Open a dialog that is removed when it is closed. */
