@@ -15,7 +15,7 @@ from whichsense.studio.checks import answers_of
 from whichsense.studio.database import events
 from whichsense.studio.effort import Work, pay_table, seconds_by_item
 from whichsense.studio.history import read_events
-from whichsense.studio.workbench import Studio
+from whichsense.studio.workbench import Studio, read_items
 
 
 def agreement(studio: Studio) -> dict[str, Any]:

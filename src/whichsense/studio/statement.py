@@ -1,4 +1,7 @@
-"""The data statement: who made the data, how, in what time, and how far they agree."""
+"""The data statement: who made the data, how, in what time, and how far they agree.
+
+It goes with every export.
+"""
 
 from __future__ import annotations
 
