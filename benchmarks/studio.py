@@ -41,7 +41,8 @@ from serve import percentile
 from whichsense.lab.provenance import provenance
 from whichsense.studio import Project, Settings, Studio, create_project, leases
 from whichsense.studio.api import create_app
-from whichsense.studio.history import VERSIONED, change_draft, read_events
+from whichsense.studio.database import VERSIONED
+from whichsense.studio.history import change_draft, read_events
 from whichsense.studio.members import Member
 
 VALUE = {"outcome": "single", "answers": ["Ann Lee"]}
