@@ -26,7 +26,7 @@ from typing import Any
 
 
 def questions(options: argparse.Namespace, count: int) -> list[str]:
-    from whichsense.datasets import load
+    from whichsense.lab.datasets import load
 
     return [question.text for question in islice(load(options.dataset), count)]
 
@@ -233,8 +233,8 @@ def main() -> None:
         found |= json.loads(done.stdout.splitlines()[-1])
     show(found)
     if options.out:
+        from whichsense.lab.provenance import provenance
         from whichsense.models.compact.encoder import WEIGHTS
-        from whichsense.provenance import provenance
 
         folder = options.weights or WEIGHTS
         settings = ("dataset", "questions", "depth", "keep", "threads")

@@ -32,13 +32,13 @@ import ray
 from ray.cluster_utils import Cluster as Nodes
 
 from whichsense import sample
-from whichsense.cluster import ClusterIndex, connect, run_on
-from whichsense.datasets import load
-from whichsense.evaluation.prediction import predict
 from whichsense.index import Index, Spread
+from whichsense.index.cluster import ClusterIndex, connect, run_on
 from whichsense.index.shards import coverage_of
 from whichsense.jobs.workers import Executor, LoadedOnce, run_here
-from whichsense.provenance import provenance
+from whichsense.lab.datasets import load
+from whichsense.lab.evaluation.prediction import predict
+from whichsense.lab.provenance import provenance
 from whichsense.systems import build, built_answerer, describe, load_settings
 from whichsense.types import FOR_BENCHMARKS, Hit
 

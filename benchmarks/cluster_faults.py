@@ -26,15 +26,15 @@ from typing import Any
 
 from cluster import start_nodes
 from whichsense import sample
-from whichsense.cluster import Cluster, ClusterIndex, connect, run_on
 from whichsense.corpus import Corpus, Report
-from whichsense.datasets import load
-from whichsense.datasets.catalog import data_folder
-from whichsense.evaluation.prediction import predict
 from whichsense.index import Index, Spread, add, check, delete
+from whichsense.index.cluster import Cluster, ClusterIndex, connect, run_on
 from whichsense.index.shards import coverage_of
 from whichsense.jobs.workers import LoadedOnce
-from whichsense.provenance import provenance
+from whichsense.lab.datasets import load
+from whichsense.lab.datasets.catalog import data_folder
+from whichsense.lab.evaluation.prediction import predict
+from whichsense.lab.provenance import provenance
 from whichsense.systems import build, built_answerer, describe, load_settings
 from whichsense.types import FOR_BENCHMARKS, Document
 

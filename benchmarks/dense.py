@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrieval import texts  # type: ignore[import-not-found,unused-ignore]  # beside this file
-from whichsense.datasets import load
 from whichsense.errors import MissingData
 from whichsense.index.dense import Clustering, Vectors
 from whichsense.index.dense_writer import VectorsWriter
+from whichsense.lab.datasets import load
 from whichsense.models.minilm import estimate, load_encoder
 
 Floats = NDArray[np.float32]

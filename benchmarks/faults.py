@@ -40,7 +40,7 @@ from typing import Any
 from serve import percentile, questions, wait_until_ready
 from whichsense import index as indexes
 from whichsense import sample
-from whichsense.provenance import provenance
+from whichsense.lab.provenance import provenance
 
 Fault = Callable[[], Awaitable[dict[str, Any]]]
 _REQUESTS = 20  # on one connection

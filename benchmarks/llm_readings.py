@@ -24,11 +24,11 @@ from typing import Any
 import whichsense as ws
 from whichsense import datasets
 from whichsense.jobs.limits import Limits
+from whichsense.lab.compact.questions import is_trained_on
 from whichsense.models.llm.endpoint import Endpoint, Request
 from whichsense.models.llm.prompts import LLMSettings
 from whichsense.models.llm.talk import parse_object, passage_window
 from whichsense.text.words import sentence_at
-from whichsense.train.compact.questions import is_trained_on
 from whichsense.types import Reading
 
 _AMBIGUOUS, _OTHER = 24, 6

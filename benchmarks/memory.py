@@ -22,7 +22,7 @@ from typing import Any
 
 from faults import Load, clients, workers
 from serve import wait_until_ready
-from whichsense.provenance import provenance
+from whichsense.lab.provenance import provenance
 
 _EVERY = 5.0  # seconds
 _WARM = 60.0  # seconds until models are loaded and memories are full

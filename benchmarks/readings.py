@@ -15,18 +15,18 @@ from pathlib import Path
 
 import numpy as np
 
-from whichsense.datasets import Annotation, QAPair, Question, load_questions
 from whichsense.files import as_json, write_atomically
-from whichsense.metrics.ambignq import f1_answers, question_scores
-from whichsense.metrics.statistics import quantile, resampled_sums
+from whichsense.lab.compact.questions import is_trained_on
+from whichsense.lab.datasets import Annotation, QAPair, Question, load_questions
+from whichsense.lab.metrics.ambignq import f1_answers, question_scores
+from whichsense.lab.metrics.statistics import quantile, resampled_sums
 from whichsense.models.compact.people import choose_answers
 from whichsense.models.compact.rewriting import rewrite_answers
 from whichsense.models.compact.scene import Compact, Scene
 from whichsense.pipeline import Pipeline
-from whichsense.providers import COMPACT
+from whichsense.stages.providers import COMPACT
 from whichsense.stages.read import CompactReader
 from whichsense.systems import load
-from whichsense.train.compact.questions import is_trained_on
 from whichsense.types import FOR_BENCHMARKS, FOR_PEOPLE, Candidate, Case, Reading
 
 _FEW = 3  # passages

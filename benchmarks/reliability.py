@@ -13,11 +13,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from whichsense.datasets import load_questions
 from whichsense.errors import BadInput
-from whichsense.evaluation.results import read_predictions
-from whichsense.metrics.exact_match import normal_form
-from whichsense.train.compact.scorer_fitting import expected_calibration_error
+from whichsense.lab.compact.scorer_fitting import expected_calibration_error
+from whichsense.lab.datasets import load_questions
+from whichsense.lab.evaluation.results import read_predictions
+from whichsense.lab.metrics.exact_match import normal_form
 
 SIZE, EDGE, BINS = 360, 46, 10
 Point = tuple[float, float, int]

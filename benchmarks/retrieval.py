@@ -30,7 +30,7 @@ QUESTIONS, K, BM25S = 500, 100, {"k1": 0.9, "b": 0.4}
 
 def sources() -> list[Path]:
     """Wikipedia's files; none where one of them is missing."""
-    from whichsense.datasets.catalog import data_folder
+    from whichsense.lab.datasets.catalog import data_folder
 
     found = [data_folder() / "wikipedia" / f"{name}.jsonl.zst" for name in ARTICLES]
     return found if all(path.exists() for path in found) else []
@@ -67,7 +67,7 @@ def _running(weights: list[float]) -> Iterator[float]:
 
 def questions(folder: Path) -> list[str]:
     if sources():
-        from whichsense.datasets import load
+        from whichsense.lab.datasets import load
 
         return [question.text for question in islice(load("ambignq/dev"), QUESTIONS)]
     with open(folder / "passages.jsonl", encoding="utf-8") as lines:
@@ -250,7 +250,7 @@ def main() -> None:
         show(size, table[str(size)])
     if arguments.out:
         from whichsense.files import write_atomically
-        from whichsense.provenance import provenance
+        from whichsense.lab.provenance import provenance
 
         write_atomically(
             arguments.out,

@@ -146,8 +146,8 @@ def question_texts(records: list[Any], predictions: dict[str, Any]) -> list[str]
 
 
 def rouge_jobs(count: int) -> Jobs:
-    from whichsense.metrics import asqa
-    from whichsense.metrics.asqa import sentences
+    from whichsense.lab.metrics import asqa
+    from whichsense.lab.metrics.asqa import sentences
 
     rng = random.Random(3)
     texts = []

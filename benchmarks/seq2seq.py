@@ -26,14 +26,14 @@ import transformers
 from torch import Tensor
 from transformers.modeling_outputs import BaseModelOutput
 
+from whichsense.lab.provenance import provenance
+from whichsense.lab.train.loop import to_device
 from whichsense.models.bases import quietly
 from whichsense.models.seq2seq.decoding import Search
 from whichsense.models.seq2seq.formats import InputForm
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.network import Network
 from whichsense.models.seq2seq.ragged import IGNORED, Batch, RaggedRows, shift_labels
-from whichsense.provenance import provenance
-from whichsense.train.loop import to_device
 
 LARGE = {
     "vocab_size": 50265,

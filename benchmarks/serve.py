@@ -30,7 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from whichsense.provenance import provenance
+from whichsense.lab.provenance import provenance
 
 _PROBE = """
 import http.client, json, sys, time
@@ -157,7 +157,7 @@ def _bodies(path: str) -> list[bytes]:
 
 
 def questions() -> list[str]:
-    from whichsense.datasets import load as load_dataset
+    from whichsense.lab.datasets import load as load_dataset
 
     return [question.text for question in load_dataset("sample/questions")]
 

@@ -17,12 +17,12 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
-from whichsense.datasets import load
-from whichsense.datasets.catalog import data_folder
 from whichsense.errors import IndexFault
 from whichsense.index import Index, Spread
+from whichsense.lab.datasets import load
+from whichsense.lab.datasets.catalog import data_folder
+from whichsense.lab.provenance import provenance
 from whichsense.models.minilm import load_encoder
-from whichsense.provenance import provenance
 from whichsense.types import Hit, Method
 
 METHODS: tuple[Method, ...] = ("bm25", "dense", "hybrid")

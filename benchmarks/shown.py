@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 
 from whichsense import sample
-from whichsense.datasets import Question, load_questions
 from whichsense.files import as_json, write_atomically
 from whichsense.index import Index
-from whichsense.metrics.ambignq import f1_answers
+from whichsense.lab.datasets import Question, load_questions
+from whichsense.lab.metrics.ambignq import f1_answers
+from whichsense.lab.provenance import provenance
 from whichsense.pipeline import Pipeline
-from whichsense.provenance import provenance
 from whichsense.systems import load
 from whichsense.types import Case
 
@@ -131,7 +131,7 @@ def _sources(options: argparse.Namespace) -> Iterator[tuple[Pipeline, list[Quest
         )
         return
     if Path(name).is_dir():
-        from whichsense.train.compact.label_task import read_firm_corpora
+        from whichsense.lab.compact.label_task import read_firm_corpora
 
         for passages, questions in read_firm_corpora(Path(name), held_out=True):
             records = [

@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 
 from whichsense import datasets
+from whichsense.lab.compact.clarification_fitting import fit_rankers
 from whichsense.models.compact.phrases import WEIGHTS
-from whichsense.train.compact.clarification_fitting import fit_rankers
 
 
 def main() -> None:

@@ -35,8 +35,8 @@ from whichsense.models.compact.scorer import Judge, Scorer, StateProbe, linear
 from whichsense.models.compact.scorer_features import Rewrite, added, together
 from whichsense.models.compact.writer import Writer
 from whichsense.pipeline import Pipeline
-from whichsense.providers import COMPACT
 from whichsense.stages.detect import CompactDetector
+from whichsense.stages.providers import COMPACT
 from whichsense.stages.read import CompactReader
 from whichsense.stages.verify import CompactVerifier
 from whichsense.systems import load

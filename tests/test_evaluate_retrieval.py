@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from whichsense import sample
 from whichsense.cli.evaluate import command
 from whichsense.errors import BadConfig, BadInput
-from whichsense.evaluation.components import evaluate_retrieval
+from whichsense.lab.evaluation.components import evaluate_retrieval
 from whichsense.models.compact.encoder import WEIGHTS
 from whichsense.types import Case
 

@@ -9,9 +9,15 @@ from typing import Any
 
 import pytest
 
-from whichsense.datasets import Annotation, ClarifiedQuestion, QAPair, Question, load
 from whichsense.errors import BadInput
-from whichsense.evaluation.scoring import score
+from whichsense.lab.datasets import (
+    Annotation,
+    ClarifiedQuestion,
+    QAPair,
+    Question,
+    load,
+)
+from whichsense.lab.evaluation.scoring import score
 from whichsense.types import Reading
 
 AMBIGNQ = [

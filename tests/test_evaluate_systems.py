@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from whichsense.datasets import load
 from whichsense.errors import BadConfig
-from whichsense.evaluation import leaderboard
-from whichsense.evaluation.leaderboard import evaluate_systems
-from whichsense.evaluation.scoring import score
+from whichsense.lab.datasets import load
+from whichsense.lab.evaluation import leaderboard
+from whichsense.lab.evaluation.leaderboard import evaluate_systems
+from whichsense.lab.evaluation.scoring import score
 from whichsense.models.compact import encoder
 from whichsense.systems import System, SystemSettings
 from whichsense.types import Case, Reading

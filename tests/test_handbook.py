@@ -15,8 +15,8 @@ import whichsense as ws
 from small_corpora import Corpus
 from whichsense import datasets, sample
 from whichsense.cli import command
-from whichsense.datasets.dataset import find_near_duplicates
 from whichsense.files import read_jsonl
+from whichsense.lab.datasets.dataset import find_near_duplicates
 from whichsense.text.words import normalize
 
 RECIPES = Path(__file__).parents[1] / "recipes"

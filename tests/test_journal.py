@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from whichsense.datasets import Question
 from whichsense.errors import BadInput
-from whichsense.evaluation.prediction import Journal, beside, is_of, predict
-from whichsense.evaluation.scoring import score
 from whichsense.jobs.limits import silent
+from whichsense.lab.datasets import Question
+from whichsense.lab.evaluation.prediction import Journal, beside, is_of, predict
+from whichsense.lab.evaluation.scoring import score
 from whichsense.types import Case, Reading
 
 ABOUT = {"dataset": "mine", "system": {"name": "echo", "depth": 3}}

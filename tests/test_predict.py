@@ -14,8 +14,8 @@ import pytest
 
 from patience import wait_for
 from whichsense.errors import BadInput
-from whichsense.evaluation.prediction import beside, is_of, predict
-from whichsense.evaluation.scoring import score
+from whichsense.lab.evaluation.prediction import beside, is_of, predict
+from whichsense.lab.evaluation.scoring import score
 from whichsense.types import Case, Reading
 
 

@@ -12,7 +12,7 @@ import pytest
 from whichsense import sample
 from whichsense.config import load_as
 from whichsense.errors import BadConfig, MissingStage
-from whichsense.evaluation.leaderboard import LeaderboardConfig
+from whichsense.lab.evaluation.leaderboard import LeaderboardConfig
 from whichsense.models.compact import encoder
 from whichsense.pipeline import Pipeline
 from whichsense.stages.baselines import DisambiguateFirst

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from whichsense.errors import BadInput
-from whichsense.metrics.ambignq import f1_answers
+from whichsense.lab.metrics.ambignq import f1_answers
 from whichsense.stages.verify import EMVerifier, above, tuned_threshold
 from whichsense.testing import FakeReader, passage_hit
 from whichsense.types import Case, Reading

@@ -160,8 +160,8 @@ def labelled(folder: Path, seed: int = 0) -> Path:
     """A labeller with random weights beside the model, which is as sure of any token as of the next."""
     import torch
 
+    from whichsense.lab.compact.label_task import export_label
     from whichsense.models.compact.nets import LabelNet
-    from whichsense.train.compact.label_task import export_label
 
     _, shape = tiny_net(seed)
     torch.manual_seed(seed)

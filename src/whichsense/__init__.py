@@ -12,14 +12,14 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from whichsense.version import __version__ as __version__
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from whichsense import datasets as datasets
     from whichsense.client import Client as Client
     from whichsense.errors import WhichsenseError as WhichsenseError
-    from whichsense.evaluation.scoring import score as score
     from whichsense.index import Index as Index
+    from whichsense.lab import datasets as datasets
+    from whichsense.lab.evaluation.scoring import score as score
     from whichsense.pipeline import Pipeline as Pipeline
     from whichsense.systems import load
     from whichsense.types import Case as Case
@@ -45,9 +45,9 @@ _HOME = {
     "Reading": "whichsense.types",
     "Span": "whichsense.types",
     "WhichsenseError": "whichsense.errors",
-    "datasets": "whichsense.datasets",
+    "datasets": "whichsense.lab.datasets",
     "load": "whichsense.systems",
-    "score": "whichsense.evaluation.scoring",
+    "score": "whichsense.lab.evaluation.scoring",
 }
 
 __all__ = [
@@ -74,4 +74,4 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'whichsense' has no attribute '{name}'")
     module = importlib.import_module(_HOME[name])
-    return module if _HOME[name] == f"whichsense.{name}" else getattr(module, name)
+    return module if _HOME[name].endswith(f".{name}") else getattr(module, name)

@@ -32,7 +32,6 @@ from whichsense.index import Index
 from whichsense.models.llm.prompts import LLMSettings
 from whichsense.pipeline import Pipeline
 from whichsense.protocols import Answerer, Reranker, Searchable
-from whichsense.providers import COMPACT, LLM, BuildContext, build_stage
 from whichsense.stages import (
     clarify,
     detect,
@@ -46,6 +45,7 @@ from whichsense.stages.baselines import DisambiguateFirst
 from whichsense.stages.clarify import ClarifierSettings
 from whichsense.stages.detect import DetectorSettings
 from whichsense.stages.disambiguate import DisambiguatorSettings, PromptCopy
+from whichsense.stages.providers import COMPACT, LLM, BuildContext, build_stage
 from whichsense.stages.read import ReaderSettings
 from whichsense.stages.rerank import RerankerSettings
 from whichsense.stages.retrieve import IndexRetriever

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from whichsense import provenance
+from whichsense.lab import provenance
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from whichsense.cli import command
-from whichsense.datasets import Annotation, ClarifiedQuestion, QAPair, Question
-from whichsense.evaluation.components import gold_case, make_clarifications
+from whichsense.lab.datasets import Annotation, ClarifiedQuestion, QAPair, Question
+from whichsense.lab.evaluation.components import gold_case, make_clarifications
 
 FILM = QAPair(("Ann Ray",), ("Who wrote the film Dune?",))
 BOOK = QAPair(("Bo Finch",), ("Who wrote the book Dune?",))

@@ -113,7 +113,7 @@ def test_check_passes(
 def test_an_empty_folder_and_unknown_names(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whichsense.datasets.catalog._PACKAGE", tmp_path)
+    monkeypatch.setattr("whichsense.lab.datasets.catalog._PACKAGE", tmp_path)
     status, _, err = run(capsys, "check", "--data-dir", str(tmp_path))
     assert (status, "No dataset is in" in err) == (0, True)
     status, _, err = run(capsys, "info", "asqa/dve")

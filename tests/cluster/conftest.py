@@ -16,10 +16,10 @@ from ray._private import services
 from ray.cluster_utils import Cluster as Nodes
 
 from patience import LONGEST, wait_for
-from whichsense import cluster as cluster_module
 from whichsense import sample
-from whichsense.cluster import Cluster, connect
 from whichsense.index import Index, Spread
+from whichsense.index import cluster as cluster_module
+from whichsense.index.cluster import Cluster, connect
 from whichsense.jobs.workers import run_here
 from whichsense.models.minilm import load_encoder
 

@@ -22,16 +22,16 @@ ray = pytest.importorskip("ray", reason="needs pip install 'whichsense[cluster]'
 from ray.exceptions import ActorDiedError
 
 from patience import LONGEST, wait_for
-from whichsense import cluster as cluster_module
-from whichsense import cluster as cluster_module_
-from whichsense import cluster as workers
 from whichsense import sample
-from whichsense.cluster import Cluster, ClusterIndex, RemoteShards, run_on
 from whichsense.errors import BadInput, ClusterFault, DamagedIndex
-from whichsense.evaluation.prediction import predict
 from whichsense.index import Index, Spread, check, delete
+from whichsense.index import cluster as cluster_module
+from whichsense.index import cluster as cluster_module_
+from whichsense.index import cluster as workers
+from whichsense.index.cluster import Cluster, ClusterIndex, RemoteShards, run_on
 from whichsense.index.shards import Hits, coverage_of, missing_note
 from whichsense.jobs.workers import LoadedOnce
+from whichsense.lab.evaluation.prediction import predict
 from whichsense.models.minilm import load_encoder
 from whichsense.pipeline import Pipeline
 from whichsense.stages.retrieve import IndexRetriever

@@ -17,20 +17,20 @@ from click.testing import CliRunner
 ray = pytest.importorskip("ray", reason="needs pip install 'whichsense[cluster]'")
 fsspec = pytest.importorskip("fsspec", reason="needs pip install 'whichsense[cluster]'")
 
-from whichsense import cluster as cluster_module
 from whichsense import sample
 from whichsense.cli.index import copy as copy_command
 from whichsense.cli.index import delete as delete_command
-from whichsense.cluster import Cluster, ClusterIndex, run_on
-from whichsense.datasets import load
 from whichsense.errors import BadInput, ClusterFault, DamagedIndex, NoIndex, WriteFault
-from whichsense.evaluation.leaderboard import evaluate_systems
 from whichsense.files import cache_folder
 from whichsense.index import Index, Spread, add, check, delete
+from whichsense.index import cluster as cluster_module
+from whichsense.index.cluster import Cluster, ClusterIndex, run_on
 from whichsense.index.object_store import copy_index
 from whichsense.index.search import save_hits
 from whichsense.jobs.workers import run_here, spread_over
-from whichsense.train import chain
+from whichsense.lab.datasets import load
+from whichsense.lab.evaluation.leaderboard import evaluate_systems
+from whichsense.lab.train import chain
 from whichsense.types import Hit
 
 # Ray leaves sockets and files to the garbage collector.
@@ -173,8 +173,8 @@ def test_lists_to_train_on_are_made_by_workers(
     cluster: Cluster, tmp_path: Path, folder: Path
 ) -> None:
     pytest.importorskip("torch")
-    from whichsense.train.compact.lists import load_lists
-    from whichsense.train.compact.questions import DataConfig, ListConfig
+    from whichsense.lab.compact.lists import load_lists
+    from whichsense.lab.compact.questions import DataConfig, ListConfig
 
     data = DataConfig(
         train="sample/questions",

@@ -11,8 +11,8 @@ import pytest
 import zstandard
 
 from whichsense import datasets
-from whichsense.datasets import check as check_function
-from whichsense.datasets.catalog import Entry, Release, entry
+from whichsense.lab.datasets import check as check_function
+from whichsense.lab.datasets.catalog import Entry, Release, entry
 
 ROWS = [
     {
@@ -38,7 +38,7 @@ def use(monkeypatch: pytest.MonkeyPatch, *releases: Release) -> None:
     def changed(name: str) -> Entry:
         return replace(entry(name), releases=releases)
 
-    monkeypatch.setattr("whichsense.datasets.dataset.entry", changed)
+    monkeypatch.setattr("whichsense.lab.datasets.dataset.entry", changed)
 
 
 def report(folder: Path) -> datasets.CheckReport:

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from whichsense import datasets
-from whichsense.datasets.catalog import Download, Entry, Release, entry
 from whichsense.errors import DamagedData, MissingData
+from whichsense.lab.datasets.catalog import Download, Entry, Release, entry
 
 ROW = {
     "id": "1",
@@ -89,7 +89,7 @@ def use(monkeypatch: pytest.MonkeyPatch, download: Download) -> None:
             )
         return replace(known, download=None)
 
-    monkeypatch.setattr("whichsense.datasets.fetching.entry", changed)
+    monkeypatch.setattr("whichsense.lab.datasets.fetching.entry", changed)
 
 
 def test_a_plain_file(
@@ -255,7 +255,7 @@ def test_a_full_disk_is_not_a_missing_network(
     def full(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("whichsense.datasets.fetching._receive", full)
+    monkeypatch.setattr("whichsense.lab.datasets.fetching._receive", full)
     with pytest.raises(MissingData, match=message) as error:
         datasets.fetch("ambignq/dev", tmp_path)
     assert "offline" not in str(error.value)

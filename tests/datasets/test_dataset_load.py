@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from whichsense import datasets
-from whichsense.datasets import GroundedQuestion
 from whichsense.errors import BadInput, DamagedData, MissingData, NoDataset
+from whichsense.lab.datasets import GroundedQuestion
 
 
 def put(folder: Path, rows: list[Any], name: str = "ambignq/dev.json") -> Path:
@@ -169,7 +169,7 @@ def test_without_leaves_out_what_repeats(tmp_path: Path) -> None:
 
 
 def test_every_catalog_entry_is_complete() -> None:
-    from whichsense.datasets.dataset import READERS
+    from whichsense.lab.datasets.dataset import READERS
 
     for name in datasets.names():
         about = datasets.entry(name)

@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from whichsense import datasets
-from whichsense.datasets import (
+from whichsense.lab.datasets import (
     ClarifiedQuestion,
     ConditionalQuestion,
     EntityQuestion,
@@ -412,7 +412,7 @@ def test_multihop(tmp_path: Path) -> None:
 def test_sample_form_has_kinds_and_evidence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whichsense.datasets.catalog._PACKAGE", tmp_path)
+    monkeypatch.setattr("whichsense.lab.datasets.catalog._PACKAGE", tmp_path)
     pairs = [{**PAIRS[0], "evidence": ["p1"]}, {**PAIRS[1], "evidence": ["p2", "p3"]}]
     row = {
         "id": "s1",

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from whichsense import datasets
-from whichsense.datasets import (
+from whichsense.errors import BadInput, DamagedData
+from whichsense.lab.datasets import (
     Claim,
     ClarifiedQuestion,
     ConflictQuestion,
@@ -22,9 +23,8 @@ from whichsense.datasets import (
     Preference,
     SentencePassage,
 )
-from whichsense.errors import BadInput, DamagedData
-from whichsense.evaluation.report import Statistics
-from whichsense.evaluation.stats import statistics
+from whichsense.lab.evaluation.report import Statistics
+from whichsense.lab.evaluation.stats import statistics
 
 
 def put(folder: Path, name: str, *rows: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whichsense.datasets import dataset, find_near_duplicates
+from whichsense.lab.datasets import dataset, find_near_duplicates
 from whichsense.text.words import words
 
 TEXTS = st.lists(

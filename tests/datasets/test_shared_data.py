@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from whichsense import datasets
-from whichsense.datasets import (
+from whichsense.lab.datasets import (
     Claim,
     ClarifiedQuestion,
     ConflictQuestion,
@@ -17,7 +17,7 @@ from whichsense.datasets import (
     GroundedLongQuestion,
     LongQuestion,
 )
-from whichsense.evaluation.stats import statistics
+from whichsense.lab.evaluation.stats import statistics
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 pytestmark = pytest.mark.skipif(

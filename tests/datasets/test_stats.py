@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from whichsense.evaluation.report import to_html, to_svg
-from whichsense.evaluation.stats import Statistics, Table, statistics
+from whichsense.lab.evaluation.report import to_html, to_svg
+from whichsense.lab.evaluation.stats import Statistics, Table, statistics
 
 
 def put(folder: Path, name: str, rows: Any) -> None:

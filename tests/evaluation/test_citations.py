@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from whichsense.errors import BadInput
-from whichsense.evaluation.scoring import score
-from whichsense.metrics.asqa import CitedDocument, citation_scores
+from whichsense.lab.evaluation.scoring import score
+from whichsense.lab.metrics.asqa import CitedDocument, citation_scores
 
 DOCUMENTS = [
     CitedDocument("Film", "alpha"),

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from whichsense.datasets.readers import read_ramdocs
-from whichsense.datasets.rows import ParsedJson
 from whichsense.errors import BadInput
-from whichsense.evaluation.scoring import score
-from whichsense.metrics.cambignq import distinct_answers, distinct_answers_released
+from whichsense.lab.datasets.readers import read_ramdocs
+from whichsense.lab.datasets.rows import ParsedJson
+from whichsense.lab.evaluation.scoring import score
+from whichsense.lab.metrics.cambignq import distinct_answers, distinct_answers_released
 
 GOLD = [
     {

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from whichsense.datasets import ConflictDocument, ConflictQuestion
-from whichsense.datasets.records import QAPair
-from whichsense.datasets.rows import several_answers
-from whichsense.evaluation.prediction import GivenDocuments, Setting
+from whichsense.lab.datasets import ConflictDocument, ConflictQuestion
+from whichsense.lab.datasets.records import QAPair
+from whichsense.lab.datasets.rows import several_answers
+from whichsense.lab.evaluation.prediction import GivenDocuments, Setting
 from whichsense.models.compact.conflicts import Statement, settle
 from whichsense.systems import build, load_settings
 from whichsense.types import FOR_BENCHMARKS

@@ -11,18 +11,18 @@ import pytest
 
 from whichsense import sample
 from whichsense.config import load_as
-from whichsense.datasets import (
+from whichsense.errors import BadConfig, BadInput
+from whichsense.lab.datasets import (
     ClarifiedQuestion,
     ConflictDocument,
     ConflictQuestion,
     Question,
     load,
 )
-from whichsense.datasets.records import QAPair
-from whichsense.datasets.rows import several_answers
-from whichsense.errors import BadConfig, BadInput
-from whichsense.evaluation.leaderboard import LeaderboardConfig, evaluate_systems
-from whichsense.evaluation.prediction import (
+from whichsense.lab.datasets.records import QAPair
+from whichsense.lab.datasets.rows import several_answers
+from whichsense.lab.evaluation.leaderboard import LeaderboardConfig, evaluate_systems
+from whichsense.lab.evaluation.prediction import (
     GivenDocuments,
     Setting,
     predict,

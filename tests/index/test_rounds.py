@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from whichsense import sample
-from whichsense.datasets import load
 from whichsense.index import Index, Spread
 from whichsense.index.shards import LocalShards, coverage_of
 from whichsense.jobs.workers import run_here
+from whichsense.lab.datasets import load
 from whichsense.models.minilm import load_encoder
 from whichsense.types import Hit, Method
 

@@ -13,9 +13,9 @@ from whichsense.cli import command
 from whichsense.errors import BadConfig, BadInput
 from whichsense.index import Index
 from whichsense.index.search import SavedHits, save_hits
+from whichsense.lab.tasks.training_data import EvidenceSearch, TrainingData
 from whichsense.stages.retrieve import IndexRetriever
 from whichsense.systems import build, describe, load_settings
-from whichsense.train.tasks.training_data import EvidenceSearch, TrainingData
 from whichsense.types import FOR_BENCHMARKS, Case
 
 QUESTIONS = [
@@ -169,7 +169,7 @@ def test_the_command(tmp_path: Path) -> None:
     )
     assert done.exit_code == 0, done.output
     from whichsense import datasets
-    from whichsense.datasets import rewrites_as_questions
+    from whichsense.lab.datasets import rewrites_as_questions
 
     asked = list(datasets.load("sample/questions"))[:3]
     kept = SavedHits.open(out)

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from whichsense import datasets
-from whichsense.evaluation.scoring import score
 from whichsense.files import read_json, read_jsonl
-from whichsense.metrics import ambignq
-from whichsense.metrics.asqa import length, rouge_l_best, str_em
-from whichsense.metrics.cambignq import option_overlap, parse_released
+from whichsense.lab.evaluation.scoring import score
+from whichsense.lab.metrics import ambignq
+from whichsense.lab.metrics.asqa import length, rouge_l_best, str_em
+from whichsense.lab.metrics.cambignq import option_overlap, parse_released
 from whichsense.sample import QUESTIONS
 from whichsense.text.ptb import tokenize_question
 

@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from whichsense.errors import BadInput
-from whichsense.metrics.cambignq import bert_score
-from whichsense.models.metric_models import SquadReader, TokenVectors, best_answer
+from whichsense.lab.evaluation.metric_models import (
+    SquadReader,
+    TokenVectors,
+    best_answer,
+)
+from whichsense.lab.metrics.cambignq import bert_score
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] who wrote it when did open ann lee play in 1953 the by and bo".split()
 

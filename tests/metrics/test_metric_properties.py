@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whichsense.errors import BadInput
-from whichsense.metrics import ambignq
-from whichsense.metrics.asqa import rouge_l_best, rouge_l_scores, str_em
-from whichsense.metrics.cambignq import answer_overlap, option_overlap, ratio
-from whichsense.metrics.exact_match import (
+from whichsense.lab.metrics import ambignq
+from whichsense.lab.metrics.asqa import rouge_l_best, rouge_l_scores, str_em
+from whichsense.lab.metrics.cambignq import answer_overlap, option_overlap, ratio
+from whichsense.lab.metrics.exact_match import (
     answer_ranks,
     answer_recall,
     any_answer_recall,
     reciprocal_rank,
 )
-from whichsense.metrics.statistics import detection
+from whichsense.lab.metrics.statistics import detection
 from whichsense.text.overlap import best_total, corpus_bleu, sentence_bleu
 
 answers = st.lists(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from whichsense.evaluation.results import bootstrap_intervals, ratio_of
-from whichsense.metrics import ambignq
-from whichsense.metrics.asqa import (
+from whichsense.lab.evaluation.results import bootstrap_intervals, ratio_of
+from whichsense.lab.metrics import ambignq
+from whichsense.lab.metrics.asqa import (
     Disambiguation,
     dr,
     read_all,
@@ -15,9 +15,9 @@ from whichsense.metrics.asqa import (
     rouge_l_better_average,
     sentences,
 )
-from whichsense.metrics.cambignq import option_overlap, parse_released
-from whichsense.metrics.exact_match import answer_ranks
-from whichsense.metrics.statistics import (
+from whichsense.lab.metrics.cambignq import option_overlap, parse_released
+from whichsense.lab.metrics.exact_match import answer_ranks
+from whichsense.lab.metrics.statistics import (
     kappa,
     middle,
     paired_test,

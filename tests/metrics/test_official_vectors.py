@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from whichsense.metrics.ambignq import f1_answers
-from whichsense.metrics.cambignq import answer_overlap, option_overlap, ratio
+from whichsense.lab.metrics.ambignq import f1_answers
+from whichsense.lab.metrics.cambignq import answer_overlap, option_overlap, ratio
 from whichsense.text.overlap import edit_f1, sentence_bleu
 from whichsense.text.words import normalize
 

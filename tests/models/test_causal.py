@@ -13,6 +13,7 @@ transformers = pytest.importorskip("transformers")
 from seq2seq_models import batch, sequences
 
 from whichsense.errors import BadInput
+from whichsense.lab.train.tiny import bart, byte_level, located
 from whichsense.models.bases import load_base, load_config, load_tokenizer
 from whichsense.models.seq2seq import generator as generator_module
 from whichsense.models.seq2seq.decoding import Search, run_search
@@ -28,7 +29,6 @@ from whichsense.models.seq2seq.generator import Generator
 from whichsense.models.seq2seq.network import CausalNetwork, Network, network_of
 from whichsense.models.seq2seq.ragged import IGNORED, shift_labels
 from whichsense.testing import passage_hit
-from whichsense.train.tiny import bart, byte_level, located
 
 LENGTHS = [[5], [17], [2]]
 FORM = InputForm(fusion=False, input_tokens=40, output_tokens=8)

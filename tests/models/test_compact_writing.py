@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiny_compact import VOCABULARY, exported, scored, tiny_writer
+from whichsense.lab.compact.scorer_fitting import fit_within
 from whichsense.models.compact import writer as writer_module
 from whichsense.models.compact.encoder import END, Floats, Tokenizer
 from whichsense.models.compact.rewrite_support import Support, locate, support
@@ -42,7 +43,6 @@ from whichsense.models.compact.writer import (
 )
 from whichsense.testing import passage_hit
 from whichsense.text.words import NEUTRAL_WORDS, SMALL_WORDS, porter_stem, words
-from whichsense.train.compact.scorer_fitting import fit_within
 from whichsense.types import FOR_BENCHMARKS, FOR_PEOPLE, Candidate
 
 for needed in ("onnx", "onnxruntime", "torch"):

@@ -40,8 +40,8 @@ def span_of(words: str) -> Span:
 
 
 def test_the_graph_is_the_network(tmp_path: Path) -> None:
+    from whichsense.lab.compact.label_task import export_label
     from whichsense.models.compact.nets import LabelNet
-    from whichsense.train.compact.label_task import export_label
 
     folder = exported(tmp_path, int8=False)
     model = CompactModel(folder, threads=1)

@@ -12,11 +12,11 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from whichsense.errors import BadInput
+from whichsense.lab.train.tiny import byte_level
 from whichsense.models.seq2seq import generator
 from whichsense.models.seq2seq.formats import SEPARATOR, InputForm
 from whichsense.models.seq2seq.generator import Generator, load_generator
 from whichsense.models.seq2seq.network import Network
-from whichsense.train.tiny import byte_level
 
 SIZE, FEED, HEADS, LAYERS, PLACES = 16, 24, 2, 2, 48
 FORM = InputForm(

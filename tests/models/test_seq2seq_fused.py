@@ -17,6 +17,7 @@ from seq2seq_models import batch, sequences, tiny
 from torch import Tensor
 
 from whichsense.errors import BadConfig
+from whichsense.lab.train.loop import Settings, prepare_model
 from whichsense.models.seq2seq import fused_plan, fused_reference
 from whichsense.models.seq2seq.fused_layers import (
     fused_embedding,
@@ -45,7 +46,6 @@ from whichsense.models.seq2seq.transformer import (
     memory_of,
     normalised,
 )
-from whichsense.train.loop import Settings, prepare_model
 
 LENGTHS = [[5, 9, 3], [17, 4, 4], [2, 3, 3]]
 ROWS = RaggedRows.of([5, 9, 3, 17])

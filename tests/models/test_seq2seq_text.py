@@ -10,6 +10,8 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from whichsense.errors import BadInput
+from whichsense.lab.tasks.generation import EncodedExample, collate_examples
+from whichsense.lab.train.tiny import byte_level
 from whichsense.models.seq2seq.decoding import Search
 from whichsense.models.seq2seq.formats import (
     SEPARATOR,
@@ -22,8 +24,6 @@ from whichsense.models.seq2seq.formats import (
 from whichsense.models.seq2seq.generator import Generator, plan_batches
 from whichsense.models.seq2seq.network import Network
 from whichsense.testing import passage_hit
-from whichsense.train.tasks.generation import EncodedExample, collate_examples
-from whichsense.train.tiny import byte_level
 
 HITS = [
     passage_hit("Ann won the race in 2012.", "Race"),

@@ -15,7 +15,7 @@ from small_forms import HOSTILE, Numbered, write_dataset
 
 from whichsense.cli.evaluate import command
 from whichsense.errors import BadInput
-from whichsense.evaluation.judging import (
+from whichsense.lab.evaluation.judging import (
     RUBRIC,
     WITHOUT_REWRITE,
     Form,

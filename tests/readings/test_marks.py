@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from whichsense.cli.evaluate import command
 from whichsense.errors import BadInput
-from whichsense.evaluation.judging import (
+from whichsense.lab.evaluation.judging import (
     Form,
     JudgedQuestion,
     Marks,

@@ -13,16 +13,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from whichsense.errors import BadConfig
-from whichsense.models.compact.encoder import BEGIN, END
-from whichsense.models.compact.nets import (
-    CompactNet,
-    WriterBatch,
-    WriterConfig,
-    WriterNet,
-)
-from whichsense.models.compact.writer import BETWEEN, LONGEST, WAYS, Window, asking
-from whichsense.train.compact import encoder_task
-from whichsense.train.compact.asker import (
+from whichsense.lab.compact import encoder_task
+from whichsense.lab.compact.asker import (
     AskerTask,
     QuestionGeneration,
     best_spans,
@@ -30,7 +22,7 @@ from whichsense.train.compact.asker import (
     split_output,
     teacher_agrees,
 )
-from whichsense.train.compact.batches_of_lists import (
+from whichsense.lab.compact.batches_of_lists import (
     SYNTHETIC_FILE,
     ListBatch,
     SyntheticQuestions,
@@ -39,11 +31,19 @@ from whichsense.train.compact.batches_of_lists import (
     build_synthetic_lists,
     own_slots,
 )
-from whichsense.train.compact.encoder_task import EncoderTask
-from whichsense.train.compact.lists import Pack, PairTensors, RaggedArray
-from whichsense.train.compact.questions import held_out_questions
-from whichsense.train.loop import train
-from whichsense.train.recipes import load_recipe
+from whichsense.lab.compact.encoder_task import EncoderTask
+from whichsense.lab.compact.lists import Pack, PairTensors, RaggedArray
+from whichsense.lab.compact.questions import held_out_questions
+from whichsense.lab.train.loop import train
+from whichsense.lab.train.recipes import load_recipe
+from whichsense.models.compact.encoder import BEGIN, END
+from whichsense.models.compact.nets import (
+    CompactNet,
+    WriterBatch,
+    WriterConfig,
+    WriterNet,
+)
+from whichsense.models.compact.writer import BETWEEN, LONGEST, WAYS, Window, asking
 
 FEW = ("data.limit=6", "data.dev_limit=6")
 

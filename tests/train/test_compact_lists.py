@@ -13,7 +13,24 @@ import pytest
 pytest.importorskip("torch")
 
 from whichsense import sample
-from whichsense.datasets import (
+from whichsense.errors import BadInput
+from whichsense.lab.compact import questions
+from whichsense.lab.compact.batches_of_lists import (
+    TeacherScores,
+    build_list_batch,
+    sample_slots,
+)
+from whichsense.lab.compact.lists import Pack, load_lists
+from whichsense.lab.compact.questions import (
+    DataConfig,
+    ListConfig,
+    convert,
+    convert_ambiguous,
+    held_out_questions,
+    training_questions,
+)
+from whichsense.lab.compact.writer_task import RewriteExamples
+from whichsense.lab.datasets import (
     Annotation,
     Context,
     GroundedQuestion,
@@ -21,7 +38,7 @@ from whichsense.datasets import (
     Question,
     SituatedQuestion,
 )
-from whichsense.errors import BadInput
+from whichsense.lab.train.tiny import wordpiece
 from whichsense.models.compact.encoder import (
     BEGIN,
     END,
@@ -31,23 +48,6 @@ from whichsense.models.compact.encoder import (
     pair,
 )
 from whichsense.models.compact.writer import REWRITE
-from whichsense.train.compact import questions
-from whichsense.train.compact.batches_of_lists import (
-    TeacherScores,
-    build_list_batch,
-    sample_slots,
-)
-from whichsense.train.compact.lists import Pack, load_lists
-from whichsense.train.compact.questions import (
-    DataConfig,
-    ListConfig,
-    convert,
-    convert_ambiguous,
-    held_out_questions,
-    training_questions,
-)
-from whichsense.train.compact.writer_task import RewriteExamples
-from whichsense.train.tiny import wordpiece
 
 SIGNS = (
     "[PAD]",
@@ -349,7 +349,7 @@ def test_lists_are_made_once_and_for_one_recipe(
     packs: tuple[Pack, Pack],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from whichsense.train.compact import lists
+    from whichsense.lab.compact import lists
 
     kept = replace(FEW, folder=str(tmp_path / "lists"), part=7)
     made, _ = load_lists(data(), kept, vocabulary)

@@ -11,15 +11,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from whichsense.train.compact import losses
-from whichsense.train.compact.batches_of_lists import (
+from whichsense.lab.compact import losses
+from whichsense.lab.compact.batches_of_lists import (
     TEACHER_TOKENS,
     ListBatch,
     TeacherScores,
     build_list_batch,
 )
-from whichsense.train.compact.lists import Pack, RaggedArray
-from whichsense.train.compact.questions import TrainingQuestion
+from whichsense.lab.compact.lists import Pack, RaggedArray
+from whichsense.lab.compact.questions import TrainingQuestion
 
 LONGEST = 20
 Spans = list[tuple[int, int, int]]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whichsense.datasets import Annotation, QAPair, Question
-from whichsense.train.compact.scorer_fitting import fit_ngram_probe, fit_state_probe
+from whichsense.lab.compact.scorer_fitting import fit_ngram_probe, fit_state_probe
+from whichsense.lab.datasets import Annotation, QAPair, Question
 
 WIDTH = 12
 

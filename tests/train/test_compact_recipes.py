@@ -22,8 +22,56 @@ pytest.importorskip("transformers")
 for needed in ("onnx", "onnxruntime"):
     pytest.importorskip(needed)
 
-from whichsense.datasets import Annotation, QAPair, Question
 from whichsense.errors import BadConfig, BadInput, WhichsenseError
+from whichsense.lab.compact import final_task as compact_module
+from whichsense.lab.compact import losses, scorer_fitting, teacher
+from whichsense.lab.compact import scorer_fitting as read_module
+from whichsense.lab.compact.batches_of_lists import SYNTHETIC_FILE, build_list_batch
+from whichsense.lab.compact.encoder_task import EncoderTask
+from whichsense.lab.compact.final_task import CompactTask
+from whichsense.lab.compact.list_task import (
+    NET,
+    load_start,
+    load_vocabulary,
+    normalize_weights,
+)
+from whichsense.lab.compact.lists import to_passage_places
+from whichsense.lab.compact.losses import evaluate_lists
+from whichsense.lab.compact.questions import (
+    CorpusQuestions,
+    can_fork,
+    contains_answer,
+    small_corpora,
+    training_half_of_sample,
+)
+from whichsense.lab.compact.scorer_fitting import (
+    AmbiguityProbes,
+    CorpusKind,
+    QuestionReader,
+    ReadQuestion,
+    ScorerQuestion,
+    UnfittedCompact,
+    fit_nets,
+    fit_scorer,
+    is_right,
+    read_questions,
+    read_scene,
+    scorer_questions,
+    without_answers,
+)
+from whichsense.lab.compact.teacher import (
+    TeacherNet,
+    TeacherTask,
+    load_teacher,
+    map_vocabulary,
+    score_lists,
+)
+from whichsense.lab.compact.trust_fitting import judged_corpora
+from whichsense.lab.compact.writer_task import WRITER, WriterTask, collate
+from whichsense.lab.datasets import Annotation, QAPair, Question
+from whichsense.lab.train.chain import train_recipe
+from whichsense.lab.train.recipes import load_recipe
+from whichsense.lab.train.tiny import located
 from whichsense.models.bases import load_base
 from whichsense.models.compact import scorer_features
 from whichsense.models.compact.encoder import END, CompactModel
@@ -41,54 +89,6 @@ from whichsense.models.compact.scene import Compact, Scene
 from whichsense.models.compact.scorer import Trust
 from whichsense.models.compact.writer import ANSWER, RESTORE
 from whichsense.text.words import normalize
-from whichsense.train.chain import train_recipe
-from whichsense.train.compact import final_task as compact_module
-from whichsense.train.compact import losses, scorer_fitting, teacher
-from whichsense.train.compact import scorer_fitting as read_module
-from whichsense.train.compact.batches_of_lists import SYNTHETIC_FILE, build_list_batch
-from whichsense.train.compact.encoder_task import EncoderTask
-from whichsense.train.compact.final_task import CompactTask
-from whichsense.train.compact.list_task import (
-    NET,
-    load_start,
-    load_vocabulary,
-    normalize_weights,
-)
-from whichsense.train.compact.lists import to_passage_places
-from whichsense.train.compact.losses import evaluate_lists
-from whichsense.train.compact.questions import (
-    CorpusQuestions,
-    can_fork,
-    contains_answer,
-    small_corpora,
-    training_half_of_sample,
-)
-from whichsense.train.compact.scorer_fitting import (
-    AmbiguityProbes,
-    CorpusKind,
-    QuestionReader,
-    ReadQuestion,
-    ScorerQuestion,
-    UnfittedCompact,
-    fit_nets,
-    fit_scorer,
-    is_right,
-    read_questions,
-    read_scene,
-    scorer_questions,
-    without_answers,
-)
-from whichsense.train.compact.teacher import (
-    TeacherNet,
-    TeacherTask,
-    load_teacher,
-    map_vocabulary,
-    score_lists,
-)
-from whichsense.train.compact.trust_fitting import judged_corpora
-from whichsense.train.compact.writer_task import WRITER, WriterTask, collate
-from whichsense.train.recipes import load_recipe
-from whichsense.train.tiny import located
 
 ENCODER, ASKED, TOPICS = "compact-encoder", "compact-asked", "compact-topics"
 VERIFIER = "compact-verifier"
@@ -240,7 +240,7 @@ def test_phases_build_on_each_other(runs: Path) -> None:
 @pytest.fixture(scope="module")
 def further(runs: Path) -> Path:
     """Trained further, from what `compact` wrote, with rewrites of a file beside the sample's."""
-    from whichsense.datasets import load as questions_of
+    from whichsense.lab.datasets import load as questions_of
 
     rows = [
         {
@@ -494,7 +494,7 @@ def test_the_scorer_knows_right_answers(
 ) -> None:
     """Fitted on what the model says of questions that it learnt, it gives right candidates more than wrong ones."""
     from whichsense import sample
-    from whichsense.datasets import load
+    from whichsense.lab.datasets import load
 
     fit_on_few(monkeypatch)
     learnt = {one.text for one in joint(runs).train.asked}
@@ -660,7 +660,7 @@ def test_judges_learn_from_corpora_like_their_own(runs: Path) -> None:
 
 def test_small_corpora_answer_what_their_questions_say() -> None:
     from whichsense import sample
-    from whichsense.datasets import load
+    from whichsense.lab.datasets import load
 
     asked = {question.id: question for question in load("sample/questions")}
     made = list(small_corpora(CorpusQuestions(sample.index(), list(asked.values()))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whichsense.train.compact.scorer_fitting import (
+from whichsense.lab.compact.scorer_fitting import (
     cross_fit,
     expected_calibration_error,
     fit,

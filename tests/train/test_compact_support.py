@@ -14,12 +14,8 @@ from tiny_compact import exported
 torch = pytest.importorskip("torch")
 onnx = pytest.importorskip("onnx")
 
-from whichsense.models.compact.encoder import CompactModel, pair
-from whichsense.models.compact.nets import own_weights, set_quantization
-from whichsense.models.compact.support_judge import NETS, NETWORK, SAYS, SupportJudge
-from whichsense.text.words import words
-from whichsense.train.compact.support_edits import falsify, reword, shorten, state
-from whichsense.train.compact.support_examples import (
+from whichsense.lab.compact.support_edits import falsify, reword, shorten, state
+from whichsense.lab.compact.support_examples import (
     FEEDBACK,
     SupportExample,
     load_examples,
@@ -27,7 +23,7 @@ from whichsense.train.compact.support_examples import (
     save_examples,
     split_examples,
 )
-from whichsense.train.compact.support_task import (
+from whichsense.lab.compact.support_task import (
     ADAPTERS,
     EncodedExamples,
     SupportOptions,
@@ -35,6 +31,10 @@ from whichsense.train.compact.support_task import (
     export_adapters,
     fit_network,
 )
+from whichsense.models.compact.encoder import CompactModel, pair
+from whichsense.models.compact.nets import own_weights, set_quantization
+from whichsense.models.compact.support_judge import NETS, NETWORK, SAYS, SupportJudge
+from whichsense.text.words import words
 from whichsense.types import Passage
 
 SENTENCE = (

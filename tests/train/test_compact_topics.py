@@ -11,17 +11,17 @@ import pytest
 
 pytest.importorskip("torch")
 
-from whichsense.datasets import find_near_duplicates, load
 from whichsense.errors import BadConfig
-from whichsense.models.compact.encoder import WEIGHTS, Embeddings
-from whichsense.text.words import normalize
-from whichsense.train.compact.questions import DataConfig, is_held_out, wordings
-from whichsense.train.compact.topics import (
+from whichsense.lab.compact.questions import DataConfig, is_held_out, wordings
+from whichsense.lab.compact.topics import (
     Topics,
     build_topic_lists,
     split_topics,
     topic_of,
 )
+from whichsense.lab.datasets import find_near_duplicates, load
+from whichsense.models.compact.encoder import WEIGHTS, Embeddings
+from whichsense.text.words import normalize
 
 DATA = DataConfig(train="sample/questions", topics="topics")
 

@@ -9,15 +9,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from whichsense.models.compact.nets import CompactConfig, CompactNet
-from whichsense.train.compact import losses
-from whichsense.train.compact.batches_of_lists import (
+from whichsense.lab.compact import losses
+from whichsense.lab.compact.batches_of_lists import (
     ListBatch,
     TeacherScores,
     build_list_batch,
 )
-from whichsense.train.compact.lists import Pack, RaggedArray
-from whichsense.train.compact.questions import TrainingQuestion
+from whichsense.lab.compact.lists import Pack, RaggedArray
+from whichsense.lab.compact.questions import TrainingQuestion
+from whichsense.models.compact.nets import CompactConfig, CompactNet
 
 LONGEST = 24
 Spans = set[tuple[int, int]]
@@ -195,7 +195,7 @@ def test_no_teacher_is_heard_where_answers_are_complete() -> None:
 
 
 def _taught(made: ListBatch, said: TeacherScores) -> Any:
-    from whichsense.train.compact.batches_of_lists import SoftLabels
+    from whichsense.lab.compact.batches_of_lists import SoftLabels
 
     places = torch.tensor(said.places) + int(made.pairs.heads[0, 0])
     return SoftLabels(

@@ -14,20 +14,17 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch")
 
-from whichsense.datasets import Annotation, QAPair, Question
 from whichsense.errors import BadInput
-from whichsense.models.compact.encoder import WEIGHTS, Embeddings
-from whichsense.models.compact.scorer import Trust, probability
-from whichsense.train.compact.lists import Pack
-from whichsense.train.compact.questions import TrainingQuestion
-from whichsense.train.compact.topics import TopicRewrite, Topics
-from whichsense.train.compact.trust_fitting import (
+from whichsense.lab.compact.lists import Pack
+from whichsense.lab.compact.questions import TrainingQuestion
+from whichsense.lab.compact.topics import TopicRewrite, Topics
+from whichsense.lab.compact.trust_fitting import (
     MarkedRewrite,
     TrustData,
     build_trust,
     read_marks,
 )
-from whichsense.train.compact.verifier_task import (
+from whichsense.lab.compact.verifier_task import (
     FluentText,
     area_under_curve,
     break_text,
@@ -36,6 +33,9 @@ from whichsense.train.compact.verifier_task import (
     convert_topic_rewrites,
     inserted_words,
 )
+from whichsense.lab.datasets import Annotation, QAPair, Question
+from whichsense.models.compact.encoder import WEIGHTS, Embeddings
+from whichsense.models.compact.scorer import Trust, probability
 
 ANN, BEA = ("Ann", "Ann Lee"), ("Bea",)
 ASKED = Question(

@@ -12,13 +12,13 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from whichsense import sample
-from whichsense.metrics.exact_match import all_answers_recall, answer_ranks
+from whichsense.lab.metrics.exact_match import all_answers_recall, answer_ranks
+from whichsense.lab.tasks.extractive import mean_f1
+from whichsense.lab.train.loop import Trained, train
+from whichsense.lab.train.recipes import load_recipe
 from whichsense.stages.detect import AnswersDetector, BertDetector
 from whichsense.stages.read import ExtractiveReader
 from whichsense.stages.rerank import CrossEncoderReranker, JointReranker
-from whichsense.train.loop import Trained, train
-from whichsense.train.recipes import load_recipe
-from whichsense.train.tasks.extractive import mean_f1
 from whichsense.types import Case
 
 

@@ -14,9 +14,7 @@ from whichsense.models.compact.labeller import FRAME, FRAMES, LABEL, NO_FRAME, L
 
 torch = pytest.importorskip("torch")
 
-from whichsense.models.compact.encoder import CompactModel
-from whichsense.train.chain import train_recipe
-from whichsense.train.compact.label_task import (
+from whichsense.lab.compact.label_task import (
     find_answers,
     find_firms,
     label_of_rewrite,
@@ -24,7 +22,9 @@ from whichsense.train.compact.label_task import (
     read_firms,
     read_topics,
 )
-from whichsense.train.recipes import HOMES
+from whichsense.lab.train.chain import train_recipe
+from whichsense.lab.train.recipes import HOMES
+from whichsense.models.compact.encoder import CompactModel
 
 FIRM: dict[str, Any] = {
     "id": "film-house",

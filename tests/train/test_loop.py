@@ -23,10 +23,16 @@ from torch import nn
 from whichsense.errors import BadConfig, BadInput
 from whichsense.jobs.limits import Stopped
 from whichsense.jobs.workers import usable_processes
-from whichsense.train import loop
-from whichsense.train.loop import Settings, rate_share, train
-from whichsense.train.processes import current_processes
-from whichsense.train.task import Lazy, Task, prefetch, shard_batches, shuffle_batches
+from whichsense.lab.train import loop
+from whichsense.lab.train.loop import Settings, rate_share, train
+from whichsense.lab.train.processes import current_processes
+from whichsense.lab.train.task import (
+    Lazy,
+    Task,
+    prefetch,
+    shard_batches,
+    shuffle_batches,
+)
 
 HERE = Path(__file__).parent
 SETTINGS = Settings(
@@ -249,7 +255,7 @@ def test_loss_that_explodes_is_told(tmp_path: Path) -> None:
 
 
 def test_parameter_groups(tmp_path: Path) -> None:
-    from whichsense.train.loop import build_optimizer
+    from whichsense.lab.train.loop import build_optimizer
 
     model = Curve().build()
     settings = Settings(

@@ -14,12 +14,18 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from whichsense.datasets import names
 from whichsense.errors import BadConfig
-from whichsense.train import loop
-from whichsense.train.loop import Trained, train
-from whichsense.train.recipes import HOMES, TASKS, Recipe, load_recipe, shipped_recipes
-from whichsense.train.task import Task
+from whichsense.lab.datasets import names
+from whichsense.lab.train import loop
+from whichsense.lab.train.loop import Trained, train
+from whichsense.lab.train.recipes import (
+    HOMES,
+    TASKS,
+    Recipe,
+    load_recipe,
+    shipped_recipes,
+)
+from whichsense.lab.train.task import Task
 
 RECIPES = shipped_recipes()
 SHORT = (

@@ -15,7 +15,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from whichsense.datasets import (
+from whichsense.errors import BadConfig, MissingExtra
+from whichsense.lab.datasets import (
     Annotation,
     Context,
     LongQuestion,
@@ -23,14 +24,9 @@ from whichsense.datasets import (
     QAPair,
     load,
 )
-from whichsense.errors import BadConfig, MissingExtra
-from whichsense.models.seq2seq.formats import InputForm
-from whichsense.testing import passage_hit
-from whichsense.train.cotraining import CoTraining, cotrain, load_cotraining
-from whichsense.train.loop import train
-from whichsense.train.recipes import load_recipe
-from whichsense.train.tasks.clarified import clarification_examples, write_example
-from whichsense.train.tasks.generation import (
+from whichsense.lab.tasks.clarified import clarification_examples, write_example
+from whichsense.lab.tasks.cotraining import CoTraining, cotrain, load_cotraining
+from whichsense.lab.tasks.generation import (
     AnswerSettings,
     Generation,
     ReadExample,
@@ -41,7 +37,11 @@ from whichsense.train.tasks.generation import (
     read_examples,
     tag_by_list,
 )
-from whichsense.train.tasks.training_data import EvidenceSearch, TrainingData
+from whichsense.lab.tasks.training_data import EvidenceSearch, TrainingData
+from whichsense.lab.train.loop import train
+from whichsense.lab.train.recipes import load_recipe
+from whichsense.models.seq2seq.formats import InputForm
+from whichsense.testing import passage_hit
 from whichsense.types import Case
 
 HITS = [

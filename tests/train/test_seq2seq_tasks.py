@@ -18,8 +18,10 @@ pytest.importorskip("transformers")
 from whichsense import sample
 from whichsense.cli.predict import tune_command
 from whichsense.errors import BadConfig
-from whichsense.evaluation.prediction import tune
-from whichsense.metrics.ambignq import f1_answers
+from whichsense.lab.evaluation.prediction import tune
+from whichsense.lab.metrics.ambignq import f1_answers
+from whichsense.lab.train.loop import Trained, train
+from whichsense.lab.train.recipes import load_recipe
 from whichsense.models.seq2seq.generator import Generator
 from whichsense.pipeline import Pipeline
 from whichsense.stages.clarify import SeqClarifier
@@ -28,8 +30,6 @@ from whichsense.stages.read import SeqReader
 from whichsense.stages.retrieve import IndexRetriever
 from whichsense.stages.summarize import SeqSummarizer
 from whichsense.stages.verify import LMVerifier
-from whichsense.train.loop import Trained, train
-from whichsense.train.recipes import load_recipe
 from whichsense.types import Candidate, Case, Reading
 
 
@@ -46,7 +46,7 @@ def verification(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Trained
 
 
 def questions(count: int) -> list[Any]:
-    from whichsense.datasets import load
+    from whichsense.lab.datasets import load
 
     return list(load("sample/questions"))[:count]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from whichsense.datasets import find_near_duplicates, load
 from whichsense.files import read_jsonl
+from whichsense.lab.compact.questions import is_held_out
+from whichsense.lab.datasets import find_near_duplicates, load
 from whichsense.text.words import normalize, words
-from whichsense.train.compact.questions import is_held_out
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 KINDS = {

@@ -11,10 +11,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from whichsense.errors import BadConfig
+from whichsense.lab.tasks.static_encoder import FILE, StaticNet, StaticTask, TokenBags
+from whichsense.lab.train.loop import train
+from whichsense.lab.train.recipes import load_recipe
 from whichsense.models.static import Static
-from whichsense.train.loop import train
-from whichsense.train.recipes import load_recipe
-from whichsense.train.tasks.static_encoder import FILE, StaticNet, StaticTask, TokenBags
 
 FEW = (
     "data.limit=8",

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 import click
 
+from whichsense import __version__
 from whichsense.errors import WhichsenseError, did_you_mean
-from whichsense.version import __version__
 
 # Command → summary in the overview. It is `command` of the module of that name, or what _MODULES says.
 _COMMANDS = {

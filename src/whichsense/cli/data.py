@@ -14,7 +14,7 @@ from whichsense.errors import BadInput, did_you_mean
 from whichsense.models.llm.prompts import copy_prompts, load_prompt, names, read_text
 
 if TYPE_CHECKING:
-    from whichsense.evaluation.report import Statistics
+    from whichsense.lab.evaluation.report import Statistics
 
 
 # whichsense data: list, describe, count, check and fetch the datasets.
@@ -40,7 +40,7 @@ def command() -> None:
 @_DATA_DIR
 def list_(as_json: bool, data_dir: Path | None) -> None:
     """List all datasets, with the path of those that are present."""
-    from whichsense import datasets
+    from whichsense.lab import datasets
 
     paths = {}
     for name in datasets.names():
@@ -69,7 +69,7 @@ def info(name: str, as_json: bool, data_dir: Path | None) -> None:
     """Print a dataset's source, licence, citation and releases."""
     from dataclasses import asdict
 
-    from whichsense import datasets
+    from whichsense.lab import datasets
 
     about = datasets.entry(name)
     path = datasets.find(about, data_dir)
@@ -110,9 +110,9 @@ def stats(name: str, as_json: bool, plot: Path | None, data_dir: Path | None) ->
         raise click.UsageError(
             f"--plot takes a file that ends in .svg or .html, not '{plot}'."
         )
-    from whichsense.evaluation.report import to_html, to_svg
-    from whichsense.evaluation.stats import statistics
     from whichsense.files import write_atomically
+    from whichsense.lab.evaluation.report import to_html, to_svg
+    from whichsense.lab.evaluation.stats import statistics
 
     counted = statistics(name, data_dir)
     if plot:
@@ -127,7 +127,7 @@ def stats(name: str, as_json: bool, plot: Path | None, data_dir: Path | None) ->
 
 
 def _print_statistics(counted: Statistics) -> None:
-    from whichsense.evaluation.report import format_cell
+    from whichsense.lab.evaluation.report import format_cell
 
     click.echo(f"{counted.name} (release: {counted.release})")
     for table in counted.tables:
@@ -153,7 +153,7 @@ def _print_statistics(counted: Statistics) -> None:
 @_DATA_DIR
 def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
     """Compare files with the catalog: checksum, count, schema of every record. Without NAMES: all that are present."""
-    from whichsense import datasets
+    from whichsense.lab import datasets
 
     if not names:
         known = datasets.names()
@@ -188,8 +188,8 @@ def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
 @_DATA_DIR
 def fetch(name: str, force: bool, data_dir: Path | None) -> None:
     """Download a dataset into the data folder."""
-    from whichsense import datasets
     from whichsense.jobs.limits import show_progress
+    from whichsense.lab import datasets
 
     with show_progress(name, "kB") as progress:
         path = datasets.fetch(name, data_dir, force=force, progress=progress)
@@ -220,7 +220,7 @@ def make_clarifications(
     They are silver data to train a generator with. Made for CAmbigNQ's own questions, they are predictions that
     `whichsense score cambignq` scores.
     """
-    from whichsense.evaluation.components import write_clarifications
+    from whichsense.lab.evaluation.components import write_clarifications
 
     count = write_clarifications(name, out, more, data_dir)
     click.echo(f"{count:,} clarification questions → {out}", err=True)

@@ -24,10 +24,10 @@ from whichsense.errors import BadInput
 from whichsense.jobs.limits import show_progress
 
 if TYPE_CHECKING:
-    from whichsense.evaluation.components import RetrievalResult, SupportResult
-    from whichsense.evaluation.judging import Band, Draw, Form, ReadingsResult, Row
-    from whichsense.evaluation.leaderboard import Leaderboard
     from whichsense.index import Index
+    from whichsense.lab.evaluation.components import RetrievalResult, SupportResult
+    from whichsense.lab.evaluation.judging import Band, Draw, Form, ReadingsResult, Row
+    from whichsense.lab.evaluation.leaderboard import Leaderboard
     from whichsense.protocols import Reranker
 
 
@@ -125,7 +125,7 @@ def systems(
     The file's `goal` says what they predict: readings, ambiguity, clarification, clarified answers, long answer.
     A system with predictions is not run again; a stopped one resumes.
     """
-    from whichsense.evaluation.leaderboard import evaluate_systems
+    from whichsense.lab.evaluation.leaderboard import evaluate_systems
 
     leaderboard = evaluate_systems(
         file,
@@ -219,7 +219,7 @@ def retrieval(
 
     With --out, a stopped run resumes when the same command is given again.
     """
-    from whichsense.evaluation.components import evaluate_retrieval
+    from whichsense.lab.evaluation.components import evaluate_retrieval
 
     index, chosen = open_evidence(folder, method)
     if keep and rerank != "compact":
@@ -278,7 +278,7 @@ def _reranker(name: str, index: Index, keep: int) -> tuple[Reranker, dict[str, A
 # whichsense evaluate readings: people judge what is shown to people.
 
 _COLUMN = 11  # characters
-# As in evaluation/judging.py, which is imported only when the command runs.
+# As in lab/evaluation/judging.py, which is imported only when the command runs.
 DRAWS = ("several", "all", "ambiguous")
 
 
@@ -360,7 +360,7 @@ def readings(
         raise click.UsageError(
             "Give --dataset NAME --out FORM.json to draw a form, or --filled FORMS to count its marks."
         )
-    from whichsense.evaluation.judging import draw_form
+    from whichsense.lab.evaluation.judging import draw_form
     from whichsense.systems import build, describe, load_settings
     from whichsense.types import FOR_PEOPLE
 
@@ -412,9 +412,9 @@ def _print_form(form: Form, out: Path, as_json: bool) -> None:
 
 
 def _count_marks(forms: Sequence[Path], out: Path | None, as_json: bool) -> None:
-    from whichsense.evaluation.judging import evaluate_forms
     from whichsense.files import as_json as to_json
     from whichsense.files import write_atomically
+    from whichsense.lab.evaluation.judging import evaluate_forms
 
     if out and out.exists() and any(map(out.samefile, forms)):
         raise click.UsageError(f"'{out}' is a filled form. Give another --out.")
@@ -428,7 +428,7 @@ def _count_marks(forms: Sequence[Path], out: Path | None, as_json: bool) -> None
 
 
 def _print_result(result: ReadingsResult) -> None:
-    from whichsense.evaluation.judging import JUDGED_F, LABELS
+    from whichsense.lab.evaluation.judging import JUDGED_F, LABELS
 
     drawn = f"{result.questions:,} questions of {result.asked:,} asked"
     counts = f"{result.one_reading:,} got one reading, {result.no_reading:,} none"
@@ -540,7 +540,7 @@ def support(
     Prints the balanced accuracy of "supported or not" with its 95% bootstrap interval, and the area under the curve;
     beside them those of word overlap. "Tuned" chooses the threshold of each fifth of the claims on the other four.
     """
-    from whichsense.evaluation.components import evaluate_support
+    from whichsense.lab.evaluation.components import evaluate_support
     from whichsense.models.compact.encoder import WEIGHTS, CompactModel
     from whichsense.models.compact.support_judge import SupportJudge
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 if TYPE_CHECKING:
-    from whichsense.cluster import Cluster
     from whichsense.index import Index
+    from whichsense.index.cluster import Cluster
     from whichsense.index.search import SavedHits
     from whichsense.jobs.workers import Executor
     from whichsense.models.llm.prompts import LLMSettings
@@ -77,7 +77,7 @@ def use_executor(
     connected = use_cluster(address)
     if connected is None:
         return run_here
-    from whichsense.cluster import run_on
+    from whichsense.index.cluster import run_on
 
     return run_on(connected, workers, gpus)
 
@@ -86,7 +86,7 @@ def use_cluster(address: str | None) -> Cluster | None:
     """The cluster at an address, until the command ends; None without an address."""
     if address is None:
         return None
-    from whichsense.cluster import connect
+    from whichsense.index.cluster import connect
 
     return click.get_current_context().with_resource(connect(address))
 
@@ -99,7 +99,7 @@ def open_evidence(
 
     place = folder or config.find_config().retrieve.index or None
     if use_cluster(cluster):
-        from whichsense.cluster import ClusterIndex
+        from whichsense.index.cluster import ClusterIndex
 
         index: Index = ClusterIndex.on_cluster(sample.place_of(place))
     else:

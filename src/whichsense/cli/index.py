@@ -423,8 +423,8 @@ def retrieve_command(
 
     Training (data.hits), predict and tune (--hits) read it in place of an index.
     """
-    from whichsense.datasets import load_questions, rewrites_as_questions
     from whichsense.index.search import save_hits
+    from whichsense.lab.datasets import load_questions, rewrites_as_questions
 
     index, chosen = open_evidence(folder, method)
     questions = []

@@ -21,15 +21,15 @@ from whichsense.cli.evidence import (
 from whichsense.jobs.limits import show_progress
 
 if TYPE_CHECKING:
-    from whichsense.evaluation.prediction import ForWhom, Given, Goal, Options
     from whichsense.jobs.workers import LoadedOnce
+    from whichsense.lab.evaluation.prediction import ForWhom, Given, Goal, Options
     from whichsense.protocols import Answerer, Searchable
     from whichsense.types import Method
 
 
 # whichsense predict: a system over a dataset.
 
-# As in evaluation/prediction.py, which is imported only when the command runs.
+# As in lab/evaluation/prediction.py, which is imported only when the command runs.
 GOALS = ("readings", "ambiguity", "clarification", "clarified answers", "long answer")
 GIVENS = ("question", "answers", "clarification", "documents")
 OPTIONS = ("bound", "read", "dialogue")
@@ -151,7 +151,7 @@ def command(
 
     A run that was stopped or killed goes on where it was when the same command is given again.
     """
-    from whichsense.evaluation.prediction import (
+    from whichsense.lab.evaluation.prediction import (
         GivenDocuments,
         Setting,
         loaded_elsewhere,
@@ -249,7 +249,7 @@ def tune_command(
 ) -> None:
     """Find the threshold of LM verification that gives the highest F1ans. Write it into the system's file."""
     from whichsense.errors import BadConfig
-    from whichsense.evaluation.prediction import questions_of, tune
+    from whichsense.lab.evaluation.prediction import questions_of, tune
     from whichsense.pipeline import Pipeline
     from whichsense.systems import build, load_settings
     from whichsense.types import FOR_BENCHMARKS

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from whichsense.evaluation.scoring import Comparison, Result
+    from whichsense.lab.evaluation.scoring import Comparison, Result
 
 
 # whichsense score: predictions against gold, exactly as the official scripts do.
@@ -217,7 +217,7 @@ def asqa(
     """
     if reader and reader_answers:
         raise click.UsageError("--reader and --reader-answers exclude each other.")
-    from whichsense.evaluation.results import load_judge, load_reader
+    from whichsense.lab.evaluation.results import load_judge, load_reader
 
     options["reader"] = load_reader(reader) if reader else None
     options["judge"] = load_judge(judge) if judge else None
@@ -234,8 +234,8 @@ def compare(a: Path, b: Path, as_json: bool) -> None:
 
     A and B are results: whichsense score … --json --per-question > a.json
     """
-    from whichsense.evaluation.scoring import compare as compare_results
-    from whichsense.evaluation.scoring import load_result
+    from whichsense.lab.evaluation.scoring import compare as compare_results
+    from whichsense.lab.evaluation.scoring import load_result
 
     comparison = compare_results(load_result(a), load_result(b))
     if as_json:
@@ -268,7 +268,7 @@ def _score(
     pred: Path,
     **options: Any,
 ) -> None:
-    from whichsense.evaluation.scoring import score
+    from whichsense.lab.evaluation.scoring import score
 
     result = score(benchmark, gold, pred, **options)
     if as_json:
@@ -338,9 +338,9 @@ def report_command(
     two systems were scored on the same questions, the page tests whether the difference may be chance and shows the
     questions where they differ, side by side.
     """
-    from whichsense.evaluation.report import build_page
-    from whichsense.evaluation.scoring import load_result
     from whichsense.files import write_atomically
+    from whichsense.lab.evaluation.report import build_page
+    from whichsense.lab.evaluation.scoring import load_result
 
     page = build_page([load_result(path) for path in results], title, differences)
     write_atomically(out, page)

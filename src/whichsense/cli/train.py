@@ -72,8 +72,8 @@ def command(
     With --cluster, the runs of a sweep, or else the lists to train on, are made by its workers.
     """
     from whichsense.jobs.workers import spread_over
-    from whichsense.train.chain import train_recipe
-    from whichsense.train.processes import is_first_process
+    from whichsense.lab.train.chain import train_recipe
+    from whichsense.lab.train.processes import is_first_process
 
     say = partial(click.echo, err=True)
     if cluster and not sweep and not _has_lists(recipe, changes, tiny):
@@ -107,7 +107,7 @@ def command(
 
 def _has_lists(recipe: Path, changes: tuple[str, ...], tiny: bool) -> bool:
     """Whether the recipe trains on lists that are stored in a folder."""
-    from whichsense.train.recipes import load_recipe
+    from whichsense.lab.train.recipes import load_recipe
 
     options = load_recipe(recipe, changes, tiny=tiny).options
     lists = getattr(options, "lists", None)
@@ -122,7 +122,7 @@ def _sweep(
     sweep: str,
     executor: Executor,
 ) -> None:
-    from whichsense.train.chain import train_sweep
+    from whichsense.lab.train.chain import train_sweep
 
     folder = out or Path("runs") / f"{Path(recipe).stem}-sweep"
     for change, run in train_sweep(
@@ -151,7 +151,7 @@ def _sweep(
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def cotrain_command(recipe: Path, out: Path | None, tiny: bool, as_json: bool) -> None:
     """Co-train readers as RECIPE.toml describes. The same command resumes a run that was stopped or killed."""
-    from whichsense.train.cotraining import cotrain, load_cotraining
+    from whichsense.lab.tasks.cotraining import cotrain, load_cotraining
 
     settings = load_cotraining(recipe, tiny=tiny)
     name = f"{recipe.stem}-tiny" if tiny else recipe.stem

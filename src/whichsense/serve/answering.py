@@ -34,7 +34,6 @@ from whichsense.errors import BadConfig, BadInput, MissingStage, WhichsenseError
 from whichsense.index import Index
 from whichsense.jobs.limits import LimitReached, Limits
 from whichsense.pipeline import Pipeline
-from whichsense.providers import COMPACT
 from whichsense.serve.events import Event, Shared, problem_event, stage_data
 from whichsense.serve.problems import (
     CANCELLED,
@@ -48,6 +47,7 @@ from whichsense.serve.problems import (
 )
 from whichsense.serve.settings import ServiceSettings
 from whichsense.serve.telemetry import Telemetry
+from whichsense.stages.providers import COMPACT
 from whichsense.systems import load_settings
 from whichsense.types import Case
 
@@ -129,7 +129,7 @@ class Engine:
         """Open the index and load the models, once, in a thread of its own."""
         place = self._settings.index or None
         if self._settings.cluster:
-            from whichsense.cluster import ClusterIndex
+            from whichsense.index.cluster import ClusterIndex
 
             address, replicas = self._settings.cluster, self._settings.replicas
             folder = sample.place_of(place)

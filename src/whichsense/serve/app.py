@@ -23,6 +23,7 @@ from starlette.middleware.cors import CORSMiddleware
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
+from whichsense import __version__
 from whichsense.errors import BadConfig
 from whichsense.serve import corpus_routes, mcp, openai, page, problems, routes
 from whichsense.serve.answering import BuildPipeline, BuildSystems
@@ -32,7 +33,6 @@ from whichsense.serve.schemas import describe
 from whichsense.serve.service import Service, running_service
 from whichsense.serve.settings import KeyFile, ServiceSettings
 from whichsense.serve.telemetry import Telemetry
-from whichsense.version import __version__
 
 # One application: the service, its routes and what guards them.
 

@@ -37,6 +37,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
+from whichsense import __version__
 from whichsense.errors import require
 from whichsense.serve import mcp_tools
 from whichsense.serve.answering import BuildPipeline, new_id
@@ -46,7 +47,6 @@ from whichsense.serve.problems import STOPPING, Refused, problem_of
 from whichsense.serve.service import Caller, Service, running_service
 from whichsense.serve.settings import SCOPES, ServiceSettings
 from whichsense.serve.telemetry import Telemetry
-from whichsense.version import __version__
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager

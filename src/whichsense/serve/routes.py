@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, Response
 
-from whichsense import types
+from whichsense import __version__, types
 from whichsense.errors import BadInput
 from whichsense.index import Index
 from whichsense.sample import corpus_name
@@ -41,7 +41,6 @@ from whichsense.serve.schemas import (
 from whichsense.serve.service import Caller, Service, requires
 from whichsense.serve.state import Feedback, KeptConversation, Kind
 from whichsense.types import Case, Passage, ServedCase
-from whichsense.version import __version__
 
 # POST /v1/ask.
 

@@ -10,7 +10,7 @@ from whichsense.jobs.limits import check_limits
 from whichsense.models.compact.clarifier import repair
 from whichsense.models.seq2seq.formats import clarified
 from whichsense.protocols import Clarifier, Reader, Reranker
-from whichsense.providers import (
+from whichsense.stages.providers import (
     COMPACT,
     LLM,
     BuildContext,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whichsense.protocols import Detector
-from whichsense.providers import COMPACT, LLM, BuildContext, Factory, endpoint
+from whichsense.stages.providers import COMPACT, LLM, BuildContext, Factory, endpoint
 from whichsense.types import Case
 
 if TYPE_CHECKING:

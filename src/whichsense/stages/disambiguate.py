@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from whichsense.protocols import Disambiguator, QuestionRewriter
-from whichsense.providers import (
+from whichsense.stages.providers import (
     COMPACT,
     LLM,
     BuildContext,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from whichsense.protocols import Reader
-from whichsense.providers import (
+from whichsense.stages.providers import (
     COMPACT,
     LLM,
     BuildContext,

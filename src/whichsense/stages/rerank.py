@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whichsense.protocols import Reranker
-from whichsense.providers import COMPACT, BuildContext, Factory
+from whichsense.stages.providers import COMPACT, BuildContext, Factory
 from whichsense.types import Case, Hit
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from whichsense.errors import BadConfig
 from whichsense.protocols import Summarizer, Support
-from whichsense.providers import (
+from whichsense.stages.providers import (
     COMPACT,
     LLM,
     BuildContext,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from whichsense.errors import BadInput
 from whichsense.protocols import Reader, Verifier
-from whichsense.providers import (
+from whichsense.stages.providers import (
     COMPACT,
     LLM,
     BuildContext,

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from whichsense.errors import BadInput
+from whichsense.lab.train.tiny import located
 from whichsense.models.bases import load_base, load_tokenizer
 from whichsense.models.bert import encoders
 from whichsense.models.bert import inputs as inputs_module
@@ -26,7 +27,6 @@ from whichsense.models.bert.encoders import (
 )
 from whichsense.models.bert.inputs import Inputs, by_length
 from whichsense.stages.read import ExtractiveReader
-from whichsense.train.tiny import located
 from whichsense.types import Candidate, Case, Hit, Passage
 
 PASSAGES = [

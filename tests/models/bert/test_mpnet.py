@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
+from whichsense.lab.train.tiny import wordpiece
 from whichsense.models.bert import inputs as inputs_module
 from whichsense.models.bert.encoders import (
     CrossEncoder,
@@ -18,7 +19,6 @@ from whichsense.models.bert.encoders import (
     load_cross_encoder,
 )
 from whichsense.models.bert.inputs import Inputs, padded
-from whichsense.train.tiny import wordpiece
 from whichsense.types import Passage
 
 PASSAGES = [

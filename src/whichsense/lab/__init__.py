@@ -1,0 +1,1 @@
+"""The laboratory: data, metrics, evaluation and training. Nothing that answers imports it."""

@@ -1,0 +1,639 @@
+"""Statements that a passage supports or not: of questions, of answers that people judged, of passages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from whichsense import sample
+from whichsense.errors import BadConfig, BadInput
+from whichsense.files import read_jsonl, write_atomically
+from whichsense.index import Index
+from whichsense.jobs.limits import Progress, silent
+from whichsense.lab.compact.questions import DataConfig, contains_answer
+from whichsense.lab.compact.support_edits import (
+    falsify,
+    join_sentences,
+    reword,
+    shorten,
+    state,
+)
+from whichsense.lab.compact.topics import Topics, topic_of
+from whichsense.lab.compact.verifier_task import BROKEN, EMPTY
+from whichsense.lab.datasets import (
+    Context,
+    FeedbackQuestion,
+    GroundedLongQuestion,
+    GroundedQuestion,
+    LongQuestion,
+    Question,
+    load,
+    locate_questions,
+)
+from whichsense.models.compact.support_judge import terms
+from whichsense.protocols import Searchable
+from whichsense.text.words import sentence_spans, sentences
+from whichsense.types import Passage
+
+# Examples of the support judge: a sentence, a passage, and whether the passage supports it.
+
+_HELD_OUT = 12  # one group in so many is held out
+
+
+@dataclass(frozen=True, slots=True)
+class SupportExample:
+    """A sentence and a passage."""
+
+    claim: str
+    title: str
+    text: str
+    supported: bool
+    source: str
+    """What it was made from, and how."""
+    group: str
+    """The topic, question or article: all its examples are learnt from, or none is."""
+
+    @property
+    def passage(self) -> str:
+        """The passage as the judge takes it."""
+        return f"{self.title}\n{self.text}" if self.title else self.text
+
+
+def is_held_out(example: SupportExample) -> bool:
+    """Whether an example is kept to evaluate on."""
+    digest = hashlib.sha256(f"support {example.group}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") % _HELD_OUT == 0
+
+
+def split_examples(
+    examples: Iterable[SupportExample],
+) -> tuple[list[SupportExample], list[SupportExample]]:
+    """Examples to learn from, and those that are held out."""
+    parts: tuple[list[SupportExample], list[SupportExample]] = ([], [])
+    for example in examples:
+        parts[is_held_out(example)].append(example)
+    return parts
+
+
+def save_examples(examples: Sequence[SupportExample], path: Path) -> None:
+    lines = [json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in examples]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, "".join(lines))
+
+
+def load_examples(path: Path) -> Iterator[SupportExample]:
+    for number, row in read_jsonl(path):
+        try:
+            yield SupportExample(**row)
+        except TypeError:
+            raise BadInput(
+                f"{path}, line {number}: not an example of the support judge. Remove the file: it is built again."
+            ) from None
+
+
+# Examples from questions with answers: a statement for each answer, true or false by the passage.
+
+_AS_STATEMENT = (
+    0.75  # how often a question is made a statement; else it is asked, and answered
+)
+_MOST_PASSAGES = 3  # of a topic, that hold an answer
+
+
+def _claim(question: str, answer: str, rng: random.Random) -> str:
+    if rng.random() < _AS_STATEMENT:
+        return state(question, answer)
+    return f"{question.rstrip('? ')}? {answer}."
+
+
+@dataclass(frozen=True)
+class _Topic:
+    """The passages of a topic, and the answers to all its questions."""
+
+    name: str
+    passages: list[Passage]
+    strings: list[str]
+
+    def example(
+        self, claim: str, names: Sequence[str], source: str, *, supported: bool
+    ) -> Iterator[SupportExample]:
+        """The claim beside all passages that hold its answer; none where they are none or too many."""
+        holding = [one for one in self.passages if contains_answer(one, names)]
+        if not holding or len(holding) > _MOST_PASSAGES:
+            return
+        first = holding[0]
+        text = first.text
+        for other in holding[1:]:
+            text += f"\n{other.title}\n{other.text}"
+        group = f"topic {self.name}"
+        yield SupportExample(claim, first.title, text, supported, source, group)
+
+    def beside(self, claim: str, names: Sequence[str]) -> Iterator[SupportExample]:
+        """A true claim beside a passage of the topic that does not hold its answer."""
+        for passage in self.passages:
+            if not contains_answer(passage, names):
+                group = f"topic {self.name}"
+                yield SupportExample(
+                    claim, passage.title, passage.text, False, "beside", group
+                )
+                return
+
+
+def topic_examples(topics: Topics, rng: random.Random) -> Iterator[SupportExample]:
+    """Statements of topics' questions and rewrites: true ones, false rewrites, and answers to other questions."""
+    by_name = _read_topics(topics)
+    for question in topics.questions:
+        topic = by_name[topic_of(question.id)]
+        answers = question.annotations[0].answers if question.annotations else ()
+        for names in answers:
+            claim = _claim(question.text, rng.choice(names), rng)
+            yield from topic.example(claim, names, "question", supported=True)
+            yield from topic.beside(claim, names)
+        wrong = _wrong_answer(topic.strings, answers, rng)
+        if wrong:
+            claim = _claim(question.text, wrong, rng)
+            yield from topic.example(claim, [wrong], "other answer", supported=False)
+        for rewrite in topics.rewrites.get(question.id, ()):
+            if rewrite.kind in (EMPTY, BROKEN):
+                continue
+            names = answers[rewrite.answer]
+            claim = _claim(rewrite.question, names[0], rng)
+            is_true = not rewrite.kind
+            yield from topic.example(claim, names, "rewrite", supported=is_true)
+
+
+def _read_topics(topics: Topics) -> dict[str, _Topic]:
+    by_name: dict[str, _Topic] = {}
+    for passage in topics.passages:
+        name = topic_of(passage.id)
+        by_name.setdefault(name, _Topic(name, [], [])).passages.append(passage)
+    for question in topics.questions:
+        for names in question.answers:
+            by_name[topic_of(question.id)].strings.append(names[0])
+    return by_name
+
+
+def _wrong_answer(
+    strings: Sequence[str], answers: Sequence[Sequence[str]], rng: random.Random
+) -> str | None:
+    """An answer to another question about the same that looks like the right one."""
+    right = {name.lower() for names in answers for name in names}
+    others = []
+    for string in sorted(set(strings)):
+        lower = string.lower()
+        if any(lower in name or name in lower for name in right):
+            continue
+        if not answers or _has_digit(string) == _has_digit(answers[0][0]):
+            others.append(string)
+    return rng.choice(others) if others else None
+
+
+def _has_digit(text: str) -> bool:
+    return any(map(str.isdigit, text))
+
+
+def grounded_examples(
+    questions: Sequence[GroundedQuestion], source: str, rng: random.Random
+) -> Iterator[SupportExample]:
+    """Statements of questions with a passage, one by one and two joined.
+
+    A false one has the answer to another question about the passage, or stands beside another passage about the same.
+    """
+    by_passage: defaultdict[Context, list[GroundedQuestion]] = defaultdict(list)
+    by_title: defaultdict[str, list[Context]] = defaultdict(list)
+    for question in questions:
+        gold = [one for one in question.passages if one.gold][:1]
+        for passage in gold:
+            if passage not in by_passage:
+                by_title[passage.title].append(passage)
+            by_passage[passage].append(question)
+    for passage, own in by_passage.items():
+        page = _Page(passage, source, by_title[passage.title])
+        yield from page.examples(own, rng)
+
+
+@dataclass(frozen=True)
+class _Page:
+    """A passage, and all passages of the same title."""
+
+    passage: Context
+    source: str
+    same_title: Sequence[Context]
+
+    def examples(
+        self, questions: Sequence[GroundedQuestion], rng: random.Random
+    ) -> Iterator[SupportExample]:
+        strings = [names[0] for one in questions for names in one.answers]
+        true, false = [], []
+        for question in questions:
+            answers = question.answers
+            if answers:
+                right = min(answers[0], key=len)
+                true.append(_claim(question.text, right, rng))
+                yield self._example(true[-1], self.passage, supported=True)
+                yield from self._elsewhere(true[-1], answers[0], rng)
+            wrong = _wrong_answer(strings, answers, rng)
+            if wrong:
+                false.append(_claim(question.text, wrong, rng))
+                yield self._example(false[-1], self.passage, supported=False)
+        if len(true) > 1:
+            first, second = rng.sample(true, 2)
+            claim = join_sentences(first, second, rng)
+            yield self._example(claim, self.passage, supported=True)
+        if true and false:
+            claim = join_sentences(rng.choice(true), rng.choice(false), rng)
+            yield self._example(claim, self.passage, supported=False)
+
+    def _elsewhere(
+        self, claim: str, names: Sequence[str], rng: random.Random
+    ) -> Iterator[SupportExample]:
+        """A true claim beside another passage about the same that does not hold its answer."""
+        other = rng.choice(self.same_title)
+        lowered = other.text.lower()
+        if other != self.passage and not any(n.lower() in lowered for n in names):
+            yield self._example(claim, other, supported=False)
+
+    def _example(
+        self, claim: str, passage: Context, *, supported: bool
+    ) -> SupportExample:
+        text = " ".join(passage.text.split())
+        group = f"page {passage.title}"
+        return SupportExample(claim, passage.title, text, supported, self.source, group)
+
+
+# Examples from long answers: sentences that people wrote or judged, beside the passages that they
+# were given.
+
+FEEDBACK = "feedback"
+_UNSUPPORTED = ("Wrong-Grounding", "Unverifiable")
+_FEWEST_WORDS = 5
+_SILVER_TRUE = 0.6  # share of a sentence's terms that its passages must have, beside all numbers and names
+
+
+def feedback_examples(
+    questions: Sequence[FeedbackQuestion],
+) -> Iterator[SupportExample]:
+    """Sentences of a model's answer, unsupported where people marked an error of grounding; and of its correction."""
+    for question in questions:
+        text = "\n".join(
+            f"{passage.title}\n{' '.join(passage.sentences)}"
+            for passage in question.passages
+        )
+        title, _, text = text.partition("\n")
+        group = f"question {question.text}"
+        prediction = question.predictions[0]
+        claims: dict[str, bool] = {}
+        for start, end in sentence_spans(prediction):
+            wrong = False
+            for error in question.errors:
+                overlaps = error.start < end and error.end > start
+                wrong |= overlaps and error.kind in _UNSUPPORTED
+            claims[prediction[start:end]] = not wrong
+        for claim in sentences(question.corrected):
+            claims.setdefault(claim, True)
+        for claim, supported in claims.items():
+            if len(claim.split()) >= _FEWEST_WORDS:
+                yield SupportExample(claim, title, text, supported, FEEDBACK, group)
+
+
+def long_answer_examples(
+    questions: Sequence[LongQuestion], rng: random.Random
+) -> Iterator[SupportExample]:
+    """Sentences of people's long answers whose numbers and names the passages have; and false ones made of these."""
+    for question in questions:
+        text = "\n".join(passage.text for passage in question.passages)
+        group = f"question {question.text}"
+        for answer in question.long_answers:
+            for claim in sentences(answer.text):
+                if not _is_said(claim, text):
+                    continue
+                yield SupportExample(claim, "", text, True, "long answer", group)
+                changed = falsify(claim, text, rng)
+                if changed:
+                    yield SupportExample(changed, "", text, False, "long answer", group)
+
+
+def _is_said(claim: str, text: str) -> bool:
+    said = {term.form for term in terms(text)}
+    own = terms(claim)
+    if len(claim.split()) < _FEWEST_WORDS or not own:
+        return False
+    for term in own:
+        if term.kind != "word" and term.form not in said:
+            return False
+    return sum(term.form in said for term in own) / len(own) >= _SILVER_TRUE
+
+
+def grounded_answer_examples(
+    questions: Sequence[GroundedLongQuestion], rng: random.Random
+) -> Iterator[SupportExample]:
+    """Sentences of answers that were composed of a passage's; beside the passage without these they are unsupported."""
+    for question in questions:
+        passage = question.passages[0]
+        group = f"question {question.text}"
+        for answer in question.long_answers:
+            used = set(answer.sentences)
+            others = [one for one in question.sentences[0] if one not in used]
+            for claim in sentences(answer.text):
+                if len(claim.split()) < _FEWEST_WORDS:
+                    continue
+                pairs = [(claim, " ".join(question.sentences[0]), True)]
+                if others:
+                    pairs.append((claim, " ".join(others), False))
+                changed = falsify(claim, passage.text, rng)
+                if changed:
+                    pairs.append((changed, " ".join(question.sentences[0]), False))
+                for text, beside, supported in pairs:
+                    yield SupportExample(
+                        text, passage.title, beside, supported, "grounded", group
+                    )
+
+
+# Examples from passages alone: their own sentences, shortened, reworded, joined or made false.
+#
+# What supports a sentence supports its shortened form; a passage that says less than the sentence
+# does not support it.
+
+_FROM_PASSAGES_FEWEST_WORDS, _MOST_WORDS = 7, 45
+_EXAMPLES = 4  # of a passage
+_NEIGHBOURS = 12  # passages that are looked at for a sentence
+# Of the terms of a sentence: from which share on a neighbour supports it, and from which to which it does not.
+_FROM_PASSAGES_SILVER_TRUE = 0.95
+_SILVER_FALSE = (0.3, 0.8)
+_Maker = Callable[["_Source", random.Random], tuple[str, str, bool] | None]
+
+
+class _Source:
+    """A passage, and the sentences of it that can be claims."""
+
+    def __init__(self, passage: Passage) -> None:
+        self.title = passage.title
+        self.text = " ".join(passage.text.split())
+        self.sentences = sentences(self.text)
+        self.claims = [one for one in self.sentences if _is_claim(one)]
+
+    def without(self, sentence: str, instead: str = "") -> str:
+        kept = [instead if one == sentence else one for one in self.sentences]
+        return " ".join(one for one in kept if one)
+
+    def adds(self, sentence: str, text: str) -> bool:
+        """Whether a sentence has a number or a name that a text and the title lack."""
+        said = {term.form for term in (*terms(text), *terms(self.title))}
+        own = [term for term in terms(sentence) if term.kind != "word"]
+        return any(term.form not in said for term in own)
+
+
+def _is_claim(sentence: str) -> bool:
+    """Whether a sentence is whole, of a usual length, and names or counts something."""
+    count = len(sentence.split())
+    whole = sentence[:1].isupper() and sentence.endswith(".")
+    if not whole or not _FROM_PASSAGES_FEWEST_WORDS <= count <= _MOST_WORDS:
+        return False
+    return any(term.kind != "word" for term in terms(sentence))
+
+
+def passage_examples(
+    passage: Passage, rng: random.Random, most: int = _EXAMPLES
+) -> Iterator[SupportExample]:
+    """Examples of a passage's sentences, supported and unsupported ones in turn."""
+    source = _Source(passage)
+    if not source.claims or len(source.sentences) < 2:
+        return
+    group = f"page {passage.title}"
+    for number in range(most):
+        makers = _TRUE if number % 2 else _FALSE
+        maker = rng.choice(makers)
+        example = maker(source, rng)
+        if example is None:
+            continue
+        claim, text, supported = example
+        kind = maker.__name__.strip("_")
+        yield SupportExample(claim, source.title, text, supported, kind, group)
+
+
+def _reworded_claim(source: _Source, rng: random.Random) -> tuple[str, str, bool]:
+    claim = reword(rng.choice(source.claims), source.title, rng)
+    return claim, source.text, True
+
+
+def _shortened_claim(source: _Source, rng: random.Random) -> tuple[str, str, bool]:
+    claim = rng.choice(source.claims)
+    shorter = shorten(claim, rng) or claim
+    return reword(shorter, source.title, rng), source.text, True
+
+
+def _reworded_text(source: _Source, rng: random.Random) -> tuple[str, str, bool]:
+    claim = rng.choice(source.claims)
+    text = source.without(claim, reword(claim, source.title, rng))
+    return shorten(claim, rng) or claim, text, True
+
+
+def _joined(source: _Source, rng: random.Random) -> tuple[str, str, bool] | None:
+    if len(source.claims) < 2:
+        return None
+    first, second = rng.sample(source.claims, 2)
+    claim = join_sentences(shorten(first, rng) or first, second, rng)
+    return claim, source.text, True
+
+
+def _false_claim(source: _Source, rng: random.Random) -> tuple[str, str, bool] | None:
+    claim = rng.choice(source.claims)
+    if rng.random() < 0.5:
+        claim = shorten(claim, rng) or claim
+    changed = falsify(claim, source.text, rng)
+    if changed is None:
+        return None
+    return reword(changed, source.title, rng), source.text, False
+
+
+def _unsaid(source: _Source, rng: random.Random) -> tuple[str, str, bool] | None:
+    """A sentence that was taken out of the passage."""
+    claim = rng.choice(source.claims)
+    text = source.without(claim)
+    if not source.adds(claim, text):
+        return None
+    return reword(claim, source.title, rng), text, False
+
+
+def _says_less(source: _Source, rng: random.Random) -> tuple[str, str, bool] | None:
+    """A sentence of which the passage says only a part."""
+    claim = rng.choice(source.claims)
+    shorter = shorten(claim, rng)
+    if shorter is None:
+        return None
+    text = source.without(claim, shorter)
+    if not source.adds(claim, text):
+        return None
+    return claim, text, False
+
+
+def _half_unsaid(source: _Source, rng: random.Random) -> tuple[str, str, bool] | None:
+    """Two sentences, one of which the passage does not say or contradicts."""
+    if len(source.claims) < 2:
+        return None
+    first, second = rng.sample(source.claims, 2)
+    if rng.random() < 0.5:
+        text = source.without(second)
+        if not source.adds(second, text):
+            return None
+        return join_sentences(first, second, rng), text, False
+    changed = falsify(second, source.text, rng)
+    if changed is None:
+        return None
+    if rng.random() < 0.5:
+        first, changed = changed, first
+    return join_sentences(first, changed, rng), source.text, False
+
+
+_TRUE: tuple[_Maker, ...] = (_reworded_claim, _shortened_claim, _reworded_text, _joined)
+_FALSE: tuple[_Maker, ...] = (
+    _false_claim,
+    _false_claim,
+    _unsaid,
+    _says_less,
+    _half_unsaid,
+)
+
+
+def neighbour_examples(
+    passage: Passage, index: Searchable, rng: random.Random
+) -> Iterator[SupportExample]:
+    """A sentence beside passages that a search finds for it: silver labels, by what of it they say.
+
+    At most one neighbour that supports it and one that does not, though it is about the same.
+    """
+    source = _Source(passage)
+    if not source.claims:
+        return
+    claim = rng.choice(source.claims)
+    own = terms(claim)
+    group = f"page {passage.title}"
+    wanted = {True, False}
+    hits = index.search_many([claim], _NEIGHBOURS, "bm25")[0]
+    for hit in hits:
+        neighbour = hit.passage
+        if neighbour.id == passage.id or claim in neighbour.text:
+            continue
+        said = {term.form for term in terms(f"{neighbour.title}. {neighbour.text}")}
+        share = sum(term.form in said for term in own) / len(own)
+        is_all = all(term.form in said for term in own if term.kind != "word")
+        supported = share >= _FROM_PASSAGES_SILVER_TRUE and is_all
+        unsupported = _SILVER_FALSE[0] <= share <= _SILVER_FALSE[1] and not is_all
+        if not (supported or unsupported) or supported not in wanted:
+            continue
+        wanted.discard(supported)
+        yield SupportExample(
+            claim, neighbour.title, neighbour.text, supported, "neighbour", group
+        )
+
+
+# All examples of the support judge, by what a recipe's `[data]` names.
+
+_QuestionT = TypeVar("_QuestionT", bound=Question)
+_SEED = 25
+
+
+@dataclass(frozen=True, slots=True)
+class SupportData:
+    """A recipe's `[data]`: what examples are made of."""
+
+    train: str = ""
+    """A dataset of long answers with their passages."""
+    dev: str = ""
+    """A dataset of model answers with people's marks: the nets over the network's output are fitted on it."""
+    topics: tuple[str, ...] = ("topics", "documents")
+    """Folders with topics, or names of those that ship."""
+    grounded: tuple[str, ...] = ()
+    """Datasets of questions with the passage that answers them."""
+    grounded_answers: str = ""
+    """A dataset of long answers that are composed of their passages."""
+    index: str = ""
+    """The folder of an index whose passages are learnt from; empty: the embedded sample."""
+    passages: int = 16_000
+    """Passages of the index whose sentences are learnt from."""
+    searched: int = 8_000
+    """Passages of the index for whose sentences others are searched."""
+    without: tuple[str, ...] = ()
+    """Datasets whose questions, and near copies of them, must not be learnt from."""
+    folder: str = ""
+    """The folder of the datasets, if it is not where `whichsense data` looks."""
+    examples: str = ""
+    """The file that keeps all examples, once they are built; empty: none."""
+    limit: int = 0
+    """Use only so many records of each kind; 0: all."""
+    dev_limit: int = 0
+
+    def paths(self) -> list[Path]:
+        """The files whose checksums a run records: all examples if they are kept, else what they are made of."""
+        if self.examples:
+            file = Path(self.examples)
+            kept = [file, file.with_suffix(".npz")]
+            return [one for one in kept if one.exists()]
+        files = DataConfig(topics=self.topics).topic_files
+        names = (*self.grounded, self.train, self.dev, self.grounded_answers)
+        for name in filter(None, names):
+            files.append(locate_questions(name, self.folder or None))
+        manifest = Path(self.index) / "manifest.json"
+        return [*files, manifest if self.index else sample.PASSAGES]
+
+
+def read_examples(
+    data: SupportData, progress: Progress = silent
+) -> list[SupportExample]:
+    """The examples, of their file or built."""
+    file = Path(data.examples) if data.examples else None
+    if file and file.exists():
+        return list(load_examples(file))
+    examples = list(_build(data, progress))
+    if not examples:
+        raise BadConfig(
+            "data: nothing to learn from. Name topics, datasets or an index."
+        )
+    if file:
+        save_examples(examples, file)
+    return examples
+
+
+def _build(data: SupportData, progress: Progress) -> Iterator[SupportExample]:
+    rng = random.Random(_SEED)
+    topics = Topics.read(DataConfig(topics=data.topics).topic_folders)
+    if data.limit:
+        topics = topics.only(topics.names[: data.limit])
+    yield from topic_examples(topics, rng)
+    for name in data.grounded:
+        questions = _load(name, GroundedQuestion, data)
+        yield from grounded_examples(questions, name, rng)
+    if data.dev:
+        judged = _load(data.dev, FeedbackQuestion, data)
+        yield from feedback_examples(judged[: data.dev_limit or None])
+    if data.train:
+        answers = _load(data.train, LongQuestion, data)
+        yield from long_answer_examples(answers, rng)
+    if data.grounded_answers:
+        composed = _load(data.grounded_answers, GroundedLongQuestion, data)
+        yield from grounded_answer_examples(composed, rng)
+    yield from _passage_examples(data, rng, progress)
+
+
+def _load(name: str, kind: type[_QuestionT], data: SupportData) -> list[_QuestionT]:
+    questions = load(name, kind, data_dir=data.folder or None, without=data.without)
+    return list(questions)[: data.limit or None]
+
+
+def _passage_examples(
+    data: SupportData, rng: random.Random, progress: Progress
+) -> Iterator[SupportExample]:
+    index = Index.open(Path(data.index)) if data.index else sample.index()
+    rows = index.manifest.next_row
+    count = min(data.passages, rows, data.limit or rows)
+    passages = index.at(sorted(rng.sample(range(rows), count)))
+    for number, passage in enumerate(passages):
+        yield from passage_examples(passage, rng)
+        if number < data.searched:
+            yield from neighbour_examples(passage, index, rng)
+        progress((number + 1) / count, number + 1)

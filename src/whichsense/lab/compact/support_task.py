@@ -1,0 +1,505 @@
+"""Task compact-support: adapters teach the verifier to tell which sentences a passage supports."""
+
+from __future__ import annotations
+
+import io
+import random
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from whichsense.errors import BadConfig, BadInput
+from whichsense.files import write_atomically
+from whichsense.jobs.limits import Progress, show_progress, silent
+from whichsense.lab.compact.list_task import (
+    Start,
+    draw_numbers,
+    encoder_shape,
+    load_start,
+    load_vocabulary,
+)
+from whichsense.lab.compact.lists import CachedTokenizer, Ints, RaggedArray
+from whichsense.lab.compact.scorer_fitting import fit
+from whichsense.lab.compact.support_examples import (
+    FEEDBACK,
+    SupportData,
+    SupportExample,
+    is_held_out,
+    read_examples,
+)
+from whichsense.lab.compact.verifier_task import area_under_curve
+from whichsense.lab.train.loop import to_device
+from whichsense.lab.train.task import Lazy, Task, TaskSpec
+from whichsense.lab.train.tiny import located
+from whichsense.models.bases import load_base
+from whichsense.models.compact.encoder import CompactModel, Tokenizer, pair
+from whichsense.models.compact.export import VERIFIER
+from whichsense.models.compact.graphs import support
+from whichsense.models.compact.nets import (
+    SupportNet,
+    from_bert,
+    own_weights,
+    set_quantization,
+)
+from whichsense.models.compact.scorer import Net
+from whichsense.models.compact.support_judge import (
+    LONGEST_CLAIM,
+    LONGEST_PAIR,
+    NETS,
+    NETWORK,
+    SAYS,
+    WINDOW,
+    Claim,
+    Evidence,
+    SupportJudge,
+    SupportNets,
+)
+
+# Examples as token numbers, in a few arrays.
+
+_UNREADABLE = (OSError, ValueError, KeyError, BadZipFile)
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedExamples:
+    """Pairs of a claim and the window that says most of it."""
+
+    ids: RaggedArray
+    passage_at: Ints
+    """The place of the passage's first token in each pair."""
+    supported: NDArray[np.bool_]
+    held_out: NDArray[np.bool_]
+    kinds: Ints
+    """The number of each example's source."""
+    sources: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.supported)
+
+    @classmethod
+    def encode(
+        cls, examples: Iterable[SupportExample], tokenizer: Tokenizer
+    ) -> EncodedExamples:
+        rows: list[Sequence[int]] = []
+        passage_at = []
+        examples = list(examples)
+        sources = sorted({example.source for example in examples})
+        for example in examples:
+            title, text = _best_window(example, tokenizer)
+            ids = tokenizer.ids(example.claim, LONGEST_CLAIM)
+            built = pair(tokenizer, ids, title, text, LONGEST_PAIR)
+            rows.append(built.ids)
+            passage_at.append(built.title[0])
+        return cls(
+            RaggedArray.from_rows(rows, np.uint16),
+            np.array(passage_at, np.int32),
+            np.array([example.supported for example in examples], bool),
+            np.array([is_held_out(example) for example in examples], bool),
+            np.array([sources.index(example.source) for example in examples]),
+            tuple(sources),
+        )
+
+    def save(self, path: Path) -> None:
+        body = io.BytesIO()
+        np.savez_compressed(
+            body,
+            values=self.ids.values,
+            starts=self.ids.starts,
+            passage_at=self.passage_at,
+            supported=self.supported,
+            held_out=self.held_out,
+            kinds=self.kinds,
+            sources=np.array(self.sources),
+        )
+        write_atomically(path, body.getvalue())
+
+    @classmethod
+    def load(cls, path: Path) -> EncodedExamples:
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                return cls(
+                    RaggedArray(file["values"], file["starts"]),
+                    file["passage_at"],
+                    file["supported"],
+                    file["held_out"],
+                    file["kinds"],
+                    tuple(file["sources"].tolist()),
+                )
+        except _UNREADABLE:
+            raise BadInput(
+                f"'{path}' holds no examples that can be read. Remove it: it is built again."
+            ) from None
+
+
+def _best_window(example: SupportExample, tokenizer: Tokenizer) -> tuple[str, str]:
+    """Title and text that the claim is read with: of the passage if it fits, else of its best window."""
+    if len(tokenizer.ids(example.text)) <= WINDOW:
+        return example.title, example.text
+    claim = Claim(example.claim, tokenizer)
+    evidence = Evidence.of(example.passage, tokenizer)
+    window = evidence.windows(claim.terms, tokenizer.vocabulary)[0]
+    return window.title, window.text
+
+
+# Fits the nets over the features of sentences and windows: on judged answers, and on examples that
+# were held out.
+
+_Row = dict[str, float]
+_SEED = 25
+_BATCH = 32
+_CHOICES = 3  # times that the window of each example is chosen again, by the net so far
+_SHARE_OF_FEEDBACK = 0.3
+# With more features, or more judged answers, a threshold of a half fits sources that were left out less well.
+_BESIDE_NETWORK = (SAYS, "said")
+# False claims in a passage's own words: these say nothing about words, and the net over words does not see them.
+_SAME_WORDS = ("false_claim", "other answer", "rewrite", "squad/1.1", "squad/2.0")
+
+
+def fit_nets(
+    folder: Path,
+    examples: Sequence[SupportExample],
+    most: int,
+    progress: Progress = silent,
+) -> SupportNets:
+    """Nets whose probability is above a half where a passage more probably supports a sentence than not.
+
+    Supported and unsupported examples count the same, and so do sources within each: a probability is that of a fair
+    draw from both.
+    """
+    judge = SupportJudge(CompactModel(folder))
+    chosen = _choose(examples, most)
+    features = _read(judge, list(dict.fromkeys(chosen)), progress)
+    windows = [features[example] for example in chosen]
+    network = SupportNets().network
+    if not judge.model.lacks(NETWORK):
+        network = fit_network(chosen, windows)
+    return SupportNets(words=_fit_words(chosen, windows), network=network)
+
+
+def fit_network(
+    examples: Sequence[SupportExample], windows: Sequence[Sequence[_Row]]
+) -> Net:
+    """The net over the network's logit: judged answers count no more than any other source."""
+    others = Counter(
+        (one.supported, one.source) for one in examples if one.source != FEEDBACK
+    )
+    most = max(others.values(), default=len(examples))
+    counts: Counter[tuple[bool, str]] = Counter()
+    rows = []
+    labels = []
+    for example, own in zip(examples, windows, strict=True):
+        kind = example.supported, example.source
+        if counts[kind] < most:
+            counts[kind] += 1
+            rows.append([{name: one[name] for name in _BESIDE_NETWORK} for one in own])
+            labels.append(example.supported)
+    return fit_best_windows(rows, labels)
+
+
+def _fit_words(
+    examples: Sequence[SupportExample], windows: Sequence[Sequence[_Row]]
+) -> Net:
+    """The net of a model without the network."""
+    rows = []
+    labels = []
+    for example, own in zip(examples, windows, strict=True):
+        if example.supported or example.source not in _SAME_WORDS:
+            rows.append([{k: v for k, v in one.items() if k != SAYS} for one in own])
+            labels.append(example.supported)
+    return fit_best_windows(rows, labels)
+
+
+def _read(
+    judge: SupportJudge, examples: Sequence[SupportExample], progress: Progress
+) -> dict[SupportExample, list[_Row]]:
+    """The features of every window of each example."""
+    features = {}
+    for start in range(0, len(examples), _BATCH):
+        batch = examples[start : start + _BATCH]
+        pairs = [(example.claim, example.passage) for example in batch]
+        for example, own in zip(batch, judge.excerpts(pairs), strict=True):
+            features[example] = [excerpt.features for excerpt in own]
+        done = start + len(batch)
+        progress(done / len(examples), done)
+    return features
+
+
+def fit_best_windows(windows: Sequence[Sequence[_Row]], labels: Sequence[bool]) -> Net:
+    """A net whose greatest probability over the windows of an example is fitted to its label."""
+    kept = [(own, label) for own, label in zip(windows, labels, strict=True) if own]
+    rows = [own[0] for own, _ in kept]
+    targets = [float(label) for _, label in kept]
+    net = fit(rows, targets)
+    for _ in range(_CHOICES):
+        rows = []
+        for own, _ in kept:
+            values = net.values(own)
+            rows.append(own[values.index(max(values))])
+        net = fit(rows, targets)
+    return net
+
+
+def _choose(examples: Sequence[SupportExample], most: int) -> list[SupportExample]:
+    """Examples that the network has not learnt from: as many supported as not, half of them judged by people.
+
+    A judged example may be chosen several times: far more of them are supported than not.
+    """
+    rng = random.Random(_SEED)
+    by_kind: defaultdict[tuple[bool, str], list[SupportExample]] = defaultdict(list)
+    for example in examples:
+        if example.source == FEEDBACK or is_held_out(example):
+            by_kind[example.supported, example.source].append(example)
+    chosen: list[SupportExample] = []
+    for supported in (True, False):
+        kinds = {s: own for (label, s), own in by_kind.items() if label is supported}
+        others = [source for source in sorted(kinds) if source != FEEDBACK]
+        for source, own in sorted(kinds.items()):
+            share = (1 - _SHARE_OF_FEEDBACK) / max(len(others), 1)
+            if source == FEEDBACK:
+                share = _SHARE_OF_FEEDBACK
+            count = int(share * most / 2)
+            if source == FEEDBACK:
+                chosen += rng.choices(own, k=count)
+            else:
+                chosen += rng.sample(own, min(count, len(own)))
+    rng.shuffle(chosen)
+    return chosen
+
+
+# Task compact-support: adapters teach the verifier to tell which sentences a passage supports.
+
+ADAPTERS = "support.pt"
+_EVALUATED = 600  # held-out examples of each source
+_EVALUATED_PAIRS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _SupportModel:
+    """The network to train."""
+
+    base: str = "thenlper/gte-small"
+    """A plain BERT that is adapted if there is no start."""
+    early: int = 4
+    start: str = ""
+    """The model whose verifier is adapted: a weights folder, or `shipped`; empty: the base."""
+    rank: int = 32
+    """Of the additions to queries and values."""
+    inner: int = 64
+    """The width of the networks beside the feed-forward ones."""
+    dropout: float = 0.1
+    smoothing: float = 0.03
+    """How far labels are from 0 and 1: some are wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SupportDraw:
+    """What a batch holds."""
+
+    pairs: int = 128
+    weights: dict[str, float] = field(default_factory=dict)
+    """How often examples are drawn, by source; 1 for all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class SupportOptions:
+    model: _SupportModel = field(default_factory=_SupportModel)
+    data: SupportData = field(default_factory=SupportData)
+    draw: _SupportDraw = field(default_factory=_SupportDraw)
+    fitted: int = 3000
+    """Held-out examples that the nets over the network's output are fitted on, at most."""
+
+
+class SupportBatch(NamedTuple):
+    """Pairs (pairs × tokens), and whether the passage supports the claim."""
+
+    ids: Tensor
+    types: Tensor
+    mask: Tensor
+    supported: Tensor
+
+
+class SupportTask(Task[SupportNet, SupportBatch]):
+    """The best model tells supported claims from others best: the mean area under the curve over the sources."""
+
+    metric = "area"
+    higher_is_better = True
+
+    def __init__(self, options: SupportOptions) -> None:
+        self.options = options
+        self.start = _load_model(options.model)
+        self.tokenizer = CachedTokenizer.of(self.start.vocabulary)
+        self.examples = self._load_examples()
+        self.probabilities = self._draw_probabilities()
+
+    def _load_examples(self) -> EncodedExamples:
+        """The examples as tokens. They are kept beside the file of the examples, if there is one."""
+        data = self.options.data
+        file = Path(data.examples).with_suffix(".npz") if data.examples else None
+        if file and file.exists():
+            return EncodedExamples.load(file)
+        with show_progress("building examples", "passages") as progress:
+            examples = read_examples(data, progress)
+        encoded = EncodedExamples.encode(examples, self.tokenizer)
+        if file:
+            encoded.save(file)
+        return encoded
+
+    def _draw_probabilities(self) -> NDArray[np.float64]:
+        """How often each example is drawn: never, if it is held out, or if people judged it."""
+        examples = self.examples
+        weights = np.ones(len(examples.sources))
+        for number, source in enumerate(examples.sources):
+            weights[number] = self.options.draw.weights.get(source, 1.0)
+            # The nets are fitted on these.
+            if source == FEEDBACK:
+                weights[number] = 0.0
+        drawn = weights[examples.kinds] * ~examples.held_out
+        if not drawn.any():
+            raise BadConfig("data: there is no example to learn from. Name more data.")
+        probabilities: NDArray[np.float64] = drawn / drawn.sum()
+        return probabilities
+
+    def build(self) -> SupportNet:
+        model = self.options.model
+        shape = replace(self.start.shape, dropout=model.dropout)
+        net = SupportNet(shape, model.rank, model.inner)
+        state = net.state_dict()
+        for name, value in _verifier_weights(self.start).items():
+            if name in state:
+                state[name] = value
+        net.load_state_dict(state)
+        net.freeze()
+        set_quantization(net, weights=True, activations=True)
+        return net
+
+    def batches(self, epoch: int, seed: int) -> Any:
+        size = self.options.draw.pairs
+        drawn = draw_numbers(self.probabilities, size, epoch, seed)
+        return Lazy(drawn, lambda item: self.batch(item[1]))
+
+    def batch(self, numbers: Sequence[int]) -> SupportBatch:
+        rows = np.asarray(numbers)
+        examples = self.examples
+        sizes = examples.ids.sizes(rows)
+        width = int(sizes.max())
+        places = np.arange(width)
+        mask = places < sizes[:, None]
+        ids = np.where(mask, examples.ids.padded(rows, width), 0).astype(np.int64)
+        types = (places >= examples.passage_at[rows][:, None]) & mask
+        return SupportBatch(
+            torch.from_numpy(ids),
+            torch.from_numpy(types.astype(np.int64)),
+            torch.from_numpy(mask),
+            torch.from_numpy(examples.supported[rows].astype(np.float32)),
+        )
+
+    def loss(self, model: SupportNet, batch: SupportBatch) -> Tensor:
+        smoothing = self.options.model.smoothing
+        labels = batch.supported * (1 - 2 * smoothing) + smoothing
+        logits = model(batch.ids, batch.types, batch.mask)
+        return F.binary_cross_entropy_with_logits(logits, labels)
+
+    @torch.no_grad()
+    def evaluate(self, model: SupportNet) -> dict[str, float]:
+        """The area under the curve on held-out examples of each source, on judged answers, and the mean of all."""
+        areas = {}
+        for number, source in enumerate(self.examples.sources):
+            rows = self._evaluated_rows(number)
+            labels = self.examples.supported[rows]
+            # Some sources have supported examples only.
+            if labels.all() or not labels.any():
+                continue
+            areas[source] = area_under_curve(self.logits(model, rows), labels)
+        mean = sum(areas.values()) / len(areas) if areas else 0.5
+        named = {}
+        for source, area in areas.items():
+            named[f"area_{source.replace(' ', '_').replace('/', '_')}"] = area
+        return {"area": mean, **named}
+
+    def _evaluated_rows(self, kind: int) -> NDArray[np.int64]:
+        examples = self.examples
+        chosen = examples.kinds == kind
+        if examples.sources[kind] != FEEDBACK:
+            chosen &= examples.held_out
+        return np.flatnonzero(chosen)[:_EVALUATED]
+
+    @torch.no_grad()
+    def logits(self, model: SupportNet, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """What the network says of some examples."""
+        device = model.support.out.weight.device
+        parts = [np.zeros(0, np.float32)]
+        for start in range(0, len(rows), _EVALUATED_PAIRS):
+            numbers = rows[start : start + _EVALUATED_PAIRS].tolist()
+            batch = to_device(self.batch(numbers), device)
+            logits = model(batch.ids, batch.types, batch.mask)
+            parts.append(logits.cpu().numpy())
+        return np.concatenate(parts)
+
+    def save(self, model: SupportNet, folder: Path) -> None:
+        torch.save(own_weights(model), folder / ADAPTERS)
+
+    def finish(self, folder: Path) -> None:
+        """Export the judge beside the model that it adapts, and fit the nets over what it says."""
+        # A checkpoint that is no weights folder has no graphs to refer to.
+        if self.start.config is None:
+            return
+        export_adapters(folder / ADAPTERS, self.start, folder)
+        data = self.options.data
+        if not (folder / NETS).exists():
+            with show_progress("fitting the support judge", "examples") as progress:
+                nets = fit_nets(
+                    folder, read_examples(data), self.options.fitted, progress
+                )
+            nets.save(folder / NETS)
+
+    def data(self) -> list[Path]:
+        return self.options.data.paths()
+
+
+def _load_model(model: _SupportModel) -> Start:
+    if model.start:
+        return load_start(model.start)
+    shape = encoder_shape(model.base, model.early)
+    net = from_bert(load_base(located(model.base)).state_dict(), shape)
+    return Start(Path(), shape, load_vocabulary(model.base), net.state_dict())
+
+
+def export_adapters(file: Path, start: Start, folder: Path) -> None:
+    """Copy the weights folder that was adapted, and write the graph of the judge into the copy."""
+    for source in start.folder.iterdir():
+        if source.is_file() and source.name not in (NETWORK, NETS):
+            shutil.copyfile(source, folder / source.name)
+    adapters = torch.load(file, map_location="cpu", weights_only=True)
+    weights = {}
+    for name, value in (_verifier_weights(start) | adapters).items():
+        weights[name] = value.float().numpy()
+    assert start.config is not None
+    shape = start.config["shape"]
+    graph = support(weights, shape, int8=True, beside=folder)
+    (folder / NETWORK).write_bytes(graph)
+
+
+def _verifier_weights(start: Start) -> dict[str, Tensor]:
+    """The weights of the encoder, in whose place the verifier's late half stands, where it is apart."""
+    weights = dict(start.encoder)
+    for name, value in start.state.items():
+        if name.startswith(VERIFIER):
+            weights[name.removeprefix(VERIFIER)] = value
+    # The judge's head begins as that of relevance.
+    for part in ("dense", "out"):
+        for kind in ("weight", "bias"):
+            weights[f"support.{part}.{kind}"] = weights[f"relevance.{part}.{kind}"]
+    return weights
+
+
+SPEC = TaskSpec(SupportOptions, SupportTask)

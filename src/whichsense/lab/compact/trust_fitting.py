@@ -1,0 +1,194 @@
+"""Fits the trust in answers and rewrites: what readers judged, against what the exported model says of it."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from whichsense.errors import BadInput
+from whichsense.jobs.limits import Progress, silent
+from whichsense.lab.compact.questions import (
+    DEPTH,
+    CorpusQuestions,
+    DataConfig,
+    training_half_of_sample,
+)
+from whichsense.lab.compact.scorer_fitting import fit, is_right
+from whichsense.lab.compact.topics import Topics, topic_of
+from whichsense.lab.datasets import Question
+from whichsense.lab.train.recipes import HOMES
+from whichsense.models.compact import people
+from whichsense.models.compact.people import Panel, judge_fluency
+from whichsense.models.compact.rewrite_support import locate, support
+from whichsense.models.compact.rewriting import candidates_of
+from whichsense.models.compact.scene import Compact, Scene
+from whichsense.models.compact.scorer import Net, Trust
+from whichsense.types import FOR_PEOPLE, Candidate
+
+MARKS = "trust.jsonl"
+_JUDGED = 8  # candidates of a question that the verifier judges, as when it is asked
+_FEWEST = 20  # rows that a net is fitted on
+_Row = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedRewrite:
+    """A rewrite that was proposed for an answer, and a reader's marks."""
+
+    answer: str
+    rewrite: str
+    right: bool
+    true: bool
+    apart: bool
+    fluent: bool
+
+
+def read_marks(path: Path) -> dict[str, list[MarkedRewrite]]:
+    """The lines of a file by the id of their question."""
+    marked: defaultdict[str, list[MarkedRewrite]] = defaultdict(list)
+    try:
+        with open(path, encoding="utf-8") as lines:
+            for line in lines:
+                row = json.loads(line)
+                marked[row["id"]].append(_parse_marks(row))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(
+            f"'{path}' cannot be read ({error!r}). Each line needs an id, an answer, a rewrite, and the "
+            "marks right, true, apart and fluent."
+        ) from None
+    return dict(marked)
+
+
+def _parse_marks(row: Mapping[str, Any]) -> MarkedRewrite:
+    marks = [bool(row[name]) for name in ("right", "true", "apart", "fluent")]
+    return MarkedRewrite(row["answer"], row["rewrite"], *marks)
+
+
+@dataclass
+class TrustData:
+    """Rows of features with their labels."""
+
+    answers: dict[bool, list[tuple[_Row, float]]] = field(
+        default_factory=lambda: {True: [], False: []}
+    )
+    """Candidates, by whether the corpus is small."""
+    best: list[tuple[_Row, float]] = field(default_factory=list)
+    """The best candidate of each question, and whether there is an answer at all."""
+    true: list[tuple[_Row, float]] = field(default_factory=list)
+    fluent: list[tuple[_Row, float]] = field(default_factory=list)
+
+    def add_answers(self, scene: Scene, question: Question) -> None:
+        """The candidates of a question, labelled by its gold answers."""
+        places = scene.apart[:_JUDGED]
+        if not places:
+            return
+        targets = []
+        for candidate in candidates_of(scene, places):
+            targets.append(locate(scene, candidate, told=True))
+        (asked,) = Panel.of(scene, targets).ask([scene.evidence.question])
+        labels = []
+        rows = []
+        for number, place in enumerate(places):
+            rows.append(people.of_answer(scene, place, number, asked))
+            labels.append(float(is_right(scene.answers[place], question)))
+        self.answers[scene.is_small] += zip(rows, labels, strict=True)
+        # Candidates come in the order of the reader's probability.
+        self.best.append((rows[0], max(labels)))
+
+    def add_rewrites(self, scene: Scene, marked: Sequence[MarkedRewrite]) -> None:
+        """The judged rewrites of a question's answers, each asked again beside the others."""
+        by_answer: defaultdict[str, list[MarkedRewrite]] = defaultdict(list)
+        for one in marked:
+            by_answer[one.answer].append(one)
+        targets = []
+        for answer in by_answer:
+            targets.append(locate(scene, Candidate(answer, 1.0), told=True))
+        supports = [support(scene, target, policy=FOR_PEOPLE) for target in targets]
+        question = scene.evidence.question
+        texts = [one.rewrite for own in by_answer.values() for one in own]
+        before, *asked = Panel.of(scene, targets).ask([question, *texts])
+        results = zip(asked, judge_fluency(scene, texts), strict=True)
+        for number, own in enumerate(by_answer.values()):
+            for one in own:
+                outcome, fluency = next(results)
+                row = people.RewriteView(
+                    question, one.rewrite, number, outcome, before, fluency, supports
+                ).features
+                self.fluent.append((row, float(one.fluent)))
+                if one.right:
+                    self.true.append((row, float(one.true and one.apart)))
+
+
+def fit_trust(
+    folder: Path,
+    judged: Iterable[tuple[CorpusQuestions, Mapping[str, Sequence[MarkedRewrite]]]],
+    progress: Progress = silent,
+) -> Trust:
+    """The trust of the model in `folder`, fitted on questions over their corpora and on judged rewrites of some."""
+    compact = Compact(folder)
+    data = TrustData()
+    every = list(_pair_up(judged))
+    for done, (corpus, question, marked) in enumerate(every, 1):
+        hits = corpus.index.search(question.text, DEPTH, corpus.method)
+        scene = compact.over(len(corpus.index)).read_search(question.text, hits)
+        data.add_answers(scene, question)
+        if marked:
+            data.add_rewrites(scene, marked)
+        progress(done / len(every), done)
+    return build_trust(data)
+
+
+def judged_corpora(
+    data: DataConfig,
+) -> Iterator[tuple[CorpusQuestions, dict[str, list[MarkedRewrite]]]]:
+    """Corpora with judged rewrites: the topics of each folder that has them, and half of the embedded sample."""
+    for folder in data.topic_folders:
+        if not (folder / MARKS).exists():
+            continue
+        marks = read_marks(folder / MARKS)
+        topics = Topics.read([folder])
+        names = {topic_of(name) for name in marks}
+        for corpus in topics.only(names).corpora():
+            yield corpus, marks
+    sample_marks: dict[str, list[MarkedRewrite]] = {}
+    for home in HOMES:
+        if (home / "sample" / MARKS).exists():
+            sample_marks |= read_marks(home / "sample" / MARKS)
+    yield training_half_of_sample(), sample_marks
+
+
+def _pair_up(
+    judged: Iterable[tuple[CorpusQuestions, Mapping[str, Sequence[MarkedRewrite]]]],
+) -> Iterator[tuple[CorpusQuestions, Question, Sequence[MarkedRewrite]]]:
+    for corpus, marks in judged:
+        for question in corpus.questions:
+            yield corpus, question, marks.get(question.id, ())
+
+
+def build_trust(data: TrustData) -> Trust:
+    """Nets over the rows; the defaults where there are too few."""
+    default = Trust()
+    # In a large corpus asking the question once more tells nothing beyond the reader's own probability.
+    own = []
+    for row, label in data.answers[False]:
+        own.append(({"probability": row["probability"]}, label))
+    in_large = _fit(own, default.in_large.answer)
+    in_small = _fit(data.answers[True], default.in_small.answer)
+    return Trust(
+        replace(default.in_large, answer=in_large),
+        replace(default.in_small, answer=in_small),
+        _fit(data.best, default.answerable),
+        _fit(data.true, default.true),
+        _fit(data.fluent, default.fluent),
+    )
+
+
+def _fit(labelled: Sequence[tuple[_Row, float]], default: Net) -> Net:
+    labels = [label for _, label in labelled]
+    if len(labels) < _FEWEST or not 0 < sum(labels) < len(labels):
+        return default
+    return fit([row for row, _ in labelled], labels)

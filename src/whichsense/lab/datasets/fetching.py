@@ -1,0 +1,235 @@
+"""Fetch a dataset by name; explain what to do where there is no network."""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import json
+import os
+import shutil
+import tarfile
+import urllib.error
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TypeGuard
+
+from whichsense.errors import DamagedData, MissingData
+from whichsense.files import sha256
+from whichsense.jobs.limits import Progress
+from whichsense.lab.datasets.catalog import (
+    Download,
+    Entry,
+    advise_getting,
+    entry,
+    fetch_folder,
+    fetched_name,
+    find,
+    names,
+)
+
+_TIMEOUT = 60  # seconds
+_CHUNK = 2**18  # bytes
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+# Errors of a disk. Those of a network have other numbers, or come as URLError.
+_DISK_ERRORS = {
+    *_NO_SPACE,
+    errno.EFBIG,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOTDIR,
+    errno.EIO,
+}
+
+
+def fetch_dataset(
+    name: str, data_dir: str | Path | None, force: bool, progress: Progress
+) -> Path:
+    """The work of `datasets.fetch`."""
+    about = entry(name)
+    present = find(about, data_dir)
+    if about.family.packaged or (present and not force):
+        if present is None:
+            advice = advise_getting(about, data_dir)
+            raise MissingData(f"'{name}' is missing. {advice}")
+        return present
+    if about.download is None:
+        advice = advise_getting(about, data_dir)
+        raise MissingData(f"'{name}' cannot be fetched. {advice}")
+    with _explain_errors(about, about.download, data_dir):
+        folder = fetch_folder(about, data_dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        file_name = about.download.url.rsplit("/", 1)[-1]
+        part = folder / f".{file_name}.part"
+        _download(about.download, part, progress)
+        try:
+            return _put_in_place(about, part, data_dir)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _explain_errors(
+    about: Entry, source: Download, data_dir: str | Path | None
+) -> Iterator[None]:
+    """Turn errors of disk and network into messages, each with its own advice."""
+    try:
+        yield
+    except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
+        if _is_disk_error(error):
+            folder = fetch_folder(about, data_dir)
+            full = error.errno in _NO_SPACE
+            raise MissingData(
+                f"'{about.name}' could not be written to '{folder}': {error.strerror}. "
+                f"{'Free some space' if full else 'Check its rights'} and run it again, or name another folder "
+                "with --data-dir."
+            ) from None
+        reason = error.reason if type(error) is urllib.error.URLError else error
+        raise MissingData(
+            f"'{about.name}' could not be fetched from {source.url}: {reason}. Are you offline? "
+            f"{advise_getting(about, data_dir)}"
+        ) from None
+
+
+def _is_disk_error(error: Exception) -> TypeGuard[OSError]:
+    # URLError is an OSError, too, and HTTPError is a URLError
+    if not isinstance(error, OSError) or isinstance(error, urllib.error.URLError):
+        return False
+    return error.errno in _DISK_ERRORS
+
+
+def _download(source: Download, part: Path, progress: Progress) -> None:
+    """Download the whole file into `part`, and compare its checksum."""
+    if part.exists() and source.sha256 and sha256(part) == source.sha256:
+        return
+    resumed = _receive(source.url, part, progress)
+    if not source.sha256 or sha256(part) == source.sha256:
+        return
+    part.unlink()
+    if resumed:
+        # The rest may belong to a newer file than the beginning: download all of it.
+        _receive(source.url, part, progress)
+        if sha256(part) == source.sha256:
+            return
+        part.unlink()
+    raise DamagedData(
+        f"{source.url} has the wrong checksum (expected sha256 {source.sha256}). Nothing was changed. "
+        "It was damaged on the way or has a new version: try again, or report it."
+    )
+
+
+def _receive(url: str, part: Path, progress: Progress) -> bool:
+    """Download, resuming where the server supports it; True where it resumed.
+
+    A file beside `part` keeps the tag of the version that was begun.
+    """
+    tag_file = part.with_suffix(".tag")
+    begun = part.stat().st_size if part.exists() else 0  # bytes
+    tag = json.loads(tag_file.read_text()) if begun and tag_file.exists() else ""
+    request = urllib.request.Request(url, headers={"User-Agent": "whichsense"})
+    if begun and tag:
+        request.add_header("Range", f"bytes={begun}-")
+        request.add_header("If-Range", tag)
+    try:
+        answer = urllib.request.urlopen(request, timeout=_TIMEOUT)
+    except urllib.error.HTTPError as error:
+        if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or not begun:
+            raise
+        error.close()
+        part.unlink()  # it is longer than the file that is there now
+        return _receive(url, part, progress)
+    with answer:
+        resumed: bool = answer.status == http.HTTPStatus.PARTIAL_CONTENT
+        done = begun if resumed else 0
+        length = answer.headers.get("Content-Length")
+        total = done + int(length) if length else None
+        tag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
+        # A weak tag does not promise the same bytes, so that it cannot be used to resume.
+        tag_file.write_text(json.dumps("" if tag.startswith("W/") else tag))
+        with open(part, "ab" if resumed else "wb") as file:
+            while chunk := answer.read(_CHUNK):
+                file.write(chunk)
+                done += len(chunk)
+                progress(done / total if total else None, done // 1024)
+    if total is not None and done < total:
+        raise http.client.HTTPException(
+            f"the connection broke after {done:,} of {total:,} bytes; run it again to go on"
+        )
+    tag_file.unlink(missing_ok=True)
+    return resumed
+
+
+def _put_in_place(about: Entry, part: Path, data_dir: str | Path | None) -> Path:
+    """Move a plain file to its place; unpack an archive, with all datasets that it holds."""
+    assert about.download is not None
+    folder = fetch_folder(about, data_dir)
+    url = about.download.url
+    if not about.download.member:
+        suffix = ".gz" if url.endswith(".gz") else ""
+        place = folder / (fetched_name(about) + suffix)
+        os.replace(part, place)
+        return place
+    for other in map(entry, names()):
+        if other.download is not None and other.download.url == url:
+            _unpack(part, other.download, folder / fetched_name(other))
+    return folder / fetched_name(about)
+
+
+def _unpack(archive: Path, download: Download, place: Path) -> None:
+    """Write one file of an archive to its place in one step."""
+    temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+    try:
+        with _open_member(archive, download) as source, open(temporary, "wb") as file:
+            shutil.copyfileobj(source, file)
+        os.replace(temporary, place)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _open_member(archive: Path, download: Download) -> Iterator[IO[bytes]]:
+    """One file of an archive, by its name, in whichever of its folders."""
+    url = download.url
+    wanted = download.member.rsplit("/", 1)[-1]
+    open_member = _open_zipped if url.endswith(".zip") else _open_tarred
+    try:
+        with open_member(archive, wanted) as file:
+            if file is None:
+                raise DamagedData(
+                    f"{url} does not hold '{wanted}'. It has a new version: report it."
+                )
+            yield file
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error):
+        raise DamagedData(
+            f"{url} is not a whole archive. Nothing was changed: try again."
+        ) from None
+
+
+@contextmanager
+def _open_zipped(archive: Path, wanted: str) -> Iterator[IO[bytes] | None]:
+    with zipfile.ZipFile(archive) as packed:
+        for name in packed.namelist():
+            if name.rsplit("/", 1)[-1] == wanted:
+                with packed.open(name) as file:
+                    yield file
+                return
+        yield None
+
+
+@contextmanager
+def _open_tarred(archive: Path, wanted: str) -> Iterator[IO[bytes] | None]:
+    with tarfile.open(archive) as packed:
+        for item in packed:
+            if item.isfile() and item.name.rsplit("/", 1)[-1] == wanted:
+                file = packed.extractfile(item)
+                if file is not None:
+                    with file:
+                        yield file
+                    return
+        yield None

@@ -1,0 +1,862 @@
+"""The human evaluation of readings: a form is drawn, people fill it in, and their marks become a table."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from importlib.resources import files
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from whichsense import types
+from whichsense.errors import BadInput
+from whichsense.files import as_json, read_json, write_atomically
+from whichsense.jobs.limits import Progress, silent
+from whichsense.lab.datasets import Question
+from whichsense.lab.evaluation.prediction import Journal, questions_of
+from whichsense.lab.evaluation.report import page, table, tag, text
+from whichsense.lab.evaluation.results import Interval, bootstrap_intervals, ratio_of
+from whichsense.lab.metrics.statistics import area_under_curve, kappa
+from whichsense.lab.provenance import provenance
+from whichsense.protocols import Answerer
+from whichsense.text.answers import same_answer
+from whichsense.text.words import sentence_at
+from whichsense.types import AskedAgain, Reading, Span
+
+# The form that people fill in: questions, the readings that were shown for them, and four marks for
+# each reading.
+
+_SCHEMA = 2
+"""Of a form in JSON. Schema 1 said `several`, true or false, in place of `draw`; other numbers are refused."""
+
+Draw = Literal["several", "all", "ambiguous"]
+"""Which questions are in a form: those that got several readings, all, or all that annotators call ambiguous."""
+
+DRAWS: tuple[Draw, ...] = get_args(Draw)
+
+RUBRIC = {
+    "answer": "The answer is right for the question as asked, under at least one plausible reading, and the evidence "
+    "supports it.",
+    "true": "Whoever asks exactly the rewrite would rightly be given exactly this answer: what the rewrite adds (year, "
+    "work, place, sport, role) belongs to this answer.",
+    "apart": "The rewrite does not equally call for another listed answer.",
+    "fluent": "A person could have written the rewrite. A trailing “, according to …” is not fluent; lower-case names "
+    "are no fault.",
+}
+"""When a mark of a reading with a rewrite is yes."""
+
+WITHOUT_REWRITE = {
+    "answer": RUBRIC["answer"],
+    "true": "Label or source, title and sentence do not mislead about what this is an answer to.",
+    "apart": "A reader can tell when this answer applies and the others do not.",
+    "fluent": "The label or source reads as a person would write it; yes if there is neither.",
+}
+"""When a mark of a reading with a label, a source or neither is yes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What one reader says about a reading; None where nothing was said yet."""
+
+    answer: bool | None = None
+    true: bool | None = None
+    apart: bool | None = None
+    fluent: bool | None = None
+
+    @property
+    def missing(self) -> list[str]:
+        """The marks that were not given."""
+        return [mark for mark in RUBRIC if getattr(self, mark) is None]
+
+    def labels(self) -> dict[str, bool]:
+        """The four marks, and what follows from them.
+
+        >>> Marks(answer=True, true=True, apart=True, fluent=False).labels()["good"]
+        False
+        """
+        labels = {mark: bool(getattr(self, mark)) for mark in RUBRIC}
+        correct = labels["answer"] and labels["true"] and labels["apart"]
+        labels["correct"] = correct
+        labels["good"] = correct and labels["fluent"]
+        return labels
+
+
+LABELS = tuple(Marks().labels())
+"""The names of all labels, in the order of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownReading:
+    """A reading as a person sees it, with the system's own opinion of it and the person's marks."""
+
+    rewrite: str
+    """The question as it was asked, if there is no rewrite."""
+    answer: str
+    source: str
+    """What tells the answer apart, its label or where it comes from, if there is no rewrite."""
+    title: str
+    sentence: str
+    """The sentence of the evidence that holds the answer, or the passage whose title is the answer; empty where there
+    is no evidence."""
+    start: int
+    end: int
+    """Where the answer stands in the sentence; the same number twice if it does not."""
+    confidence: float
+    asked_again: AskedAgain | None
+    marks: Marks = Marks()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedQuestion:
+    """A question of the form."""
+
+    id: str
+    question: str
+    gold: tuple[tuple[str, ...], ...]
+    """The readings that annotators gave, each as the names of its answer: those of the annotation with the most. The
+    page does not show them. In forms of schema 1: the distinct answers of all annotations."""
+    readings: tuple[ShownReading, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form: empty as it is drawn, or filled in by one reader."""
+
+    dataset: str
+    seed: int
+    draw: str
+    """One of `DRAWS`."""
+    available: int
+    """Questions that could be drawn: those of the dataset, or the ambiguous ones among them."""
+    asked: int
+    """Questions that were drawn and asked, in the form or not."""
+    one_reading: int
+    no_reading: int
+    """How many of the asked questions got a single reading, and how many none."""
+    questions: tuple[JudgedQuestion, ...]
+    reader: str = ""
+    """Who filled it in."""
+    provenance: Mapping[str, Any] = field(
+        default_factory=dict, metadata={"json": False}
+    )
+
+    @property
+    def shown(self) -> int:
+        """How many readings are to be marked."""
+        return sum(len(question.readings) for question in self.questions)
+
+    @property
+    def gold(self) -> int:
+        """How many readings annotators gave to the questions; 0 where the questions were not drawn for counting them.
+
+        Only ambiguous questions that were drawn before they were asked can tell how many readings are missing.
+        """
+        if self.draw != "ambiguous":
+            return 0
+        return sum(len(question.gold) for question in self.questions)
+
+    def to_json(self) -> dict[str, Any]:
+        """The form as JSON values, with the rubric for those who fill it in by hand."""
+        fields: dict[str, Any] = {
+            "schema": _SCHEMA,
+            "reader": self.reader,
+            "rubric": {"with a rewrite": RUBRIC, "without one": WITHOUT_REWRITE},
+            **types.encode(self),
+            "provenance": dict(self.provenance),
+        }
+        return fields
+
+    @classmethod
+    def from_json(cls, value: Any) -> Form:
+        """Read what `to_json` wrote. Raises `BadInput` where a field is missing or wrong."""
+        schema = value.get("schema") if isinstance(value, Mapping) else None
+        if schema not in (1, _SCHEMA):
+            raise BadInput(
+                f"This is not a form of schema {_SCHEMA} or 1 (its schema: {schema!r})."
+            )
+        fields = dict(value)
+        if schema == 1:
+            fields["draw"] = "several" if fields.pop("several", None) else "all"
+        if fields.get("draw") not in DRAWS:
+            raise BadInput(f"'draw' must be one of: {', '.join(DRAWS)}.")
+        provenance = fields.pop("provenance", {})
+        for name in ("schema", "rubric"):
+            fields.pop(name, None)
+        return replace(types.decode(cls, fields), provenance=provenance)
+
+
+def load_form(path: str | Path) -> Form:
+    """Read a form, filled in or not."""
+    value = read_json(path)
+    try:
+        return Form.from_json(value)
+    except BadInput as error:
+        raise BadInput(
+            f"'{path}' is not a form. {error} Draw one with: whichsense evaluate readings --dataset NAME --out {path}; "
+            "a mark is true or false."
+        ) from None
+
+
+# The form as a page: every question with its readings, four marks to give for each, and a button for
+# the result.
+#
+# What the system thinks of a reading, and the dataset's own answers, are not shown: they would bias
+# the marks.
+
+_HELP = (
+    "Mark every reading by the rubric. Tab moves to the next mark, y and n answer it and move on. The browser keeps "
+    "the marks of this page until the form is downloaded and after. When all are given, download the form and send "
+    "it back."
+)
+_KINDS = {
+    "several": "questions with several readings",
+    "all": "questions",
+    "ambiguous": "questions that annotators call ambiguous",
+}
+
+
+def build_form_page(form: Form, name: str) -> bytes:
+    """The page, which needs no other file. `name` is how the downloaded form's name begins."""
+    sections = []
+    for number, question in enumerate(form.questions):
+        sections.append(_question(number, question))
+    body = [
+        text("p", _describe(form)),
+        text("p", _HELP),
+        _rubric(),
+        _reader(),
+        *sections,
+        _footer(),
+        _data(form),
+        tag("script", _own_file("page.js")),
+    ]
+    head = tag("style", _own_file("page.css"))
+    title = f"Readings of {form.dataset}: {name}"
+    html = page(title, *body, head=head)
+    # Half a surrogate pair has no UTF-8.
+    return html.encode(errors="replace")
+
+
+def _describe(form: Form) -> str:
+    counts = f"{len(form.questions):,} {_KINDS[form.draw]}, {form.shown:,} readings"
+    return f"{form.dataset}: {counts}, seed {form.seed}."
+
+
+def _rubric() -> str:
+    rows = []
+    for mark, meaning in RUBRIC.items():
+        cells = (mark, meaning, WITHOUT_REWRITE[mark])
+        rows.append([text("td", cell) for cell in cells])
+    columns = ("mark", "with a rewrite: yes if", "without one: yes if")
+    return tag("div", table(columns, rows, "The rubric"), id="rubric")
+
+
+def _reader() -> str:
+    field = tag("input", id="reader", autocomplete="off")
+    return tag("p", tag("label", "Your name: ", field))
+
+
+def _question(number: int, question: JudgedQuestion) -> str:
+    readings = []
+    for rank, reading in enumerate(question.readings):
+        has_rewrite = reading.rewrite != question.question
+        readings.append(_reading(number, rank, reading, has_rewrite))
+    if not readings:
+        readings.append(text("p", "No reading was shown."))
+    heading = text("h2", f"{number + 1}. {question.question}")
+    return tag("section", heading, *readings)
+
+
+def _reading(number: int, rank: int, reading: ShownReading, has_rewrite: bool) -> str:
+    rubric = RUBRIC if has_rewrite else WITHOUT_REWRITE
+    told_apart = reading.rewrite if has_rewrite else reading.source
+    parts = [text("h3", told_apart or "No label, no source")]
+    parts.append(tag("p", text("b", reading.answer)))
+    if not has_rewrite:
+        parts.append(text("p", "Without a rewrite."))
+    if reading.sentence or reading.title:
+        title = text("cite", f"[{reading.title}]")
+        parts.append(tag("blockquote", _marked(reading), " ", title))
+    marks = []
+    for mark, meaning in rubric.items():
+        marks.append(
+            _mark(f"{number}/{rank}/{mark}", text("legend", mark, title=meaning))
+        )
+    parts.append(tag("div", *marks, class_="marks"))
+    return tag("article", *parts)
+
+
+def _marked(reading: ShownReading) -> str:
+    """The evidence sentence with the answer marked in it."""
+    start, end = reading.start, reading.end
+    before = text("span", reading.sentence[:start])
+    answer = text("mark", reading.sentence[start:end]) if start < end else ""
+    after = text("span", reading.sentence[end:])
+    return before + answer + after
+
+
+def _mark(name: str, legend: str) -> str:
+    """Yes or no. The buttons' name says where in the form the mark belongs."""
+    choices = []
+    for value in ("yes", "no"):
+        button = tag("input", type="radio", name=name, value=value)
+        choices.append(tag("label", button, value))
+    return tag("fieldset", legend, *choices)
+
+
+def _footer() -> str:
+    status = text("output", "", id="status")
+    button = text("button", "Download filled form", id="download", type="button")
+    return tag("footer", status, button)
+
+
+def _data(form: Form) -> str:
+    """The empty form, for the script to fill in."""
+    body = json.dumps(form.to_json())
+    # Nothing in it may end the script element.
+    return tag(
+        "script", body.replace("<", "\\u003c"), id="form", type="application/json"
+    )
+
+
+def _own_file(name: str) -> str:
+    own = files("whichsense.lab.evaluation").joinpath("readings", name)
+    return own.read_text(encoding="utf-8")
+
+
+# Draw questions by a seed, ask them, and write the form for people to fill in.
+
+
+@dataclass(frozen=True, slots=True)
+class _Goal:
+    """When enough questions were asked."""
+
+    questions: int
+    several: bool
+
+    def takes(self, readings: int) -> bool:
+        """Whether a question with so many readings goes into the form."""
+        return readings > 1 or not self.several
+
+
+def draw_form(
+    answerer: Answerer,
+    dataset: str,
+    out: str | Path,
+    *,
+    seed: int,
+    questions: int,
+    draw: Draw = "ambiguous",
+    system: Mapping[str, Any] | None = None,
+    data_dir: str | Path | None = None,
+    progress: Progress = silent,
+) -> Form:
+    """Ask questions of a dataset in an order that the seed decides, and write `out` and a page beside it.
+
+    Of the ambiguous questions, or of all, the first are taken, whatever they get; with "several" it goes on until so
+    many questions got several readings. Until the form is written the readings lie in `out.partial`, from which a run
+    that was killed or stopped resumes. `system` says what answers; resuming with another one is refused.
+    """
+    out = Path(out)
+    if out.suffix != ".json":
+        raise BadInput(f"The form is a JSON file; '{out}' is not. Give --out FORM.json")
+    if out.exists():
+        raise BadInput(
+            f"'{out}' exists and may hold marks. Remove it, or give another --out."
+        )
+    every, paths = questions_of(dataset, data_dir)
+    if draw == "ambiguous":
+        every = [question for question in every if question.is_ambiguous]
+        if not every:
+            raise BadInput(
+                f"'{dataset}' has no question to which all annotators gave several answers. Give --draw all."
+            )
+    goal = _Goal(questions, several=draw == "several")
+    about = {"system": dict(system or {}), "dataset": dataset, "seed": seed}
+    with Journal(out, about, draw_questions(every, seed)) as journal:
+        _ask_until(goal, answerer, journal, progress)
+    chosen, counts = _choose(goal, journal)
+    origin = provenance(paths, seed) | {"system": about["system"]}
+    form = Form(
+        dataset=dataset,
+        seed=seed,
+        draw=draw,
+        available=len(every),
+        asked=sum(counts.values()),
+        one_reading=counts["one"],
+        no_reading=counts["none"],
+        questions=tuple(chosen),
+        provenance=origin,
+    )
+    # The form comes last: where it is, the page is, too.
+    page = build_form_page(form, out.stem)
+    write_atomically(out.with_suffix(".html"), page)
+    write_atomically(out, as_json(form.to_json(), indent=1))
+    journal.finish()
+    return form
+
+
+def draw_questions(questions: list[Question], seed: int) -> list[Question]:
+    """All questions in an order that the seed alone decides."""
+    drawn = list(questions)
+    random.Random(seed).shuffle(drawn)
+    return drawn
+
+
+def _ask_until(
+    goal: _Goal, answerer: Answerer, journal: Journal, progress: Progress
+) -> None:
+    """Ask question by question until enough of them go into the form, or none is left."""
+    taken = len(_choose(goal, journal)[0])
+
+    def report(done: float | None, count: int) -> None:
+        # The share of the form, not of the dataset.
+        progress(min(1.0, taken / goal.questions), count)
+
+    if taken >= goal.questions:
+        return
+    for batch in journal.batches(1, report):
+        question = batch[0]
+        case = answerer.run([question.text])[0]
+        readings = tuple(show_reading(one, question.text) for one in case.readings)
+        journal.add(question, {"readings": types.encode(readings)})
+        taken += goal.takes(len(readings))
+        if taken >= goal.questions:
+            break
+    report(1.0, sum(1 for _ in journal.answered()))
+
+
+def _choose(
+    goal: _Goal, journal: Journal
+) -> tuple[list[JudgedQuestion], dict[str, int]]:
+    """The questions of the form, and how many of those asked until then got several readings, one, or none."""
+    chosen: list[JudgedQuestion] = []
+    counts = {"none": 0, "one": 0, "several": 0}
+    for question, record in journal.answered():
+        if len(chosen) == goal.questions:
+            break
+        shown = []
+        for fields in record["readings"]:
+            shown.append(types.decode(ShownReading, fields))
+        kind = ("none", "one", "several")[min(len(shown), 2)]
+        counts[kind] += 1
+        if goal.takes(len(shown)):
+            gold = _gold_readings(question)
+            judged = JudgedQuestion(question.id, question.text, gold, tuple(shown))
+            chosen.append(judged)
+    return chosen, counts
+
+
+def _gold_readings(question: Question) -> tuple[tuple[str, ...], ...]:
+    """The answers' names of the first annotation with the most readings; nothing where no answer is known."""
+    sets = question.answer_sets
+    return max(sets, key=len) if sets else ()
+
+
+def show_reading(reading: Reading, asked: str) -> ShownReading:
+    """A reading of the question that was asked, with the sentence in which its answer stands."""
+    title = sentence = ""
+    start = end = 0
+    if reading.evidence:
+        best = reading.evidence[0]
+        title = best.passage.title
+        sentence, start, end = _cut_sentence(best)
+    return ShownReading(
+        rewrite=reading.question,
+        answer=reading.answer,
+        source=reading.told_apart(asked) if reading.question == asked else "",
+        title=title,
+        sentence=sentence,
+        start=start,
+        end=end,
+        confidence=reading.confidence,
+        asked_again=reading.asked_again,
+    )
+
+
+def _cut_sentence(span: Span) -> tuple[str, int, int]:
+    """The sentence that holds a span, and where the span stands in it; the whole passage if the answer is its title."""
+    text = span.passage.text
+    if span.start == span.end:
+        return text, 0, 0
+    start, end = sentence_at(text, span.start)
+    # A span may go on over the end of its sentence.
+    end = max(end, span.end)
+    return text[start:end], span.start - start, span.end - start
+
+
+# Filled forms of several readers, checked: the same form, and every mark given.
+
+Labels = dict[str, bool]
+"""Of one reader about one reading: by the name of the label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One form with the labels of every reader."""
+
+    form: Form
+    readers: tuple[str, ...]
+    labels: tuple[tuple[tuple[Labels, ...], ...], ...]
+    """By reader, question and reading, in the order of the form."""
+
+
+def load_judged(paths: Sequence[Path]) -> Judged:
+    """Read the filled forms. Raises `BadInput` where they are of different forms or a mark is missing."""
+    if not paths:
+        raise BadInput("Give at least one filled form.")
+    forms = [load_form(path) for path in paths]
+    for path, form in zip(paths, forms, strict=True):
+        _refuse_another_form(forms[0], paths[0], form, path)
+        _refuse_missing_marks(form, path)
+    labels = []
+    for form in forms:
+        labels.append(tuple(map(_label_readings, form.questions)))
+    return Judged(forms[0], _name_readers(forms, paths), tuple(labels))
+
+
+def _label_readings(question: JudgedQuestion) -> tuple[Labels, ...]:
+    return tuple(reading.marks.labels() for reading in question.readings)
+
+
+def _refuse_another_form(first: Form, first_path: Path, form: Form, path: Path) -> None:
+    expected = _without_marks(first)
+    given = _without_marks(form)
+    if given == expected:
+        return
+    advice = "Give only forms that were filled in from the same FORM.json."
+    for number, (one, other) in enumerate(zip(expected, given, strict=False), 1):
+        if one != other:
+            raise BadInput(
+                f"'{path}' is not the form of '{first_path}': question {number} ('{other.question}') or its readings "
+                f"differ. {advice}"
+            )
+    raise BadInput(
+        f"'{path}' is not the form of '{first_path}': it has {len(given):,} questions, not {len(expected):,}. {advice}"
+    )
+
+
+def _without_marks(form: Form) -> list[JudgedQuestion]:
+    """The questions and readings that were to be judged."""
+    questions = []
+    for question in form.questions:
+        readings = []
+        for reading in question.readings:
+            readings.append(replace(reading, marks=Marks()))
+        questions.append(replace(question, readings=tuple(readings)))
+    return questions
+
+
+def _refuse_missing_marks(form: Form, path: Path) -> None:
+    if not form.shown:
+        raise BadInput(f"'{path}' shows no reading: there is nothing to count.")
+    places = []
+    for number, question in enumerate(form.questions, 1):
+        for rank, reading in enumerate(question.readings, 1):
+            for mark in reading.marks.missing:
+                places.append(f"'{mark}' of question {number}, reading {rank}")
+    if places:
+        total = len(RUBRIC) * form.shown
+        raise BadInput(
+            f"'{path}': {len(places):,} of {total:,} marks are not given, first {places[0]}. Give each true or false."
+        )
+
+
+def _name_readers(forms: Sequence[Form], paths: Sequence[Path]) -> tuple[str, ...]:
+    """Each reader's name, or the file's; with a number where two are the same."""
+    names: list[str] = []
+    for form, path in zip(forms, paths, strict=True):
+        name = form.reader or path.stem
+        while name in names:
+            name = f"{name} ({len(names) + 1})"
+        names.append(name)
+    return tuple(names)
+
+
+# From the readers' marks to numbers: shares with intervals, agreement, and how well scores predict
+# the marks.
+
+_BANDS = (0.5, 0.3, 0.15, 0.0)
+"""The lowest confidence of each band."""
+
+JUDGED_F = ("precision", "recall", "judged_f")
+"""Counted where the form has gold readings to find."""
+
+Columns = dict[str, list[float]]
+"""Numbers to sum, one for each question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The share of the shown readings that have each label, by one reader or by the mean of all."""
+
+    name: str
+    shown: int
+    metrics: Mapping[str, float]
+    """By label; the correct readings of a question; and those of `JUDGED_F`."""
+    intervals: Mapping[str, Interval]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Of two readers; of more, the mean over every two."""
+
+    equal: float
+    """The share of readings with the same label."""
+    kappa: float
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """How well a score predicts that a reading is correct: areas under the curve over all readers' marks."""
+
+    readings: int
+    """Readings that have the score."""
+    all: float | None
+    right_answer: float | None
+    """Only where the reader finds the answer right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The readings whose confidence lies between two bounds; shares are the mean over readers."""
+
+    low: float
+    high: float | None
+    shown: int
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingsResult:
+    """The table of a human evaluation."""
+
+    dataset: str
+    seed: int
+    draw: str
+    questions: int
+    shown: int
+    gold: int
+    """Readings that annotators gave; 0 where judged F is not counted."""
+    asked: int
+    one_reading: int
+    no_reading: int
+    readers: tuple[Row, ...]
+    mean: Row
+    agreement: Mapping[str, Agreement]
+    """By label; empty with a single reader."""
+    areas: Mapping[str, Area]
+    """By score: confidence; asked_again, the own answer's probability when the rewrite is asked."""
+    bands: tuple[Band, ...]
+    provenance: Mapping[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def evaluate_forms(paths: Sequence[str | Path]) -> ReadingsResult:
+    """The table of one or several readers' filled forms of the same form."""
+    files = [Path(path) for path in paths]
+    judged = load_judged(files)
+    form = judged.form
+    by_reader = []
+    rows = []
+    for name, labels in zip(judged.readers, judged.labels, strict=True):
+        columns = _sum_by_question(labels)
+        if form.gold:
+            columns |= _compare_with_gold(form.questions, labels)
+        by_reader.append(columns)
+        rows.append(_make_row(name, columns))
+    return ReadingsResult(
+        dataset=form.dataset,
+        seed=form.seed,
+        draw=form.draw,
+        questions=len(form.questions),
+        shown=form.shown,
+        gold=form.gold,
+        asked=form.asked,
+        one_reading=form.one_reading,
+        no_reading=form.no_reading,
+        readers=tuple(rows),
+        mean=_make_row("mean", _mean_columns(by_reader)),
+        agreement=_agreement(judged),
+        areas=_areas(judged),
+        bands=tuple(_bands(judged)),
+        provenance=provenance(files, form.seed) | {"form": dict(form.provenance)},
+    )
+
+
+def _sum_by_question(labels: Sequence[Sequence[Labels]]) -> Columns:
+    """For each question how many readings have each label, and how many were shown."""
+    columns: Columns = {"questions": [], "shown": []}
+    for name in LABELS:
+        columns[name] = []
+    for readings in labels:
+        columns["questions"].append(1.0)
+        columns["shown"].append(float(len(readings)))
+        for name in LABELS:
+            count = sum(reading[name] for reading in readings)
+            columns[name].append(float(count))
+    return columns
+
+
+def _compare_with_gold(
+    questions: Sequence[JudgedQuestion], labels: Sequence[Sequence[Labels]]
+) -> Columns:
+    """For each question the sums of recall and of judged F."""
+    columns: Columns = {"gold": [], "covered": [], "twice": [], "together": []}
+    for question, own in zip(questions, labels, strict=True):
+        correct = []
+        for reading, given in zip(question.readings, own, strict=True):
+            if given["correct"]:
+                correct.append(reading.answer)
+        covered = [names for names in question.gold if _covers(correct, names)]
+        columns["gold"].append(float(len(question.gold)))
+        columns["covered"].append(float(len(covered)))
+        columns["twice"].append(2.0 * len(correct))
+        together = len(question.readings) + len(question.gold)
+        columns["together"].append(float(together))
+    return columns
+
+
+def _covers(answers: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether one of the answers means the same as one of the names."""
+    for answer in answers:
+        if any(same_answer(answer, name) for name in names):
+            return True
+    return False
+
+
+def _mean_columns(by_reader: Sequence[Columns]) -> Columns:
+    columns: Columns = {}
+    for name in by_reader[0]:
+        numbers = zip(*(reader[name] for reader in by_reader), strict=True)
+        columns[name] = [sum(own) / len(by_reader) for own in numbers]
+    return columns
+
+
+def _make_row(name: str, columns: Columns) -> Row:
+    ratios = {label: (label, "shown") for label in LABELS}
+    ratios["correct_per_question"] = ("correct", "questions")
+    if "gold" in columns:
+        ratios["precision"] = ("correct", "shown")
+        ratios["recall"] = ("covered", "gold")
+        ratios["judged_f"] = ("twice", "together")
+    metrics = {}
+    statistics = {}
+    for metric, (numerator, denominator) in ratios.items():
+        metrics[metric] = sum(columns[numerator]) / sum(columns[denominator])
+        statistics[metric] = ratio_of(numerator, denominator)
+    intervals = bootstrap_intervals(columns, statistics)
+    return Row(name, int(sum(columns["shown"])), metrics, intervals)
+
+
+def _flatten(judged: Judged) -> list[list[Labels]]:
+    """By reader, the labels on all readings of the form, one after the other."""
+    flat = []
+    for labels in judged.labels:
+        own: list[Labels] = []
+        for readings in labels:
+            own.extend(readings)
+        flat.append(own)
+    return flat
+
+
+def _agreement(judged: Judged) -> dict[str, Agreement]:
+    pairs = list(combinations(_flatten(judged), 2))
+    if not pairs:
+        return {}
+    table = {}
+    for name in LABELS:
+        shares = []
+        kappas = []
+        for first, second in pairs:
+            ones = [labels[name] for labels in first]
+            others = [labels[name] for labels in second]
+            equal = sum(map(bool.__eq__, ones, others))
+            shares.append(equal / len(ones))
+            kappas.append(kappa(ones, others))
+        mean_share = sum(shares) / len(pairs)
+        table[name] = Agreement(mean_share, sum(kappas) / len(pairs))
+    return table
+
+
+def _areas(judged: Judged) -> dict[str, Area]:
+    scores: dict[str, Callable[[ShownReading], float | None]] = {
+        "confidence": lambda reading: reading.confidence,
+        "asked_again": lambda reading: (
+            reading.asked_again.own if reading.asked_again else None
+        ),
+    }
+    readings = _shown_readings(judged)
+    areas = {}
+    for name, score_of in scores.items():
+        own = list(map(score_of, readings))
+        areas[name] = _area(own, _flatten(judged))
+    return areas
+
+
+def _area(scores: Sequence[float | None], flat: Sequence[Sequence[Labels]]) -> Area:
+    """The areas of one score over the readings that have it, each once for every reader."""
+    is_correct: list[bool] = []
+    values: list[float] = []
+    # The same where the answer is right.
+    right_is_correct: list[bool] = []
+    right_values: list[float] = []
+    for reader in flat:
+        for labels, score in zip(reader, scores, strict=True):
+            if score is None:
+                continue
+            is_correct.append(labels["correct"])
+            values.append(score)
+            if labels["answer"]:
+                right_is_correct.append(labels["correct"])
+                right_values.append(score)
+    return Area(
+        readings=len(values) // len(flat),
+        all=area_under_curve(is_correct, values),
+        right_answer=area_under_curve(right_is_correct, right_values),
+    )
+
+
+def _shown_readings(judged: Judged) -> list[ShownReading]:
+    readings: list[ShownReading] = []
+    for question in judged.form.questions:
+        readings.extend(question.readings)
+    return readings
+
+
+def _bands(judged: Judged) -> list[Band]:
+    """Bands of confidence that hold a reading, the surest first."""
+    readings = _shown_readings(judged)
+    flat = _flatten(judged)
+    bands = []
+    high: float | None = None
+    for low in _BANDS:
+        inside = []
+        for place, reading in enumerate(readings):
+            is_below = high is None or reading.confidence < high
+            # The lowest band has no lower bound: some verifiers score by log probabilities.
+            is_above = reading.confidence >= low or low == _BANDS[-1]
+            if is_below and is_above:
+                inside.append(place)
+        if inside:
+            bands.append(Band(low, high, len(inside), _mean_shares(flat, inside)))
+        high = low
+    return bands
+
+
+def _mean_shares(
+    flat: Sequence[Sequence[Labels]], places: Sequence[int]
+) -> dict[str, float]:
+    """The share of these readings with each label, over all readers."""
+    shares = {}
+    for name in LABELS:
+        count = 0
+        for labels in flat:
+            count += sum(labels[place][name] for place in places)
+        shares[name] = count / (len(places) * len(flat))
+    return shares

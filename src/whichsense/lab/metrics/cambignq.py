@@ -1,0 +1,259 @@
+"""CAmbigNQ's metrics: clarifications and their options, matched by BLEU or by BERTScore."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+from whichsense.errors import BadInput
+from whichsense.lab.metrics.exact_match import normal_form
+from whichsense.text.overlap import best_assignment, best_total
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+# CAmbigNQ's metrics: the categories, options and clarified answers of a clarification question; how
+# often different options have the same answer ("collapse").
+#
+# "Released" takes two separate assignments, one that is best for precision and one that is best for
+# recall. The paper describes a single one: `one_assignment=True` takes the one that is best for both
+# together.
+
+_INVALID = "invalid form"
+
+_Table = list[list[float]]  # one row per gold string, one column per predicted string
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What one question adds to precision and recall: two sums of similarities and the two numbers of strings."""
+
+    precision_sum: float
+    recall_sum: float
+    predicted: int
+    gold: int
+
+
+@dataclass(frozen=True, slots=True)
+class MicroAverage:
+    """Precision, recall and F1, micro-averaged."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def option_overlap(
+    gold: Sequence[str], predicted: Sequence[str], one_assignment: bool = False
+) -> Overlap:
+    """How well predicted options cover gold ones.
+
+    >>> overlap = option_overlap(["ab", "abcdef"], ["abcdefgh", "ab"])
+    >>> overlap.precision_sum, overlap.recall_sum
+    (1.75, 2.0)
+    """
+    precision: _Table = []
+    recall: _Table = []
+    for option in gold:
+        precision_row = []
+        recall_row = []
+        for other in predicted:
+            length = _common_substring(option, other)
+            precision_row.append(_share(length, other))
+            recall_row.append(_share(length, option))
+        precision.append(precision_row)
+        recall.append(recall_row)
+    return _overlap(precision, recall, len(predicted), len(gold), one_assignment)
+
+
+def answer_overlap(
+    gold: Sequence[Sequence[str]],
+    predicted: Sequence[str],
+    one_assignment: bool = False,
+) -> Overlap:
+    """The same for clarified answers: normalized, and for each pair the alias with the longest common substring.
+
+    >>> overlap = answer_overlap([["mj", "michael jordan"], ["lebron"]], ["jordan"])
+    >>> overlap.precision_sum, round(overlap.recall_sum, 6)
+    (1.0, 0.428571)
+    """
+    forms = list(map(normal_form, predicted))
+    precision: _Table = []
+    recall: _Table = []
+    for aliases in gold:
+        names = list(map(normal_form, aliases))
+        precision_row = []
+        recall_row = []
+        for form in forms:
+            lengths = [_common_substring(name, form) for name in names]
+            longest = max(lengths)
+            name = names[lengths.index(longest)]  # the first alias of equals
+            precision_row.append(_share(longest, form))
+            recall_row.append(_share(longest, name))
+        precision.append(precision_row)
+        recall.append(recall_row)
+    return _overlap(precision, recall, len(forms), len(gold), one_assignment)
+
+
+def _common_substring(one: str, other: str) -> int:
+    """The length of the longest common substring, as `difflib` finds it (the released scorer does).
+
+    >>> _common_substring("2002 film", "the film")
+    5
+    """
+    matcher = SequenceMatcher(None, one, other)
+    return matcher.find_longest_match(0, len(one), 0, len(other)).size
+
+
+def _share(length: int, text: str) -> float:
+    return length / len(text) if length else 0.0
+
+
+def _overlap(
+    precision: _Table, recall: _Table, predicted: int, gold: int, one_assignment: bool
+) -> Overlap:
+    if not predicted or not gold:
+        # Two empty lists agree; one empty list scores zero. A size of 0 counts as 1.
+        score = float(predicted == gold)
+        return Overlap(score, score, max(predicted, 1), max(gold, 1))
+    if not one_assignment:
+        return Overlap(best_total(precision), best_total(recall), predicted, gold)
+    both = []
+    for precision_row, recall_row in zip(precision, recall, strict=True):
+        both.append(list(map(add, precision_row, recall_row)))
+    pairs = best_assignment(both)
+    precision_sum = sum(precision[i][j] for i, j in pairs)
+    recall_sum = sum(recall[i][j] for i, j in pairs)
+    return Overlap(precision_sum, recall_sum, predicted, gold)
+
+
+def ratio(overlaps: Sequence[Overlap]) -> MicroAverage:
+    """The micro average.
+
+    >>> result = ratio([option_overlap(["the film", "the book", "the musical"], ["2002 film", "book"])])
+    >>> round(result.precision, 4), round(result.recall, 4), round(result.f1, 4)
+    (0.7778, 0.375, 0.506)
+    """
+    predicted = 0
+    gold = 0
+    for overlap in overlaps:
+        predicted += overlap.predicted
+        gold += overlap.gold
+    # `sum` compensates for rounding since Python 3.12; a loop would give another last bit.
+    precision_sum = sum(overlap.precision_sum for overlap in overlaps)
+    recall_sum = sum(overlap.recall_sum for overlap in overlaps)
+    precision = precision_sum / max(predicted, 1)
+    recall = recall_sum / max(gold, 1)
+    f1 = 0.0
+    if precision + recall:
+        f1 = 2 * precision * recall / (precision + recall)
+    return MicroAverage(precision, recall, f1)
+
+
+def distinct_answers_released(answers: Sequence[Sequence[str]]) -> float:
+    """CAmbigNQ's "# Ans." as released: distinct answers over the whole set, divided by the number of questions.
+
+    An answer that two questions share counts once.
+
+    >>> distinct_answers_released([["Ann", "ann"], ["Bo", "Ann"]])
+    1.0
+    """
+    distinct: set[str] = set()
+    for own in answers:
+        distinct.update(map(normal_form, own))
+    return len(distinct - {""}) / len(answers) if answers else 0.0
+
+
+def distinct_answers(answers: Sequence[str]) -> int:
+    """The distinct answers of one question's options.
+
+    >>> distinct_answers(["The Beatles", "beatles", "", "Queen"])
+    2
+    """
+    return len(set(map(normal_form, answers)) - {""})
+
+
+def category_exact_match(gold: str, predicted: str) -> float:
+    """Whether two clarification questions have the same category, letter by letter.
+
+    >>> category_exact_match("Which one: a, or b?", "Which one: c, or d?")
+    1.0
+    """
+    gold_category, _ = parse_released(gold)
+    predicted_category, _ = parse_released(predicted)
+    return float(gold_category == predicted_category)
+
+
+def parse_released(question: str) -> tuple[str, list[str]]:
+    """Parse a clarification question as the released scorer does, bugs included; `text.clarification` is correct.
+
+    >>> parse_released("Which one: party, leader, or faction?")
+    ('Which one', ['party', 'leader', 'faction'])
+    >>> parse_released("Which one: film or book?")
+    ('Which one', ['film or book'])
+    >>> parse_released("Which herb: basil, oregano?")
+    ('Which herb', ['basil', 'egano'])
+    >>> parse_released("Could you be more specific?")
+    ('invalid form', ['invalid form'])
+    """
+    category, colon, rest = question.partition(":")
+    if not colon:
+        return _INVALID, [_INVALID]
+    options = []
+    for part in rest.split(", or"):
+        for option in part.split(","):
+            options.append(option.strip(" ?"))
+    return category, options
+
+
+# BERTScore F1: each token's best partner by cosine, in both directions, over the vectors of a given
+# function.
+
+if TYPE_CHECKING:
+    Array = np.ndarray[Any, np.dtype[np.float32]]
+
+
+# For each text a matrix of shape (tokens, dimensions) with rows of unit length; `models.token_vectors` has one.
+_Embed = Callable[[Sequence[str]], Sequence["Array"]]
+
+
+def bert_score(
+    references: Sequence[str],
+    predictions: Sequence[str],
+    embed: _Embed,
+    batch: int = 32,
+) -> list[float]:
+    """F1 for each pair. CAmbigNQ's figure is the mean, with roberta-large and its 17th layer, not rescaled.
+
+    >>> import numpy as np
+    >>> def embed(texts):  # a direction for each letter
+    ...     return [np.eye(26)[[ord(letter) - 97 for letter in text]] for text in texts]
+    >>> bert_score(["abc", "abc"], ["cab", "ax"], embed)
+    [1.0, 0.4]
+    """
+    if len(references) != len(predictions):
+        raise BadInput(
+            f"BERTScore needs pairs: {len(references)} references, {len(predictions)} predictions."
+        )
+    scores: list[float] = []
+    for start in range(0, len(references), batch):
+        end = start + batch
+        gold = embed(references[start:end])
+        predicted = embed(predictions[start:end])
+        scores += map(_f1, gold, predicted)
+    return scores
+
+
+def _f1(gold: Array, predicted: Array) -> float:
+    if not len(gold) or not len(predicted):
+        return 0.0
+    similarity = predicted @ gold.T  # (predicted tokens, gold tokens)
+    precision = float(similarity.max(axis=1).mean())
+    recall = float(similarity.max(axis=0).mean())
+    if not precision + recall:
+        return 0.0
+    return 2 * precision * recall / (precision + recall)

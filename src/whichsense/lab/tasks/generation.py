@@ -1,0 +1,854 @@
+"""Tasks that generate: answers, disambiguated questions, verification."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
+from functools import cache, cached_property
+from itertools import chain, islice, product
+from pathlib import Path
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from whichsense.errors import BadInput, require
+from whichsense.lab.datasets import Question
+from whichsense.lab.metrics.ambignq import (
+    Annotation,
+    Prediction,
+    f1_answers,
+    question_scores,
+    score_question,
+)
+from whichsense.lab.metrics.exact_match import exact_match
+from whichsense.lab.tasks.training_data import EvidenceSearch, TrainingData
+from whichsense.lab.train.task import Lazy, Task, TaskSpec, shuffle_batches
+from whichsense.lab.train.tiny import located
+from whichsense.models.seq2seq import generator
+from whichsense.models.seq2seq.decoding import Search
+from whichsense.models.seq2seq.formats import (
+    Codec,
+    InputForm,
+    TokenSequences,
+    composed,
+    read_by,
+    rewriter_parts,
+)
+from whichsense.models.seq2seq.generator import Generator
+from whichsense.models.seq2seq.network import Network, network_of
+from whichsense.models.seq2seq.ragged import IGNORED, Batch, RaggedRows
+from whichsense.stages.disambiguate import FirstRewriter, SeqDisambiguator
+from whichsense.stages.read import SeqReader
+from whichsense.text.words import CLOSED_CLASS_WORDS, spans_of
+from whichsense.types import Candidate, Case, Hit, Reading
+
+# What all sequence-to-sequence tasks share: a base model, a form of input, batches without padding,
+# evaluation.
+#
+# A task of this kind brings its examples, how each is encoded, and its own metrics.
+
+Example = TypeVar("Example")
+
+
+@dataclass(frozen=True, slots=True)
+class Seq2SeqModel:
+    """A recipe's `[model]`."""
+
+    base: str = "facebook/bart-large"
+    """A name on the hub, a folder (of an earlier run: its `model`), or a tiny base."""
+    batch: int = 8
+    """Examples in a batch; `train.accumulate` of them make a step."""
+    beams: int = 4
+    """For evaluation."""
+    label_smoothing: float = 0.0
+
+
+class EncodedExample(NamedTuple):
+    """An example as the model sees it, in token ids."""
+
+    inputs: TokenSequences
+    target: list[int]
+    weights: list[float] | None = None
+    """How much each token of the target counts; None: one."""
+
+
+@dataclass
+class Generation(Task[Network, Batch], Generic[Example]):
+    """A task of the training loop that generates text."""
+
+    task: str
+    model: Seq2SeqModel
+    form: InputForm
+    metric: str
+    examples: Sequence[Example]
+    encode: Callable[[Codec, Example, random.Random], EncodedExample]
+    """May draw at random: its generator is decided by epoch, seed and the example's place."""
+    measure: Callable[[Generator], Mapping[str, float]]
+    paths: Sequence[Path]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Written beside the model: what a stage must know to use it."""
+    higher_is_better: bool = True
+
+    @cached_property
+    def codec(self) -> Codec:
+        return generator.load_codec(located(self.model.base), self.form)
+
+    def build(self) -> Network:
+        network = network_of(generator.load_model(located(self.model.base), self.codec))
+        network.label_smoothing = self.model.label_smoothing
+        return network
+
+    def batches(self, epoch: int, seed: int) -> Lazy[list[int], Batch]:
+        def collate(places: list[int]) -> Batch:
+            encoded = []
+            for place in places:
+                rng = random.Random(f"{seed}/{epoch}/{place}")
+                encoded.append(self.encode(self.codec, self.examples[place], rng))
+            return collate_examples(encoded)
+
+        size = self.model.batch
+        return Lazy(shuffle_batches(len(self.examples), size, epoch, seed), collate)
+
+    def loss(self, model: Network, batch: Batch) -> Tensor:
+        loss: Tensor = model(batch)
+        return loss
+
+    def evaluate(self, model: Network) -> Mapping[str, float]:
+        generator = Generator.of(model, self.codec, self.form)
+        generator.options = dict(self.options)
+        return self.measure(generator)
+
+    def save(self, model: Network, folder: Path) -> None:
+        generator.save(
+            folder,
+            model.model,
+            self.codec,
+            self.form,
+            task=self.task,
+            options=self.options,
+        )
+
+    def data(self) -> Sequence[Path]:
+        return self.paths
+
+
+def collate_examples(examples: Sequence[EncodedExample]) -> Batch:
+    """Inputs end to end, without padding; targets and their weights as [examples, longest target]."""
+    ids: list[int] = []
+    sequence_lengths = []
+    example_lengths = []
+    for example in examples:
+        lengths = [len(sequence) for sequence in example.inputs]
+        for sequence in example.inputs:
+            ids += sequence
+        sequence_lengths += lengths
+        example_lengths.append(sum(lengths))
+    longest = max(len(example.target) for example in examples)
+    shape = (len(examples), longest)
+    labels = torch.full(shape, IGNORED)
+    has_weights = any(example.weights for example in examples)
+    weights = torch.ones(shape) if has_weights else None
+    for row, example in enumerate(examples):
+        length = len(example.target)
+        labels[row, :length] = torch.tensor(example.target)
+        if weights is not None and example.weights:
+            weights[row, :length] = torch.tensor(example.weights)
+    passages = RaggedRows.of(sequence_lengths)
+    questions = RaggedRows.of(example_lengths)
+    return Batch(torch.tensor(ids), passages, questions, labels, weights)
+
+
+def read_answers(
+    reader: SeqReader, questions: Sequence[str], evidence: EvidenceSearch
+) -> list[list[str]]:
+    """A reader's answers to questions, over the hits of each."""
+    cases = [Case(text, tuple(evidence.hits(text))) for text in questions]
+    answers = []
+    for case in reader.read(cases):
+        answers.append([candidate.answer for candidate in case.answers])
+    return answers
+
+
+def mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+# Train a reader: SpanSeqGen (all passages in one input) or Fusion-in-Decoder, adaptive in the number
+# of answers.
+#
+# Aliases, order and missing answers are handled as in AmbigQA's released code (codes/QAData.py,
+# AmbigQAData): of each answer only the aliases that the input holds count; the target is one
+# combination of aliases, drawn anew each time it is seen, from the first 100; answers are in the
+# annotators' order, or, with `order = "found"`, only combinations whose answers occur in the input in
+# that order are used (its --consider_order_for_multiple_answers); a question none of whose answers is
+# in the input is left out (REFUEL, appendix A, and the code's --discard_not_found_answers).
+
+_COMBINATIONS = 100
+Aliases = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSettings:
+    """A recipe's `[answers]`."""
+
+    single: bool = False
+    """One answer only, as in NQ-open: the first stage of both papers, and the zero-shot reader."""
+    order: Literal["annotated", "found"] = "annotated"
+    discard_missing: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPredictionOptions:
+    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
+    form: InputForm = field(default_factory=InputForm)
+    data: TrainingData = field(default_factory=TrainingData)
+    answers: AnswerSettings = field(default_factory=AnswerSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadExample:
+    """A question over its passages, and for each answer the aliases that may be its target."""
+
+    question: str
+    hits: Sequence[Hit]
+    answers: tuple[Aliases, ...]
+
+
+def build_answer_prediction(
+    options: AnswerPredictionOptions,
+    more: Sequence[Question] = (),
+    files: Sequence[Path] = (),
+) -> Generation[ReadExample]:
+    """The task; co-training adds `more` training questions, which `files` hold."""
+    data, form = options.data, options.form
+    evidence = data.evidence(form.passages)
+    train = [*data.training(), *more]
+    dev = data.development()
+    evidence.search([question.text for question in (*train, *dev)])
+    codec = generator.load_codec(located(options.model.base), form)
+    examples: list[ReadExample] = []
+    for question in train:
+        # Only passages that fit into the input can hold an answer.
+        hits = read_by(codec, form, [question.text], evidence.hits(question.text))
+        examples += read_examples(question, hits, options.answers)
+    if not examples:
+        raise BadInput(
+            "No training question has an answer in the passages that were found for it."
+        )
+
+    def encode(
+        codec: Codec, example: ReadExample, rng: random.Random
+    ) -> EncodedExample:
+        return encode_reading(codec, form, example, rng, options.answers.order)
+
+    def measure(generator: Generator) -> Mapping[str, float]:
+        return _measure_answer_prediction(generator, dev, evidence, options.model.beams)
+
+    return Generation(
+        task="answer-prediction",
+        model=options.model,
+        form=form,
+        metric="em" if options.answers.single else "f1_ans",
+        examples=examples,
+        encode=encode,
+        measure=measure,
+        paths=[*data.paths(), *files],
+        options={"single": options.answers.single},
+    )
+
+
+def read_examples(
+    question: Question, hits: Sequence[Hit], settings: AnswerSettings
+) -> Iterator[ReadExample]:
+    """One example for each annotation, over the hits that the model will see; for single answers, one whose aliases are
+    those of all its answers."""
+    answer_sets: Sequence[Sequence[Aliases]] = question.answer_sets
+    if settings.single:
+        answer_sets = [[all_aliases(question)]]
+    for answers in answer_sets:
+        held = []
+        for aliases in answers:
+            if own := held_aliases(aliases, hits):
+                held.append(own)
+        if held or not settings.discard_missing:
+            yield ReadExample(question.text, hits, tuple(held or answers))
+
+
+def all_aliases(question: Question) -> Aliases:
+    """The aliases of all answers of a question, in order."""
+    return tuple(chain.from_iterable(question.answers))
+
+
+def held_aliases(aliases: Aliases, hits: Sequence[Hit]) -> Aliases:
+    """The aliases that some passage holds."""
+    held = []
+    for alias in dict.fromkeys(aliases):
+        if spans_of(alias, hits, most=1):
+            held.append(alias)
+    return tuple(held)
+
+
+def encode_reading(
+    codec: Codec,
+    form: InputForm,
+    example: ReadExample,
+    rng: random.Random,
+    order: str = "annotated",
+) -> EncodedExample:
+    """The target is one combination of aliases, drawn at random."""
+    inputs = composed(codec, form, [example.question], example.hits)
+    # One alias for each answer.
+    combinations = list(islice(product(*example.answers), _COMBINATIONS))
+    if order == "found":
+        texts = [hit.passage.text for hit in example.hits[: form.passages]]
+        text = " ".join(texts).lower()
+        in_order = []
+        for combination in combinations:
+            if _is_in_order(combination, text):
+                in_order.append(combination)
+        combinations = in_order or combinations
+    target = codec.target(rng.choice(combinations), form.output_tokens)
+    return EncodedExample(inputs, target)
+
+
+def _is_in_order(answers: Sequence[str], text: str) -> bool:
+    place = 0
+    for answer in answers:
+        place = text.find(answer.lower(), place)
+        if place < 0:
+            return False
+        place += 1
+    return True
+
+
+def _measure_answer_prediction(
+    generator: Generator,
+    questions: Sequence[Question],
+    evidence: EvidenceSearch,
+    beams: int,
+) -> Mapping[str, float]:
+    """F1ans over all questions and over the ambiguous ones; exact match of the first answer."""
+    reader = SeqReader(generator, beams=beams)
+    texts = [question.text for question in questions]
+    scores = []
+    ambiguous_scores = []
+    exact = []
+    counts = []
+    predictions = read_answers(reader, texts, evidence)
+    for question, prediction in zip(questions, predictions, strict=True):
+        answers = prediction or [""]
+        # Of several annotations the one that fits best counts.
+        score = max(f1_answers(gold, answers) for gold in question.answer_sets)
+        scores.append(score)
+        if question.is_ambiguous:
+            ambiguous_scores.append(score)
+        exact.append(exact_match(answers[0], all_aliases(question)))
+        counts.append(float(len(answers)))
+    return {
+        "f1_ans": mean(scores),
+        "f1_ans_multi": mean(ambiguous_scores),
+        "em": mean(exact),
+        "answers": mean(counts),
+    }
+
+
+ANSWER_PREDICTION = TaskSpec(AnswerPredictionOptions, build_answer_prediction)
+
+
+# Token-deletion pre-training (REFUEL, section 3.2): questions made ambiguous by taking an informative
+# span out.
+#
+# A span is informative if one of its words is an adjective, noun, number, name, symbol or verb.
+# English needs no tagger for that: the other classes are closed, and their words are listed here.
+# spaCy may decide instead.
+
+_Tagger = Callable[[Sequence[str]], list[bool]]
+"""Says of each word of a question whether it is informative."""
+_LONGEST = 5  # words of a deleted span
+_INFORMATIVE = frozenset({"ADJ", "NOUN", "NUM", "PROPN", "SYM", "VERB"})
+_EDGES = ".,?!;:\"'"
+_WORD = re.compile(r"[^\W_]", re.UNICODE)
+
+
+def tag_by_list(words: Sequence[str]) -> list[bool]:
+    """Words that are not of a closed class are informative.
+
+    >>> tag_by_list("Who wrote the play the Crucible ?".split())
+    [False, True, False, True, False, True, False]
+    """
+    tags = []
+    for word in words:
+        is_closed = word.lower().strip(_EDGES) in CLOSED_CLASS_WORDS
+        tags.append(not is_closed and bool(_WORD.search(word)))
+    return tags
+
+
+def load_tagger(name: str) -> _Tagger:
+    """The tagger that a recipe names: empty for the list of closed classes, else an installed spaCy pipeline, as in the
+    paper's code."""
+    if not name:
+        return tag_by_list
+    pipeline = _load_pipeline(name)
+
+    def tag(words: Sequence[str]) -> list[bool]:
+        tokens: Any = require("spacy.tokens", "tagging")
+        document = tokens.Doc(pipeline.vocab, words=list(words))
+        return [token.pos_ in _INFORMATIVE for token in pipeline(document)]
+
+    return tag
+
+
+@cache
+def _load_pipeline(name: str) -> Any:
+    spacy = require("spacy", "tagging")
+    try:
+        return spacy.load(name)
+    except OSError:
+        raise BadInput(
+            f"spaCy has no pipeline '{name}'. Install it, or leave the tagger out."
+        ) from None
+
+
+def delete_span(
+    question: str, rng: random.Random, tag: _Tagger = tag_by_list
+) -> str | None:
+    """The question without an informative span of 1 to 5 words, its length drawn evenly; None if nothing may go.
+
+    >>> delete_span("Who wrote the play the Crucible?", random.Random(3))
+    'Who wrote the play?'
+    """
+    body = question.rstrip()
+    mark = body[-1:] if body[-1:] in "?.!" else ""
+    words = body.removesuffix(mark).split()
+    informative = tag(words)
+    # The drawn length first, then shorter ones for a short question. One word stays.
+    longest = min(rng.randint(1, _LONGEST), len(words) - 1)
+    for length in range(longest, 0, -1):
+        starts = []
+        for start in range(len(words) - length + 1):
+            if any(informative[start : start + length]):
+                starts.append(start)
+        if starts:
+            start = rng.choice(starts)
+            return " ".join([*words[:start], *words[start + length :]]) + mark
+    return None
+
+
+# Train a rewriter: prompt, answer, other answers and passages in, the question that has only this
+# answer out.
+#
+# `pretraining` makes the same examples from questions with one answer (NQ-open): "token-deletion"
+# asks to restore a span that was taken out (REFUEL), "question-generation" to write the question from
+# its answer (AmbigQA). Without `prompt` or `others` the model is an ablation of AmbigQA's table 4.
+# `insertion_weight` is REFUEL's λ: tokens of the rewrite that the prompt does not have count 1 + λ
+# times. Answers are drawn from the aliases that the passages hold, or from all if they hold none, as
+# in AmbigQA's released code (codes/QGData.py); no example is left out (REFUEL, appendix A).
+
+_Pretraining = Literal["none", "token-deletion", "question-generation"]
+
+
+@dataclass(frozen=True, slots=True)
+class _RewritingSettings:
+    """A recipe's `[rewriting]`."""
+
+    prompt: bool = True
+    others: bool = True
+    insertion_weight: float = 3.5
+    pretraining: _Pretraining = "none"
+    tagger: str = ""
+    """For token deletion: a spaCy pipeline; empty: the built-in list of closed-class words."""
+
+
+@dataclass(frozen=True, slots=True)
+class _QuestionDisambiguationOptions:
+    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
+    form: InputForm = field(
+        default_factory=lambda: InputForm(question_tokens=64, output_tokens=40)
+    )
+    data: TrainingData = field(default_factory=TrainingData)
+    rewriting: _RewritingSettings = field(default_factory=_RewritingSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class _RewriteExample:
+    """One answer of a question and the rewrites that set it apart; in pre-training, no rewrite yet."""
+
+    prompt: str
+    answers: tuple[str, ...]
+    others: tuple[str, ...]
+    rewrites: tuple[str, ...]
+    hits: Sequence[Hit]
+
+
+def build_question_disambiguation(
+    options: _QuestionDisambiguationOptions,
+) -> Generation[_RewriteExample]:
+    data, form, settings = options.data, options.form, options.rewriting
+    evidence = data.evidence(form.passages)
+    train = data.training()
+    dev = data.development()
+    evidence.search([question.text for question in (*train, *dev)])
+    is_pretraining = settings.pretraining != "none"
+    build_examples = _single_examples if is_pretraining else _pair_examples
+    examples: list[_RewriteExample] = []
+    for question in train:
+        examples += build_examples(question, evidence)
+    if not examples:
+        raise BadInput(
+            "No training question has several readings with a rewrite each: there is nothing to learn from."
+        )
+    dev_examples: list[_RewriteExample] = []
+    if is_pretraining:
+        for question in dev:
+            dev_examples += _single_examples(question, evidence)
+
+    def encode(
+        codec: Codec, example: _RewriteExample, rng: random.Random
+    ) -> EncodedExample:
+        return _encode_rewrite(codec, form, settings, example, rng)
+
+    def measure(generator: Generator) -> Mapping[str, float]:
+        beams = options.model.beams
+        if is_pretraining:
+            return _measure_restored(generator, dev_examples, settings, beams)
+        return _measure_rewrites(generator, dev, evidence, beams)
+
+    generates_question = settings.pretraining == "question-generation"
+    return Generation(
+        task="question-disambiguation",
+        model=options.model,
+        form=form,
+        metric="bleu4" if generates_question else "f1_edit",
+        examples=examples,
+        encode=encode,
+        measure=measure,
+        paths=data.paths(),
+        options={
+            "prompt": settings.prompt and not generates_question,
+            "others": settings.others,
+        },
+    )
+
+
+def _pair_examples(
+    question: Question, evidence: EvidenceSearch
+) -> Iterator[_RewriteExample]:
+    """Every reading that annotators wrote a question for."""
+    hits = evidence.hits(question.text)
+    for annotation in question.annotations:
+        if annotation.is_single:
+            continue
+        for pair in annotation.pairs:
+            if not pair.questions:
+                continue
+            others = []
+            for other in annotation.pairs:
+                if other is not pair:
+                    others.append(other.answers[0])
+            # No example is left out: where no alias is held, all count.
+            answers = held_aliases(pair.answers, hits) or pair.answers
+            yield _RewriteExample(
+                question.text, answers, tuple(others), pair.questions, hits
+            )
+
+
+def _single_examples(
+    question: Question, evidence: EvidenceSearch
+) -> Iterator[_RewriteExample]:
+    """A question as its own rewrite: what the prompt lacks of it is decided when it is drawn."""
+    hits = evidence.hits(question.text)
+    aliases = all_aliases(question)
+    answers = held_aliases(aliases, hits) or aliases
+    yield _RewriteExample(question.text, answers, (), (question.text,), hits)
+
+
+def _encode_rewrite(
+    codec: Codec,
+    form: InputForm,
+    settings: _RewritingSettings,
+    example: _RewriteExample,
+    rng: random.Random,
+) -> EncodedExample:
+    prompt, rewrite = _draw_prompt_and_rewrite(example, settings, rng)
+    answer = rng.choice(example.answers)
+    with_prompt = settings.prompt and bool(prompt)
+    parts = rewriter_parts(
+        prompt, answer, example.others, prompt=with_prompt, with_others=settings.others
+    )
+    target = codec.target([rewrite], form.output_tokens)
+    weights = None
+    if settings.insertion_weight:
+        weights = _insertion_weights(
+            codec.ids(prompt), target, settings.insertion_weight
+        )
+    inputs = composed(codec, form, parts, example.hits, answer)
+    return EncodedExample(inputs, target, weights)
+
+
+def _draw_prompt_and_rewrite(
+    example: _RewriteExample, settings: _RewritingSettings, rng: random.Random
+) -> tuple[str, str]:
+    """Prompt and rewrite. In pre-training the rewrite is the question, and the prompt what is left of it."""
+    question = example.prompt
+    if settings.pretraining == "none":
+        return question, rng.choice(example.rewrites)
+    if settings.pretraining == "question-generation":
+        return "", question
+    prompt = delete_span(question, rng, load_tagger(settings.tagger))
+    return prompt or question, question
+
+
+def _insertion_weights(
+    prompt: Sequence[int], target: Sequence[int], weight: float
+) -> list[float]:
+    """1 for tokens that the prompt has too, in its order; 1 + weight for the others.
+
+    >>> _insertion_weights([5, 6, 7], [0, 5, 9, 6, 7, 2], 3.5)
+    [1.0, 1.0, 4.5, 1.0, 1.0, 1.0]
+    """
+    weights = [1.0] * len(target)
+    if not prompt:
+        return weights
+    # The end token is not an insertion, nor is a start token.
+    body = list(target[:-1])
+    matcher = SequenceMatcher(None, list(prompt), body, autojunk=False)
+    for kind, _, _, start, end in matcher.get_opcodes():
+        if kind in ("insert", "replace"):
+            weights[start:end] = [1.0 + weight] * (end - start)
+    if target[0] not in prompt and weights[0] > 1.0:
+        weights[0] = 1.0
+    return weights
+
+
+def _measure_rewrites(
+    generator: Generator,
+    questions: Sequence[Question],
+    evidence: EvidenceSearch,
+    beams: int,
+) -> Mapping[str, float]:
+    """F1EDIT-F1 and F1BLEU over ambiguous questions with their gold answers given (AmbigQA, table 4)."""
+    ambiguous = [question for question in questions if question.is_ambiguous]
+    cases = []
+    for question in ambiguous:
+        gold = question.annotations[0].pairs
+        answers = tuple(Candidate(pair.answers[0], 1.0) for pair in gold)
+        hits = tuple(evidence.hits(question.text))
+        cases.append(Case(question.text, hits, answers))
+    rewritten = SeqDisambiguator(generator, beams=beams).disambiguate(cases)
+    f1_edit = []
+    f1_bleu4 = []
+    for question, case in zip(ambiguous, rewritten, strict=True):
+        score = _score_readings(question, case.readings)
+        f1_edit.append(score["f1_edit"])
+        f1_bleu4.append(score["f1_bleu4"])
+    return {"f1_edit": mean(f1_edit), "f1_bleu4": mean(f1_bleu4)}
+
+
+def _score_readings(
+    question: Question, readings: Sequence[Reading]
+) -> Mapping[str, float]:
+    answers = []
+    rewrites = []
+    for reading in readings:
+        answers.append(reading.answer)
+        rewrites.append(reading.question)
+    prediction = Prediction(tuple(answers), tuple(rewrites))
+    golds = []
+    for annotation in question.annotations:
+        # The metric takes alternative rewrites of one reading as one string.
+        gold_rewrites = tuple("|".join(pair.questions) for pair in annotation.pairs)
+        golds.append(Annotation(annotation.answers, gold_rewrites))
+    return score_question(question.text, golds, prediction)
+
+
+def _measure_restored(
+    generator: Generator,
+    examples: Sequence[_RewriteExample],
+    settings: _RewritingSettings,
+    beams: int,
+) -> Mapping[str, float]:
+    """How well questions are restored: against the prompt that each was cut down to."""
+    codec, form = generator.codec, generator.form
+    prompts = []
+    inputs = []
+    for example in examples:
+        # Seeded by the question: every evaluation sees the same prompts.
+        rng = random.Random(example.prompt)
+        prompt, _ = _draw_prompt_and_rewrite(example, settings, rng)
+        answer = example.answers[0]
+        parts = rewriter_parts(prompt, answer, (), prompt=bool(prompt))
+        prompts.append(prompt)
+        inputs.append(composed(codec, form, parts, example.hits, answer))
+    outputs = generator.generate(inputs, Search(beams, form.output_tokens))
+    edit_f1 = []
+    bleu4 = []
+    for prompt, example, beam in zip(prompts, examples, outputs, strict=True):
+        rewrite = codec.text(beam[0].tokens) if beam else ""
+        scores = question_scores(prompt, example.prompt, rewrite)
+        edit_f1.append(scores[4])
+        bleu4.append(scores[3])
+    return {"f1_edit": mean(edit_f1), "bleu4": mean(bleu4)}
+
+
+QUESTION_DISAMBIGUATION = TaskSpec(
+    _QuestionDisambiguationOptions, build_question_disambiguation
+)
+
+
+# Train the model of LM verification: one answer for each unambiguous question (REFUEL, section 2.3,
+# appendix A).
+#
+# Each rewrite of AmbigNQ is paired with its own answer; questions with a single answer are paired
+# with that.
+
+
+@dataclass(frozen=True, slots=True)
+class _VerificationOptions:
+    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
+    form: InputForm = field(default_factory=InputForm)
+    data: TrainingData = field(default_factory=TrainingData)
+
+
+def build_verification(options: _VerificationOptions) -> Generation[ReadExample]:
+    data, form = options.data, options.form
+    evidence = data.evidence(form.passages)
+    train = data.training()
+    dev = data.development()
+    evidence.search([question.text for question in (*train, *dev)])
+    examples: list[ReadExample] = []
+    for question in train:
+        examples += _unambiguous_examples(question, evidence, only_held=True)
+    if not examples:
+        raise BadInput(
+            "No training question has an answer in the passages that were found for it."
+        )
+    dev_examples: list[ReadExample] = []
+    for question in dev:
+        dev_examples += _unambiguous_examples(question, evidence, only_held=False)
+
+    def encode(
+        codec: Codec, example: ReadExample, rng: random.Random
+    ) -> EncodedExample:
+        return encode_reading(codec, form, example, rng)
+
+    def measure(generator: Generator) -> Mapping[str, float]:
+        return _measure_verification(generator, dev_examples, options.model.beams)
+
+    return Generation(
+        task="verification",
+        model=options.model,
+        form=form,
+        metric="em",
+        examples=examples,
+        encode=encode,
+        measure=measure,
+        paths=data.paths(),
+    )
+
+
+def _unambiguous_examples(
+    question: Question, evidence: EvidenceSearch, *, only_held: bool
+) -> Iterator[ReadExample]:
+    """Rewrites with their answers, over the passages of the prompt: those that a rewrite is verified with."""
+    hits = evidence.hits(question.text)
+    for annotation in question.annotations:
+        for pair in annotation.pairs:
+            text = question.text if annotation.is_single else pair.question
+            aliases = pair.answers
+            if only_held:
+                aliases = held_aliases(aliases, hits)
+            if text and aliases:
+                yield ReadExample(text, hits, (aliases,))
+
+
+def _measure_verification(
+    generator: Generator, examples: Sequence[ReadExample], beams: int
+) -> Mapping[str, float]:
+    """Exact match of the first answer."""
+    reader = SeqReader(generator, beams=beams)
+    cases = [Case(example.question, tuple(example.hits)) for example in examples]
+    exact = []
+    for example, case in zip(examples, reader.read(cases), strict=True):
+        answer = case.answers[0].answer if case.answers else ""
+        exact.append(exact_match(answer, example.answers[0]))
+    return {"em": mean(exact)}
+
+
+VERIFICATION = TaskSpec(_VerificationOptions, build_verification)
+
+
+# Train the rewriter of DISAMBIG-FIRST: from the question alone to all its readings (AmbigQA, section
+# 6.1).
+
+
+@dataclass(frozen=True, slots=True)
+class _DisambiguateFirstOptions:
+    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
+    form: InputForm = field(
+        default_factory=lambda: InputForm(fusion=False, passages=0, output_tokens=128)
+    )
+    data: TrainingData = field(default_factory=TrainingData)
+
+
+def build_disambiguate_first(
+    options: _DisambiguateFirstOptions,
+) -> Generation[Question]:
+    form = replace(options.form, passages=0)
+    examples = _ambiguous(options.data.training())
+    if not examples:
+        raise BadInput(
+            "No training question is ambiguous: there is no reading to learn."
+        )
+    dev = _ambiguous(options.data.development())
+
+    def encode(codec: Codec, question: Question, rng: random.Random) -> EncodedExample:
+        rewrites = []
+        for pair in rng.choice(question.annotations).pairs:
+            if pair.questions:
+                rewrites.append(rng.choice(pair.questions))
+        inputs = composed(codec, form, [question.text], ())
+        return EncodedExample(inputs, codec.target(rewrites, form.output_tokens))
+
+    def measure(generator: Generator) -> Mapping[str, float]:
+        return _measure_disambiguate_first(generator, dev, options.model.beams)
+
+    return Generation(
+        task="disambiguate-first",
+        model=options.model,
+        form=form,
+        metric="edit_f1",
+        examples=examples,
+        encode=encode,
+        measure=measure,
+        paths=options.data.paths(),
+    )
+
+
+def _ambiguous(questions: Sequence[Question]) -> list[Question]:
+    return [question for question in questions if question.is_ambiguous]
+
+
+def _measure_disambiguate_first(
+    generator: Generator, questions: Sequence[Question], beams: int
+) -> Mapping[str, float]:
+    """EDIT-F1 of each gold rewrite against the nearest predicted one."""
+    texts = [question.text for question in questions]
+    predictions = FirstRewriter(generator, beams=beams).rewrite(texts)
+    scores = []
+    counts = []
+    for question, rewrites in zip(questions, predictions, strict=True):
+        counts.append(float(len(rewrites)))
+        for pair in question.annotations[0].pairs:
+            gold = "|".join(pair.questions)
+            edit_f1 = []
+            for rewrite in rewrites:
+                edit_f1.append(question_scores(question.text, gold, rewrite)[4])
+            scores.append(max(edit_f1))
+    return {"edit_f1": mean(scores), "rewrites": mean(counts)}
+
+
+DISAMBIGUATE_FIRST = TaskSpec(_DisambiguateFirstOptions, build_disambiguate_first)

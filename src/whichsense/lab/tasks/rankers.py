@@ -1,0 +1,608 @@
+"""Tasks that rank passages: dual encoder, reranker, joint reranker."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from whichsense.errors import BadInput
+from whichsense.lab.datasets import Question
+from whichsense.lab.metrics.exact_match import (
+    all_answers_recall,
+    answer_ranks,
+    answer_recall,
+    any_answer_recall,
+    reciprocal_rank,
+)
+from whichsense.lab.tasks.training_data import (
+    EvidenceSearch,
+    TrainingData,
+    answers_held,
+    gold_ids,
+    holders,
+)
+from whichsense.lab.train.processes import current_processes
+from whichsense.lab.train.task import Lazy, Task, TaskSpec, shuffle_batches
+from whichsense.lab.train.tiny import located
+from whichsense.models.bases import load_tokenizer
+from whichsense.models.bert import encoders, inputs
+from whichsense.models.bert.encoders import (
+    CrossEncoder,
+    DualEncoder,
+    PassagePointer,
+    encode,
+    picked_order,
+    relevances,
+    similarity,
+)
+from whichsense.models.bert.inputs import InputRow, Inputs, padded
+from whichsense.types import Passage
+
+# What the tasks over BERT-like encoders share: the `[model]` table, and the weights that training
+# starts from.
+
+Network = TypeVar("Network", bound=nn.Module)
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderModel:
+    """A recipe's `[model]`: which encoder, and how much of a text it reads."""
+
+    base: str = "bert-base-uncased"
+    """A name on the hub, a folder that transformers saved, or `tiny-bert`."""
+    longest: int = 256
+    """Tokens."""
+    start: str = ""
+    """The folder of a model of the same task to start from: trained on one dataset, fine-tuned on another."""
+
+    def encoder(self) -> nn.Module:
+        return inputs.encoder(located(self.base))
+
+    def inputs(self) -> Inputs:
+        return Inputs(load_tokenizer(located(self.base)), self.longest)
+
+    def load_start(self, network: Network, task: str) -> Network:
+        """The network with the weights of `start`, if it is given."""
+        if self.start:
+            inputs.fill(network, inputs.described(self.start, task).folder)
+        return network
+
+
+# Questions with passages that answer them and passages that do not: what rerankers and retrievers
+# learn from.
+
+
+@dataclass(frozen=True, slots=True)
+class PassageList:
+    """A question with passages that answer it and passages that do not."""
+
+    question: Question
+    good: tuple[Passage, ...]
+    bad: tuple[Passage, ...]
+
+    def rng(self, seed: str) -> random.Random:
+        """A generator for this list alone, so that a batch does not depend on the others."""
+        return random.Random(f"{seed}/{self.question.id}")
+
+
+def build_lists(
+    questions: Sequence[Question], evidence: EvidenceSearch
+) -> list[PassageList]:
+    """Lists of questions whose hits, or annotated evidence, hold both kinds of passages; the others teach nothing."""
+    evidence.search([question.text for question in questions])
+    lists = []
+    for question in questions:
+        good: dict[str, Passage] = {}
+        bad = []
+        passages = [hit.passage for hit in evidence.hits(question.text)]
+        flags = holders(question, passages)
+        for passage, is_good in zip(passages, flags, strict=True):
+            if is_good:
+                good[passage.id] = passage
+            else:
+                bad.append(passage)
+        # Annotated passages that the search did not bring.
+        for key in sorted(gold_ids(question)):
+            if key not in good:
+                good[key] = evidence.passage(key)
+        if good and bad:
+            lists.append(PassageList(question, tuple(good.values()), tuple(bad)))
+    if not lists:
+        raise BadInput(
+            "For no training question the index found a passage that answers it beside others that do not."
+        )
+    return lists
+
+
+def draw_pairs(
+    lists: Sequence[PassageList], hard: int, seed: str
+) -> tuple[list[Passage], list[Passage]]:
+    """For each question one passage that answers it, and `hard` that do not, with repetition."""
+    positives = []
+    negatives = []
+    for one in lists:
+        rng = one.rng(seed)
+        positives.append(rng.choice(one.good))
+        # All questions bring equally many, so that processes can share them.
+        for _ in range(hard):
+            negatives.append(rng.choice(one.bad))
+    return positives, negatives
+
+
+# How well passages are ranked: in the list of each question, or in the pool of the passages of all
+# questions.
+
+_HARD = 10  # passages without an answer that each question brings into the pool
+
+
+def ranking_metrics(
+    questions: Sequence[Question], orders: Sequence[Sequence[Passage]], keep: int
+) -> dict[str, float]:
+    """Gold answers among the first `keep` passages, any gold answer in the first, and the mean reciprocal rank."""
+    all_ranks = []
+    any_at_1 = []
+    reciprocal = []
+    for question, passages in zip(questions, orders, strict=True):
+        ranks = answer_ranks(question.answers, passage_texts(passages))
+        all_ranks += ranks
+        any_at_1.append(any_answer_recall(ranks, 1))
+        reciprocal.append(reciprocal_rank(ranks))
+    return {
+        f"answers_at_{keep}": answer_recall(all_ranks, keep),
+        "any_at_1": sum(any_at_1) / len(questions),
+        "mrr": sum(reciprocal) / len(questions),
+    }
+
+
+def passage_texts(passages: Sequence[Passage]) -> list[str]:
+    """Titles and texts, as answers are looked for in them."""
+    texts = []
+    for passage in passages:
+        texts.append(f"{passage.title} {passage.text}")
+    return texts
+
+
+def passage_pool(lists: Sequence[PassageList]) -> dict[str, Passage]:
+    """The passages of all questions, by id."""
+    pool = {}
+    for one in lists:
+        for passage in (*one.good, *one.bad[:_HARD]):
+            pool[passage.id] = passage
+    return pool
+
+
+def pool_metrics(
+    lists: Sequence[PassageList], pool: Mapping[str, Passage], scores: Any
+) -> dict[str, float]:
+    """`scores`: [questions, passages of the pool, in its order]. The best passage with an answer counts."""
+    columns = {key: column for column, key in enumerate(pool)}
+    reciprocal = []
+    at_1 = []
+    at_20 = []
+    for one, row in zip(lists, scores, strict=True):
+        good = [columns[passage.id] for passage in one.good]
+        higher = int((row > row[good].max()).sum())
+        rank = 1 + higher
+        reciprocal.append(1 / rank)
+        at_1.append(rank == 1)
+        at_20.append(rank <= 20)
+    count = len(reciprocal)
+    return {
+        "pool_mrr": sum(reciprocal) / count,
+        "pool_at_1": sum(at_1) / count,
+        "pool_at_20": sum(at_20) / count,
+    }
+
+
+# DPR's dual encoder: a question is brought near its passage and away from all other passages of the
+# batch.
+
+_MEASURED = 1000  # passages by which the length of vectors is measured
+
+
+@dataclass(frozen=True, slots=True)
+class _DualEncoderPairs:
+    """A recipe's `[pairs]`: what a batch is made of."""
+
+    batch: int = 128
+    hard: int = 1
+    """Passages for each question that the index ranks high and that do not answer it."""
+    depth: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _DualEncoderOptions:
+    model: EncoderModel = field(default_factory=EncoderModel)
+    data: TrainingData = field(default_factory=TrainingData)
+    pairs: _DualEncoderPairs = field(default_factory=_DualEncoderPairs)
+
+
+class _DualEncoderTask(Task[DualEncoder, dict[str, Any]]):
+    """In-batch and hard negatives. Selected by the rank of dev questions' passages in the pool of all of them."""
+
+    metric, higher_is_better = "pool_mrr", True
+
+    def __init__(self, options: _DualEncoderOptions) -> None:
+        self.options = options
+        self.inputs = options.model.inputs()
+        evidence = options.data.evidence(options.pairs.depth)
+        self.lists = build_lists(options.data.training(), evidence)
+        self.dev = build_lists(options.data.development(), evidence)
+
+    def build(self) -> DualEncoder:
+        model = self.options.model
+        network = DualEncoder(model.encoder(), model.encoder())
+        return model.load_start(network, encoders.TASK)
+
+    def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
+        def collate(places: list[int]) -> dict[str, Any]:
+            lists = [self.lists[place] for place in places]
+            return self._collate(lists, f"{seed}/{epoch}")
+
+        size = self.options.pairs.batch
+        batches = shuffle_batches(len(self.lists), size, epoch, seed)
+        if len(batches) > 1:
+            # Processes share their passages, so that all batches must be of one size.
+            batches = [batch for batch in batches if len(batch) == size]
+        return Lazy(batches, collate)
+
+    def _collate(self, lists: Sequence[PassageList], seed: str) -> dict[str, Any]:
+        """`passages`: one for each question, then the hard negatives; `numbers`: their ids; `good`: those of all
+        passages that answer each question, [questions, most], -1 where there are fewer."""
+        positives, negatives = draw_pairs(lists, self.options.pairs.hard, seed)
+        passages = [*positives, *negatives]
+        good_counts = [len(one.good) for one in lists]
+        most = max(good_counts)
+        good = torch.full((len(lists), most), -1)
+        for row, one in enumerate(lists):
+            good[row, : len(one.good)] = _passage_numbers(one.good)
+        pad = self.inputs.tokenizer.pad_token_id
+        questions = self.inputs.single([one.question.text for one in lists])
+        texts = self.inputs.passages(_title_and_text(passages))
+        return {
+            "questions": padded(questions, pad),
+            "passages": padded(texts, pad),
+            "numbers": _passage_numbers(passages),
+            "good": good,
+        }
+
+    def loss(self, model: DualEncoder, batch: dict[str, Any]) -> Tensor:
+        """Passages of all processes are negatives, except those that also answer the question."""
+        processes = current_processes()
+        questions, passages = model(batch)
+        all_passages = processes.gather(passages)
+        numbers = processes.gather_constants(batch["numbers"])
+        scores = similarity(questions, all_passages)
+        rows = torch.arange(len(questions), device=scores.device)
+        own = rows + processes.rank * len(passages)  # columns of each question's own
+        # [questions, passages]: other passages that answer the question, too.
+        also_good = (numbers[None, :, None] == batch["good"][:, None, :]).any(-1)
+        also_good[rows, own] = False
+        return functional.cross_entropy(scores.masked_fill(also_good, -torch.inf), own)
+
+    def evaluate(self, model: DualEncoder) -> dict[str, float]:
+        pad = self.inputs.tokenizer.pad_token_id
+        pool = passage_pool(self.dev)
+        texts = self.inputs.passages(_title_and_text(list(pool.values())))
+        passages = encode(model, "passage", texts, pad)
+        asked = self.inputs.single([one.question.text for one in self.dev])
+        questions = encode(model, "question", asked, pad)
+        return pool_metrics(self.dev, pool, questions @ passages.T)
+
+    def save(self, model: DualEncoder, folder: Path) -> None:
+        texts: dict[tuple[str, str], None] = {}
+        for one in self.lists:
+            texts |= dict.fromkeys(_title_and_text((*one.good, *one.bad)))
+        encoders.save(folder, model, self.inputs, list(texts)[:_MEASURED])
+
+    def data(self) -> list[Path]:
+        return self.options.data.paths()
+
+
+def _title_and_text(passages: Sequence[Passage]) -> list[tuple[str, str]]:
+    return [(passage.title, passage.text) for passage in passages]
+
+
+def _passage_numbers(passages: Sequence[Passage]) -> Tensor:
+    """The ids of passages as numbers that are the same in every process."""
+    numbers = []
+    for passage in passages:
+        digest = hashlib.blake2b(passage.id.encode(), digest_size=7).digest()
+        numbers.append(int.from_bytes(digest, "big"))
+    return torch.tensor(numbers)
+
+
+DUAL_ENCODER = TaskSpec(_DualEncoderOptions, _DualEncoderTask)
+
+
+# The reranker: a cross encoder that tells the one good passage of a list from the others (REFUEL,
+# appendix A).
+
+_RERANKER_TASK = "reranker"
+
+
+@dataclass(frozen=True, slots=True)
+class _RerankerLists:
+    """A recipe's `[lists]`: what a list of passages is made of."""
+
+    batch: int = 16
+    negatives: int = 31
+    depth: int = 100
+    """Hits that passages to learn from are drawn from."""
+    candidates: int = 1000
+    """Hits that are reranked in evaluation: the paper's N."""
+    keep: int = 100
+    """The first `keep` passages must hold the answers: the paper's K."""
+
+
+@dataclass(frozen=True, slots=True)
+class _RerankerOptions:
+    model: EncoderModel = field(default_factory=EncoderModel)
+    data: TrainingData = field(default_factory=TrainingData)
+    lists: _RerankerLists = field(default_factory=_RerankerLists)
+
+
+class _RerankerTask(Task[CrossEncoder, dict[str, Any]]):
+    """Listwise: the likelihood of one good passage is raised beside `negatives` others."""
+
+    higher_is_better = True
+
+    def __init__(self, options: _RerankerOptions) -> None:
+        data, lists = options.data, options.lists
+        self.options = options
+        self.inputs = options.model.inputs()
+        self.metric = f"answers_at_{lists.keep}"
+        self.lists = build_lists(data.training(), data.evidence(lists.depth))
+        self.dev = data.development()
+        self.dev_evidence = data.searched(self.dev, lists.candidates)
+
+    def build(self) -> CrossEncoder:
+        model = CrossEncoder(self.options.model.encoder(), reads=False)
+        return self.options.model.load_start(model, _RERANKER_TASK)
+
+    def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
+        def collate(places: list[int]) -> dict[str, Any]:
+            lists = [self.lists[place] for place in places]
+            return self._collate(lists, f"{seed}/{epoch}")
+
+        size = self.options.lists.batch
+        return Lazy(shuffle_batches(len(self.lists), size, epoch, seed), collate)
+
+    def _collate(self, lists: Sequence[PassageList], seed: str) -> dict[str, Any]:
+        """`rows`: one for each passage; `sizes`: the length of each list, the good passage first."""
+        rows: list[InputRow] = []
+        sizes = []
+        for one in lists:
+            rng = one.rng(seed)
+            count = min(len(one.bad), self.options.lists.negatives)
+            negatives = rng.sample(one.bad, count)
+            passages = [rng.choice(one.good), *negatives]
+            rows += self.inputs.pairs(one.question.text, passages, places=False)
+            sizes.append(len(passages))
+        pad = self.inputs.tokenizer.pad_token_id
+        return {"rows": padded(rows, pad), "sizes": sizes}
+
+    def loss(self, model: CrossEncoder, batch: dict[str, Any]) -> Tensor:
+        """The mean over lists of minus the log likelihood of the first passage."""
+        losses = []
+        for scores in torch.split(model(batch["rows"]).relevance, batch["sizes"]):
+            losses.append(scores.logsumexp(0) - scores[0])
+        return torch.stack(losses).mean()
+
+    def evaluate(self, model: CrossEncoder) -> dict[str, float]:
+        orders = []
+        for question in self.dev:
+            passages = [hit.passage for hit in self.dev_evidence.hits(question.text)]
+            scores = relevances(model, self.inputs, question.text, passages)
+            orders.append(_sort_by_score(passages, scores))
+        return ranking_metrics(self.dev, orders, self.options.lists.keep)
+
+    def save(self, model: CrossEncoder, folder: Path) -> None:
+        inputs.save(
+            folder,
+            model,
+            self.inputs,
+            task=_RERANKER_TASK,
+            config=model.config,
+            options={},
+        )
+
+    def data(self) -> list[Path]:
+        return self.options.data.paths()
+
+
+def _sort_by_score(
+    passages: Sequence[Passage], scores: Sequence[float]
+) -> list[Passage]:
+    """The highest score first; equal ones keep their order."""
+    places = sorted(range(len(passages)), key=lambda place: -scores[place])
+    return [passages[place] for place in places]
+
+
+RERANKER = TaskSpec(_RerankerOptions, _RerankerTask)
+
+
+# The joint reranker: passages picked one after another, so that together they hold different answers
+# (JPR).
+
+_JOINT_RERANKER_TASK = "joint-reranker"
+
+
+@dataclass(frozen=True, slots=True)
+class _PickingSettings:
+    """A recipe's `[picking]`: how passages are picked, and what is learnt from."""
+
+    batch: int = 4
+    depth: int = 100
+    shown: int = 32
+    """Passages of a question that are seen in training: the good ones, and others up to this many."""
+    candidates: int = 100
+    """Hits that are reranked in evaluation."""
+    picks: int = 10
+    keep: int = 5
+    """The first `keep` passages must hold all answers."""
+    layers: int = 2
+    heads: int = 8
+    own: float = 0.5
+    """How often in training a step follows the model's own pick before it, and not the right one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _JointRerankerOptions:
+    model: EncoderModel = field(default_factory=EncoderModel)
+    data: TrainingData = field(default_factory=TrainingData)
+    picking: _PickingSettings = field(default_factory=_PickingSettings)
+
+
+class _JointRerankerTask(Task[PassagePointer, dict[str, Any]]):
+    """Trained with a dynamic oracle: at each step every passage is right that holds an answer not yet covered."""
+
+    higher_is_better = True
+
+    def __init__(self, options: _JointRerankerOptions) -> None:
+        data, picking = options.data, options.picking
+        self.options = options
+        self.inputs = options.model.inputs()
+        self.metric = f"all_answers_at_{picking.keep}"
+        self.lists = build_lists(data.training(), data.evidence(picking.depth))
+        self.dev = data.development()
+        self.dev_evidence = data.searched(self.dev, picking.candidates)
+
+    def build(self) -> PassagePointer:
+        picking = self.options.picking
+        encoder = self.options.model.encoder()
+        model = PassagePointer(encoder, picking.layers, picking.heads, picking.picks)
+        return self.options.model.load_start(model, _JOINT_RERANKER_TASK)
+
+    def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
+        def collate(places: list[int]) -> dict[str, Any]:
+            lists = [self.lists[place] for place in places]
+            return self._collate(lists, f"{seed}/{epoch}")
+
+        size = self.options.picking.batch
+        return Lazy(shuffle_batches(len(self.lists), size, epoch, seed), collate)
+
+    def _collate(self, lists: Sequence[PassageList], seed: str) -> dict[str, Any]:
+        """`present`: [questions, shown], where there is a passage; `held`: [questions, shown, answers], which answers
+        a passage holds."""
+        rows: list[InputRow] = []
+        shown = self.options.picking.shown
+        most = max(len(one.question.answers) for one in lists)
+        present = torch.zeros(len(lists), shown, dtype=torch.bool)
+        held = torch.zeros(len(lists), shown, most, dtype=torch.bool)
+        for number, one in enumerate(lists):
+            rng = one.rng(seed)
+            # At most shown - 1 good ones, so that there is something to tell them from.
+            good = rng.sample(one.good, min(len(one.good), shown - 1))
+            bad = rng.sample(one.bad, min(len(one.bad), shown - len(good)))
+            passages = [*good, *bad]
+            rng.shuffle(passages)
+            rows += self.inputs.pairs(one.question.text, passages, places=False)
+            present[number, : len(passages)] = True
+            good_ids = {passage.id for passage in good}
+            for place, answers in enumerate(answers_held(one.question, passages)):
+                if passages[place].id in good_ids:
+                    held[number, place, list(answers)] = True
+        pad = self.inputs.tokenizer.pad_token_id
+        return {"rows": padded(rows, pad), "present": present, "held": held}
+
+    def loss(self, model: PassagePointer, batch: dict[str, Any]) -> Tensor:
+        present, held = batch["present"], batch["held"]
+        passages, scores = model(batch["rows"])
+        # From one row a passage to [questions, shown, …].
+        vectors = passages.new_zeros(*present.shape, passages.shape[-1])
+        vectors[present] = passages
+        relevance = scores.new_zeros(present.shape)
+        relevance[present] = scores
+        steps = min(self.options.picking.picks, held.shape[-1])
+        with torch.no_grad():
+            fixed_vectors, fixed_relevance = vectors.detach(), relevance.detach()
+
+            def score_next(picked: Tensor) -> Tensor:
+                scores = model.next_scores(
+                    fixed_vectors, fixed_relevance, present, picked
+                )
+                return scores[:, -1]
+
+            picked = self._roll_out(score_next, held, steps)
+        logits = model.next_scores(vectors, relevance, present, picked[:, :-1])
+        right = []  # for each step: [questions, passages]
+        for step in range(steps):
+            right.append(_uncovered(held, picked[:, :step]))
+        wanted = torch.stack(right, dim=1) & logits.isfinite()
+        # Once all answers are covered there is nothing to learn.
+        counts = wanted.any(-1)
+        good = logits.masked_fill(~wanted, -torch.inf)
+        return (logits.logsumexp(-1) - good.logsumexp(-1))[counts].mean()
+
+    def _roll_out(
+        self, score_next: Callable[[Tensor], Tensor], held: Tensor, steps: int
+    ) -> Tensor:
+        """A history of picks to learn along: at each step the model's own best, or its best among the right ones."""
+        picked = torch.zeros(len(held), 0, dtype=torch.long, device=held.device)
+        for _ in range(steps):
+            scores = score_next(picked)
+            allowed = scores.isfinite()
+            right = _uncovered(held, picked) & allowed
+            chance = torch.rand(len(held), 1, device=held.device)
+            is_own = chance < self.options.picking.own
+            is_free = is_own | ~right.any(-1, keepdim=True)
+            # Wrong passages far below, but above those that cannot be picked (-inf).
+            guided = torch.where(right, scores, scores.new_tensor(-1e9))
+            guided = guided.masked_fill(~allowed, -torch.inf)
+            best = torch.where(is_free, scores, guided).argmax(-1, keepdim=True)
+            picked = torch.cat([picked, best], dim=1)
+        return picked
+
+    def evaluate(self, model: PassagePointer) -> dict[str, float]:
+        picks, keep = self.options.picking.picks, self.options.picking.keep
+        orders = []
+        covered = []
+        for question in self.dev:
+            hits = self.dev_evidence.hits(question.text)
+            passages = [hit.passage for hit in hits]
+            ranked = picked_order(model, self.inputs, question.text, passages, picks)
+            order = [passages[place] for place, _ in ranked]
+            ranks = answer_ranks(question.answers, passage_texts(order[:keep]))
+            orders.append(order)
+            covered.append(all_answers_recall(ranks, keep))
+        metrics = {self.metric: sum(covered) / len(covered)}
+        return metrics | ranking_metrics(self.dev, orders, keep)
+
+    def save(self, model: PassagePointer, folder: Path) -> None:
+        picking = self.options.picking
+        shape = {
+            "layers": picking.layers,
+            "heads": picking.heads,
+            "most": picking.picks,
+        }
+        config = model.reader.config
+        inputs.save(
+            folder,
+            model,
+            self.inputs,
+            task=_JOINT_RERANKER_TASK,
+            config=config,
+            options=shape,
+        )
+
+    def data(self) -> list[Path]:
+        return self.options.data.paths()
+
+
+def _uncovered(held: Tensor, picked: Tensor) -> Tensor:
+    """[questions, passages]: which passages hold an answer that none of the picked ones does."""
+    index = picked[..., None].expand(*picked.shape, held.shape[-1])
+    covered = held.gather(1, index).any(1, keepdim=True)
+    return (held & ~covered).any(-1)
+
+
+JOINT_RERANKER = TaskSpec(_JointRerankerOptions, _JointRerankerTask)

@@ -1,1 +1,0 @@
-"""The tasks that the loop trains, one file each."""
