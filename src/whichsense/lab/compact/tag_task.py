@@ -18,7 +18,32 @@ from torch.nn import functional as F
 from whichsense.errors import BadConfig
 from whichsense.files import read_jsonl, write_atomically
 from whichsense.jobs.limits import show_progress
+from whichsense.lab.compact.label_task import (
+    Answer,
+    Example,
+    find_answers,
+    find_firms,
+    firm_passages,
+    marks_in_firm,
+    read_firm_corpora,
+    read_rewrites,
+    without_overlaps,
+)
+from whichsense.lab.compact.list_task import load_start
+from whichsense.lab.compact.questions import (
+    CorpusQuestions,
+    DataConfig,
+    build_corpus,
+    find_copies,
+    is_held_out,
+    training_half_of_sample,
+)
+from whichsense.lab.compact.topics import Topics, split_topics, topic_of
+from whichsense.lab.compact.trust_fitting import fit_answers
+from whichsense.lab.train.loop import to_device
+from whichsense.lab.train.task import Lazy, Task, TaskSpec, shuffle_batches
 from whichsense.models.compact.encoder import LONGEST_QUESTION, CompactModel, Pair, pair
+from whichsense.models.compact.export import TRUST
 from whichsense.models.compact.graphs import tag
 from whichsense.models.compact.labeller import covering
 from whichsense.models.compact.nets import (
@@ -29,29 +54,15 @@ from whichsense.models.compact.nets import (
 )
 from whichsense.models.compact.tagger import TAGGER, read_tags
 from whichsense.text.words import SMALL_WORDS, words
-from whichsense.lab.compact.label_task import (
-    Answer,
-    Example,
-    find_answers,
-    find_firms,
-    firm_passages,
-    marks_in_firm,
-    read_rewrites,
-    without_overlaps,
-)
-from whichsense.lab.compact.list_task import load_start
-from whichsense.lab.compact.questions import DataConfig, find_copies, is_held_out
-from whichsense.lab.compact.topics import Topics, topic_of
-from whichsense.lab.train.loop import to_device
-from whichsense.lab.train.task import Lazy, Task, TaskSpec, shuffle_batches
 from whichsense.types import Passage
 
 NET = "tag.pt"
 _HELD_OUT = 5  # one firm or topic in so many
-_BESIDE = 2  # passages without an answer that are read for a question
-_OF_UNANSWERED = 3  # passages that are read for a question without an answer
+_BESIDE = 1  # passages without an answer that are read for a question
+_OF_UNANSWERED = 2  # passages that are read for a question without an answer
 _TOKEN_WEIGHT = 20.0
 _RARE = 2.0  # the weight of an answer's token beside one that is not
+_FITTED = 60  # questions of a corpus on which the probabilities of answers are fitted, at most
 _EVALUATED = 32  # pairs at once
 _MOST_EVALUATED = 800  # pairs
 
@@ -63,6 +74,8 @@ class _TagModel:
     start: str = "shipped"
     """The model whose first layers read: a weights folder, or `shipped`."""
     dropout: float = 0.0
+    frozen: int = 0
+    """Layers above the encoder's first ones that stay as they are."""
     int8_from: float = 0.75
     """The share of the steps after which the forward pass has the arithmetic of the exported int8 model."""
     longest: int = 208
@@ -254,6 +267,8 @@ class TagTask(Task[TagNet, TagBatch]):
             layer.load_state_dict(
                 {part: self.start.state[name + part] for part in layer.state_dict()}
             )
+        for layer in net.layers[: self.options.model.frozen]:
+            layer.requires_grad_(False)
         return net
 
     def batches(self, epoch: int, seed: int) -> Any:
@@ -300,7 +315,9 @@ class TagTask(Task[TagNet, TagBatch]):
         self, model: TagNet, batch: TagBatch
     ) -> tuple[Tensor, dict[str, float | Tensor]]:
         if batch.quantized:
-            layers = [one for one in model.modules() if isinstance(one, QuantizedLinear)]
+            layers = [
+                one for one in model.modules() if isinstance(one, QuantizedLinear)
+            ]
             if not layers[0].quantize_weights:
                 set_quantization(model, weights=True, activations=True)
         tags, answers = model(batch.states, batch.mask)
@@ -347,6 +364,21 @@ class TagTask(Task[TagNet, TagBatch]):
                 shutil.copyfile(source, folder / source.name)
         state = torch.load(folder / NET, map_location="cpu", weights_only=True)
         export_tagger(state, self.start.config or {}, folder)
+        with show_progress("fitting the trust", "questions") as progress:
+            trust = fit_answers(folder, self._fitting_corpora(), progress)
+        trust.save(folder / TRUST)
+
+    def _fitting_corpora(self) -> Iterator[CorpusQuestions]:
+        """Topics that are held out, every second firm that is, and half of the embedded sample: the probabilities of
+        answers are fitted on what the network has not seen."""
+        for corpus in split_topics(self.options.data)[1].corpora():
+            yield replace(corpus, questions=corpus.questions[:_FITTED])
+        for folder in find_firms(self.options.firms):
+            for passages, questions in read_firm_corpora(folder, held_out=True):
+                firm = topic_of(questions[0].id)
+                if is_held_out(firm, 2 * _HELD_OUT):
+                    yield CorpusQuestions(build_corpus(passages), questions[:_FITTED])
+        yield training_half_of_sample()
 
     def data(self) -> list[Path]:
         files = list(self.options.data.topic_files)

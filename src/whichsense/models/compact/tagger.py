@@ -21,7 +21,7 @@ from whichsense.types import Passage, Span
 
 TAGGER = "tagger.onnx"
 _BEGINS = 0.15  # the least probability of a span's first token to begin one
-_INSIDE = 0.3  # of each of its tokens to be inside one
+_INSIDE = 0.5  # of each of its tokens to be inside one
 _LONGEST_PAIR = 224
 
 
@@ -95,10 +95,10 @@ def read_tags(tags: Floats, holds: float, own: Pair) -> list[TaggedSpan]:
     return sorted(spans, key=lambda span: -span.score)
 
 
-def _spans(
-    passage: Passage, own: Pair, tagged: Sequence[TaggedSpan]
-) -> Iterator[Span]:
+def _spans(passage: Passage, own: Pair, tagged: Sequence[TaggedSpan]) -> Iterator[Span]:
     """Tagged tokens as characters, widened to whole words."""
     for one in tagged:
-        start, end = whole_words(passage.text, own.starts[one.first], own.ends[one.last])
+        start, end = whole_words(
+            passage.text, own.starts[one.first], own.ends[one.last]
+        )
         yield Span(passage, start, end, one.score)
